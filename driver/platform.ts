@@ -1,0 +1,128 @@
+/**
+ * What the kernel driver needs of the machine it runs on. The host fits these interfaces by structure; the
+ * driver imports nothing of it. All waiting is for simulated time.
+ */
+
+/** Why a core's cycles were spent. Every cycle of a core has exactly one cause. */
+export type CpuCause =
+  | 'post'
+  | 'poll'
+  | 'systemCall'
+  | 'pin'
+  | 'copy'
+  | 'interrupt'
+  | 'contextSwitch'
+  | 'driver'
+  | 'application'
+  | 'idle';
+
+/** A thread of control on one core: a program, a system call on its behalf, or an interrupt handler. */
+export interface Cpu {
+  readonly coreIndex: number;
+  /** The core's own time in picoseconds: simulated time plus the cycles charged and not yet waited for. */
+  readonly localPs: number;
+  /** Spends cycles now, without waiting: the core's own time runs ahead until {@link settle}. */
+  charge(cause: CpuCause, cycles: number): void;
+  /** Waits until simulated time has caught up with the core's own time. */
+  settle(): Promise<void>;
+  /** Gives the core up for at least this long. */
+  sleep(durationPs: number): Promise<void>;
+  /** Uncached 32-bit load from device space: a non-posted read, the core stalls for its completion. */
+  mmioRead32(address: number): Promise<number>;
+  /**
+   * Uncached 32-bit store to device space; `value` is the little-endian value on the bus. Posted: it leaves
+   * the core in program order at the core's own time, behind all memory stores issued before.
+   */
+  mmioWrite32(address: number, value: number): void;
+}
+
+/** Something to wait for: raised by an interrupt handler, awaited by threads. */
+export interface Signal {
+  /** Wakes every thread that waits, or lets the next one that waits through at once. */
+  raise(): void;
+  /** Gives the core up until the signal is raised, or until `timeoutPs` have passed: then false. */
+  wait(cpu: Cpu, timeoutPs?: number): Promise<boolean>;
+}
+
+/** Configuration space of the device's PCI function. */
+export interface PciFunction {
+  readConfig32(cpu: Cpu, offset: number): Promise<number>;
+  writeConfig32(cpu: Cpu, offset: number, value: number): Promise<void>;
+  /** Bus address assigned to a base address register, and its size in bytes (0: not implemented). */
+  readonly bars: readonly { readonly address: number; readonly sizeBytes: number }[];
+}
+
+/** Physical memory as the kernel sees it: directly mapped. */
+export interface KernelMemory {
+  /** All of it, indexed by physical address. */
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  /**
+   * Takes `count` physically contiguous frames of 4 KiB, zeroed.
+   * @returns the physical address, or -1 when there are none (ENOMEM)
+   */
+  allocateFrames(count: number): number;
+  freeFrames(address: number, count: number): void;
+}
+
+/** Interrupt vectors of the device. */
+export interface InterruptLines {
+  /** Number of MSI-X messages the platform can deliver to this device. */
+  readonly vectorCount: number;
+  /** Message address and data to programme into MSI-X table entry `vector`. */
+  messageFor(vector: number): { readonly address: number; readonly data: number };
+  /** Installs the handler of a vector; it runs in interrupt context on the vector's core. */
+  attach(vector: number, handler: (cpu: Cpu) => Promise<void>): void;
+  /** Removes it; a later interrupt on the vector is counted as spurious. */
+  detach(vector: number): void;
+}
+
+/** A user process's memory, as the kernel's memory management knows it. */
+export interface ProcessMemory {
+  readonly processId: number;
+  /**
+   * Pins the pages under [address, address + lengthBytes) for the device.
+   * @returns physical addresses of the 4 KiB pages in order, or an errno: EFAULT (not mapped), ENOMEM
+   *   (RLIMIT_MEMLOCK would be passed). Nothing stays pinned on an error.
+   */
+  pin(cpu: Cpu, address: number, lengthBytes: number): PinnedPages | 'EFAULT' | 'ENOMEM';
+  /** Drops one pin of every page. */
+  unpin(cpu: Cpu, pages: PinnedPages): void;
+  /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
+  mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
+  unmapDevice(userAddress: number): void;
+}
+
+export interface PinnedPages {
+  /** First byte and length of what was asked for. */
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** Physical address of each 4 KiB page, in order. */
+  readonly pages: Float64Array;
+}
+
+/** Cycle costs of what the driver does. Fields are cycles of the core. */
+export interface DriverCosts {
+  readonly commandPost: number;
+  readonly commandComplete: number;
+  readonly registerRegionFixed: number;
+  readonly registerRegionPerPage: number;
+  readonly deregisterRegionFixed: number;
+  readonly deregisterRegionPerPage: number;
+  readonly createObject: number;
+  readonly interruptHandler: number;
+  readonly eventDispatch: number;
+}
+
+/** The machine under the driver. */
+export interface DriverPlatform {
+  readonly pci: PciFunction;
+  readonly memory: KernelMemory;
+  readonly interrupts: InterruptLines;
+  readonly costs: DriverCosts;
+  newSignal(): Signal;
+  /** Simulated time in picoseconds, for time limits. */
+  nowPs(): number;
+  /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */
+  spawn(name: string, body: (cpu: Cpu) => Promise<void>): void;
+}

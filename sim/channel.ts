@@ -1,0 +1,186 @@
+/**
+ * A channel carries timestamped records from one logical process to another through a single-producer
+ * single-consumer ring in a SharedArrayBuffer. The ring is the only thing two logical processes share, in one
+ * thread or in two.
+ *
+ * Record: 64-byte header, then the payload, padded to a multiple of 8 bytes and never split at the ring's end.
+ *
+ *     +0   f64  timePs          instant at which the record takes effect at the reader
+ *     +8   i32  recordBytes     header, payload and padding
+ *     +12  i32  kind            the protocol's own number, >= 1 (0 and -1 are the ring's)
+ *     +16  48 bytes             the protocol's own words
+ *     +64  payload
+ *
+ * Promises: records are delivered in the order written, which is the order of their times; a record stays
+ * readable until the reader releases it, in any order; the ring never grows. The writer's promise says that
+ * every record still to come was sent at or after that instant, so it takes effect no earlier than
+ * promise + latency: the lookahead of conservative parallel simulation.
+ */
+
+export const RECORD_HEADER_BYTES = 64;
+export const RECORD_WORDS = 4;
+const KIND_WORD = 3;
+const SIZE_WORD = 2;
+const KIND_PADDING = -1;
+const KIND_RELEASED = 0;
+
+const CONTROL_BYTES = 256;
+const TAIL_INDEX = 0;
+const PROMISE_INDEX = 1;
+const HEAD_INDEX = 32;
+const PROMISE_SLOT_BASE = 8;
+const PROMISE_SLOT_MASK = 7;
+
+/** Bytes of shared memory that a channel of this data capacity needs. */
+export function channelBufferBytes(capacityBytes: number): number {
+  return CONTROL_BYTES + capacityBytes;
+}
+
+/** The ring could not take a record although its protocol's credits allowed it: the channel is undersized. */
+export class ChannelOverflowError extends Error {
+  override readonly name = 'ChannelOverflowError';
+}
+
+class ChannelEnd {
+  /** Data area of the ring as bytes, 32-bit words and 64-bit floats: all indexed from the data area's start. */
+  readonly bytes: Uint8Array;
+  readonly words: Int32Array;
+  readonly floats: Float64Array;
+  protected readonly control: Int32Array;
+  protected readonly promises: Float64Array;
+  protected readonly capacityBytes: number;
+  protected readonly mask: number;
+
+  /** @param buffer of {@link channelBufferBytes}(capacity), capacity being a power of two. */
+  constructor(buffer: SharedArrayBuffer) {
+    const capacityBytes = buffer.byteLength - CONTROL_BYTES;
+    if (capacityBytes < 4096 || (capacityBytes & (capacityBytes - 1)) !== 0) {
+      throw new RangeError(`channel capacity ${capacityBytes} is not a power of two of at least 4096 bytes`);
+    }
+    this.capacityBytes = capacityBytes;
+    this.mask = capacityBytes - 1;
+    this.control = new Int32Array(buffer, 0, CONTROL_BYTES / 4);
+    this.promises = new Float64Array(buffer, 0, CONTROL_BYTES / 8);
+    this.bytes = new Uint8Array(buffer, CONTROL_BYTES);
+    this.words = new Int32Array(buffer, CONTROL_BYTES);
+    this.floats = new Float64Array(buffer, CONTROL_BYTES);
+  }
+}
+
+export class ChannelWriter extends ChannelEnd {
+  #tail = 0;
+  #head = 0;
+  #promiseCount = 0;
+  /** The last promise made, in picoseconds. */
+  promisedPs = 0;
+
+  /**
+   * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
+   * @throws ChannelOverflowError when the ring is full
+   */
+  append(timePs: number, kind: number, payloadBytes: number): number {
+    const recordBytes = (RECORD_HEADER_BYTES + payloadBytes + 7) & ~7;
+    let offset = this.#tail & this.mask;
+    const untilEnd = this.capacityBytes - offset;
+    if (recordBytes > untilEnd) {
+      this.#requireRoom(untilEnd + recordBytes);
+      this.words[(offset >> 2) + SIZE_WORD] = untilEnd;
+      this.words[(offset >> 2) + KIND_WORD] = KIND_PADDING;
+      this.#tail = (this.#tail + untilEnd) | 0;
+      offset = 0;
+    } else {
+      this.#requireRoom(recordBytes);
+    }
+    this.floats[offset >> 3] = timePs;
+    this.words[(offset >> 2) + SIZE_WORD] = recordBytes;
+    this.words[(offset >> 2) + KIND_WORD] = kind;
+    this.#tail = (this.#tail + recordBytes) | 0;
+    return offset;
+  }
+
+  /** Makes all records appended so far visible, with the promise that later ones are sent at `promisePs` or after. */
+  publish(promisePs: number): void {
+    Atomics.store(this.control, TAIL_INDEX, this.#tail);
+    this.promisedPs = promisePs;
+    this.#promiseCount = (this.#promiseCount + 1) | 0;
+    this.promises[PROMISE_SLOT_BASE + (this.#promiseCount & PROMISE_SLOT_MASK)] = promisePs;
+    Atomics.store(this.control, PROMISE_INDEX, this.#promiseCount);
+  }
+
+  #requireRoom(bytes: number): void {
+    if (((this.#tail - this.#head) | 0) + bytes <= this.capacityBytes) return;
+    this.#head = Atomics.load(this.control, HEAD_INDEX);
+    if (((this.#tail - this.#head) | 0) + bytes <= this.capacityBytes) return;
+    throw new ChannelOverflowError(`channel of ${this.capacityBytes} bytes has no room for ${bytes} more`);
+  }
+}
+
+export class ChannelReader extends ChannelEnd {
+  #tail = 0;
+  #cursor = 0;
+  #head = 0;
+  /** Time of the next undelivered record known to this end, or Infinity. */
+  nextPs = Number.POSITIVE_INFINITY;
+
+  /** Learns of newly published records and returns the writer's promise in picoseconds. */
+  refresh(): number {
+    let count = Atomics.load(this.control, PROMISE_INDEX);
+    let promisePs = this.promises[PROMISE_SLOT_BASE + (count & PROMISE_SLOT_MASK)]!;
+    for (;;) {
+      const again = Atomics.load(this.control, PROMISE_INDEX);
+      if (((again - count) | 0) < PROMISE_SLOT_MASK) break;
+      count = again;
+      promisePs = this.promises[PROMISE_SLOT_BASE + (count & PROMISE_SLOT_MASK)]!;
+    }
+    const tail = Atomics.load(this.control, TAIL_INDEX);
+    if (tail !== this.#tail) {
+      this.#tail = tail;
+      this.#findNext();
+    }
+    return promisePs;
+  }
+
+  /** True when every published record was delivered. */
+  get isDrained(): boolean {
+    return this.#cursor === Atomics.load(this.control, TAIL_INDEX);
+  }
+
+  /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
+  take(): number {
+    const offset = this.#cursor & this.mask;
+    this.#cursor = (this.#cursor + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+    this.#findNext();
+    return offset;
+  }
+
+  /** The protocol's record kind. */
+  kindAt(offset: number): number {
+    return this.words[(offset >> 2) + KIND_WORD]!;
+  }
+
+  /** Gives a taken record's room back to the writer. Records may be released in any order. */
+  release(offset: number): void {
+    this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
+    let head = this.#head;
+    while (head !== this.#cursor) {
+      const word = (head & this.mask) >> 2;
+      if (this.words[word + KIND_WORD]! > KIND_RELEASED) break;
+      head = (head + this.words[word + SIZE_WORD]!) | 0;
+    }
+    if (head === this.#head) return;
+    this.#head = head;
+    Atomics.store(this.control, HEAD_INDEX, head);
+  }
+
+  #findNext(): void {
+    while (this.#cursor !== this.#tail) {
+      const word = (this.#cursor & this.mask) >> 2;
+      if (this.words[word + KIND_WORD] !== KIND_PADDING) {
+        this.nextPs = this.floats[word >> 1]!;
+        return;
+      }
+      this.#cursor = (this.#cursor + this.words[word + SIZE_WORD]!) | 0;
+    }
+    this.nextPs = Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * A clock domain runs the stages of a block diagram edge by edge, skipping the edges at which nothing is due.
+ *
+ * At one edge the due stages run in the order in which they were added: from the output of the pipeline back
+ * to its input. So a stage never sees in the same cycle what a stage in front of it hands over, while a slot
+ * freed downstream can be used upstream in the same cycle. That order is the design, not an accident of
+ * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
+ * fifo or wakes a stage at a later edge.
+ */
+import type { Clock } from './clock.ts';
+
+/** A stage does one cycle's work. It asks for its next cycle with {@link ClockDomain.wake}. */
+export type Stage = (cycle: number) => void;
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class ClockDomain {
+  readonly clock: Clock;
+  /** Time of the next edge at which a stage is due, or Infinity. */
+  nextPs = NEVER;
+  /** The edge being run, or the last one run. */
+  cycle = 0;
+  /** Edges at which something was due. */
+  activeEdgeCount = 0;
+
+  #stages: Stage[] = [];
+  #wakeCycle = new Float64Array(64).fill(NEVER);
+  #nextCycle = NEVER;
+  #isRunning = false;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}. */
+  addStage(stage: Stage): number {
+    if (this.#stages.length === this.#wakeCycle.length) throw new RangeError('more than 64 stages in a clock domain');
+    this.#stages.push(stage);
+    return this.#stages.length - 1;
+  }
+
+  /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
+  wake(stage: number, cycle: number): void {
+    if (cycle >= this.#wakeCycle[stage]!) return;
+    this.#wakeCycle[stage] = cycle;
+    if (cycle >= this.#nextCycle) return;
+    this.#nextCycle = cycle;
+    if (!this.#isRunning) this.nextPs = this.clock.edgePs(cycle);
+  }
+
+  /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
+  wakeAfter(stage: number, nowPs: number): void {
+    this.wake(stage, this.clock.cycleAfter(nowPs));
+  }
+
+  /** Runs the due stages of the next edge. */
+  runEdge(): void {
+    const cycle = this.#nextCycle;
+    const wakeCycle = this.#wakeCycle;
+    const stages = this.#stages;
+    this.cycle = cycle;
+    this.activeEdgeCount++;
+    this.#isRunning = true;
+    for (let stage = 0; stage < stages.length; stage++) {
+      if (wakeCycle[stage]! <= cycle) {
+        wakeCycle[stage] = NEVER;
+        stages[stage]!(cycle);
+      }
+    }
+    this.#isRunning = false;
+    let next = NEVER;
+    for (let stage = 0; stage < stages.length; stage++) {
+      const due = wakeCycle[stage]!;
+      if (due < next) next = due;
+    }
+    // A stage that a later (upstream) stage woke for this very edge runs at the next one.
+    if (next <= cycle) next = cycle + 1;
+    this.#nextCycle = next;
+    this.nextPs = next === NEVER ? NEVER : this.clock.edgePs(next);
+  }
+}

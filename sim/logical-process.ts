@@ -1,0 +1,174 @@
+/**
+ * A logical process is a part of the machine that keeps its own time: a host or an HCA. It owns an event
+ * queue, clock domains and the ends of its channels, and shares nothing else with other logical processes.
+ *
+ * At one instant it delivers records (in the order of its inbound ports), then runs clock edges (in the order
+ * of its clock domains), then queued events (hardware before software). Records are known before their instant
+ * is reached, so this order, and with it every result, is the same however logical processes are placed on
+ * threads.
+ */
+import type { ChannelReader, ChannelWriter } from './channel.ts';
+import { Clock } from './clock.ts';
+import { ClockDomain } from './clock-domain.ts';
+import { EventQueue } from './event-queue.ts';
+
+/** Receives a record: `offset` is its place in the reader's data area; it must be released in the end. */
+export type RecordHandler = (offset: number) => void;
+
+class InboundPort {
+  readonly reader: ChannelReader;
+  readonly latencyPs: number;
+  readonly deliver: RecordHandler;
+  promisedPs = 0;
+
+  constructor(reader: ChannelReader, latencyPs: number, deliver: RecordHandler) {
+    this.reader = reader;
+    this.latencyPs = latencyPs;
+    this.deliver = deliver;
+  }
+}
+
+export class LogicalProcess {
+  readonly name: string;
+  readonly queue: EventQueue;
+  /** The current instant in picoseconds. */
+  nowPs = 0;
+  /** Records delivered so far. */
+  recordCount = 0;
+  /**
+   * Programs (async functions) that have been resumed and have not yet asked to wait for simulated time again.
+   * While it is above zero, time stands still and {@link settle} lets them run.
+   */
+  runningProgramCount = 0;
+
+  #inbound: InboundPort[] = [];
+  #outbound: ChannelWriter[] = [];
+  #clockDomains: ClockDomain[] = [];
+  #shuffle: (() => number) | undefined;
+
+  /** @param shuffle reorders what one instant leaves unordered; see {@link EventQueue} */
+  constructor(name: string, shuffle?: () => number) {
+    this.name = name;
+    this.#shuffle = shuffle;
+    this.queue = new EventQueue(1024, shuffle);
+  }
+
+  /** Adds a clock domain of the given frequency. */
+  addClockDomain(frequencyMHz: number): ClockDomain {
+    const domain = new ClockDomain(new Clock(frequencyMHz));
+    this.#clockDomains.push(domain);
+    return domain;
+  }
+
+  /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
+  addInbound(reader: ChannelReader, latencyPs: number, deliver: RecordHandler): void {
+    this.#inbound.push(new InboundPort(reader, latencyPs, deliver));
+  }
+
+  /** Connects the writing end of a channel. */
+  addOutbound(writer: ChannelWriter): void {
+    this.#outbound.push(writer);
+  }
+
+  /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
+  nextPs(): number {
+    let next = this.queue.nextPs;
+    for (const domain of this.#clockDomains) if (domain.nextPs < next) next = domain.nextPs;
+    for (const port of this.#inbound) if (port.reader.nextPs < next) next = port.reader.nextPs;
+    return next;
+  }
+
+  /** Reads the neighbours' promises. Returns the instant before which nothing unknown can still arrive. */
+  refreshHorizon(): number {
+    let horizonPs = Number.POSITIVE_INFINITY;
+    for (const port of this.#inbound) {
+      const promisedPs = port.reader.refresh();
+      if (promisedPs > port.promisedPs) port.promisedPs = promisedPs;
+      const safePs = port.promisedPs + port.latencyPs;
+      if (safePs < horizonPs) horizonPs = safePs;
+    }
+    return horizonPs;
+  }
+
+  /** Smallest latency of an inbound channel: how far past a common instant this process may always run. */
+  get lookaheadPs(): number {
+    let latencyPs = Number.POSITIVE_INFINITY;
+    for (const port of this.#inbound) if (port.latencyPs < latencyPs) latencyPs = port.latencyPs;
+    return latencyPs;
+  }
+
+  /** True when no published record waits to be delivered. */
+  get isDrained(): boolean {
+    return this.#inbound.every((port) => port.reader.isDrained);
+  }
+
+  /** Publishes all records sent, and promises to send no other before `promisePs`. */
+  publish(promisePs: number): void {
+    for (const writer of this.#outbound) writer.publish(promisePs);
+  }
+
+  /**
+   * Runs everything due strictly before `limitPs`. Returns true when it stopped because programs were resumed:
+   * the caller then awaits {@link settle} and calls again.
+   */
+  advance(limitPs: number): boolean {
+    const inbound = this.#inbound;
+    const domains = this.#clockDomains;
+    const queue = this.queue;
+    for (;;) {
+      let next = queue.nextPs;
+      let domain = -1;
+      let port = -1;
+      for (let index = domains.length - 1; index >= 0; index--) {
+        if (domains[index]!.nextPs <= next) {
+          next = domains[index]!.nextPs;
+          domain = index;
+        }
+      }
+      for (let index = inbound.length - 1; index >= 0; index--) {
+        if (inbound[index]!.reader.nextPs <= next) {
+          next = inbound[index]!.reader.nextPs;
+          port = index;
+        }
+      }
+      if (next >= limitPs) return false;
+      this.nowPs = next;
+      if (this.#shuffle !== undefined) {
+        this.#runShuffled(next);
+      } else if (port >= 0) {
+        this.#deliver(inbound[port]!);
+      } else if (domain >= 0) {
+        domains[domain]!.runEdge();
+      } else {
+        queue.runNext();
+      }
+      if (this.runningProgramCount > 0) return true;
+    }
+  }
+
+  /** Lets resumed programs run, at a standing instant, until each waits for simulated time again or has ended. */
+  async settle(): Promise<void> {
+    for (let turn = 0; this.runningProgramCount > 0; turn++) {
+      if (turn < 10_000) await null;
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  #deliver(port: InboundPort): void {
+    this.recordCount++;
+    port.deliver(port.reader.take());
+  }
+
+  /** Picks at random among all that is due at `instantPs`; software events stay last. */
+  #runShuffled(instantPs: number): void {
+    const ports = this.#inbound.filter((port) => port.reader.nextPs === instantPs);
+    const domains = this.#clockDomains.filter((domain) => domain.nextPs === instantPs);
+    const hasEvent = this.queue.nextPs === instantPs && this.queue.nextPhase === 0;
+    const choices = ports.length + domains.length + (hasEvent ? 1 : 0);
+    if (choices === 0) return this.queue.runNext();
+    const choice = Math.floor(this.#shuffle!() * choices);
+    if (choice < ports.length) return this.#deliver(ports[choice]!);
+    if (choice < ports.length + domains.length) return domains[choice - ports.length]!.runEdge();
+    this.queue.runNext();
+  }
+}

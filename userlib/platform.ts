@@ -1,0 +1,61 @@
+/**
+ * What the user-space verbs library needs of the process it runs in. The host fits these interfaces by
+ * structure; the library imports nothing of it.
+ */
+
+/** Causes the library charges cycles to; the host knows more of them. */
+export type UserCause = 'post' | 'poll' | 'copy' | 'application';
+
+/**
+ * The core that runs the program.
+ *
+ * Stores are pushed into the core's store buffer and become visible, in program order, at the core's own time
+ * of the next {@link UserCpu.commit}. So a verb that posts never waits, and a device cannot see a work request
+ * before the instant at which the processor would have stored it.
+ */
+export interface UserCpu {
+  readonly localPs: number;
+  /** Store buffer contents as bytes and as little-endian words; filled at the offsets that the push calls return. */
+  readonly storeBytes: Uint8Array;
+  readonly storeView: DataView;
+  /** Reserves a store of `lengthBytes` (at most 4096) to physical memory. Returns its byte offset in {@link storeBytes}. */
+  pushMemoryStore(physicalAddress: number, lengthBytes: number): number;
+  /**
+   * Reserves a store to device space. Uncached: `lengthBytes` is 4 or 8, one TLP. Write-combining: up to 256
+   * bytes, combined in 64-byte buffers and flushed as the host's rules say.
+   */
+  pushDeviceStore(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
+  /** Charges `cycles` and makes the pushed stores visible at the core's own time that results. */
+  commit(cause: UserCause, cycles: number): void;
+  charge(cause: UserCause, cycles: number): void;
+  settle(): Promise<void>;
+  /**
+   * Spins until `isReady()` holds: it is evaluated at once and again after each write that the device makes
+   * to the 4 KiB page of `physicalAddress`. The time is charged to polling in whole rounds of `roundCycles`.
+   */
+  spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void>;
+}
+
+/** Virtual memory of the process, as its own loads and stores see it. */
+export interface UserMemory {
+  /** Physical memory, indexed by what {@link physicalAddress} returns: the effect of the processor's MMU. */
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  /** Anonymous pages. @returns the user address, or -1 (ENOMEM). */
+  map(lengthBytes: number): number;
+  unmap(address: number, lengthBytes: number): void;
+  /** @returns the physical address of a user address, or -1 when it is not mapped. */
+  physicalAddress(address: number): number;
+}
+
+/** Cycle costs of the data path. */
+export interface VerbsCosts {
+  readonly postSend: number;
+  readonly postSendPerSegment: number;
+  readonly postSendPerInlineByte64: number;
+  readonly postRecv: number;
+  readonly pollEmpty: number;
+  readonly pollCompletion: number;
+  readonly readDmaLine: number;
+  readonly mmioStore: number;
+}
