@@ -1,0 +1,46 @@
+/**
+ * What the command processor asks of the data path. All calls are made at a clock edge of the HCA, after the
+ * command has been found legal and its mailbox has been read.
+ */
+export interface DataPathControl {
+  /** A QP's context was created by RST2INIT (state INIT); its bytes are complete. */
+  qpCreated(slot: number): void;
+  /** A transition or UPDATE_QP changed the context bytes of a live QP (any state but RST and ERR). */
+  qpModified(slot: number, previousState: number): void;
+  /** 2ERR: flush both queues with syndrome 5. */
+  qpToError(slot: number): void;
+  /** 2RST: drop everything in flight without completions; the slot is freed by the caller afterwards. */
+  qpDestroyed(slot: number): void;
+  /** Writes the live fields (state, PSNs, counters) into the context bytes, for QUERY_QP. */
+  qpSync(slot: number): void;
+  /** True while work of this QP is inside the pipelines: a destroying command waits until it is false. */
+  qpIsBusy(slot: number): boolean;
+
+  cqCreated(slot: number): void;
+  /** HW2SW_CQ: afterwards neither CQE nor event for it may appear. */
+  cqDestroyed(slot: number): void;
+  /** MODIFY_CQ op 0: the context bytes hold the new buffer; write the resize CQE into the old one. */
+  cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void;
+  /** MODIFY_CQ op 1: moderation period and count in the context bytes changed. */
+  cqModerated(slot: number): void;
+  cqSync(slot: number): void;
+  cqIsBusy(slot: number): boolean;
+
+  srqCreated(slot: number): void;
+  srqDestroyed(slot: number): void;
+  /** ARM_SRQ: the limit in the context bytes changed. */
+  srqArmed(slot: number): void;
+  srqSync(slot: number): void;
+
+  /** An MPT entry was activated, deactivated or changed in host memory: forget the cached copy. */
+  mptChanged(index: number): void;
+  /** SYNC_TPT, WRITE_MTT, UNMAP_ICM: forget all cached MPT and MTT entries. */
+  translationChanged(): void;
+  /** Windows bound to a region, for HW2SW_MPT's status 0x21. */
+  boundWindowCount(mptIndex: number): number;
+
+  /** The port came up or went down; packets may or may not be sent. */
+  portChanged(isUp: boolean): void;
+  /** CLOSE_HCA or reset: forget every context, all cached entries, all work. */
+  reset(): void;
+}

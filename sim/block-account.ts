@@ -1,0 +1,70 @@
+/**
+ * The cycle account of one clocked block: every cycle of its clock is busy, stalled for a named reason, or idle.
+ *
+ * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
+ * works. The three are counted apart, so their sum is a check and not an identity.
+ */
+export class BlockAccount {
+  readonly name: string;
+  readonly stallReasons: readonly string[];
+  busyCycles = 0;
+  idleCycles = 0;
+  readonly stalledCycles: Float64Array;
+  /** Times at which work was taken up before the previous work had ended: a fault of the block. */
+  overlapCount = 0;
+
+  /** First cycle not yet accounted for, and why the block has waited since: a stall reason or IDLE. */
+  #waitingSince = 0;
+  #waitingFor = IDLE;
+
+  constructor(name: string, stallReasons: readonly string[]) {
+    this.name = name;
+    this.stallReasons = stallReasons;
+    this.stalledCycles = new Float64Array(stallReasons.length);
+  }
+
+  /** First cycle at which new work can be taken up. */
+  get freeCycle(): number {
+    return this.#waitingSince;
+  }
+
+  /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
+  serve(cycle: number, serviceCycles: number): void {
+    this.#close(cycle);
+    this.busyCycles += serviceCycles;
+    this.#waitingSince = cycle + serviceCycles;
+    this.#waitingFor = IDLE;
+  }
+
+  /** From `cycle` on the block has work that it cannot proceed with, for the reason of this index. */
+  stall(cycle: number, reason: number): void {
+    if (this.#waitingFor === reason) return;
+    if (cycle > this.#waitingSince) this.#close(cycle);
+    this.#waitingFor = reason;
+  }
+
+  /** From `cycle` on the block has nothing to do. */
+  rest(cycle: number): void {
+    this.stall(cycle, IDLE);
+  }
+
+  /** Brings the account up to `cycle`, the end of the run. Work that lasts longer is cut there. */
+  close(cycle: number): void {
+    if (cycle < this.#waitingSince) {
+      this.busyCycles -= this.#waitingSince - cycle;
+      this.#waitingSince = cycle;
+      return;
+    }
+    this.#close(cycle);
+  }
+
+  #close(cycle: number): void {
+    const cycles = cycle - this.#waitingSince;
+    if (cycles < 0) this.overlapCount++;
+    if (this.#waitingFor === IDLE) this.idleCycles += cycles;
+    else this.stalledCycles[this.#waitingFor] = this.stalledCycles[this.#waitingFor]! + cycles;
+    this.#waitingSince = cycle;
+  }
+}
+
+const IDLE = -1;
