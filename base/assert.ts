@@ -1,0 +1,93 @@
+/**
+ * Typed errors for misuse of the simulator itself, and the checks that raise them.
+ *
+ * The device never throws at its user (docs: architecture, decision 8): whatever software writes is answered as
+ * hardware would. These errors are for the people who build or configure the machine, and each names the field,
+ * the value it had, and what would have been accepted.
+ */
+
+/** Root of all errors this project throws: which field, which value, what was allowed. */
+export class SimulatorError extends Error {
+  override readonly name: string = 'SimulatorError';
+  readonly field: string;
+  readonly value: unknown;
+  readonly range: string;
+
+  constructor(field: string, value: unknown, range: string) {
+    super(`${field} is ${describe(value)}, expected ${range}`);
+    this.field = field;
+    this.value = value;
+    this.range = range;
+  }
+}
+
+/** A configuration or an option that the simulator cannot accept. */
+export class ConfigurationError extends SimulatorError {
+  override readonly name = 'ConfigurationError';
+}
+
+/** A table (layout, register map, opcode list) that contradicts itself; thrown while the module loads. */
+export class DeclarationError extends SimulatorError {
+  override readonly name = 'DeclarationError';
+}
+
+/** A value that does not fit the field it is encoded into. */
+export class FieldValueError extends SimulatorError {
+  override readonly name = 'FieldValueError';
+}
+
+/** The model found itself in a state it promised never to reach: a bug of the simulator, not of its user. */
+export class InvariantError extends SimulatorError {
+  override readonly name = 'InvariantError';
+}
+
+/** Throws an InvariantError unless `condition` holds; `claim` says in words what should have been true. */
+export function assertInvariant(condition: boolean, claim: string): asserts condition {
+  if (!condition) throw new InvariantError(claim, false, 'true');
+}
+
+/** For the end of an exhaustive switch: the type checker proves that it is never reached. */
+export function assertNever(value: never, field: string): never {
+  throw new InvariantError(field, value, 'one of the declared cases');
+}
+
+/** Checks that a configuration value is an integer in [minimum, maximum], and returns it. */
+export function assertRange(field: string, value: number, minimum: number, maximum: number): number {
+  if (!Number.isSafeInteger(value) || value < minimum || value > maximum) {
+    throw new ConfigurationError(field, value, `an integer from ${minimum} to ${maximum}`);
+  }
+  return value;
+}
+
+/** Checks that a configuration value is a finite number above zero, and returns it. */
+export function assertPositive(field: string, value: number): number {
+  if (!Number.isFinite(value) || value <= 0)
+    throw new ConfigurationError(field, value, 'a number above zero');
+  return value;
+}
+
+/** Checks that a configuration value is a power of two of at least 1 (and below 2^53), and returns it. */
+export function assertPowerOfTwo(field: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1 || !Number.isInteger(Math.log2(value))) {
+    throw new ConfigurationError(field, value, 'a power of two');
+  }
+  return value;
+}
+
+/** Checks that a configuration value is one of the listed ones, and returns it with their type. */
+export function assertOneOf<T extends string | number>(
+  field: string,
+  value: string | number,
+  allowed: readonly T[],
+): T {
+  const found = allowed.find((candidate) => candidate === value);
+  if (found === undefined) throw new ConfigurationError(field, value, `one of ${allowed.join(', ')}`);
+  return found;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'bigint') return `0x${value.toString(16)}`;
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  return String(value);
+}

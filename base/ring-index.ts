@@ -1,0 +1,28 @@
+/**
+ * Ring arithmetic. A *counter* runs freely and wraps at its own width (16, 24 or 32 bits); an *index* is the counter
+ * masked to the ring. The bit just above the mask tells the pass, and from it comes the ownership bit.
+ *
+ *   counter  0000 0000 0101 0011      ring of 64 entries: logEntries = 6
+ *                      ^^ ^^^^^^      index = counter & 63
+ *                       pass bit      ownership of this pass = bit 6
+ *
+ * Sources: interface sheet 6.2 (send queue), 6.6 (CQ), 6.7 (EQ).
+ */
+
+/** Widths of the free-running counters of the interface, as masks. */
+export const counterMask16 = 0xffff;
+export const counterMask24 = 0xff_ffff;
+
+/** Position in a ring of 2^logEntries. */
+export const ringIndex = (counter: number, logEntries: number): number => counter & ((1 << logEntries) - 1);
+
+/** The bit above the index: 0 in the first pass over the ring, 1 in the second, and so on. */
+export const passBit = (counter: number, logEntries: number): number => (counter >>> logEntries) & 1;
+
+/** counter + step, wrapping at the counter's width. */
+export const advance = (counter: number, step: number, counterMask: number): number =>
+  (counter + step) & counterMask;
+
+/** How far `ahead` runs before `behind`, modulo the counter's width: always from 0 to counterMask. */
+export const distance = (ahead: number, behind: number, counterMask: number): number =>
+  (ahead - behind) & counterMask;

@@ -1,0 +1,59 @@
+/**
+ * Units of time and size. Time is an integer number of picoseconds in a float64 (a safe integer holds 2.5 hours);
+ * sizes are bytes with binary multiples. A constructor names the unit exactly once, and says how it rounds.
+ */
+import { ConfigurationError } from './assert.ts';
+
+declare const brand: unique symbol;
+
+/** A type that is structurally `T` but not assignable from a bare `T`: for values that are easily confused. */
+export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
+
+export const psPerNs = 1_000;
+export const psPerUs = 1_000_000;
+export const psPerMs = 1_000_000_000;
+export const psPerSecond = 1_000_000_000_000;
+
+/** Picoseconds from nanoseconds; rounds to the nearest picosecond. */
+export const nsToPs = (ns: number): number => Math.round(ns * psPerNs);
+/** Picoseconds from microseconds; rounds to the nearest picosecond. */
+export const usToPs = (us: number): number => Math.round(us * psPerUs);
+/** Picoseconds from milliseconds; rounds to the nearest picosecond. */
+export const msToPs = (ms: number): number => Math.round(ms * psPerMs);
+/** Nanoseconds from picoseconds; exact, may be fractional. */
+export const psToNs = (ps: number): number => ps / psPerNs;
+/** Microseconds from picoseconds; exact, may be fractional. */
+export const psToUs = (ps: number): number => ps / psPerUs;
+
+export const bytesPerKib = 1024;
+export const bytesPerMib = 1024 ** 2;
+export const bytesPerGib = 1024 ** 3;
+
+export const kib = (count: number): number => count * bytesPerKib;
+export const mib = (count: number): number => count * bytesPerMib;
+export const gib = (count: number): number => count * bytesPerGib;
+
+/** The period of a clock in whole picoseconds; refuses frequencies whose period is not one (300 MHz is 3333.3 ps). */
+export function periodPsOfMhz(frequencyMhz: number): number {
+  const periodPs = psPerUs / frequencyMhz;
+  if (!Number.isInteger(periodPs)) {
+    throw new ConfigurationError(
+      'frequencyMhz',
+      frequencyMhz,
+      'a frequency with a whole number of picoseconds per cycle',
+    );
+  }
+  return periodPs;
+}
+
+/** log2 of a power of two; the caller has checked that it is one. */
+export const log2Exact = (powerOfTwo: number): number => 31 - Math.clz32(powerOfTwo);
+
+/** The smallest n with 2^n at least `value` (value from 1 to 2^31). */
+export const log2Ceil = (value: number): number => (value <= 1 ? 0 : 32 - Math.clz32(value - 1));
+
+/** `value` rounded up to a multiple of `step`, any positive step. */
+export const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
+
+/** `value` rounded down to a multiple of `step`, any positive step. */
+export const roundDown = (value: number, step: number): number => Math.floor(value / step) * step;
