@@ -75,7 +75,21 @@ export interface InterruptLines {
   attach(vector: number, handler: (cpu: Cpu) => Promise<void>): void;
   /** Removes it; a later interrupt on the vector is counted as spurious. */
   detach(vector: number): void;
+  /**
+   * The legacy pin, for a device whose MSI-X test fails. The handler must make the device deassert it. Absent: the
+   * platform has no legacy interrupts, and such a device is not driven at all.
+   */
+  readonly legacy?: LegacyInterrupt;
 }
+
+/** The INTx pin of the device. */
+export interface LegacyInterrupt {
+  attach(handler: (cpu: Cpu) => Promise<void>): void;
+  detach(): void;
+}
+
+/** What a system call is for: setting up, or moving data (the report shows 0 of these for polling programs). */
+export type SystemCallPath = 'control' | 'dataPath';
 
 /** A user process's memory, as the kernel's memory management knows it. */
 export interface ProcessMemory {
@@ -121,6 +135,11 @@ export interface DriverPlatform {
   readonly interrupts: InterruptLines;
   readonly costs: DriverCosts;
   newSignal(): Signal;
+  /**
+   * Counts one system call that this thread makes, and charges its entry and return. The driver calls it once at the
+   * start of each of its entry points. Absent: system calls are neither counted nor charged.
+   */
+  systemCallEntered?(cpu: Cpu, name: string, path: SystemCallPath): void;
   /** Simulated time in picoseconds, for time limits. */
   nowPs(): number;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */

@@ -59,3 +59,22 @@ export interface VerbsCosts {
   readonly readDmaLine: number;
   readonly mmioStore: number;
 }
+
+/**
+ * Told of every work request of the data path, for a report that follows operations: at the core's own time in
+ * picoseconds. A completion names the work request by the counter it was posted under; unsignalled ones complete
+ * silently with the next signalled one.
+ */
+export interface OperationTap {
+  /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
+  posted(qpNumber: number, wqeCounter: number, opcode: number, localPs: number): void;
+  completed(qpNumber: number, wqeCounter: number, localPs: number): void;
+}
+
+/** The process a program runs in: what the library is given to open a device. */
+export interface VerbsPlatform {
+  readonly memory: UserMemory;
+  readonly costs: VerbsCosts;
+  /** Called when defined; costs nothing when not. */
+  readonly tap?: OperationTap;
+}
