@@ -1,0 +1,74 @@
+/**
+ * Doorbells (BAR2 registers) and doorbell records (host memory). Source: interface sheet 6.8, 6.9.
+ *
+ * The send queue has a doorbell and no record; RQ and SRQ have a record and no doorbell; a CQ has both: the record's
+ * first dword tells how far software has consumed, the arm register asks for an event.
+ */
+
+import { layout } from '../base/layout.ts';
+import { bits32, named } from '../base/layout-field.ts';
+
+const source = 'sheet 6.8, 6.9';
+
+/** What an arm request waits for. */
+export const CqArmCommand = { SOLICITED: 1, NEXT: 2 } as const;
+export type CqArmCommand = (typeof CqArmCommand)[keyof typeof CqArmCommand];
+
+/** Send doorbell, UAR + 0x14. */
+export const sendDoorbell = layout(
+  'send doorbell',
+  { sizeBytes: 4, byteOrder: 'big', source },
+  { qpn: bits32(0x00, 31, 8) },
+);
+
+/** CQ arm, UAR + 0x20, one 64-bit or two 32-bit writes. */
+export const cqArm = layout(
+  'CQ arm',
+  { sizeBytes: 8, byteOrder: 'big', source },
+  {
+    sequenceNumber: bits32(0x00, 29, 28, 'modulo 4; drops requests of a round that has fired'),
+    command: named(bits32(0x00, 26, 24), CqArmCommand),
+    cqn: bits32(0x00, 23, 0),
+    consumerCounter: bits32(0x04, 23, 0),
+  },
+);
+
+/** EQ doorbell, UAR (EQN / 4) + 0x800 + 8 × (EQN mod 4). */
+export const eqDoorbell = layout(
+  'EQ doorbell',
+  { sizeBytes: 4, byteOrder: 'big', source },
+  { arm: bits32(0x00, 31, 31), consumerCounter: bits32(0x00, 23, 0) },
+);
+
+/** The first 8 bytes of a BlueFlame post: the WQE's own first two dwords, of which the device needs these. */
+export const blueFlameHead = layout(
+  'BlueFlame head',
+  { sizeBytes: 8, byteOrder: 'big', source: 'sheet 6.9, 6.3' },
+  {
+    owner: bits32(0x00, 31, 31),
+    wqeCounter: bits32(0x00, 23, 8),
+    opcode: bits32(0x00, 4, 0),
+    qpn: bits32(0x04, 31, 8),
+    fence: bits32(0x04, 6, 6),
+    ds: bits32(0x04, 5, 0),
+  },
+);
+
+/** Doorbell record of an RQ or SRQ: WQEs posted so far, modulo 2^16. */
+export const receiveRecord = layout(
+  'receive doorbell record',
+  { sizeBytes: 4, byteOrder: 'big', source },
+  { postedCounter: bits32(0x00, 15, 0) },
+);
+
+/** Doorbell record of a CQ. */
+export const cqRecord = layout(
+  'CQ doorbell record',
+  { sizeBytes: 8, byteOrder: 'big', source },
+  {
+    consumerCounter: bits32(0x00, 23, 0),
+    sequenceNumber: bits32(0x04, 29, 28),
+    command: named(bits32(0x04, 26, 24), CqArmCommand),
+    consumerCounterAtArming: bits32(0x04, 23, 0),
+  },
+);

@@ -1,0 +1,57 @@
+/**
+ * What the device says about itself in PCI configuration space. Source: interface sheet 1.1–1.3.
+ */
+
+export const pciIdentity = {
+  vendorId: 0x15b3,
+  /** ConnectX-3 physical function (MT27500 family). */
+  deviceId: 0x1003,
+  revisionId: 0x00,
+  /** Network controller, other: what VPI cards say; Ethernet-only cards say 0x020000. */
+  classCode: 0x028000,
+  subsystemVendorId: 0x15b3,
+  subsystemId: 0x0050,
+  /** Type 0, single function. */
+  headerType: 0x00,
+  /** INTA, the legacy fallback. */
+  interruptPin: 1,
+} as const;
+
+/** Device ids the driver binds to as a physical function, besides ours. */
+export const otherPhysicalFunctionIds = {
+  connectX3Pro: 0x1007,
+} as const;
+
+/** BAR numbers; each is the lower half of a 64-bit pair. */
+export const Bar = {
+  /** 1 MiB, not prefetchable: registers, MSI-X table and PBA. */
+  CONFIGURATION: 0,
+  /** 8 MiB, prefetchable: UAR pages, then BlueFlame pages. */
+  UAR: 2,
+} as const;
+export type Bar = (typeof Bar)[keyof typeof Bar];
+
+export const barSizeBytes = { configuration: 0x10_0000, uar: 0x80_0000 } as const;
+
+/** Offsets of the capabilities in configuration space. */
+export const capabilityOffset = {
+  powerManagement: 0x40,
+  vitalProductData: 0x48,
+  pciExpress: 0x60,
+  msix: 0x9c,
+  vendorSpecific: 0xc0,
+} as const;
+
+/** Offsets of the extended capabilities; SR-IOV (0x108) is left out, with it Linux may act as a multi-function master. */
+export const extendedCapabilityOffset = {
+  alternativeRoutingId: 0x100,
+  deviceSerialNumber: 0x148,
+  advancedErrorReporting: 0x154,
+  secondaryPciExpress: 0x18c,
+} as const;
+
+/** Addresses of the vendor's flash gateway: Linux leaves these two dwords out of its save and restore. */
+export const flashGatewayOffset = { address: 0x58, data: 0x5c } as const;
+
+/** MSI-X as capability 0x9c declares it; both structures lie in BAR0. */
+export const msix = { vectorCount: 128, tableOffset: 0x7c000, pendingOffset: 0x7d000 } as const;
