@@ -42,6 +42,8 @@ export class ChannelOverflowError extends Error {
 }
 
 class ChannelEnd {
+  /** The memory that the two ends of one channel share. */
+  readonly buffer: SharedArrayBuffer;
   /** Data area of the ring as bytes, 32-bit words and 64-bit floats: all indexed from the data area's start. */
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
@@ -57,6 +59,7 @@ class ChannelEnd {
     if (capacityBytes < 4096 || (capacityBytes & (capacityBytes - 1)) !== 0) {
       throw new RangeError(`channel capacity ${capacityBytes} is not a power of two of at least 4096 bytes`);
     }
+    this.buffer = buffer;
     this.capacityBytes = capacityBytes;
     this.mask = capacityBytes - 1;
     this.control = new Int32Array(buffer, 0, CONTROL_BYTES / 4);
@@ -69,6 +72,7 @@ class ChannelEnd {
 
 export class ChannelWriter extends ChannelEnd {
   #tail = 0;
+  #flushedTail = 0;
   #head = 0;
   #promiseCount = 0;
   /** The last promise made, in picoseconds. */
@@ -98,9 +102,17 @@ export class ChannelWriter extends ChannelEnd {
     return offset;
   }
 
+  /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
+  flush(): boolean {
+    if (this.#tail === this.#flushedTail) return false;
+    this.#flushedTail = this.#tail;
+    Atomics.store(this.control, TAIL_INDEX, this.#tail);
+    return true;
+  }
+
   /** Makes all records appended so far visible, with the promise that later ones are sent at `promisePs` or after. */
   publish(promisePs: number): void {
-    Atomics.store(this.control, TAIL_INDEX, this.#tail);
+    this.flush();
     this.promisedPs = promisePs;
     this.#promiseCount = (this.#promiseCount + 1) | 0;
     this.promises[PROMISE_SLOT_BASE + (this.#promiseCount & PROMISE_SLOT_MASK)] = promisePs;
@@ -132,12 +144,16 @@ export class ChannelReader extends ChannelEnd {
       count = again;
       promisePs = this.promises[PROMISE_SLOT_BASE + (count & PROMISE_SLOT_MASK)]!;
     }
-    const tail = Atomics.load(this.control, TAIL_INDEX);
-    if (tail !== this.#tail) {
-      this.#tail = tail;
-      this.#findNext();
-    }
+    this.refreshRecords();
     return promisePs;
+  }
+
+  /** Learns of newly published records only. */
+  refreshRecords(): void {
+    const tail = Atomics.load(this.control, TAIL_INDEX);
+    if (tail === this.#tail) return;
+    this.#tail = tail;
+    if (this.nextPs === Number.POSITIVE_INFINITY) this.#findNext();
   }
 
   /** True when every published record was delivered. */

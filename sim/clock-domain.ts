@@ -34,7 +34,8 @@ export class ClockDomain {
 
   /** Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}. */
   addStage(stage: Stage): number {
-    if (this.#stages.length === this.#wakeCycle.length) throw new RangeError('more than 64 stages in a clock domain');
+    if (this.#stages.length === this.#wakeCycle.length)
+      throw new RangeError('more than 64 stages in a clock domain');
     this.#stages.push(stage);
     return this.#stages.length - 1;
   }

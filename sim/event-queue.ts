@@ -277,7 +277,8 @@ export class EventQueue {
       const right = child + 1;
       if (right < this.#heapCount) {
         const candidate = this.#heap[right]!;
-        if (this.#isBefore(this.#key[candidate]!, this.#sequence[candidate]!, this.#heap[child]!)) child = right;
+        if (this.#isBefore(this.#key[candidate]!, this.#sequence[candidate]!, this.#heap[child]!))
+          child = right;
       }
       const other = this.#heap[child]!;
       if (this.#isBefore(key, sequence, other)) break;

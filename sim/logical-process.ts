@@ -7,6 +7,8 @@
  * is reached, so this order, and with it every result, is the same however logical processes are placed on
  * threads.
  */
+
+import { InvariantError } from '../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
@@ -15,7 +17,8 @@ import { EventQueue } from './event-queue.ts';
 /** Receives a record: `offset` is its place in the reader's data area; it must be released in the end. */
 export type RecordHandler = (offset: number) => void;
 
-class InboundPort {
+/** The reading end of a channel, at the process that it leads to. */
+export class InboundPort {
   readonly reader: ChannelReader;
   readonly latencyPs: number;
   readonly deliver: RecordHandler;
@@ -41,8 +44,16 @@ export class LogicalProcess {
    */
   runningProgramCount = 0;
 
+  /**
+   * What ended a program of this process with an error, if anything did: the run ends with it. Whoever runs
+   * the programs sets it, before the program stops being counted as running.
+   */
+  failure: unknown;
+
   #inbound: InboundPort[] = [];
   #outbound: ChannelWriter[] = [];
+  #memberCount = 0;
+  #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
 
@@ -70,11 +81,52 @@ export class LogicalProcess {
     this.#outbound.push(writer);
   }
 
+  /** Reading ends connected so far, in the order in which they were added. */
+  get inbound(): readonly InboundPort[] {
+    return this.#inbound;
+  }
+
+  /** Writing ends connected so far, in the order in which they were added. */
+  get outbound(): readonly ChannelWriter[] {
+    return this.#outbound;
+  }
+
+  /** Adds a member: something of this process, like a program, that a run until the end waits for. */
+  addMember(): void {
+    this.#memberCount++;
+  }
+
+  /** One member ends, now. */
+  markEnded(): void {
+    if (this.#memberCount === 0)
+      throw new InvariantError(`members of ${this.name}`, 0, 'at least 1 at an end');
+    this.#memberCount--;
+    if (this.nowPs > this.#endedPs) this.#endedPs = this.nowPs;
+  }
+
+  /** True when no member is left: also of a process that never had one. */
+  get isEnded(): boolean {
+    return this.#memberCount === 0;
+  }
+
+  /** Instant at which the last member ended so far, -Infinity when none has. */
+  get endedPs(): number {
+    return this.#endedPs;
+  }
+
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
   nextPs(): number {
+    const domains = this.#clockDomains;
+    const inbound = this.#inbound;
     let next = this.queue.nextPs;
-    for (const domain of this.#clockDomains) if (domain.nextPs < next) next = domain.nextPs;
-    for (const port of this.#inbound) if (port.reader.nextPs < next) next = port.reader.nextPs;
+    for (let index = 0; index < domains.length; index++) {
+      const duePs = domains[index]!.nextPs;
+      if (duePs < next) next = duePs;
+    }
+    for (let index = 0; index < inbound.length; index++) {
+      const duePs = inbound[index]!.reader.nextPs;
+      if (duePs < next) next = duePs;
+    }
     return next;
   }
 
@@ -132,6 +184,8 @@ export class LogicalProcess {
         }
       }
       if (next >= limitPs) return false;
+      if (next < this.nowPs)
+        throw new InvariantError(`next instant of ${this.name} in ps`, next, `at least ${this.nowPs}`);
       this.nowPs = next;
       if (this.#shuffle !== undefined) {
         this.#runShuffled(next);
@@ -165,10 +219,9 @@ export class LogicalProcess {
     const domains = this.#clockDomains.filter((domain) => domain.nextPs === instantPs);
     const hasEvent = this.queue.nextPs === instantPs && this.queue.nextPhase === 0;
     const choices = ports.length + domains.length + (hasEvent ? 1 : 0);
-    if (choices === 0) return this.queue.runNext();
-    const choice = Math.floor(this.#shuffle!() * choices);
-    if (choice < ports.length) return this.#deliver(ports[choice]!);
-    if (choice < ports.length + domains.length) return domains[choice - ports.length]!.runEdge();
-    this.queue.runNext();
+    const choice = choices === 0 ? 0 : Math.floor(this.#shuffle!() * choices);
+    if (choice < ports.length) this.#deliver(ports[choice]!);
+    else if (choice < ports.length + domains.length) domains[choice - ports.length]!.runEdge();
+    else this.queue.runNext();
   }
 }

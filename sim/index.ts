@@ -1,0 +1,31 @@
+/** The kernel of time: everything here knows instants, cycles and records, and nothing of what they mean. */
+export { BlockAccount } from './block-account.ts';
+export {
+  ChannelOverflowError,
+  ChannelReader,
+  ChannelWriter,
+  channelBufferBytes,
+  RECORD_HEADER_BYTES,
+  RECORD_WORDS,
+} from './channel.ts';
+export { Clock } from './clock.ts';
+export { ClockDomain, type Stage } from './clock-domain.ts';
+export {
+  type EventHandler,
+  EventQueue,
+  type EventRef,
+  PHASE_HARDWARE,
+  PHASE_SOFTWARE,
+} from './event-queue.ts';
+export { Fifo } from './fifo.ts';
+export { LogicalProcess, type RecordHandler } from './logical-process.ts';
+export { Random } from './random.ts';
+export {
+  DeadlockError,
+  ProcessFailedError,
+  type ProcessInstant,
+  RunAbortedError,
+  RunError,
+  WorkerLostError,
+} from './run-errors.ts';
+export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';

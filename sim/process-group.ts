@@ -1,0 +1,226 @@
+/**
+ * The logical processes of one thread, run in turns so that none ever meets a record from its past.
+ *
+ *        ┌─ turn ────────────────────────────────────────────────────────────────┐
+ *        │ pick the process whose next event is the earliest                     │
+ *        │ run it up to its limit: no record unknown to it can take effect before │
+ *        │ hand its records to its neighbours of this thread                     │
+ *        └───────────────────────────────────────────────────────────────────────┘
+ *
+ * The limit is exact. Whatever happens next begins with the next event of some process j and reaches process k
+ * after the least sum of latencies on a way from j to k, so k may run below min over j of (next j + way j→k).
+ * The process with the earliest event can therefore always run it, and silence of any length costs one turn.
+ * Processes of other threads enter as `arrivalPs`: the earliest effect of anything that they may still send.
+ *
+ * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
+ */
+import { assertPositive, ConfigurationError } from '../base/assert.ts';
+import type { ChannelReader, ChannelWriter } from './channel.ts';
+import type { InboundPort, LogicalProcess } from './logical-process.ts';
+
+const NEVER = Number.POSITIVE_INFINITY;
+const NONE = -1;
+
+/** A channel whose two ends are both in this thread. */
+interface LocalLink {
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+  readonly to: number;
+}
+
+/** A channel end whose other end is in another thread. */
+export interface OutwardPort<End> {
+  /** Index of the process of this group. */
+  readonly process: number;
+  readonly end: End;
+}
+
+export class ProcessGroup {
+  readonly processes: readonly LogicalProcess[];
+  /** Earliest instant at which something is due, by process. */
+  readonly nextPs: Float64Array;
+  /** Earliest instant at which a record that is not known yet can arrive from another thread, by process. */
+  readonly arrivalPs: Float64Array;
+  /** Channel ends that lead out of this thread and into it. */
+  readonly outward: readonly OutwardPort<ChannelWriter>[];
+  readonly inward: readonly OutwardPort<InboundPort>[];
+  /** Nobody runs at or past this instant. */
+  stopPs = NEVER;
+  /** The longest window of a turn: shorter windows let other threads follow more closely. */
+  windowPs = NEVER;
+  /** Turns taken so far. */
+  turnCount = 0;
+  /** Index of the process that ran last: whose code threw, when something was thrown. */
+  current = 0;
+
+  #links: readonly (readonly LocalLink[])[];
+  /** Least sum of latencies on a way from one process to another in this group: [from * count + to]. */
+  readonly #wayPs: Float64Array;
+
+  /** @param processes completely wired: channels connected later are not seen */
+  constructor(processes: readonly LogicalProcess[]) {
+    if (processes.length === 0) throw new ConfigurationError('number of logical processes', 0, 'at least 1');
+    this.processes = processes;
+    this.nextPs = new Float64Array(processes.length);
+    this.arrivalPs = new Float64Array(processes.length).fill(NEVER);
+    this.#wayPs = new Float64Array(processes.length ** 2).fill(NEVER);
+    const inward = inboundByBuffer(processes);
+    const outward: OutwardPort<ChannelWriter>[] = [];
+    this.#links = processes.map((process, from) =>
+      process.outbound.flatMap((writer) => {
+        const target = inward.get(writer.buffer);
+        if (target === undefined) {
+          outward.push({ process: from, end: writer });
+          return [];
+        }
+        inward.delete(writer.buffer);
+        const way = from * processes.length + target.process;
+        this.#wayPs[way] = Math.min(this.#wayPs[way]!, target.end.latencyPs);
+        return [{ writer, reader: target.end.reader, to: target.process }];
+      }),
+    );
+    this.outward = outward;
+    this.inward = [...inward.values()];
+    this.#completeWays();
+  }
+
+  /** Lets programs that were started between runs get to their first wait, and learns what is due. */
+  async start(): Promise<void> {
+    for (let index = 0; index < this.processes.length; index++) {
+      if (this.processes[index]!.runningProgramCount > 0) await this.settle(index);
+      this.finishTurn(index);
+    }
+  }
+
+  /** Takes turns until nothing more may be run, letting resumed programs run in between. */
+  async runToStop(): Promise<void> {
+    for (;;) {
+      const resumed = this.runTurns(NEVER);
+      if (resumed === NONE) return;
+      await this.settle(resumed);
+      this.finishTurn(resumed);
+    }
+  }
+
+  /**
+   * Takes turns until nothing is due below any limit, or so many: then returns -1. Returns the index of a
+   * process whose programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and goes on.
+   */
+  runTurns(turnCountMax: number): number {
+    const nextPs = this.nextPs;
+    for (let turn = 0; turn < turnCountMax; turn++) {
+      const index = this.#pick();
+      if (index === NONE) return NONE;
+      const windowEndPs = nextPs[index]! + this.windowPs;
+      const limitPs = this.limitPs(index);
+      this.turnCount++;
+      this.current = index;
+      if (this.processes[index]!.advance(Math.min(limitPs, windowEndPs))) return index;
+      this.finishTurn(index);
+    }
+    return NONE;
+  }
+
+  /** Lets the resumed programs of a process run until each waits for simulated time again. */
+  async settle(index: number): Promise<void> {
+    const process = this.processes[index]!;
+    this.current = index;
+    await process.settle();
+    if (process.failure !== undefined) throw process.failure;
+  }
+
+  /** Earliest instant at which anything is due. */
+  get earliestPs(): number {
+    return this.nextPs[this.#earliest()]!;
+  }
+
+  /** True when no process has members left. */
+  get isEnded(): boolean {
+    return this.processes.every((process) => process.isEnded);
+  }
+
+  /** The last end of all members, when all have ended; before that, an instant that it cannot precede. */
+  endBoundPs(startPs: number): number {
+    let boundPs = this.isEnded ? startPs : Math.max(startPs, this.earliestPs);
+    for (const process of this.processes) boundPs = Math.max(boundPs, process.endedPs);
+    return boundPs;
+  }
+
+  /** Instant below which process `index` may run: nothing unknown to it can take effect earlier. */
+  limitPs(index: number): number {
+    const count = this.processes.length;
+    let limit = this.stopPs;
+    if (this.arrivalPs[index]! < limit) limit = this.arrivalPs[index]!;
+    for (let from = 0, way = index; from < count; from++, way += count) {
+      const next = this.nextPs[from]!;
+      const arrival = this.arrivalPs[from]!;
+      const reach = Math.min(next, arrival) + this.#wayPs[way]!;
+      if (reach < limit) limit = reach;
+    }
+    return limit;
+  }
+
+  /** Hands a process's records on within the thread, and learns what is due next there and at its neighbours. */
+  finishTurn(index: number): void {
+    const links = this.#links[index]!;
+    for (let place = 0; place < links.length; place++) {
+      const link = links[place]!;
+      if (!link.writer.flush()) continue;
+      const reader = link.reader;
+      reader.refreshRecords();
+      if (reader.nextPs < this.nextPs[link.to]!) this.nextPs[link.to] = reader.nextPs;
+    }
+    this.nextPs[index] = this.processes[index]!.nextPs();
+  }
+
+  /** The process whose next event is the earliest among those that may run it now, or -1. */
+  #pick(): number {
+    const nextPs = this.nextPs;
+    const picked = this.#earliest();
+    if (nextPs[picked]! < this.limitPs(picked)) return picked;
+    if (this.inward.length === 0 || nextPs[picked]! >= this.stopPs) return NONE;
+    for (let index = 0; index < nextPs.length; index++) {
+      if (nextPs[index]! < this.limitPs(index)) return index;
+    }
+    return NONE;
+  }
+
+  #earliest(): number {
+    const nextPs = this.nextPs;
+    let earliest = 0;
+    for (let index = 1; index < nextPs.length; index++)
+      if (nextPs[index]! < nextPs[earliest]!) earliest = index;
+    return earliest;
+  }
+
+  /** Floyd and Warshall: every way is the shortest of the ways by each process between. */
+  #completeWays(): void {
+    const count = this.processes.length;
+    const way = this.#wayPs;
+    for (let between = 0; between < count; between++) {
+      for (let from = 0; from < count; from++) {
+        for (let to = 0; to < count; to++) {
+          const detour = way[from * count + between]! + way[between * count + to]!;
+          if (detour < way[from * count + to]!) way[from * count + to] = detour;
+        }
+      }
+    }
+  }
+}
+
+/** The inbound ports of all processes by their channel's memory. */
+function inboundByBuffer(
+  processes: readonly LogicalProcess[],
+): Map<SharedArrayBuffer, OutwardPort<InboundPort>> {
+  const ports = new Map<SharedArrayBuffer, OutwardPort<InboundPort>>();
+  processes.forEach((process, index) => {
+    for (const port of process.inbound) {
+      assertPositive(`latencyPs of a channel into ${process.name}`, port.latencyPs);
+      if (ports.has(port.reader.buffer)) {
+        throw new ConfigurationError(`readers of a channel into ${process.name}`, 2, 'exactly 1');
+      }
+      ports.set(port.reader.buffer, { process: index, end: port });
+    }
+  });
+  return ports;
+}

@@ -1,0 +1,69 @@
+/**
+ * How a run ends when it cannot end well. Each error names the logical processes concerned and their simulated
+ * time, so that it can be reproduced by running to that instant.
+ */
+
+/** Root of the errors that end a run. */
+export class RunError extends Error {
+  override readonly name: string = 'RunError';
+}
+
+/** A logical process, and the instant at which it stood. */
+export interface ProcessInstant {
+  readonly name: string;
+  readonly instantPs: number;
+}
+
+/** Code of a logical process threw, in this thread or in another one. */
+export class ProcessFailedError extends RunError {
+  override readonly name = 'ProcessFailedError';
+  readonly processName: string;
+  /** Simulated time of the failing process in picoseconds. */
+  readonly instantPs: number;
+
+  constructor(processName: string, instantPs: number, reason: string, options?: ErrorOptions) {
+    super(`${processName} failed at ${instantPs} ps: ${reason}`, options);
+    this.processName = processName;
+    this.instantPs = instantPs;
+  }
+}
+
+/** A worker thread went away (terminated, out of memory) while the others still needed it. */
+export class WorkerLostError extends RunError {
+  override readonly name = 'WorkerLostError';
+  /** The first logical process of the worker. */
+  readonly processName: string;
+  /** The last instant that the process is known to have reached, in picoseconds. */
+  readonly instantPs: number;
+
+  constructor(processName: string, instantPs: number, reason: string) {
+    super(`the worker of ${processName} was lost after ${instantPs} ps: ${reason}`);
+    this.processName = processName;
+    this.instantPs = instantPs;
+  }
+}
+
+/** Nothing is left to do anywhere, yet some programs have not ended: they wait for what will never come. */
+export class DeadlockError extends RunError {
+  override readonly name = 'DeadlockError';
+  /** The processes whose programs have not ended, each with the instant of the last thing it did. */
+  readonly waiting: readonly ProcessInstant[];
+
+  constructor(waiting: readonly ProcessInstant[]) {
+    const places = waiting.map(({ name, instantPs }) => `${name} at ${instantPs} ps`);
+    super(`nothing is left to do, but programs have not ended: ${places.join(', ')}`);
+    this.waiting = waiting;
+  }
+}
+
+/** The run was called off from outside. */
+export class RunAbortedError extends RunError {
+  override readonly name = 'RunAbortedError';
+}
+
+/** Wraps what a process's code threw; errors that end runs pass unchanged. */
+export function processFailure(processName: string, instantPs: number, thrown: unknown): RunError {
+  if (thrown instanceof RunError) return thrown;
+  const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+  return new ProcessFailedError(processName, instantPs, reason, { cause: thrown });
+}

@@ -1,0 +1,124 @@
+/**
+ * Runs all logical processes of a machine in one thread: the reference that every other placement must equal.
+ *
+ * Stop rules, the same in every runner:
+ * - `runTo(limit)`: every process executes all that is due strictly before the limit, and then stands at it.
+ * - `runUntilEnded(drain, limit)`: when the members of all processes have ended, the last at t, the run stops at
+ *   t + drain (all that is due strictly before) and every process stands there; or at the limit, if that is earlier.
+ *   No process ever passes that instant, because none runs more than the drain past what may still run elsewhere.
+ *   When nothing is left to do and members have not ended, the run fails with a DeadlockError.
+ */
+import { ConfigurationError } from '../base/assert.ts';
+import type { LogicalProcess } from './logical-process.ts';
+import { ProcessGroup } from './process-group.ts';
+import { DeadlockError, processFailure, type RunError } from './run-errors.ts';
+
+/** How a run ended. */
+export interface RunOutcome {
+  /** `ended`: all members have ended; `limit`: the time limit came first. */
+  readonly reason: 'ended' | 'limit';
+  /** The instant at which every process now stands, in picoseconds. */
+  readonly stoppedPs: number;
+}
+
+/** What runs a machine, wherever its logical processes are placed. */
+export interface Runner {
+  /** Runs everything due strictly before `limitPs`; then every process stands there. */
+  runTo(limitPs: number): Promise<RunOutcome>;
+  /** Runs until all members have ended and `drainPs` (at least 1) more, or to `limitPs`. */
+  runUntilEnded(drainPs: number, limitPs?: number): Promise<RunOutcome>;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class SingleRunner implements Runner {
+  readonly #group: ProcessGroup;
+  #failure: RunError | undefined;
+
+  /**
+   * @param processes all of the machine, completely wired
+   * @throws ConfigurationError when a channel leads elsewhere
+   */
+  constructor(processes: readonly LogicalProcess[]) {
+    this.#group = new ProcessGroup(processes);
+    const { outward, inward } = this.#group;
+    if (outward.length + inward.length > 0) {
+      const open = processes[(outward[0] ?? inward[0])!.process]!;
+      throw new ConfigurationError(
+        `channel of ${open.name}`,
+        'open',
+        'connected to a process of this runner',
+      );
+    }
+  }
+
+  /** The instant at which all processes stand between runs, in picoseconds. */
+  get nowPs(): number {
+    return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
+  }
+
+  /** Turns taken so far: what the runner itself costs. */
+  get turnCount(): number {
+    return this.#group.turnCount;
+  }
+
+  async runTo(limitPs: number): Promise<RunOutcome> {
+    checkLimit(limitPs, this.nowPs);
+    await this.#run(NEVER, limitPs);
+    return { reason: 'limit', stoppedPs: limitPs };
+  }
+
+  async runUntilEnded(drainPs: number, limitPs = NEVER): Promise<RunOutcome> {
+    checkDrain(drainPs);
+    if (limitPs !== NEVER) checkLimit(limitPs, this.nowPs);
+    await this.#run(drainPs, limitPs);
+    const reason = this.#group.processes.every(({ isEnded }) => isEnded) ? 'ended' : 'limit';
+    return { reason, stoppedPs: this.nowPs };
+  }
+
+  /** @param drainPs Infinity: members are not waited for */
+  async #run(drainPs: number, limitPs: number): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const processes = this.#group.processes;
+    try {
+      const stopPs = await this.#runTurns(drainPs, limitPs);
+      for (const process of processes) process.nowPs = stopPs;
+    } catch (thrown) {
+      const { name, nowPs } = processes[this.#group.current]!;
+      this.#failure = processFailure(name, nowPs, thrown);
+      throw this.#failure;
+    }
+  }
+
+  /** Returns the instant before which all is done. */
+  async #runTurns(drainPs: number, limitPs: number): Promise<number> {
+    const group = this.#group;
+    const startPs = this.nowPs;
+    await group.start();
+    for (;;) {
+      const isFinal = drainPs === NEVER || group.isEnded;
+      group.stopPs = Math.min(limitPs, drainPs === NEVER ? NEVER : group.endBoundPs(startPs) + drainPs);
+      await group.runToStop();
+      if (drainPs !== NEVER && !group.isEnded && group.earliestPs === NEVER)
+        throw deadlockOf(group.processes);
+      if (isFinal || group.stopPs === limitPs) return group.stopPs;
+    }
+  }
+}
+
+function deadlockOf(processes: readonly LogicalProcess[]): DeadlockError {
+  const waiting = processes.filter((process) => !process.isEnded);
+  return new DeadlockError(waiting.map(({ name, nowPs }) => ({ name, instantPs: nowPs })));
+}
+
+/** @throws ConfigurationError unless the limit is a whole number of picoseconds that is not past */
+export function checkLimit(limitPs: number, nowPs: number): void {
+  if (Number.isSafeInteger(limitPs) && limitPs >= nowPs) return;
+  throw new ConfigurationError('limitPs', limitPs, `a whole number of at least ${nowPs}`);
+}
+
+/** @throws ConfigurationError unless the drain is a whole number of picoseconds above zero */
+export function checkDrain(drainPs: number): void {
+  if (Number.isSafeInteger(drainPs) && drainPs >= 1) return;
+  throw new ConfigurationError('drainPs', drainPs, 'a whole number of at least 1');
+}
