@@ -1,0 +1,18 @@
+/** How a DMA request can end, and the error for a caller that breaks the engines' contract. */
+import { SimulatorError } from '../../base/assert.ts';
+
+/** Status of a finished read, as passed to `onDone`. */
+export const DmaStatus = {
+  ok: 0,
+  unsupportedRequest: 1,
+  completerAbort: 2,
+  poisoned: 3,
+  timeout: 4,
+  /** Bus mastering is off: nothing was sent. */
+  busMasterDisabled: 5,
+} as const;
+
+/** A request that the block making it should never have made: empty, without room, outside the memory. */
+export class DmaRequestError extends SimulatorError {
+  override readonly name = 'DmaRequestError';
+}

@@ -1,0 +1,47 @@
+/**
+ * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
+ */
+export interface DmaReadLink {
+  /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
+  readonly reader: {
+    readonly bytes: Uint8Array;
+    readonly words: Int32Array;
+  };
+  canSend(flow: number): boolean;
+  onSendSpace(flow: number, listener: () => void): void;
+  sendMemoryRead(
+    address: number,
+    trafficClass: number,
+    lengthBytes: number,
+    tag: number,
+    requesterId: number,
+    flags?: number,
+  ): void;
+  /** Gives the buffer space of a received TLP back to the sender. */
+  consume(offset: number): void;
+}
+
+export interface DmaWriteLink {
+  canSend(flow: number): boolean;
+  onSendSpace(flow: number, listener: () => void): void;
+  sendMemoryWrite(
+    address: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    flags?: number,
+  ): void;
+}
+
+/** What the PCIe function tells the engines: may they speak, in whose name, and how much at a time. */
+export interface DmaFunctionState {
+  /** Bus Master Enable of the command register. */
+  isBusMaster(): boolean;
+  /** Max_Read_Request_Size of the device control register, in bytes. */
+  maxReadRequestBytes(): number;
+  /** Max_Payload_Size of the device control register, in bytes. */
+  maxPayloadBytes(): number;
+  /** Bus, device and function number captured from the last configuration write. */
+  requesterId(): number;
+}

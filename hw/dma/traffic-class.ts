@@ -1,0 +1,28 @@
+/**
+ * Why a TLP was sent: the accounting class that travels with it on the modelled link. It is not the PCIe traffic
+ * class (TC) of the TLP header and changes nothing about how the TLP is handled; a completion echoes its request's.
+ * The PCIe code treats these as opaque small integers.
+ */
+export const TrafficClass = {
+  doorbell: 0,
+  blueFlame: 1,
+  doorbellRecord: 2,
+  wqeRead: 3,
+  payloadRead: 4,
+  payloadWrite: 5,
+  cqe: 6,
+  eqe: 7,
+  context: 8,
+  translation: 9,
+  command: 10,
+  msix: 11,
+  register: 12,
+  config: 13,
+  message: 14,
+} as const;
+
+export type TrafficClassName = keyof typeof TrafficClass;
+
+/** Names by number, for reports. */
+export const trafficClassNames = Object.keys(TrafficClass) as readonly TrafficClassName[];
+export const trafficClassCount = trafficClassNames.length;

@@ -1,0 +1,61 @@
+/**
+ * What each requester asked for and how long its TLPs waited, by reason.
+ *
+ * The engine as a whole stalls for tags or for the link; the {@link StallClock} adds those cycles up. A TLP's own
+ * waiting is measured from the cycle at which it could have been sent: the engine's stalls within that time are its
+ * waits for tags and link, and the rest it spent behind other TLPs (arbitration or order).
+ */
+export class DmaRequesterCounters {
+  requests = 0;
+  bytes = 0;
+  tlps = 0;
+  /** Requests that ended with an error status, or were dropped. */
+  failedRequests = 0;
+  waitTagCycles = 0;
+  waitLinkCycles = 0;
+  waitArbitrationCycles = 0;
+}
+
+export const STALL_LINK = 0;
+export const STALL_TAGS = 1;
+/** Names in the order of the numbers above, for the block account. */
+export const readStallReasons = ['link', 'tags'] as const;
+export const writeStallReasons = ['link'] as const;
+
+const NONE = -1;
+
+export class StallClock {
+  #linkCycles = 0;
+  #tagCycles = 0;
+  #reason = NONE;
+  #sinceCycle = 0;
+
+  /** From `cycle` on the engine waits for this reason. */
+  begin(reason: number, cycle: number): void {
+    if (this.#reason === reason) return;
+    this.end(cycle);
+    this.#reason = reason;
+    this.#sinceCycle = cycle;
+  }
+
+  /** From `cycle` on the engine waits no longer. */
+  end(cycle: number): void {
+    if (this.#reason === STALL_LINK) this.#linkCycles += cycle - this.#sinceCycle;
+    else if (this.#reason === STALL_TAGS) this.#tagCycles += cycle - this.#sinceCycle;
+    this.#reason = NONE;
+  }
+
+  /** Cycles stalled for the link until `cycle`. */
+  linkCyclesAt(cycle: number): number {
+    return this.#reason === STALL_LINK && cycle > this.#sinceCycle
+      ? this.#linkCycles + cycle - this.#sinceCycle
+      : this.#linkCycles;
+  }
+
+  /** Cycles stalled for tags until `cycle`. */
+  tagCyclesAt(cycle: number): number {
+    return this.#reason === STALL_TAGS && cycle > this.#sinceCycle
+      ? this.#tagCycles + cycle - this.#sinceCycle
+      : this.#tagCycles;
+  }
+}
