@@ -1,0 +1,103 @@
+/**
+ * A test bench that is a miniature machine: two logical processes joined by a PCIe link, whose ends record what
+ * they receive and give it back at once, or when the test says so.
+ */
+import { type ConfigOf, defaultsOf } from '../../base/parameter.ts';
+import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/channel.ts';
+import { LogicalProcess } from '../../sim/logical-process.ts';
+import {
+  endpointPortParameters,
+  type LinkEndConfig,
+  linkParameters,
+  rootPortParameters,
+} from './link-parameters.ts';
+import { PcieLinkPort } from './link-port.ts';
+import { FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts';
+
+export interface Received {
+  readonly kind: number;
+  readonly timePs: number;
+  readonly bytes: number[];
+}
+
+export interface LinkBenchOptions {
+  readonly link?: Partial<ConfigOf<typeof linkParameters>>;
+  readonly endpoint?: Partial<LinkEndConfig>;
+  readonly rootPort?: Partial<LinkEndConfig>;
+  readonly shuffle?: () => number;
+  readonly capacityBytes?: number;
+}
+
+/** Two logical processes and the link between them. */
+export function linkPair(options: LinkBenchOptions = {}) {
+  const link = { ...defaultsOf(linkParameters), ...options.link };
+  const endpoint = { ...defaultsOf(endpointPortParameters), ...options.endpoint };
+  const rootPort = { ...defaultsOf(rootPortParameters), ...options.rootPort };
+  const capacityBytes = options.capacityBytes ?? 1 << 20;
+  const up = new SharedArrayBuffer(channelBufferBytes(capacityBytes));
+  const down = new SharedArrayBuffer(channelBufferBytes(capacityBytes));
+  const deviceLp = new LogicalProcess('device', options.shuffle);
+  const hostLp = new LogicalProcess('host', options.shuffle);
+  const device = new PcieLinkPort({
+    lp: deviceLp,
+    link,
+    end: endpoint,
+    peer: rootPort,
+    writer: new ChannelWriter(up),
+    reader: new ChannelReader(down),
+    trafficClassCount: 16,
+  });
+  const host = new PcieLinkPort({
+    lp: hostLp,
+    link,
+    end: rootPort,
+    peer: endpoint,
+    writer: new ChannelWriter(down),
+    reader: new ChannelReader(up),
+    trafficClassCount: 16,
+  });
+  return { link, endpoint, rootPort, deviceLp, hostLp, device, host };
+}
+
+/** Runs both sides up to, not including, `untilPs`, in windows of the link's latency. */
+export function runPair(
+  deviceLp: LogicalProcess,
+  hostLp: LogicalProcess,
+  windowPs: number,
+  untilPs: number,
+): void {
+  const start = Math.min(deviceLp.nowPs, hostLp.nowPs);
+  for (let fromPs = start; fromPs < untilPs; ) {
+    for (const lp of [deviceLp, hostLp]) lp.publish(fromPs);
+    for (const lp of [deviceLp, hostLp]) lp.refreshHorizon();
+    const next = Math.min(deviceLp.nextPs(), hostLp.nextPs());
+    fromPs = Math.max(fromPs, next);
+    const limitPs = Math.min(fromPs + windowPs, untilPs);
+    if (limitPs <= fromPs) break;
+    for (const lp of [deviceLp, hostLp]) lp.advance(limitPs);
+    fromPs = limitPs;
+  }
+  for (const lp of [deviceLp, hostLp]) lp.publish(untilPs);
+}
+
+/** A link whose two ends keep notes of what arrives. */
+export function linkBench(options: LinkBenchOptions = {}) {
+  const pair = linkPair(options);
+  const atHost: Received[] = [];
+  const atDevice: Received[] = [];
+  const record = (port: PcieLinkPort, into: Received[]) => (offset: number, kind: number) => {
+    const length = port.reader.words[(offset >> 2) + WORD_LENGTH]!;
+    const hasPayload = kind === 1 || kind === 3;
+    const start = offset + PAYLOAD_OFFSET;
+    into.push({
+      kind,
+      timePs: port.reader.floats[(offset >> 3) + FLOAT_TIME]!,
+      bytes: hasPayload ? [...port.reader.bytes.subarray(start, start + length)] : [],
+    });
+    port.consume(offset);
+  };
+  pair.host.onReceive(record(pair.host, atHost));
+  pair.device.onReceive(record(pair.device, atDevice));
+  const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
+  return { ...pair, atHost, atDevice, run };
+}
