@@ -66,7 +66,10 @@ export interface QpTransition {
   readonly takesOptional: boolean;
 }
 
-/** Every field RST2INIT gives a fresh context. The port is not among them, except from mlx4_en. */
+/**
+ * Every field RST2INIT gives a fresh context. Q_Key and access bits are taken whatever the mask says: the context was
+ * zero before, and drivers that send no mask fill them in. The port is zero here, except from mlx4_en.
+ */
 const initFields: readonly QpcFieldPath[] = [
   'serviceType',
   'isRssIndirection',

@@ -3,12 +3,10 @@
  * schema; and arbitrary values of a layout for property tests.
  */
 import fc from 'fast-check';
-import type { Layout } from '../../base/layout.ts';
 import type { BigField, Field, FieldTable, InitialOf, NumberField } from '../../base/layout-field.ts';
 import { valueBits } from '../../base/layout-field.ts';
 import * as abi from '../index.ts';
-
-export type AnyLayout = Layout<FieldTable>;
+import type { AnyLayout } from './golden.ts';
 
 /** Every layout that abi exports, by export name. */
 export const exportedLayouts: readonly (readonly [string, AnyLayout])[] = Object.entries(abi).flatMap(
