@@ -27,6 +27,7 @@ const KIND_RELEASED = 0;
 const CONTROL_BYTES = 256;
 const TAIL_INDEX = 0;
 const PROMISE_INDEX = 1;
+const NUMBER_INDEX = 2;
 const HEAD_INDEX = 32;
 const PROMISE_SLOT_BASE = 8;
 const PROMISE_SLOT_MASK = 7;
@@ -34,6 +35,11 @@ const PROMISE_SLOT_MASK = 7;
 /** Bytes of shared memory that a channel of this data capacity needs. */
 export function channelBufferBytes(capacityBytes: number): number {
   return CONTROL_BYTES + capacityBytes;
+}
+
+/** Gives the channel its number among all channels of a machine, by which threads speak of it. */
+export function numberChannel(buffer: SharedArrayBuffer, number: number): void {
+  new Int32Array(buffer)[NUMBER_INDEX] = number;
 }
 
 /** The ring could not take a record although its protocol's credits allowed it: the channel is undersized. */
@@ -68,6 +74,11 @@ class ChannelEnd {
     this.words = new Int32Array(buffer, CONTROL_BYTES);
     this.floats = new Float64Array(buffer, CONTROL_BYTES);
   }
+
+  /** Number given with {@link numberChannel}. */
+  get number(): number {
+    return this.control[NUMBER_INDEX]!;
+  }
 }
 
 export class ChannelWriter extends ChannelEnd {
@@ -100,6 +111,16 @@ export class ChannelWriter extends ChannelEnd {
     this.words[(offset >> 2) + KIND_WORD] = kind;
     this.#tail = (this.#tail + recordBytes) | 0;
     return offset;
+  }
+
+  /** Counts the bytes appended so far, modulo 2^32: equals the reader's {@link ChannelReader.knownTail} when seen. */
+  get tail(): number {
+    return this.#tail;
+  }
+
+  /** True when records were appended since the last {@link flush}. */
+  get isDirty(): boolean {
+    return this.#tail !== this.#flushedTail;
   }
 
   /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
@@ -148,12 +169,18 @@ export class ChannelReader extends ChannelEnd {
     return promisePs;
   }
 
-  /** Learns of newly published records only. */
-  refreshRecords(): void {
+  /** Learns of newly published records only. Returns false when there were none. */
+  refreshRecords(): boolean {
     const tail = Atomics.load(this.control, TAIL_INDEX);
-    if (tail === this.#tail) return;
+    if (tail === this.#tail) return false;
     this.#tail = tail;
     if (this.nextPs === Number.POSITIVE_INFINITY) this.#findNext();
+    return true;
+  }
+
+  /** Counts the bytes of the records that this end knows of, modulo 2^32. */
+  get knownTail(): number {
+    return this.#tail;
   }
 
   /** True when every published record was delivered. */

@@ -28,4 +28,7 @@ export {
   RunError,
   WorkerLostError,
 } from './run-errors.ts';
+export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';
 export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';
+export { WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
+export { type WatchedWorker, watchWorker } from './worker-watch.ts';

@@ -95,7 +95,7 @@ export class ProcessGroup {
   /** Takes turns until nothing more may be run, letting resumed programs run in between. */
   async runToStop(): Promise<void> {
     for (;;) {
-      const resumed = this.runTurns(NEVER);
+      const resumed = this.runTurns();
       if (resumed === NONE) return;
       await this.settle(resumed);
       this.finishTurn(resumed);
@@ -103,22 +103,24 @@ export class ProcessGroup {
   }
 
   /**
-   * Takes turns until nothing is due below any limit, or so many: then returns -1. Returns the index of a
-   * process whose programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and goes on.
+   * Takes turns until nothing is due below any limit: then returns -1. Returns the index of a process whose
+   * programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and goes on.
    */
-  runTurns(turnCountMax: number): number {
-    const nextPs = this.nextPs;
-    for (let turn = 0; turn < turnCountMax; turn++) {
-      const index = this.#pick();
+  runTurns(): number {
+    for (;;) {
+      const index = this.pick();
       if (index === NONE) return NONE;
-      const windowEndPs = nextPs[index]! + this.windowPs;
-      const limitPs = this.limitPs(index);
-      this.turnCount++;
-      this.current = index;
-      if (this.processes[index]!.advance(Math.min(limitPs, windowEndPs))) return index;
+      if (this.takeTurn(index)) return index;
       this.finishTurn(index);
     }
-    return NONE;
+  }
+
+  /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
+  takeTurn(index: number): boolean {
+    const windowEndPs = this.nextPs[index]! + this.windowPs;
+    this.turnCount++;
+    this.current = index;
+    return this.processes[index]!.advance(Math.min(this.limitPs(index), windowEndPs));
   }
 
   /** Lets the resumed programs of a process run until each waits for simulated time again. */
@@ -174,7 +176,7 @@ export class ProcessGroup {
   }
 
   /** The process whose next event is the earliest among those that may run it now, or -1. */
-  #pick(): number {
+  pick(): number {
     const nextPs = this.nextPs;
     const picked = this.#earliest();
     if (nextPs[picked]! < this.limitPs(picked)) return picked;

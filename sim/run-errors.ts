@@ -20,11 +20,14 @@ export class ProcessFailedError extends RunError {
   readonly processName: string;
   /** Simulated time of the failing process in picoseconds. */
   readonly instantPs: number;
+  /** What was thrown, in words; the thrown value itself is the `cause` in the thread that threw it. */
+  readonly reason: string;
 
   constructor(processName: string, instantPs: number, reason: string, options?: ErrorOptions) {
     super(`${processName} failed at ${instantPs} ps: ${reason}`, options);
     this.processName = processName;
     this.instantPs = instantPs;
+    this.reason = reason;
   }
 }
 

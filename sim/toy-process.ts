@@ -86,7 +86,9 @@ export class Toy {
     this.#watchdogHandler = queue.addHandler(() => this.#note(9, 0));
     this.#clock = this.process.addClockDomain(427);
     this.#stage = this.#clock.addStage((cycle) => this.#work(cycle));
-    config.neighbours.forEach((neighbour, index) => this.#connect(neighbour, index));
+    config.neighbours.forEach((neighbour, index) => {
+      this.#connect(neighbour, index);
+    });
   }
 
   /** Everything seen, in order: two equal digests mean equal runs. */

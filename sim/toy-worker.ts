@@ -1,0 +1,49 @@
+/** A worker thread that runs some toys, for the specs: it is told what to run and answers with their digests. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { SharedControl, type SharedControlPlan } from './shared-control.ts';
+import type { RunOutcome } from './single-runner.ts';
+import { Toy, type ToyConfig } from './toy-process.ts';
+import { WorkerRunner } from './worker-runner.ts';
+
+/** What the worker is told. */
+export interface ToyOrder {
+  readonly plan: SharedControlPlan;
+  readonly worker: number;
+  readonly configs: readonly ToyConfig[];
+  readonly drainPs: number;
+  /** Instants at which to stop on the way; the last may be Infinity. */
+  readonly limitsPs: readonly number[];
+  readonly spinCount?: number;
+}
+
+/** What it answers. */
+export interface ToyAnswer {
+  readonly outcome?: RunOutcome;
+  readonly digests: readonly string[];
+  readonly turnCount: number;
+  readonly error?: { readonly name: string; readonly message: string; readonly instantPs: number };
+}
+
+const order = workerData as ToyOrder;
+const toys = order.configs.map((config) => new Toy(config));
+const runner = new WorkerRunner(
+  new SharedControl(order.plan),
+  order.worker,
+  toys.map((toy) => toy.process),
+  order.spinCount === undefined ? {} : { spinCount: order.spinCount },
+);
+for (const toy of toys) toy.start();
+
+async function run(): Promise<ToyAnswer> {
+  const answer = () => ({ digests: toys.map((toy) => toy.digest), turnCount: runner.turnCount });
+  try {
+    let outcome: RunOutcome | undefined;
+    for (const limitPs of order.limitsPs) outcome = await runner.runUntilEnded(order.drainPs, limitPs);
+    return outcome === undefined ? answer() : { ...answer(), outcome };
+  } catch (thrown) {
+    const { name, message, instantPs } = thrown as Error & { instantPs: number };
+    return { ...answer(), error: { name, message, instantPs } };
+  }
+}
+
+parentPort!.postMessage(await run());

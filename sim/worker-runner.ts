@@ -1,0 +1,277 @@
+/**
+ * Runs the logical processes of one worker thread in step with those of the others; every worker has a runner of
+ * its own and is asked to run the same. Stop rules and results are those of {@link SingleRunner}.
+ *
+ *     ┌─▶ look at the others ─▶ take turns, publishing after each ─┐
+ *     │        │ nothing may be run                                │
+ *     │        ▼                                                   │
+ *     │    sleep: say what is due and what was seen;               │
+ *     │    look on for a while, then wait for a signal             │
+ *     └────────┴───────────────────────────────────────────────────┘
+ *
+ * Who goes to sleep, or raises a promise, wakes the sleepers that may now run; the last one awake sees everyone
+ * exactly and so wakes the owner of the earliest event, however far ahead it lies. An error anywhere ends the run
+ * everywhere; a worker that is gone is reported by whoever watches it ({@link watchWorker}).
+ *
+ * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
+ */
+import { ConfigurationError } from '../base/assert.ts';
+import type { ChannelWriter } from './channel.ts';
+import type { LogicalProcess } from './logical-process.ts';
+import { ProcessGroup } from './process-group.ts';
+import { DeadlockError, ProcessFailedError, processFailure, type RunError } from './run-errors.ts';
+import type { SharedControl } from './shared-control.ts';
+import { SharedHorizon } from './shared-horizon.ts';
+import { checkDrain, checkLimit, type Runner, type RunOutcome } from './single-runner.ts';
+
+const NEVER = Number.POSITIVE_INFINITY;
+const NONE = -1;
+/** Turns between two looks at the other workers. */
+const TURNS_PER_LOOK = 4;
+/** A window is the least latency into the worker, divided by this: how often promises are made within it. */
+const WINDOW_DIVISOR = 3;
+
+export interface WorkerRunnerOptions {
+  /** Looks at the others before the thread waits for a signal; 0 where threads outnumber cores. */
+  readonly spinCount?: number;
+}
+
+export class WorkerRunner implements Runner {
+  readonly #control: SharedControl;
+  readonly #worker: number;
+  readonly #group: ProcessGroup;
+  readonly #horizon: SharedHorizon;
+  readonly #firstProcess: number;
+  readonly #spinCount: number;
+  /** Channel ends out of this worker, by process of the group. */
+  readonly #writers: readonly (readonly ChannelWriter[])[];
+  /** Last promise made, by process of the group. */
+  readonly #promisedPs: Float64Array;
+  readonly #wasEnded: boolean[];
+  /** Worker at the reading end of each channel, once known. */
+  #readingWorker: readonly number[] = [];
+  #failure: RunError | undefined;
+
+  /**
+   * @param processes those that the control's plan names for this worker, in that order, completely wired
+   * @throws ConfigurationError when they are others
+   */
+  constructor(
+    control: SharedControl,
+    worker: number,
+    processes: readonly LogicalProcess[],
+    options: WorkerRunnerOptions = {},
+  ) {
+    const planned = control.processNames.filter((_, process) => control.workerOf[process] === worker).join();
+    const given = processes.map(({ name }) => name).join();
+    if (given !== planned) throw new ConfigurationError(`processes of worker ${worker}`, given, planned);
+    this.#control = control;
+    this.#worker = worker;
+    this.#group = new ProcessGroup(processes);
+    this.#horizon = new SharedHorizon(control, worker, this.#group);
+    this.#firstProcess = control.workerOf.indexOf(worker);
+    this.#spinCount = options.spinCount ?? 40;
+    this.#promisedPs = new Float64Array(processes.length);
+    this.#wasEnded = processes.map(() => false);
+    this.#writers = processes.map((_, process) =>
+      this.#group.outward.filter((port) => port.process === process).map(({ end }) => end),
+    );
+    this.#register();
+  }
+
+  /** Turns taken by this worker so far. */
+  get turnCount(): number {
+    return this.#group.turnCount;
+  }
+
+  async runTo(limitPs: number): Promise<RunOutcome> {
+    checkLimit(limitPs, this.#nowPs);
+    return this.#run(NEVER, limitPs);
+  }
+
+  async runUntilEnded(drainPs: number, limitPs = NEVER): Promise<RunOutcome> {
+    checkDrain(drainPs);
+    if (limitPs !== NEVER) checkLimit(limitPs, this.#nowPs);
+    return this.#run(drainPs, limitPs);
+  }
+
+  get #nowPs(): number {
+    return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
+  }
+
+  async #run(drainPs: number, limitPs: number): Promise<RunOutcome> {
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      const startPs = this.#nowPs;
+      await this.#begin(startPs, drainPs, limitPs);
+      await this.#runToStop();
+      return this.#end(drainPs);
+    } catch (thrown) {
+      const { current, processes } = this.#group;
+      const { name, nowPs } = processes[current]!;
+      const failure = processFailure(name, nowPs, thrown);
+      if (failure !== thrown && failure instanceof ProcessFailedError) {
+        this.#control.reportFailure(this.#firstProcess + current, nowPs, failure.reason);
+      }
+      this.#failure = failure;
+      throw failure;
+    }
+  }
+
+  async #begin(startPs: number, drainPs: number, limitPs: number): Promise<void> {
+    const { processes } = this.#group;
+    await this.#group.start();
+    // From here on nobody reads the results of the run before any more.
+    this.#control.meet();
+    this.#control.setRun(this.#worker, drainPs, limitPs);
+    for (let index = 0; index < processes.length; index++) {
+      const { isEnded, endedPs } = processes[index]!;
+      this.#wasEnded[index] = isEnded;
+      this.#control.setEnded(this.#firstProcess + index, isEnded, Math.max(startPs, endedPs));
+      this.#control.promise(this.#firstProcess + index, startPs);
+      this.#promisedPs[index] = startPs;
+      this.#send(index);
+    }
+    this.#control.meet();
+    for (let worker = 0; worker < this.#control.workerCount; worker++) {
+      if (this.#control.isSameRun(worker, drainPs, limitPs)) continue;
+      throw new ConfigurationError(
+        `run of worker ${worker}`,
+        'another one',
+        `drain ${drainPs}, limit ${limitPs}`,
+      );
+    }
+    if (this.#readingWorker.length === 0) this.#learnChannels();
+    this.#horizon.begin(startPs, drainPs, limitPs);
+  }
+
+  async #runToStop(): Promise<void> {
+    const horizon = this.#horizon;
+    for (;;) {
+      this.#control.throwIfAborted();
+      horizon.look();
+      if (horizon.isDone) return;
+      this.#promise();
+      horizon.wakeOthers();
+      let index = this.#group.pick();
+      if (index === NONE) this.#sleep();
+      for (let turn = 0; index !== NONE; turn++) {
+        if (this.#group.takeTurn(index)) await this.#group.settle(index);
+        this.#group.finishTurn(index);
+        this.#publish(index);
+        index = turn < TURNS_PER_LOOK ? this.#group.pick() : NONE;
+      }
+    }
+  }
+
+  /** Meets the others at the end of the run, and finds with them how it ended. */
+  #end(drainPs: number): RunOutcome {
+    const control = this.#control;
+    const { processes, inward } = this.#group;
+    const { stopPs } = this.#horizon;
+    for (let index = 0; index < processes.length; index++)
+      control.promise(this.#firstProcess + index, stopPs);
+    control.wakeAll();
+    control.meet();
+    for (const { end } of inward) end.reader.refreshRecords();
+    processes.forEach((process, index) => {
+      control.setNext(this.#firstProcess + index, process.nextPs());
+      control.promise(this.#firstProcess + index, process.nowPs);
+    });
+    control.meet();
+    const waiting = control.processNames.flatMap((name, index) =>
+      control.isEnded(index) ? [] : [{ name, instantPs: control.promisePs(index) }],
+    );
+    const isSilent = control.processNames.every((_, index) => control.nextPs(index) === NEVER);
+    if (drainPs !== NEVER && waiting.length > 0 && isSilent) throw new DeadlockError(waiting);
+    for (const process of processes) process.nowPs = stopPs;
+    return { reason: drainPs !== NEVER && waiting.length === 0 ? 'ended' : 'limit', stoppedPs: stopPs };
+  }
+
+  /** Makes visible what a turn of the process did, then what all of the group now promise. */
+  #publish(index: number): void {
+    const { isEnded, endedPs } = this.#group.processes[index]!;
+    if (isEnded !== this.#wasEnded[index]) {
+      this.#wasEnded[index] = isEnded;
+      this.#control.setEnded(this.#firstProcess + index, isEnded, endedPs);
+    }
+    this.#send(index);
+    this.#promise();
+  }
+
+  #promise(): void {
+    const group = this.#group;
+    for (let index = 0; index < this.#promisedPs.length; index++) {
+      const ps = Math.min(group.nextPs[index]!, group.limitPs(index));
+      if (ps <= this.#promisedPs[index]!) continue;
+      this.#promisedPs[index] = ps;
+      this.#control.promise(this.#firstProcess + index, ps);
+    }
+  }
+
+  #send(index: number): void {
+    const writers = this.#writers[index]!;
+    for (let place = 0; place < writers.length; place++) {
+      const writer = writers[place]!;
+      if (!writer.isDirty) continue;
+      this.#control.setSent(writer.number, writer.tail);
+      writer.flush();
+      const worker = this.#readingWorker[writer.number];
+      if (worker !== undefined) this.#control.wake(worker);
+    }
+  }
+
+  #sleep(): void {
+    const control = this.#control;
+    const { nextPs, inward } = this.#group;
+    for (let index = 0; index < nextPs.length; index++)
+      control.setNext(this.#firstProcess + index, nextPs[index]!);
+    for (let index = 0; index < inward.length; index++) {
+      const { reader } = inward[index]!.end;
+      control.setConsumed(reader.number, reader.knownTail);
+    }
+    control.toggleSleep(this.#worker);
+    this.#waitForReason();
+    control.toggleSleep(this.#worker);
+  }
+
+  #waitForReason(): void {
+    for (let spin = 0; spin < this.#spinCount; spin++) if (this.#hasReason()) return;
+    const signal = this.#control.announceParking(this.#worker);
+    if (this.#hasReason()) this.#control.unpark(this.#worker);
+    else this.#control.park(this.#worker, signal);
+  }
+
+  /** True when there is a reason to be awake. */
+  #hasReason(): boolean {
+    this.#control.throwIfAborted();
+    const haveCome = this.#horizon.look();
+    if (haveCome || this.#horizon.isDone || this.#group.pick() !== NONE) return true;
+    this.#horizon.wakeOthers();
+    return false;
+  }
+
+  /** Says which channel ends are in this worker, those of channels within it included. */
+  #register(): void {
+    let leastLatencyPs = NEVER;
+    this.#group.processes.forEach((process, index) => {
+      for (const writer of process.outbound) {
+        this.#control.registerWriter(writer.number, this.#firstProcess + index);
+      }
+      for (const { reader, latencyPs } of process.inbound) {
+        this.#control.registerReader(reader.number, this.#firstProcess + index, latencyPs);
+      }
+    });
+    for (const { end } of this.#group.inward) leastLatencyPs = Math.min(leastLatencyPs, end.latencyPs);
+    this.#group.windowPs = Math.ceil(leastLatencyPs / WINDOW_DIVISOR);
+  }
+
+  #learnChannels(): void {
+    this.#horizon.learnChannels();
+    const { workerOf, channelCount } = this.#control;
+    this.#readingWorker = Array.from(
+      { length: channelCount },
+      (_, channel) => workerOf[this.#control.channelEnds(channel).to]!,
+    );
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Watches worker threads from the thread that started them, so that a worker which fails to start, is terminated
+ * or runs out of memory ends the run of all others instead of leaving them to wait for it.
+ */
+import type { RunError } from './run-errors.ts';
+import { RunAbortedError } from './run-errors.ts';
+import type { SharedControl } from './shared-control.ts';
+
+/** What is used of a worker thread. */
+export interface WatchedWorker {
+  once(event: 'error', listener: (error: Error) => void): unknown;
+  once(event: 'exit', listener: (exitCode: number) => void): unknown;
+}
+
+/**
+ * Reports the loss of worker number `worker` to the others when it ends, for whatever reason. Start watching before
+ * the first run; once all runs are over, the end of a worker harms nobody.
+ * @returns a promise that never resolves, and rejects with the run's error when this worker ends: race it against
+ *   the answer expected from the worker
+ */
+export function watchWorker(control: SharedControl, worker: number, thread: WatchedWorker): Promise<never> {
+  const lost = new Promise<never>((_, reject) => {
+    const report = (reason: string): void => {
+      control.reportLost(worker, reason);
+      reject(failureOf(control));
+    };
+    thread.once('error', (error) => report(`${error.name}: ${error.message}`));
+    thread.once('exit', (exitCode) => report(`it ended with exit code ${exitCode}`));
+  });
+  // A worker that ends when nobody races is no unhandled rejection.
+  lost.catch(() => undefined);
+  return lost;
+}
+
+function failureOf(control: SharedControl): RunError {
+  return control.failure ?? new RunAbortedError('another worker reports why');
+}
