@@ -1,0 +1,66 @@
+/**
+ * What an acknowledgement says: the AETH syndrome and its code tables, and the timers that QPs are given as codes.
+ *
+ * Syndrome: bit 7 zero, bits 6:5 say ACK, RNR NAK or NAK, bits 4:0 the credit count, the timer or the NAK code.
+ * Source: InfiniBand Architecture Specification, volume 1, 9.7.5.2.
+ */
+import { psPerUs } from '../base/units.ts';
+
+export const AethKind = { ACK: 0, RNR_NAK: 1, RESERVED: 2, NAK: 3 } as const;
+
+/** NAK codes, 9.7.5.2.2. */
+export const NakCode = {
+  PSN_SEQUENCE_ERROR: 0,
+  INVALID_REQUEST: 1,
+  REMOTE_ACCESS_ERROR: 2,
+  REMOTE_OPERATIONAL_ERROR: 3,
+  INVALID_RD_REQUEST: 4,
+} as const;
+
+const KIND_SHIFT = 5;
+const VALUE_MASK = 0x1f;
+
+/** Credit code that switches end-to-end credits off: the receive queue is shared, or counts none. */
+export const CREDIT_CODE_INVALID = 31;
+
+/** Messages the receiver has room for, by credit code 0 to 30 (9.7.7.2.1). */
+export const creditCountByCode: readonly number[] = [
+  0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096,
+  6144, 8192, 12288, 16384, 24576, 32768,
+];
+
+/** Waiting times behind an RNR NAK in hundredths of a millisecond, by timer code 0 to 31 (9.7.5.2.8). */
+const rnrTimerCentimilliseconds: readonly number[] = [
+  65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
+  4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+];
+
+const RNR_TIMER_UNIT_PS = 10 * psPerUs;
+
+/** The same in picoseconds. */
+export const rnrTimerPsByCode: readonly number[] = rnrTimerCentimilliseconds.map(
+  (count) => count * RNR_TIMER_UNIT_PS,
+);
+
+export const ackSyndrome = (creditCode: number): number => (AethKind.ACK << KIND_SHIFT) | creditCode;
+export const rnrNakSyndrome = (timerCode: number): number => (AethKind.RNR_NAK << KIND_SHIFT) | timerCode;
+export const nakSyndrome = (nakCode: number): number => (AethKind.NAK << KIND_SHIFT) | nakCode;
+
+/** ACK, RNR NAK, reserved or NAK. */
+export const syndromeKind = (syndrome: number): number => (syndrome >> KIND_SHIFT) & 3;
+/** Credit code, timer code or NAK code. */
+export const syndromeValue = (syndrome: number): number => syndrome & VALUE_MASK;
+
+/** The greatest credit code that promises no more than `messageCount` messages. */
+export function creditCodeFor(messageCount: number): number {
+  let code = creditCountByCode.length - 1;
+  while (code > 0 && creditCountByCode[code]! > messageCount) code--;
+  return code;
+}
+
+const ACK_TIMEOUT_UNIT_PS = 4_096_000;
+
+/** Local ACK timeout of a QP: 4.096 us × 2^code, for codes 1 to 31; code 0 switches it off: Infinity (9.7.6.1.3). */
+export function ackTimeoutPs(code: number): number {
+  return code === 0 ? Number.POSITIVE_INFINITY : ACK_TIMEOUT_UNIT_PS * 2 ** code;
+}

@@ -1,0 +1,12 @@
+export * from './aeth.ts';
+export * from './headers.ts';
+export { BUFFER_BLOCKS_MAX, CREDIT_BLOCK_BYTES } from './link-credits.ts';
+export { dataBitsPerSecond, wireLatencyPs } from './link-rate.ts';
+export { PhysicalState } from './link-training.ts';
+export * from './opcodes.ts';
+export * from './packet.ts';
+export { PacketCounters, ReceiveCounters, TransmitCounters } from './packet-counters.ts';
+export { type WireConfig, wireParameters } from './parameters.ts';
+export * from './psn.ts';
+export type { WireFaults } from './wire-faults.ts';
+export { WirePort, type WirePortOptions, wireChannelBytes } from './wire-port.ts';

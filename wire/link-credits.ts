@@ -1,0 +1,101 @@
+/**
+ * Link-level flow control of one virtual lane: the receiver's buffer is promised to the sender in blocks of 64 bytes,
+ * as an absolute limit that counts around, so that a lost flow control packet costs nothing.
+ *
+ *     sender: total blocks sent (FCTBS)          ──packets──▶   receiver: adjusted blocks received (ABR), free blocks
+ *             may send while FCCL - FCTBS allows  ◀──FCCL───    FCCL = ABR + free blocks
+ *
+ * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
+ * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
+ */
+export const CREDIT_BLOCK_BYTES = 64;
+export const BUFFER_BLOCKS_MAX = 2048;
+const COUNT_MASK = 0xfff;
+
+export const blocksOf = (packetBytes: number): number => (packetBytes + CREDIT_BLOCK_BYTES - 1) >> 6;
+
+export class CreditSender {
+  /** FCTBS: blocks sent since the link came up. */
+  totalBlocksSent = 0;
+  #limit = 0;
+  #newLimit = 0;
+  /** Instant at which the last limit came. */
+  newLimitPs = -1;
+
+  /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
+  canSend(blocks: number, nowPs: number): boolean {
+    if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
+    return ((this.#limit - this.totalBlocksSent - blocks) & COUNT_MASK) <= BUFFER_BLOCKS_MAX;
+  }
+
+  sent(blocks: number): void {
+    this.totalBlocksSent = (this.totalBlocksSent + blocks) & COUNT_MASK;
+  }
+
+  limitReceived(creditLimit: number, nowPs: number): void {
+    if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
+    this.#newLimit = creditLimit;
+    this.newLimitPs = nowPs;
+  }
+
+  /** The link has come up: nothing sent, nothing promised. */
+  reset(): void {
+    this.totalBlocksSent = 0;
+    this.#limit = 0;
+    this.#newLimit = 0;
+    this.newLimitPs = -1;
+  }
+}
+
+export class CreditReceiver {
+  readonly bufferBlocks: number;
+  readonly #returnBlocks: number;
+  freeBlocks: number;
+  /** Fewest free blocks so far. */
+  lowWater: number;
+  #adjustedBlocksReceived = 0;
+  #unreturnedBlocks = 0;
+
+  /** @param returnBlocks freed blocks worth a flow control packet */
+  constructor(bufferBlocks: number, returnBlocks: number) {
+    this.bufferBlocks = bufferBlocks;
+    this.#returnBlocks = returnBlocks;
+    this.freeBlocks = bufferBlocks;
+    this.lowWater = bufferBlocks;
+  }
+
+  /** A packet takes its blocks. False when they are not there: the sender broke the promise. */
+  received(blocks: number): boolean {
+    this.#adjustedBlocksReceived = (this.#adjustedBlocksReceived + blocks) & COUNT_MASK;
+    if (blocks > this.freeBlocks) return false;
+    this.freeBlocks -= blocks;
+    if (this.freeBlocks < this.lowWater) this.lowWater = this.freeBlocks;
+    return true;
+  }
+
+  /** Gives blocks back. True when enough have gathered for a flow control packet. */
+  freed(blocks: number): boolean {
+    this.freeBlocks += blocks;
+    this.#unreturnedBlocks += blocks;
+    return this.#unreturnedBlocks >= this.#returnBlocks;
+  }
+
+  /** The sender's count, from its flow control packet. False when ours differed: packets were lost between. */
+  synchronize(totalBlocksSent: number): boolean {
+    const isEqual = this.#adjustedBlocksReceived === totalBlocksSent;
+    this.#adjustedBlocksReceived = totalBlocksSent;
+    return isEqual;
+  }
+
+  /** FCCL to be sent now. */
+  takeCreditLimit(): number {
+    this.#unreturnedBlocks = 0;
+    return (this.#adjustedBlocksReceived + this.freeBlocks) & COUNT_MASK;
+  }
+
+  /** The link has come up: what is still held stays held. */
+  reset(): void {
+    this.#adjustedBlocksReceived = 0;
+    this.#unreturnedBlocks = 0;
+  }
+}

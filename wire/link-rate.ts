@@ -1,0 +1,93 @@
+/**
+ * The data rate of a link, and the serializer that occupies it packet by packet without rounding any of them.
+ *
+ * Source: InfiniBand Architecture Specification, volume 2, chapters 5 and 6: SDR, DDR and QDR carry 8 bits in 10,
+ * FDR10 and faster 64 in 66.
+ */
+import type { WireConfig } from './parameters.ts';
+
+/** Lane signalling in kilobits per second, and the code's share of data bits. */
+const speedTable = {
+  SDR: { kilobits: 2_500_000, data: 8, coded: 10 },
+  DDR: { kilobits: 5_000_000, data: 8, coded: 10 },
+  QDR: { kilobits: 10_000_000, data: 8, coded: 10 },
+  FDR10: { kilobits: 10_312_500, data: 64, coded: 66 },
+  FDR: { kilobits: 14_062_500, data: 64, coded: 66 },
+  EDR: { kilobits: 25_781_250, data: 64, coded: 66 },
+} as const;
+
+const PS_KILOBITS_PER_BYTE = 8 * 1_000_000_000;
+
+/** Time of one byte on a link as an exact ratio of picoseconds. */
+export interface ByteTime {
+  readonly numeratorPs: number;
+  readonly denominator: number;
+}
+
+/** Time of one data byte: 250 ps at 4X QDR, 440/3 ps at 4X FDR. */
+export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTime {
+  const { kilobits, data, coded } = speedTable[config.speed];
+  const numerator = PS_KILOBITS_PER_BYTE * coded;
+  const denominator = kilobits * data * Number(config.lanes);
+  const divisor = greatestCommonDivisor(numerator, denominator);
+  return { numeratorPs: numerator / divisor, denominator: denominator / divisor };
+}
+
+/** Data rate in bits per second, for reports. */
+export function dataBitsPerSecond(config: Pick<WireConfig, 'speed' | 'lanes'>): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  return (8e12 * denominator) / numeratorPs;
+}
+
+/** From a packet's last symbol leaving the sending port's logic to its being whole at the receiver: a channel's latency. */
+export function wireLatencyPs(config: WireConfig): number {
+  return 2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;
+}
+
+/** Occupies a link. The instants it gives are the floor of the exact ones, and never drift. */
+export class Serializer {
+  /** Instant at which the link is free, with the fraction of a picosecond kept apart. */
+  freePs = 0;
+  /** Picoseconds the link has been occupied, floor. */
+  busyPs = 0;
+  readonly #numeratorPs: number;
+  readonly #denominator: number;
+  #remainder = 0;
+
+  constructor(byteTime: ByteTime) {
+    this.#numeratorPs = byteTime.numeratorPs;
+    this.#denominator = byteTime.denominator;
+  }
+
+  /** Sends `bytes` as soon as the link is free; returns the instant at which the last one has left. */
+  occupy(nowPs: number, bytes: number): number {
+    if (nowPs > this.freePs) {
+      this.freePs = nowPs;
+      this.#remainder = 0;
+    }
+    const total = this.#remainder + bytes * this.#numeratorPs;
+    const wholePs = Math.floor(total / this.#denominator);
+    this.#remainder = total - wholePs * this.#denominator;
+    this.busyPs += wholePs;
+    this.freePs += wholePs;
+    return this.freePs;
+  }
+
+  /** Holds the link, unused, for `durationPs` behind all that is booked. */
+  hold(nowPs: number, durationPs: number): void {
+    if (nowPs > this.freePs) {
+      this.freePs = nowPs;
+      this.#remainder = 0;
+    }
+    this.freePs += durationPs;
+  }
+
+  /** Duration of `bytes`, rounded down. */
+  durationPs(bytes: number): number {
+    return Math.floor((bytes * this.#numeratorPs) / this.#denominator);
+  }
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

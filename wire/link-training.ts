@@ -1,0 +1,89 @@
+/**
+ * How two ports find each other: a link is up only while both ends are enabled.
+ *
+ *              enable, send TS1                TS1 or TS2, send TS2           TS2             trainingUs later
+ *     disabled ───────────────▶ polling ────────────────────▶ configuration ────▶ confirmed ────────────────▶ up
+ *         ▲                        ▲                                                                          │
+ *         └── disable, send DOWN ──┴───────────── DOWN, or TS1 of an end that starts over ────────────────────┘
+ *
+ * TS1 says "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once, which
+ * is enough on a channel that loses nothing: whoever is enabled last is heard by the other. The physical states are
+ * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
+ */
+
+/** PortPhysicalState of PortInfo. */
+export const PhysicalState = { POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP: 5 } as const;
+
+export const TrainingStep = { TS1: 1, TS2: 2, DOWN: 3 } as const;
+
+export interface TrainingActions {
+  sendStep(step: number): void;
+  /** Both ends have seen each other: call {@link LinkTraining.complete} after the training time. */
+  startTimer(): void;
+  stopTimer(): void;
+  linkChanged(isUp: boolean): void;
+}
+
+export class LinkTraining {
+  physicalState: number = PhysicalState.DISABLED;
+  #isConfirmed = false;
+  readonly #actions: TrainingActions;
+
+  constructor(actions: TrainingActions) {
+    this.#actions = actions;
+  }
+
+  get isEnabled(): boolean {
+    return this.physicalState !== PhysicalState.DISABLED;
+  }
+
+  get isUp(): boolean {
+    return this.physicalState === PhysicalState.LINK_UP;
+  }
+
+  setEnabled(isEnabled: boolean): void {
+    if (isEnabled === this.isEnabled) return;
+    if (isEnabled) {
+      this.physicalState = PhysicalState.POLLING;
+      this.#actions.sendStep(TrainingStep.TS1);
+    } else {
+      this.#leave(PhysicalState.DISABLED);
+      this.#actions.sendStep(TrainingStep.DOWN);
+    }
+  }
+
+  stepReceived(step: number): void {
+    if (!this.isEnabled) return;
+    if (step === TrainingStep.DOWN) {
+      this.#leave(PhysicalState.POLLING);
+    } else if (step === TrainingStep.TS1) {
+      this.#leave(PhysicalState.TRAINING);
+      this.#actions.sendStep(TrainingStep.TS2);
+    } else if (this.physicalState === PhysicalState.POLLING) {
+      this.physicalState = PhysicalState.TRAINING;
+      this.#actions.sendStep(TrainingStep.TS2);
+      this.#confirm();
+    } else if (this.physicalState === PhysicalState.TRAINING && !this.#isConfirmed) {
+      this.#confirm();
+    }
+  }
+
+  /** The training time is over. */
+  complete(): void {
+    this.physicalState = PhysicalState.LINK_UP;
+    this.#actions.linkChanged(true);
+  }
+
+  #confirm(): void {
+    this.#isConfirmed = true;
+    this.#actions.startTimer();
+  }
+
+  #leave(physicalState: number): void {
+    const wasUp = this.isUp;
+    if (this.#isConfirmed && !wasUp) this.#actions.stopTimer();
+    this.#isConfirmed = false;
+    this.physicalState = physicalState;
+    if (wasUp) this.#actions.linkChanged(false);
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Packets and bytes of one direction by opcode. Bytes are those of the packet, LRH to VCRC, without link framing.
+ *
+ * The sender also keeps totals of its own and the link bytes it booked; the receiver counts what arrives by opcode.
+ * The two are counted apart, so that their agreement is a check.
+ */
+const OPCODE_COUNT = 256;
+
+export class PacketCounters {
+  readonly packets = new Float64Array(OPCODE_COUNT);
+  readonly bytes = new Float64Array(OPCODE_COUNT);
+  readonly payloadBytes = new Float64Array(OPCODE_COUNT);
+
+  count(opcode: number, packetBytes: number, payloadBytes: number): void {
+    this.packets[opcode] = this.packets[opcode]! + 1;
+    this.bytes[opcode] = this.bytes[opcode]! + packetBytes;
+    this.payloadBytes[opcode] = this.payloadBytes[opcode]! + payloadBytes;
+  }
+
+  get packetTotal(): number {
+    return this.packets.reduce((sum, count) => sum + count, 0);
+  }
+
+  get byteTotal(): number {
+    return this.bytes.reduce((sum, count) => sum + count, 0);
+  }
+}
+
+/** The transmitting side's books. */
+export class TransmitCounters {
+  /** First transmissions and retransmissions, apart. */
+  readonly first = new PacketCounters();
+  readonly retransmitted = new PacketCounters();
+  /** All packets that went on the wire. */
+  packetCount = 0;
+  packetBytes = 0;
+  flowControlCount = 0;
+  /** Packets discarded because the link was down. */
+  discardedCount = 0;
+  /** Packets corrupted or delayed by an injected fault. */
+  corruptedCount = 0;
+  delayedCount = 0;
+  /** Time a packet waited for credits, and for the serializer, in picoseconds. */
+  creditWaitPs = 0;
+  serializerWaitPs = 0;
+}
+
+/** The receiving side's books. */
+export class ReceiveCounters {
+  readonly delivered = new PacketCounters();
+  /** Wrong VCRC. */
+  readonly corrupted = new PacketCounters();
+  flowControlCount = 0;
+  /** Packets dropped because this end was down, lane 15 was full, or the sender overran the buffer. */
+  linkDownDrops = 0;
+  managementDrops = 0;
+  overruns = 0;
+  /** Flow control packets whose count differed from ours: packets were lost between. */
+  creditResynchronizations = 0;
+}

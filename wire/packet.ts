@@ -1,0 +1,69 @@
+/**
+ * A packet as a record of a wire channel (see sim/channel.ts). Offsets from the record's start:
+ *
+ *     +0   f64  arrival, ps: the last symbol      +32  f64  virtual address (RETH, AtomicETH)
+ *     +8   i32  record bytes                      +40  i32  R_Key
+ *     +12  i32  kind                              +44  i32  DMA length
+ *     +16  i32  BTH opcode                        +48  i32  AETH: syndrome << 24 | MSN
+ *     +20  i32  destination QPN                   +52  i32  immediate (or R_Key of IETH, source QPN of DETH)
+ *     +24  i32  PSN                               +56  i32  payload bytes
+ *     +28  i32  flags                             +60  i32  LIDs: source << 16 | destination
+ *     +64  payload; the operands of an atomic (swap or add, then compare) or the original value of its answer come
+ *          first, as two or one little-endian 64-bit numbers, and count as header bytes
+ *
+ * Flags: BthFlag; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
+ */
+import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
+
+/** Kinds of record on a wire channel. */
+export const PACKET = 1;
+export const FLOW_CONTROL = 2;
+export const LINK_TRAINING = 3;
+/** Never was on the wire: written by a port whose link is down, and skipped by the reader. */
+export const DISCARDED = 4;
+
+/** Places in a record, as indices into `words` from `offset >> 2`. */
+export const WORD_OPCODE = 4;
+export const WORD_DESTINATION_QPN = 5;
+export const WORD_PSN = 6;
+export const WORD_FLAGS = 7;
+export const WORD_KEY = 10;
+export const WORD_DMA_BYTES = 11;
+export const WORD_AETH = 12;
+export const WORD_IMMEDIATE = 13;
+export const WORD_PAYLOAD_BYTES = 14;
+export const WORD_LIDS = 15;
+/** Place in a record, as an index into `floats` from `offset >> 3`. */
+export const FLOAT_ADDRESS = 4;
+/** Place of the payload (or operands), in bytes from `offset`. */
+export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
+export const WORD_PAYLOAD = PAYLOAD_OFFSET >> 2;
+
+/** Bits of the flags word that the sender sets; the port adds the others. */
+export const BthFlag = {
+  ACK_REQUEST: 1 << 0,
+  SOLICITED: 1 << 1,
+  /** The packet has a GRH. */
+  GRH: 1 << 2,
+  /** Sent before: counted apart. Not a bit of the packet. */
+  RETRANSMISSION: 1 << 3,
+  /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
+  CORRUPTED: 1 << 4,
+} as const;
+
+export const PAD_SHIFT = 8;
+export const VIRTUAL_LANE_SHIFT = 12;
+export const PACKET_BYTES_SHIFT = 16;
+
+export const virtualLaneOf = (flags: number): number => (flags >> VIRTUAL_LANE_SHIFT) & 0xf;
+export const packetBytesIn = (flags: number): number => flags >>> PACKET_BYTES_SHIFT;
+
+/** The lane of subnet management packets: without flow control (7.9.1). */
+export const MANAGEMENT_LANE = 15;
+
+/** Words of a FLOW_CONTROL record, as of the flow control packet of 7.9.4.1. */
+export const WORD_FC_VIRTUAL_LANE = WORD_OPCODE;
+export const WORD_FC_TOTAL_BLOCKS_SENT = WORD_DESTINATION_QPN;
+export const WORD_FC_CREDIT_LIMIT = WORD_PSN;
+/** Word of a LINK_TRAINING record. */
+export const WORD_TRAINING_STEP = WORD_OPCODE;

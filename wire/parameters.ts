@@ -1,0 +1,71 @@
+/** Rate, length and buffers of a wire port and its cable. */
+import { type ConfigOf, choice, number } from '../base/parameter.ts';
+
+export const wireParameters = {
+  speed: choice(
+    'QDR',
+    ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR'],
+    'ConnectX-3 at IB 4X QDR',
+    'Signalling rate of a lane.',
+  ),
+  lanes: choice('4', ['1', '4', '8', '12'], 'IBTA vol 2, 5.4', 'Link width.'),
+  portLatencyNs: number(
+    40,
+    'ns',
+    [1, 100_000],
+    'estimate: SerDes and link layer',
+    'Latency of one port, in each direction; a packet passes two.',
+  ),
+  cableMetres: number(2, 'm', [0, 10_000], 'estimate: a copper cable within a rack', 'Length of the cable.'),
+  cablePsPerMetre: number(
+    4800,
+    'ps',
+    [3336, 10_000],
+    'estimate: 0.7 of the speed of light',
+    'Propagation delay of the cable.',
+  ),
+  framingBytes: number(
+    2,
+    'bytes',
+    [0, 64],
+    'IBTA vol 2, 5.3: start and end delimiter, one symbol each',
+    'Link bytes around every packet.',
+  ),
+  transmitAheadBytes: number(
+    512,
+    'bytes',
+    [0, 65536],
+    'estimate',
+    'A port takes another packet when no more than this waits for the link.',
+  ),
+  receiveBufferBytes: number(
+    16_384,
+    'bytes',
+    [8448, 131_072],
+    'estimate',
+    'Receive buffer of virtual lane 0, promised to the neighbour as credits of 64 bytes.',
+  ),
+  creditReturnBytes: number(
+    2048,
+    'bytes',
+    [64, 65_536],
+    'estimate',
+    'Freed buffer after which a flow control packet is sent.',
+  ),
+  managementBufferPackets: number(
+    8,
+    'packets',
+    [1, 1024],
+    'estimate',
+    'Receive buffer of virtual lane 15; beyond it packets are dropped.',
+  ),
+  trainingUs: number(
+    10,
+    'us',
+    [0, 10_000_000],
+    'estimate: real links take milliseconds, which nothing here depends on',
+    'From both ends having seen each other to the link being up.',
+  ),
+} as const;
+
+export type WireConfig = ConfigOf<typeof wireParameters>;

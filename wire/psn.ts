@@ -1,0 +1,11 @@
+/** Packet sequence numbers: 24 bits, counting around. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
+export const PSN_MASK = 0xff_ffff;
+export const PSN_COUNT = 0x100_0000;
+
+export const psnAdd = (psn: number, count: number): number => (psn + count) & PSN_MASK;
+
+/**
+ * How far `psn` lies behind `other`: -2^23 to 2^23 - 1. At half of the circle or more, a PSN counts as an older one,
+ * which is how a responder tells a duplicate from a gap.
+ */
+export const psnDistance = (psn: number, other: number): number => ((psn - other) << 8) >> 8;

@@ -1,0 +1,493 @@
+/**
+ * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
+ *
+ *     canTransmit ─ beginPacket ─ (caller fills the record) ─ endPacket ──▶ serializer ──▶ channel ═══▶ onPacket … consume
+ *          ▲ onSpace                                              ▲ blocks of credit ◀═══ flow control packets ◀──┘
+ *
+ * Promises:
+ * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the
+ *   exact rate of the link, and arrives the channel's latency later. No event is spent on it.
+ * - Nothing is sent on lane 0 without credit, so the receive buffer never overruns; the receiver checks that too.
+ * - With the link down packets are discarded and counted, as a real port does; the caller need not ask.
+ * - Calls made at one instant commute with records arriving at that instant: credits count from the next
+ *   picosecond on, and what a call causes inside the port happens one picosecond later.
+ *
+ * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
+ */
+import { assertInvariant, ConfigurationError } from '../base/assert.ts';
+import {
+  type ChannelReader,
+  type ChannelWriter,
+  channelBufferBytes,
+  RECORD_HEADER_BYTES,
+} from '../sim/channel.ts';
+import type { EventRef } from '../sim/event-queue.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
+import { blocksOf, CREDIT_BLOCK_BYTES, CreditReceiver, CreditSender } from './link-credits.ts';
+import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
+import { LinkTraining } from './link-training.ts';
+import { operandBytes, packetBytesOf, padBytes } from './opcodes.ts';
+import {
+  BthFlag,
+  DISCARDED,
+  FLOW_CONTROL,
+  LINK_TRAINING,
+  MANAGEMENT_LANE,
+  PACKET,
+  PACKET_BYTES_SHIFT,
+  PAD_SHIFT,
+  packetBytesIn,
+  VIRTUAL_LANE_SHIFT,
+  virtualLaneOf,
+  WORD_FC_CREDIT_LIMIT,
+  WORD_FC_TOTAL_BLOCKS_SENT,
+  WORD_FC_VIRTUAL_LANE,
+  WORD_FLAGS,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PAYLOAD_BYTES,
+  WORD_TRAINING_STEP,
+} from './packet.ts';
+import { ReceiveCounters, TransmitCounters } from './packet-counters.ts';
+import type { WireConfig } from './parameters.ts';
+import { WireFaults } from './wire-faults.ts';
+
+/** The longest packet: 4096 bytes of payload behind every header there is. */
+const PACKET_BYTES_MAX = 4096 + 128;
+const RECORD_KIND_WORD = 3;
+const RECORD_TIME_FLOAT = 0;
+const LOWEST_FLAGS = (1 << PAD_SHIFT) - 1;
+const NEVER = Number.POSITIVE_INFINITY;
+const NOT_WAITING = 0;
+const WAITING_FOR_CREDITS = 1;
+const WAITING_FOR_SERIALIZER = 2;
+
+export interface WirePortOptions {
+  readonly lp: LogicalProcess;
+  readonly config: WireConfig;
+  /** Channels of {@link wireChannelBytes} to and from the other end. */
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+}
+
+export class WirePort {
+  readonly config: WireConfig;
+  /** Records being sent, and records received. */
+  readonly txBytes: Uint8Array;
+  readonly txWords: Int32Array;
+  readonly txFloats: Float64Array;
+  readonly rxBytes: Uint8Array;
+  readonly rxWords: Int32Array;
+  readonly rxFloats: Float64Array;
+  readonly transmitted = new TransmitCounters();
+  readonly received = new ReceiveCounters();
+  readonly faults = new WireFaults();
+  /** Local identifier, as the subnet manager set it. */
+  lid = 0;
+
+  readonly #lp: LogicalProcess;
+  readonly #writer: ChannelWriter;
+  readonly #reader: ChannelReader;
+  readonly #latencyPs: number;
+  readonly #aheadPs: number;
+  readonly #serializer: Serializer;
+  readonly #training: LinkTraining;
+  readonly #sender = new CreditSender();
+  readonly #receiver: CreditReceiver;
+  readonly #insideEvent: number;
+  readonly #spaceEvent: number;
+  readonly #trainedEvent: number;
+  #packetListener: ((offset: number) => void) | undefined;
+  #spaceListener: () => void = () => {};
+  #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
+  #trainedRef: EventRef = 0;
+  /** The link's state before its last change, and the instant of that change: it counts from the next one on. */
+  #wasUp = false;
+  #changedPs = -1;
+  #flowControlDuePs = NEVER;
+  #waitingFor = NOT_WAITING;
+  #waitingSincePs = 0;
+  #spaceDuePs = NEVER;
+  #openOffset = -1;
+  #managementPackets = 0;
+
+  /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
+  constructor(options: WirePortOptions) {
+    const { lp, config, reader, writer } = options;
+    checkConfig(config);
+    this.config = config;
+    this.#lp = lp;
+    this.#writer = writer;
+    this.#reader = reader;
+    this.txBytes = writer.bytes;
+    this.txWords = writer.words;
+    this.txFloats = writer.floats;
+    this.rxBytes = reader.bytes;
+    this.rxWords = reader.words;
+    this.rxFloats = reader.floats;
+    this.#latencyPs = wireLatencyPs(config);
+    this.#serializer = new Serializer(byteTimeOf(config));
+    this.#aheadPs = this.#serializer.durationPs(config.transmitAheadBytes);
+    this.#receiver = new CreditReceiver(
+      blocksOf(config.receiveBufferBytes),
+      blocksOf(config.creditReturnBytes),
+    );
+    this.#training = new LinkTraining({
+      sendStep: (step) => this.#sendStep(step),
+      startTimer: () => this.#startTraining(),
+      stopTimer: () => lp.queue.cancel(this.#trainedRef),
+      linkChanged: (isUp) => this.#linkChanged(isUp),
+    });
+    this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
+    this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
+    this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
+    lp.addInbound(reader, this.#latencyPs, (offset) => this.#deliver(offset));
+    lp.addOutbound(writer);
+  }
+
+  // ---- link state ----
+
+  /** Enables or disables this end: the link comes up some time after both are enabled. */
+  setEnabled(isEnabled: boolean): void {
+    this.#training.setEnabled(isEnabled);
+  }
+
+  get isEnabled(): boolean {
+    return this.#training.isEnabled;
+  }
+
+  /** PortPhysicalState of PortInfo. */
+  get physicalState(): number {
+    return this.#training.physicalState;
+  }
+
+  /** True when the link has been trained, from that very instant on. */
+  get isLinkUp(): boolean {
+    return this.#training.isUp;
+  }
+
+  /** True when packets sent now go on the wire: a change of the link counts from the next picosecond on. */
+  get isUp(): boolean {
+    return this.#lp.nowPs > this.#changedPs ? this.#training.isUp : this.#wasUp;
+  }
+
+  /** Adds a listener for the link coming up and going down. */
+  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
+    this.#stateListeners.push(listener);
+  }
+
+  // ---- transmit ----
+
+  /**
+   * Whether a packet can be sent now: the serializer has little booked, and lane 0 has credit. After a refusal the
+   * space listener is called when it is worth asking again.
+   */
+  canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
+    const nowPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    if (!this.isUp) return true;
+    const readyPs = this.#serializer.freePs - this.#aheadPs;
+    if (readyPs > nowPs) {
+      this.#refuse(WAITING_FOR_SERIALIZER, nowPs);
+      this.#wakeSenderAt(readyPs);
+      return false;
+    }
+    if (virtualLane === MANAGEMENT_LANE) return true;
+    const blocks = blocksOf(packetBytesOf(opcode, payloadBytes, (flags & BthFlag.GRH) !== 0));
+    if (this.#sender.canSend(blocks, nowPs)) return true;
+    this.#refuse(WAITING_FOR_CREDITS, nowPs);
+    if (this.#sender.newLimitPs === nowPs) this.#wakeSenderAt(nowPs + 1);
+    return false;
+  }
+
+  /** `listener` is called when a packet that was refused may be worth another try. */
+  onSpace(listener: () => void): void {
+    this.#spaceListener = listener;
+  }
+
+  /**
+   * Opens a packet and returns the offset of its record, whose header words are zero but for opcode, payload bytes and
+   * LIDs. The caller fills in words (flags without shifts included), operands and payload, and calls {@link endPacket}.
+   */
+  beginPacket(opcode: number, payloadBytes: number): number {
+    const nowPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    const offset = this.#writer.append(0, PACKET, payloadBytes + operandBytes(opcode));
+    const words = this.#writer.words;
+    const word = offset >> 2;
+    for (let index = WORD_OPCODE + 1; index < WORD_PAYLOAD_BYTES; index++) words[word + index] = 0;
+    words[word + WORD_OPCODE] = opcode;
+    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    words[word + WORD_LIDS] = this.lid << 16;
+    this.#openOffset = offset;
+    return offset;
+  }
+
+  /** Sends the open packet: serialisation begins at `atPs`, now or later, or when the link is free. */
+  endPacket(offset: number, atPs: number = this.#lp.nowPs, virtualLane = 0): void {
+    assertInvariant(offset === this.#openOffset, 'a packet is ended before the next one is begun');
+    this.#openOffset = -1;
+    const words = this.#writer.words;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    let flags = words[word + WORD_FLAGS]! & LOWEST_FLAGS;
+    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & BthFlag.GRH) !== 0);
+    const counters = this.transmitted;
+    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(this.#lp.nowPs);
+    if (!this.isUp) {
+      counters.discardedCount++;
+      words[word + RECORD_KIND_WORD] = DISCARDED;
+      this.#writer.floats[(offset >> 3) + RECORD_TIME_FLOAT] =
+        Math.max(this.#serializer.freePs, this.#lp.nowPs) + this.#latencyPs;
+      return;
+    }
+    counters.packetCount++;
+    counters.packetBytes += packetBytes;
+    const books = (flags & BthFlag.RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
+    books.count(opcode, packetBytes, payloadBytes);
+    if (counters.packetCount === this.faults.nextPacket) flags |= this.#applyFaults(atPs);
+    words[word + WORD_FLAGS] =
+      flags |
+      (padBytes(payloadBytes) << PAD_SHIFT) |
+      (virtualLane << VIRTUAL_LANE_SHIFT) |
+      (packetBytes << PACKET_BYTES_SHIFT);
+    if (virtualLane !== MANAGEMENT_LANE) this.#sender.sent(blocksOf(packetBytes));
+    const endPs = this.#serializer.occupy(atPs, packetBytes + this.config.framingBytes);
+    this.#writer.floats[(offset >> 3) + RECORD_TIME_FLOAT] = endPs + this.#latencyPs;
+  }
+
+  /** The LIDs word of a packet to `destinationLid` from this port, with the low bits that an LMC leaves to the path. */
+  lids(destinationLid: number, sourcePathBits: number): number {
+    return ((this.lid | sourcePathBits) << 16) | destinationLid;
+  }
+
+  /** Bytes at the start of the payload area that hold an atomic's operands or result. */
+  operandBytes(opcode: number): number {
+    return operandBytes(opcode);
+  }
+
+  // ---- receive ----
+
+  /** `listener` is handed every packet that arrives whole; it must be given back by {@link consume}. */
+  onPacket(listener: (offset: number) => void): void {
+    this.#packetListener = listener;
+  }
+
+  /** Gives a received packet's buffer back. */
+  consume(offset: number): void {
+    const flags = this.rxWords[(offset >> 2) + WORD_FLAGS]!;
+    this.#reader.release(offset);
+    if (virtualLaneOf(flags) === MANAGEMENT_LANE) this.#managementPackets--;
+    else this.#free(blocksOf(packetBytesIn(flags)));
+  }
+
+  /** Most packets that can be received and not yet consumed. */
+  get receivePacketsMax(): number {
+    return this.#receiver.bufferBlocks + this.config.managementBufferPackets;
+  }
+
+  // ---- reports ----
+
+  /** Bytes of lane 0 held in the receive buffer now, and at most so far; whole blocks. */
+  get receiveBufferedBytes(): number {
+    return (this.#receiver.bufferBlocks - this.#receiver.freeBlocks) * CREDIT_BLOCK_BYTES;
+  }
+
+  get receiveBufferHighWaterBytes(): number {
+    return (this.#receiver.bufferBlocks - this.#receiver.lowWater) * CREDIT_BLOCK_BYTES;
+  }
+
+  /** Picoseconds the link has been occupied by what this end sent. */
+  get busyPs(): number {
+    return this.#serializer.busyPs;
+  }
+
+  /** Bytes this end has put on the link: packets, flow control and framing. */
+  get linkBytes(): number {
+    const { packetCount, packetBytes, flowControlCount } = this.transmitted;
+    const { framingBytes } = this.config;
+    return (
+      packetBytes + packetCount * framingBytes + flowControlCount * (FLOW_CONTROL_PACKET_BYTES + framingBytes)
+    );
+  }
+
+  // ---- inside ----
+
+  #deliver(offset: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    const kind = this.#reader.kindAt(offset);
+    if (kind === PACKET) {
+      this.#receivePacket(offset);
+      return;
+    }
+    if (kind === FLOW_CONTROL) this.#receiveFlowControl(offset >> 2, nowPs);
+    const step = this.rxWords[(offset >> 2) + WORD_TRAINING_STEP]!;
+    this.#reader.release(offset);
+    if (kind === LINK_TRAINING) this.#training.stepReceived(step);
+  }
+
+  #receivePacket(offset: number): void {
+    const word = offset >> 2;
+    const words = this.rxWords;
+    const counters = this.received;
+    if (!this.isUp) {
+      counters.linkDownDrops++;
+      this.#reader.release(offset);
+      return;
+    }
+    const flags = words[word + WORD_FLAGS]!;
+    const packetBytes = packetBytesIn(flags);
+    if (!this.#takeBuffer(flags, packetBytes)) {
+      this.#reader.release(offset);
+      return;
+    }
+    const isCorrupted = (flags & BthFlag.CORRUPTED) !== 0;
+    const books = isCorrupted ? counters.corrupted : counters.delivered;
+    books.count(words[word + WORD_OPCODE]!, packetBytes, words[word + WORD_PAYLOAD_BYTES]!);
+    if (isCorrupted || this.#packetListener === undefined) this.consume(offset);
+    else this.#packetListener(offset);
+  }
+
+  /** Room for a packet in its lane's buffer; false when there is none, which is counted. */
+  #takeBuffer(flags: number, packetBytes: number): boolean {
+    if (virtualLaneOf(flags) !== MANAGEMENT_LANE) {
+      if (this.#receiver.received(blocksOf(packetBytes))) return true;
+      this.received.overruns++;
+      return false;
+    }
+    if (this.#managementPackets === this.config.managementBufferPackets) {
+      this.received.managementDrops++;
+      return false;
+    }
+    this.#managementPackets++;
+    return true;
+  }
+
+  #free(blocks: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#receiver.freed(blocks)) this.#scheduleFlowControl(nowPs);
+  }
+
+  #scheduleFlowControl(nowPs: number): void {
+    if (this.#flowControlDuePs !== NEVER) return;
+    this.#flowControlDuePs = nowPs + 1;
+    this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
+  }
+
+  /** Does what became due inside the port before this instant or at it. */
+  #catchUp(nowPs: number): void {
+    const duePs = this.#flowControlDuePs;
+    if (duePs > nowPs) return;
+    this.#flowControlDuePs = NEVER;
+    if (!this.#training.isUp) return;
+    this.transmitted.flowControlCount++;
+    const endPs = this.#serializer.occupy(duePs, FLOW_CONTROL_PACKET_BYTES + this.config.framingBytes);
+    const word = this.#writer.append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
+    const words = this.#writer.words;
+    words[word + WORD_FC_VIRTUAL_LANE] = 0;
+    words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#sender.totalBlocksSent;
+    words[word + WORD_FC_CREDIT_LIMIT] = this.#receiver.takeCreditLimit();
+  }
+
+  #receiveFlowControl(word: number, nowPs: number): void {
+    if (!this.isUp) return;
+    this.received.flowControlCount++;
+    if (!this.#receiver.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
+      this.received.creditResynchronizations++;
+    }
+    this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!, nowPs);
+    if (this.#waitingFor === WAITING_FOR_CREDITS) this.#spaceListener();
+  }
+
+  #applyFaults(nowPs: number): number {
+    const packet = this.transmitted.packetCount;
+    const delayPs = this.faults.delayPs(packet);
+    if (delayPs > 0) {
+      this.transmitted.delayedCount++;
+      this.#serializer.hold(nowPs, delayPs);
+    }
+    const isCorrupted = this.faults.isCorrupted(packet);
+    if (isCorrupted) this.transmitted.corruptedCount++;
+    this.faults.passed(packet);
+    return isCorrupted ? BthFlag.CORRUPTED : 0;
+  }
+
+  #refuse(reason: number, nowPs: number): void {
+    if (this.#waitingFor === reason) return;
+    this.#closeWait(nowPs);
+    this.#waitingFor = reason;
+    this.#waitingSincePs = nowPs;
+  }
+
+  #closeWait(nowPs: number): void {
+    const waitedPs = nowPs - this.#waitingSincePs;
+    if (this.#waitingFor === WAITING_FOR_CREDITS) this.transmitted.creditWaitPs += waitedPs;
+    else if (this.#waitingFor === WAITING_FOR_SERIALIZER) this.transmitted.serializerWaitPs += waitedPs;
+    this.#waitingFor = NOT_WAITING;
+  }
+
+  #wakeSenderAt(atPs: number): void {
+    if (this.#spaceDuePs <= atPs) return;
+    this.#spaceDuePs = atPs;
+    this.#lp.queue.schedule(atPs, this.#spaceEvent);
+  }
+
+  #spaceDue(): void {
+    if (this.#lp.nowPs < this.#spaceDuePs) return;
+    this.#spaceDuePs = NEVER;
+    if (this.#waitingFor !== NOT_WAITING) this.#spaceListener();
+  }
+
+  #sendStep(step: number): void {
+    const atPs = Math.max(this.#lp.nowPs, this.#serializer.freePs) + this.#latencyPs;
+    const offset = this.#writer.append(atPs, LINK_TRAINING, 0);
+    this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
+  }
+
+  #startTraining(): void {
+    const trainedPs = this.#lp.nowPs + this.config.trainingUs * 1_000_000;
+    this.#trainedRef = this.#lp.queue.schedule(trainedPs, this.#trainedEvent);
+  }
+
+  #linkChanged(isUp: boolean): void {
+    const nowPs = this.#lp.nowPs;
+    this.#wasUp = !isUp;
+    this.#changedPs = nowPs;
+    if (isUp) {
+      this.#sender.reset();
+      this.#receiver.reset();
+      this.#scheduleFlowControl(nowPs);
+    } else if (this.#waitingFor !== NOT_WAITING) {
+      this.#wakeSenderAt(nowPs + 1);
+    }
+    for (const listener of this.#stateListeners) listener(isUp, nowPs);
+  }
+}
+
+/** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
+export function wireChannelBytes(config: WireConfig): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  const flightBytes = config.transmitAheadBytes + (wireLatencyPs(config) * denominator) / numeratorPs;
+  const perBlock = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
+  const heldBytes = blocksOf(config.receiveBufferBytes) * perBlock;
+  const flyingBytes = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) * perBlock;
+  const managementBytes = config.managementBufferPackets * 512;
+  const neededBytes = 2 * (heldBytes + flyingBytes + managementBytes) + 16_384;
+  return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
+}
+
+function checkConfig(config: WireConfig): void {
+  const blocks = blocksOf(config.receiveBufferBytes);
+  const returnBlocksMax = blocks - blocksOf(PACKET_BYTES_MAX);
+  if (blocksOf(config.creditReturnBytes) > returnBlocksMax) {
+    throw new ConfigurationError(
+      'creditReturnBytes',
+      config.creditReturnBytes,
+      `at most ${returnBlocksMax * CREDIT_BLOCK_BYTES}: a sender must always get to send its longest packet`,
+    );
+  }
+}
