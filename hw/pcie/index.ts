@@ -1,5 +1,25 @@
+export { ErrorReporting, type ErrorRole } from './aer.ts';
+export { CorrectableError, UncorrectableError } from './aer-capability.ts';
+export { Bars } from './bars.ts';
+export { CapabilityId, ExtendedCapabilityId } from './capabilities.ts';
+export type { ResetKind } from './config-image.ts';
+export { ConfigSpace, type LinkIdentity } from './config-space.ts';
 export * from './credits.ts';
 export * from './dllp.ts';
+export {
+  type Activation,
+  type AssignedBar,
+  type ConfigAccess,
+  type EnumeratedFunction,
+  type EnumerationConfig,
+  enumerateBus,
+  enumerateFunction,
+  enumerationParameters,
+  type FoundCapability,
+} from './enumerate.ts';
+export { type FunctionNeighbours, type FunctionOptions, PcieFunction } from './function.ts';
+export { type FunctionConfig, functionParameters } from './function-parameters.ts';
+export type { BarTarget, FunctionPort } from './function-port.ts';
 export * from './link-copy.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
@@ -12,4 +32,7 @@ export {
 export { type LinkRate, linkRateOf } from './link-rate.ts';
 export type { LinkReceiver, TrafficCount } from './link-receiver.ts';
 export { type LinkTransmitter, STALL_REASONS } from './link-transmitter.ts';
+export { type MessageSender, Msix, MsixCounters } from './msix.ts';
+export { FunctionCounters } from './request-decoder.ts';
 export * from './tlp.ts';
+export { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';

@@ -1,0 +1,131 @@
+/**
+ * Answers to non-posted requests, in order: a fifo of finished requests that wait for their latency and then for room
+ * at the link port. The request's record is kept until its completion leaves, so the credits it holds bound the fifo.
+ *
+ *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
+ */
+import { BlockAccount } from '../../sim/block-account.ts';
+import { Fifo } from '../../sim/fifo.ts';
+import type { FunctionPort } from './function-port.ts';
+import {
+  COMPLETION_FLOW,
+  FLOAT_ADDRESS,
+  MEMORY_READ,
+  WORD_KIND,
+  WORD_LENGTH,
+  WORD_REQUESTER_ID,
+  WORD_TAG,
+  WORD_TRAFFIC_CLASS,
+} from './tlp.ts';
+
+const STALL_LINK_FIFO = 0;
+
+export class Completer {
+  readonly account = new BlockAccount('pcieCompleter', ['linkFifo']);
+
+  readonly #port: FunctionPort;
+  readonly #slotBytes: number;
+  readonly #waiting: Fifo;
+  readonly #request: Float64Array;
+  readonly #status: Uint8Array;
+  readonly #lengthBytes: Int32Array;
+  readonly #data: Uint8Array;
+  readonly #views: readonly DataView[];
+  #nextSlot = 0;
+
+  constructor(port: FunctionPort, depth: number, slotBytes: number) {
+    this.#port = port;
+    this.#slotBytes = slotBytes;
+    this.#waiting = new Fifo(depth);
+    this.#request = new Float64Array(depth);
+    this.#status = new Uint8Array(depth);
+    this.#lengthBytes = new Int32Array(depth);
+    this.#data = new Uint8Array(depth * slotBytes);
+    this.#views = Array.from(
+      { length: depth },
+      (_, slot) => new DataView(this.#data.buffer, slot * slotBytes, slotBytes),
+    );
+  }
+
+  /** Cycle from which the oldest answer may leave, or Infinity. */
+  get readyCycle(): number {
+    return this.#waiting.headCycle;
+  }
+
+  get count(): number {
+    return this.#waiting.count;
+  }
+
+  /** Zeroed room for the data of the next answer, to be filled before {@link answer}. */
+  nextData(): DataView {
+    const start = this.#nextSlot * this.#slotBytes;
+    this.#data.fill(0, start, start + this.#slotBytes);
+    return this.#views[this.#nextSlot]!;
+  }
+
+  /** Queues the answer to the request at `offset`; `lengthBytes` of {@link nextData} go with it, or none. */
+  answer(offset: number, status: number, lengthBytes: number, readyCycle: number): void {
+    const slot = this.#nextSlot;
+    this.#nextSlot = slot + 1 === this.#waiting.capacity ? 0 : slot + 1;
+    this.#request[slot] = offset;
+    this.#status[slot] = status;
+    this.#lengthBytes[slot] = lengthBytes;
+    this.#waiting.push(slot, readyCycle);
+  }
+
+  /**
+   * Sends the oldest answer if it is ready and the link port has room.
+   * @returns the cycle at which to call again; Infinity when there is nothing to do, or nothing before there is room
+   */
+  send(cycle: number): number {
+    if (this.#waiting.headCycle > cycle) {
+      this.account.rest(cycle);
+      return this.#waiting.headCycle;
+    }
+    if (!this.#port.canSend(COMPLETION_FLOW)) {
+      this.account.stall(cycle, STALL_LINK_FIFO);
+      return Number.POSITIVE_INFINITY;
+    }
+    this.account.serve(cycle, 1);
+    const slot = this.#waiting.pop();
+    this.#sendSlot(slot);
+    this.#port.consume(this.#request[slot]!);
+    return Math.max(cycle + 1, this.#waiting.headCycle);
+  }
+
+  /** Forgets all answers and gives their requests back: the link went down. */
+  clear(): void {
+    while (!this.#waiting.isEmpty) this.#port.consume(this.#request[this.#waiting.pop()]!);
+  }
+
+  #sendSlot(slot: number): void {
+    const offset = this.#request[slot]!;
+    const { words, floats } = this.#port.reader;
+    const word = offset >> 2;
+    const tag = words[word + WORD_TAG]!;
+    const requesterId = words[word + WORD_REQUESTER_ID]!;
+    const trafficClass = words[word + WORD_TRAFFIC_CLASS]!;
+    const status = this.#status[slot]!;
+    const lengthBytes = this.#lengthBytes[slot]!;
+    if (lengthBytes > 0) {
+      const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+      const from = slot * this.#slotBytes;
+      this.#port.sendCompletionData(
+        tag,
+        requesterId,
+        trafficClass,
+        this.#data,
+        from,
+        lengthBytes,
+        lengthBytes,
+        address,
+      );
+      return;
+    }
+    // Byte count and lower address of a completion without data: 4 and 0, or the request's (2.2.9, 2.3.2).
+    const isRead = words[word + WORD_KIND] === MEMORY_READ;
+    const byteCount = isRead ? words[word + WORD_LENGTH]! : 4;
+    const address = isRead ? floats[(offset >> 3) + FLOAT_ADDRESS]! : 0;
+    this.#port.sendCompletion(tag, requesterId, trafficClass, status, byteCount, address);
+  }
+}

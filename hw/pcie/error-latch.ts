@@ -1,0 +1,71 @@
+/**
+ * Errors seen outside a clock edge (a completion that arrives, a timer) wait here for the next edge, so that a register
+ * read at the very same instant never depends on which of the two is handled first.
+ *
+ * The latch is bounded; an error that finds it full is counted and forgotten, as back-to-back errors in hardware are.
+ */
+import type { ErrorReporting, ErrorRole } from './aer.ts';
+import { UncorrectableError } from './aer-capability.ts';
+import type { ConfigSpace } from './config-space.ts';
+import type { TlpHeader } from './tlp-header.ts';
+
+/** Status bits that a completion with an error status sets. */
+export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';
+
+interface Entry {
+  readonly visibleCycle: number;
+  readonly apply: () => void;
+}
+
+const DEPTH = 16;
+
+export class ErrorLatch {
+  droppedCount = 0;
+
+  readonly #space: ConfigSpace;
+  readonly #errors: ErrorReporting;
+  readonly #entries: Entry[] = [];
+
+  constructor(space: ConfigSpace, errors: ErrorReporting) {
+    this.#space = space;
+    this.#errors = errors;
+  }
+
+  addError(error: UncorrectableError, role: ErrorRole, header: TlpHeader | undefined, cycle: number): void {
+    this.#add(cycle, () => this.#errors.uncorrectable(error, role, header));
+  }
+
+  addAbort(abort: Abort, cycle: number): void {
+    this.#add(cycle, () => this.#space.header.set('status', abort, 1));
+  }
+
+  addPoisoned(header: TlpHeader, source: 'request' | 'completion', cycle: number): void {
+    this.#add(cycle, () => this.notePoisoned(header, source));
+  }
+
+  /** A poisoned TLP, at a clock edge. */
+  notePoisoned(header: TlpHeader, source: 'request' | 'completion'): void {
+    const registers = this.#space.header;
+    registers.set('status', 'detectedParityError', 1);
+    if (source === 'completion' && registers.get('command', 'parityErrorResponse') === 1) {
+      registers.set('status', 'masterDataParityError', 1);
+    }
+    this.#errors.uncorrectable(UncorrectableError.poisonedTlp, 'sole', header);
+  }
+
+  /** Applies what is visible at `cycle`; returns the cycle of the next entry, or Infinity. */
+  apply(cycle: number): number {
+    while (this.#entries.length > 0 && this.#entries[0]!.visibleCycle <= cycle)
+      this.#entries.shift()!.apply();
+    return this.#entries[0]?.visibleCycle ?? Number.POSITIVE_INFINITY;
+  }
+
+  clear(): void {
+    this.#entries.length = 0;
+  }
+
+  #add(visibleCycle: number, apply: () => void): void {
+    if (this.#entries.length === DEPTH) this.droppedCount++;
+    else this.#entries.push({ visibleCycle, apply });
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What the function needs of its end of the link, and what the device core behind the BARs offers it.
+ */
+import type { ChannelReader } from '../../sim/channel.ts';
+import type { Flow } from './tlp.ts';
+
+/** The slice of a `PcieLinkPort` that an endpoint's function uses. */
+export interface FunctionPort {
+  readonly reader: ChannelReader;
+  /** Bus, device and function that completions from here carry. */
+  completerId: number;
+  /** Calls `listener` with every TLP that arrives, at its time. */
+  onReceive(listener: (offset: number, kind: number) => void): void;
+  /** Gives a TLP's buffer and credits back. */
+  consume(offset: number): void;
+  canSend(flow: Flow): boolean;
+  onSendSpace(flow: Flow, listener: () => void): void;
+  sendCompletionData(
+    tag: number,
+    requesterId: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    byteCount: number,
+    address: number,
+  ): void;
+  sendCompletion(
+    tag: number,
+    requesterId: number,
+    trafficClass: number,
+    status: number,
+    byteCount: number,
+    address: number,
+  ): void;
+  sendMessage(messageCode: number, trafficClass: number, requesterId: number): void;
+}
+
+/** The device core behind the BARs. All calls are made at an edge of the function's clock domain. */
+export interface BarTarget {
+  /**
+   * A write of `lengthBytes` at `bytes[byteOffset]`, which are valid only during the call.
+   * @returns the cycles for which the write port is taken, at least 1
+   */
+  barWrite(
+    bar: number,
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    issuedPs: number,
+    cycle: number,
+  ): number;
+  /** A read of `lengthBytes`, to be put at the start of `into`, which is zero. */
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void;
+  /** The function was reset: everything back to power-on values, nothing more to be sent. */
+  functionReset(cycle: number): void;
+}

@@ -1,0 +1,375 @@
+/**
+ * The PCI Express function: the endpoint between the link and the device core.
+ *
+ *     link port ─┬─ requests ──► fifo ─► ingress ─┬─ configuration space ─┐
+ *                │                                ├─ MSI-X table, PBA ────┼─► completer ─► link port
+ *                │                                └─ BAR target ──────────┘
+ *                └─ completions ─► listener (DMA read engine)
+ *     requestInterrupt ─► MSI-X ─► message sender (DMA write engine)
+ *     setIntx, errors ─► outbox ─► link port
+ *
+ * Promises: requests take effect in the order of their arrival, one per cycle or as slowly as the target says, none
+ * earlier than the first edge after its arrival. Non-posted requests are answered in order, after a latency; one that
+ * waits for its answer never holds up a posted one behind it. Whatever arrives, something defined happens: an answer
+ * with Unsupported Request or Completer Abort, a dropped write, an entry in the error registers; nothing throws.
+ *
+ * Source: PCI Express Base Specification 3.1, 2.3.1 (handling of received requests), 6.6 (resets).
+ */
+import { BlockAccount } from '../../sim/block-account.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { Fifo } from '../../sim/fifo.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { ErrorReporting, type ErrorRole } from './aer.ts';
+import { UncorrectableError } from './aer-capability.ts';
+import { Bars } from './bars.ts';
+import { Completer } from './completer.ts';
+import type { ResetKind } from './config-image.ts';
+import { type ConfigEffect, ConfigSpace, D0, type LinkIdentity } from './config-space.ts';
+import { ErrorLatch } from './error-latch.ts';
+import type { FunctionConfig } from './function-parameters.ts';
+import type { BarTarget, FunctionPort } from './function-port.ts';
+import { Intx } from './intx.ts';
+import { MessageOutbox } from './message-outbox.ts';
+import { type MessageSender, Msix } from './msix.ts';
+import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './request-decoder.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  COMPLETION_FLOW,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLAG_POISONED,
+  FLAG_STATUS_MASK,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  POSTED,
+  SIDEBAND_RESET,
+  STATUS_ABORT,
+  STATUS_UNSUPPORTED_REQUEST,
+  statusOf,
+  WORD_DATA,
+  WORD_FLAGS,
+  WORD_KIND,
+} from './tlp.ts';
+import { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
+
+export interface FunctionOptions {
+  readonly process: LogicalProcess;
+  /** The device's clock domain; the function adds two stages to it. */
+  readonly domain: ClockDomain;
+  readonly port: FunctionPort;
+  readonly config: FunctionConfig;
+  readonly link: LinkIdentity;
+  /** Accounting class of INTx and error messages. */
+  readonly messageTrafficClass: number;
+}
+
+/** What the function is connected to inside the device. */
+export interface FunctionNeighbours {
+  readonly target: BarTarget;
+  readonly messageSender: MessageSender;
+  /** Whether the device's own non-posted requests await completions. */
+  hasTransactionsPending(): boolean;
+}
+
+export class PcieFunction {
+  readonly config: FunctionConfig;
+  readonly space: ConfigSpace;
+  readonly bars: Bars;
+  readonly msix: Msix;
+  readonly intx: Intx;
+  readonly errors: ErrorReporting;
+  readonly outbox: MessageOutbox;
+  readonly counters: FunctionCounters;
+  readonly account = new BlockAccount('pcieIngress', []);
+  readonly completer: Completer;
+
+  readonly #process: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #port: FunctionPort;
+  readonly #requests: Fifo;
+  readonly #latch: ErrorLatch;
+  readonly #egressStage: number;
+  readonly #ingressStage: number;
+  readonly #decoder: RequestDecoder;
+  #target: BarTarget | undefined;
+  #hasTransactionsPending: () => boolean = () => false;
+  #onCompletion: (offset: number) => void;
+  /** First cycle at which the next request may be taken up. */
+  #freeCycle = 0;
+  #isHeldInReset = false;
+  #requesterId = 0;
+
+  constructor({ process, domain, port, config, link, messageTrafficClass }: FunctionOptions) {
+    this.config = config;
+    this.#process = process;
+    this.#domain = domain;
+    this.#port = port;
+    this.space = new ConfigSpace(config, link);
+    this.bars = new Bars(config);
+    this.msix = new Msix(this.bars, config);
+    this.intx = new Intx(config.interruptPin);
+    this.outbox = new MessageOutbox(port, this.intx, messageTrafficClass);
+    this.errors = new ErrorReporting(this.space, (code) => this.#sendError(code));
+    this.#latch = new ErrorLatch(this.space, this.errors);
+    this.completer = new Completer(port, config.requestFifoDepth, config.registerAccessBytesMax);
+    this.#decoder = new RequestDecoder(
+      {
+        port,
+        config,
+        space: this.space,
+        bars: this.bars,
+        msix: this.msix,
+        completer: this.completer,
+        errors: this.errors,
+        latch: this.#latch,
+      },
+      this.#decoderEffects(),
+    );
+    this.counters = this.#decoder.counters;
+    this.#requests = new Fifo(config.requestFifoDepth);
+    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    this.#ingressStage = domain.addStage((cycle) => this.#ingress(cycle));
+    this.#onCompletion = (offset) => {
+      this.reportUnexpectedCompletion(offset);
+      port.consume(offset);
+    };
+    const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
+    port.onSendSpace(COMPLETION_FLOW, wakeEgress);
+    port.onSendSpace(POSTED, wakeEgress);
+    port.onReceive((offset, kind) => this.#receive(offset, kind));
+  }
+
+  /** Connects the device core; to be called once, before time starts. */
+  connect(neighbours: FunctionNeighbours): void {
+    this.#target = neighbours.target;
+    this.#decoder.connect(neighbours.target);
+    this.msix.connect(neighbours.messageSender);
+    this.#hasTransactionsPending = () => neighbours.hasTransactionsPending();
+  }
+
+  /** Where completions go, at the instant of their arrival; the listener has the port consume them. */
+  onCompletion(listener: (offset: number) => void): void {
+    this.#onCompletion = listener;
+  }
+
+  /** The function may issue memory requests; DMA is refused while it is false. */
+  get busMasterEnabled(): boolean {
+    return this.space.isBusMasterEnabled;
+  }
+
+  /** {@link busMasterEnabled}, as the DMA engines ask. */
+  isBusMaster(): boolean {
+    return this.space.isBusMasterEnabled;
+  }
+
+  /** Payload limit (MPS) of what the device sends, in bytes. */
+  maxPayloadBytes(): number {
+    return this.space.maxPayloadBytes;
+  }
+
+  /** Limit (MRRS) of one read request of the device, in bytes. */
+  maxReadRequestBytes(): number {
+    return this.space.maxReadRequestBytes;
+  }
+
+  get relaxedOrderingEnabled(): boolean {
+    return this.space.isRelaxedOrderingEnabled;
+  }
+
+  /** Non-posted requests that may be outstanding at once: 32, or 256 with extended tags. */
+  get tagCountMax(): number {
+    return this.space.tagCountMax;
+  }
+
+  /** Infinity when software switched the timeout off. */
+  get completionTimeoutPs(): number {
+    return this.space.completionTimeoutPs;
+  }
+
+  /** Bus, device and function number, as captured from the last configuration write. */
+  requesterId(): number {
+    return this.#requesterId;
+  }
+
+  get msixEnabled(): boolean {
+    return this.space.isMsixEnabled;
+  }
+
+  /**
+   * Requests the interrupt of an MSI-X vector: sends its message behind all writes requested before, or keeps it
+   * pending while masked.
+   * @returns false when the sender has no room: nothing has happened, ask again in a later cycle
+   */
+  requestInterrupt(vector: number, cycle: number): boolean {
+    return this.msix.request(vector, cycle);
+  }
+
+  /**
+   * Sets the level of the legacy interrupt. The message leaves behind every TLP already handed to the link port, so
+   * the caller waits until the write it announces has been handed over.
+   */
+  setIntx(isAsserted: boolean, cycle: number): void {
+    this.intx.setLevel(isAsserted);
+    this.space.header.set('status', 'interruptStatus', isAsserted ? 1 : 0);
+    if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
+  }
+
+  /** A completion that answers no outstanding request; the caller still has the port consume it. */
+  reportUnexpectedCompletion(offset: number): void {
+    const header = tlpHeaderOf(this.#port.reader, offset);
+    this.#defer(UncorrectableError.unexpectedCompletion, 'advisory', header);
+  }
+
+  /** A request of the device was not completed in time. */
+  reportCompletionTimeout(): void {
+    this.#defer(UncorrectableError.completionTimeout, 'sole');
+  }
+
+  /**
+   * Resets the function at a clock edge, as the device's own reset register or the link does. Configuration space,
+   * MSI-X table and interrupt level go back to their initial values, the target is told, and no request is taken up
+   * for `resetCycles`. Completions of reads issued before may still arrive: the DMA read engine drops them.
+   */
+  reset(kind: ResetKind, cycle: number): void {
+    this.counters.resets++;
+    this.space.reset(kind);
+    this.bars.decode(this.space);
+    this.msix.reset();
+    if (kind === 'fundamental') {
+      this.intx.powerOn();
+      this.completer.clear();
+      this.#capture(0);
+    } else {
+      this.intx.reset();
+    }
+    this.outbox.clear();
+    this.#latch.clear();
+    this.#freeCycle = cycle + this.config.resetCycles;
+    if (this.outbox.hasMessage) this.#domain.wake(this.#egressStage, cycle + 1);
+    this.#target?.functionReset(cycle);
+  }
+
+  #receive(offset: number, kind: number): void {
+    if (kind === COMPLETION_DATA || kind === COMPLETION) {
+      const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
+      if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
+      this.#onCompletion(offset);
+      return;
+    }
+    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
+    this.#requests.push(offset, cycle);
+    this.#domain.wake(this.#ingressStage, cycle);
+  }
+
+  #noteBadCompletion(offset: number, flags: number): void {
+    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
+    const status = statusOf(flags);
+    if (status === STATUS_UNSUPPORTED_REQUEST) this.#latch.addAbort('receivedMasterAbort', cycle);
+    if (status === STATUS_ABORT) this.#latch.addAbort('receivedTargetAbort', cycle);
+    if ((flags & FLAG_POISONED) !== 0) {
+      this.#latch.addPoisoned(tlpHeaderOf(this.#port.reader, offset), 'completion', cycle);
+    }
+    this.#domain.wake(this.#ingressStage, cycle);
+  }
+
+  /** Outside the stages an error takes effect at the next edge, whatever else happens at this instant. */
+  #defer(error: UncorrectableError, role: ErrorRole, header?: TlpHeader): void {
+    const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
+    this.#latch.addError(error, role, header, cycle);
+    this.#domain.wake(this.#ingressStage, cycle);
+  }
+
+  #egress(cycle: number): void {
+    const answerCycle = this.completer.send(cycle);
+    if (answerCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#egressStage, answerCycle);
+    if (this.outbox.hasMessage) {
+      this.outbox.send(this.#requesterId);
+      if (this.outbox.hasMessage && this.#port.canSend(POSTED))
+        this.#domain.wake(this.#egressStage, cycle + 1);
+    }
+    if (this.msix.pendingCount > 0 && this.msix.deliverPending(cycle)) {
+      this.#domain.wake(this.#egressStage, cycle + 1);
+    }
+  }
+
+  #ingress(cycle: number): void {
+    const latchCycle = this.#latch.apply(cycle);
+    if (latchCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#ingressStage, latchCycle);
+    const requests = this.#requests;
+    if (requests.isEmpty) return;
+    if (cycle >= this.#freeCycle && cycle >= requests.headCycle) {
+      const offset = requests.pop();
+      const kind = this.#port.reader.words[(offset >> 2) + WORD_KIND]!;
+      const occupiedCycles =
+        kind === MEMORY_WRITE && !this.#isHeldInReset
+          ? this.#decoder.memoryWrite(offset, cycle)
+          : this.#takeOther(offset, kind, cycle);
+      this.account.serve(cycle, occupiedCycles);
+      // A reset that this request brought about keeps the ingress closed for longer.
+      if (this.#freeCycle < cycle + occupiedCycles) this.#freeCycle = cycle + occupiedCycles;
+      if (requests.isEmpty) return;
+    }
+    this.#domain.wake(this.#ingressStage, Math.max(this.#freeCycle, requests.headCycle));
+  }
+
+  /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
+  #takeOther(offset: number, kind: number, cycle: number): number {
+    if (kind === SIDEBAND_RESET) {
+      this.#isHeldInReset = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
+      if (this.#isHeldInReset) this.reset('fundamental', cycle);
+      this.#port.consume(offset);
+    } else if (this.#isHeldInReset) {
+      this.#port.consume(offset);
+    } else if (kind === MEMORY_READ) {
+      this.#decoder.memoryRead(offset, cycle);
+    } else if (kind === CONFIG_READ || kind === CONFIG_WRITE) {
+      const isPending = this.#hasTransactionsPending() ? 1 : 0;
+      this.space.express.set('deviceStatus', 'transactionsPending', isPending);
+      this.#decoder.configRequest(offset, kind, cycle);
+    } else {
+      // Messages to an endpoint (power limits, vendor defined) are taken silently (2.2.8).
+      if (kind === MESSAGE) this.counters.messages++;
+      else this.#decoder.malformed(offset);
+      this.#port.consume(offset);
+    }
+    return 1;
+  }
+
+  #decoderEffects(): DecoderEffects {
+    return {
+      configWritten: (targetId, effect, cycle) => {
+        this.#capture(targetId);
+        this.#configWritten(effect, cycle);
+      },
+      tableWritten: (cycle) => {
+        if (this.msix.pendingCount > 0) this.#domain.wake(this.#egressStage, cycle + 1);
+      },
+      answered: (readyCycle) => this.#domain.wake(this.#egressStage, readyCycle),
+    };
+  }
+
+  /** The function learns its bus and device number from every configuration write to it (2.2.6.2). */
+  #capture(id: number): void {
+    this.#requesterId = id;
+    this.#port.completerId = id;
+  }
+
+  /** Lets everything that depends on configuration space know of a write to it. */
+  #configWritten(effect: ConfigEffect, cycle: number): void {
+    const { space } = this;
+    if (effect === 'functionLevelReset') this.reset('functionLevel', cycle);
+    else if (effect === 'powerUpReset') this.reset('hot', cycle);
+    this.bars.decode(space);
+    this.msix.control(space.isMsixEnabled, space.isMsixFunctionMasked, space.isBusMasterEnabled);
+    const isIntxDisabled = space.isMsixEnabled || space.header.get('command', 'interruptDisable') === 1;
+    this.intx.enable(!isIntxDisabled && space.powerState === D0);
+    if (this.outbox.hasMessage || this.msix.pendingCount > 0) this.#domain.wake(this.#egressStage, cycle + 1);
+  }
+
+  #sendError(messageCode: number): void {
+    this.outbox.addError(messageCode);
+    this.#domain.wake(this.#egressStage, this.#domain.cycle + 1);
+  }
+}

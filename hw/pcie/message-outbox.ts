@@ -1,0 +1,54 @@
+/**
+ * Messages of the function to the root complex that wait for room at the link port: errors in the order in which they
+ * were detected, then the legacy interrupt's wire.
+ *
+ * The outbox holds a bounded number of error messages; when it is full a further one is dropped and counted, which the
+ * standard allows: error messages are hints, the status registers are the record.
+ */
+import type { FunctionPort } from './function-port.ts';
+import type { Intx } from './intx.ts';
+import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL, POSTED } from './tlp.ts';
+
+const DEPTH = 8;
+
+export class MessageOutbox {
+  /** Error messages sent by code, and those dropped. */
+  readonly sentCounts: Record<number, number> = {
+    [MESSAGE_ERR_COR]: 0,
+    [MESSAGE_ERR_NONFATAL]: 0,
+    [MESSAGE_ERR_FATAL]: 0,
+  };
+  droppedCount = 0;
+
+  readonly #port: FunctionPort;
+  readonly #intx: Intx;
+  readonly #trafficClass: number;
+  readonly #codes: number[] = [];
+
+  constructor(port: FunctionPort, intx: Intx, trafficClass: number) {
+    this.#port = port;
+    this.#intx = intx;
+    this.#trafficClass = trafficClass;
+  }
+
+  get hasMessage(): boolean {
+    return this.#codes.length > 0 || this.#intx.hasMessage;
+  }
+
+  addError(messageCode: number): void {
+    if (this.#codes.length === DEPTH) this.droppedCount++;
+    else this.#codes.push(messageCode);
+  }
+
+  /** Sends one message if there is one and the port has room. */
+  send(requesterId: number): void {
+    if (!this.hasMessage || !this.#port.canSend(POSTED)) return;
+    const error = this.#codes.shift();
+    if (error !== undefined) this.sentCounts[error] = this.sentCounts[error]! + 1;
+    this.#port.sendMessage(error ?? this.#intx.takeMessage(), this.#trafficClass, requesterId);
+  }
+
+  clear(): void {
+    this.#codes.length = 0;
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * What a received request means: which register, table or BAR it addresses, whether the function may take it, and
+ * how it is answered. Everything here happens at one clock edge of the ingress stage.
+ *
+ *     memory write    malformed? ─► BAR hit? ─► poisoned? ─► MSI-X table or device core
+ *     memory read     malformed? ─► BAR hit? (else UR) ─► short enough? (else CA) ─► MSI-X table or device core
+ *     configuration   function 0, in range? (else UR) ─► poisoned write? (UR) ─► configuration space
+ *
+ * The checks stand in the order of precedence of PCI Express Base Specification 3.1, 6.2.3.2.3; 2.3.1 says what a
+ * request that fails one gets.
+ */
+import type { ErrorReporting, ErrorRole } from './aer.ts';
+import { UncorrectableError } from './aer-capability.ts';
+import { type Bars, NO_BAR } from './bars.ts';
+import type { Completer } from './completer.ts';
+import { CONFIG_SPACE_BYTES } from './config-image.ts';
+import type { ConfigEffect, ConfigSpace } from './config-space.ts';
+import type { ErrorLatch } from './error-latch.ts';
+import type { FunctionConfig } from './function-parameters.ts';
+import type { BarTarget, FunctionPort } from './function-port.ts';
+import type { Msix } from './msix.ts';
+import {
+  CONFIG_READ,
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
+  FLOAT_ISSUED,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  STATUS_ABORT,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+  WORD_AUX,
+  WORD_DATA,
+  WORD_FLAGS,
+  WORD_LENGTH,
+} from './tlp.ts';
+import { tlpHeaderOf } from './tlp-header.ts';
+
+/** Requests by what became of them. */
+export class FunctionCounters {
+  memoryWrites = 0;
+  memoryReads = 0;
+  configReads = 0;
+  configWrites = 0;
+  messages = 0;
+  unsupportedRequests = 0;
+  completerAborts = 0;
+  poisonedRequests = 0;
+  malformedRequests = 0;
+  resets = 0;
+}
+
+/** The parts of the function that a request can reach. */
+export interface DecoderParts {
+  readonly port: FunctionPort;
+  readonly config: FunctionConfig;
+  readonly space: ConfigSpace;
+  readonly bars: Bars;
+  readonly msix: Msix;
+  readonly completer: Completer;
+  readonly errors: ErrorReporting;
+  readonly latch: ErrorLatch;
+}
+
+/** What the decoder has the function do. */
+export interface DecoderEffects {
+  /** A configuration write has been stored and its answer queued. */
+  configWritten(targetId: number, effect: ConfigEffect, cycle: number): void;
+  /** The MSI-X table was written: pending messages may have become free to go. */
+  tableWritten(cycle: number): void;
+  /** An answer leaves at `readyCycle`. */
+  answered(readyCycle: number): void;
+}
+
+const FUNCTION_NUMBER_MASK = 7;
+
+export class RequestDecoder {
+  readonly counters = new FunctionCounters();
+
+  readonly #parts: DecoderParts;
+  readonly #port: FunctionPort;
+  readonly #effects: DecoderEffects;
+  #target: BarTarget | undefined;
+
+  constructor(parts: DecoderParts, effects: DecoderEffects) {
+    this.#parts = parts;
+    this.#port = parts.port;
+    this.#effects = effects;
+  }
+
+  connect(target: BarTarget): void {
+    this.#target = target;
+  }
+
+  /** Takes a memory write and consumes it. Returns the cycles for which the write port is taken. */
+  memoryWrite(offset: number, cycle: number): number {
+    this.counters.memoryWrites++;
+    const reader = this.#port.reader;
+    const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = reader.words[(offset >> 2) + WORD_LENGTH]!;
+    const flags = reader.words[(offset >> 2) + WORD_FLAGS]!;
+    let occupiedCycles = 1;
+    if (lengthBytes > this.#parts.space.maxPayloadBytes || crossesBoundary(address, lengthBytes)) {
+      this.malformed(offset);
+    } else {
+      const bar = this.#parts.bars.match(address, lengthBytes);
+      if (bar === NO_BAR) this.#unsupported(offset, 'sole');
+      else if ((flags & FLAG_POISONED) !== 0) this.#poisoned(offset);
+      else occupiedCycles = this.#barWrite(bar, offset, lengthBytes, cycle);
+    }
+    this.#port.consume(offset);
+    return occupiedCycles;
+  }
+
+  #barWrite(bar: number, offset: number, lengthBytes: number, cycle: number): number {
+    const reader = this.#port.reader;
+    const barOffset = this.#parts.bars.matchedOffset;
+    if (bar === 0 && this.#parts.msix.contains(barOffset)) {
+      this.#parts.msix.write(barOffset, reader.bytes, offset + PAYLOAD_OFFSET, lengthBytes);
+      this.#effects.tableWritten(cycle);
+      return 1;
+    }
+    const issuedPs = reader.floats[(offset >> 3) + FLOAT_ISSUED]!;
+    return this.#target!.barWrite(
+      bar,
+      barOffset,
+      reader.bytes,
+      offset + PAYLOAD_OFFSET,
+      lengthBytes,
+      issuedPs,
+      cycle,
+    );
+  }
+
+  /** Takes a memory read; it is consumed when its answer leaves. */
+  memoryRead(offset: number, cycle: number): void {
+    this.counters.memoryReads++;
+    const reader = this.#port.reader;
+    const address = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = reader.words[(offset >> 2) + WORD_LENGTH]!;
+    if (crossesBoundary(address, lengthBytes)) {
+      this.malformed(offset);
+      this.#port.consume(offset);
+      return;
+    }
+    const readyCycle = cycle + this.#parts.config.mmioReadCycles;
+    const bar = this.#parts.bars.match(address, lengthBytes);
+    if (bar === NO_BAR) {
+      this.#unsupported(offset, 'advisory');
+      this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
+    } else if (lengthBytes > this.#parts.config.registerAccessBytesMax) {
+      this.#abort(offset);
+      this.#answer(offset, STATUS_ABORT, 0, readyCycle);
+    } else {
+      const data = this.#parts.completer.nextData();
+      const barOffset = this.#parts.bars.matchedOffset;
+      if (bar === 0 && this.#parts.msix.contains(barOffset))
+        this.#parts.msix.read(barOffset, lengthBytes, data);
+      else if (lengthBytes > 0) this.#target!.barRead(bar, barOffset, lengthBytes, data, cycle);
+      // A read of no bytes, which software uses to flush writes, is answered with one dword (2.2.5).
+      this.#answer(offset, STATUS_SUCCESS, Math.max(lengthBytes, 1), readyCycle);
+    }
+  }
+
+  /** Takes a configuration request; it is consumed when its answer leaves. */
+  configRequest(offset: number, kind: number, cycle: number): void {
+    const reader = this.#port.reader;
+    const word = offset >> 2;
+    const register = reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = reader.words[word + WORD_LENGTH]!;
+    const target = reader.words[word + WORD_AUX]!;
+    const isPoisoned = (reader.words[word + WORD_FLAGS]! & FLAG_POISONED) !== 0;
+    const readyCycle = cycle + this.#parts.config.configCycles;
+    const isInRange = register + lengthBytes <= CONFIG_SPACE_BYTES && (register & 3) + lengthBytes <= 4;
+    if (kind === CONFIG_READ) this.counters.configReads++;
+    else this.counters.configWrites++;
+    if ((target & FUNCTION_NUMBER_MASK) !== 0 || !isInRange) {
+      this.#unsupported(offset, 'advisory');
+      this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
+    } else if (kind === CONFIG_READ) {
+      this.#configRead(offset, register, lengthBytes, readyCycle);
+    } else if (isPoisoned) {
+      this.#poisoned(offset);
+      this.#answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, readyCycle);
+    } else {
+      this.#answer(offset, STATUS_SUCCESS, 0, readyCycle);
+      const value = reader.words[word + WORD_DATA]!;
+      this.#effects.configWritten(
+        target & 0xffff,
+        this.#parts.space.write(register, lengthBytes, value),
+        cycle,
+      );
+    }
+  }
+
+  #configRead(offset: number, register: number, lengthBytes: number, readyCycle: number): void {
+    const data = this.#parts.completer.nextData();
+    for (let at = 0; at < lengthBytes; at++) data.setUint8(at, this.#parts.space.read(register + at, 1));
+    this.#answer(offset, STATUS_SUCCESS, lengthBytes, readyCycle);
+  }
+
+  #answer(offset: number, status: number, lengthBytes: number, readyCycle: number): void {
+    this.#parts.completer.answer(offset, status, lengthBytes, readyCycle);
+    this.#effects.answered(readyCycle);
+  }
+
+  #unsupported(offset: number, role: ErrorRole): void {
+    this.counters.unsupportedRequests++;
+    this.#parts.errors.uncorrectable(
+      UncorrectableError.unsupportedRequest,
+      role,
+      tlpHeaderOf(this.#port.reader, offset),
+    );
+  }
+
+  #abort(offset: number): void {
+    this.counters.completerAborts++;
+    this.#parts.space.header.set('status', 'signaledTargetAbort', 1);
+    this.#parts.errors.uncorrectable(
+      UncorrectableError.completerAbort,
+      'advisory',
+      tlpHeaderOf(this.#port.reader, offset),
+    );
+  }
+
+  #poisoned(offset: number): void {
+    this.counters.poisonedRequests++;
+    this.#parts.latch.notePoisoned(tlpHeaderOf(this.#port.reader, offset), 'request');
+  }
+
+  /** A TLP that breaks the rules of its format: logged, not answered. */
+  malformed(offset: number): void {
+    this.counters.malformedRequests++;
+    this.#parts.errors.uncorrectable(
+      UncorrectableError.malformedTlp,
+      'sole',
+      tlpHeaderOf(this.#port.reader, offset),
+    );
+  }
+}
+
+/** No request may cross a 4 KiB boundary (2.2.7). */
+function crossesBoundary(address: number, lengthBytes: number): boolean {
+  return (address % REQUEST_BOUNDARY_BYTES) + lengthBytes > REQUEST_BOUNDARY_BYTES;
+}
