@@ -107,7 +107,7 @@ export const commands = {
   NOP: row(0x031, 'none', 'none', '0x1f (Linux)', '0', 'P'),
   SUSPEND_QP: unused(0x032),
   UNSUSPEND_QP: unused(0x033),
-  MOD_STAT_CFG: row(0x034, 'box', 'box', 'see static-configuration.ts', '0, 1, 2, 3', 'PE'),
+  MOD_STAT_CFG: row(0x034, 'optionalBox', 'optionalBox', 'see static-configuration.ts', '0, 1, 2, 3', 'PE'),
   SW2HW_SRQ: row(0x035, 'box', 'none', 'SRQN', '0', 'I'),
   HW2SW_SRQ: row(0x036, 'none', 'optionalBox', 'SRQN', '1 without box', 'I'),
   QUERY_SRQ: row(0x037, 'none', 'box', 'SRQN', '0', 'I'),

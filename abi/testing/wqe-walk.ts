@@ -27,8 +27,9 @@ import { type AnyLayout, anyLayout } from './golden.ts';
 export interface WalkedSegment {
   readonly name: string;
   readonly offset: number;
-  readonly values: Readonly<Record<string, unknown>>;
   readonly lengthBytes: number;
+  /** What an inline segment carries; undefined for all others. */
+  readonly inlineData: Uint8Array | undefined;
   /** Writes the segment from its decoded values. */
   readonly rewrite: (wqe: Uint8Array) => void;
 }
@@ -83,7 +84,7 @@ const nextOffset = (end: number): number => Math.ceil(end / 16) * 16;
 function segmentAt(name: string, layout: AnyLayout, wqe: Uint8Array, offset: number): WalkedSegment {
   const values = layout.decode(wqe, offset);
   const rewrite = (target: Uint8Array): void => layout.encodeInto(values, target, offset);
-  return { name, offset, values, lengthBytes: layout.sizeBytes, rewrite };
+  return { name, offset, lengthBytes: layout.sizeBytes, inlineData: undefined, rewrite };
 }
 
 function inlineAt(wqe: Uint8Array, offset: number): WalkedSegment {
@@ -95,7 +96,7 @@ function inlineAt(wqe: Uint8Array, offset: number): WalkedSegment {
     target.set(data, from);
   };
   const lengthBytes = inlineHeader.sizeBytes + values.byteCount;
-  return { name: 'inline', offset, values: { ...values, data }, lengthBytes, rewrite };
+  return { name: 'inline', offset, lengthBytes, inlineData: data, rewrite };
 }
 
 /** The WQE written anew from its decoded segments, over zeros. */

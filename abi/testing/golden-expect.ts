@@ -1,0 +1,18 @@
+/** Test support: what golden specs expect of a line, and how lines of one capture belong together. */
+import { expect } from 'vitest';
+import { type AnyLayout, type GoldenLine, placeOf, reEncoded } from './golden.ts';
+
+/** Every bit that the line sets is covered by a field of the layout. */
+export function expectCovered(layout: AnyLayout, hex: string, line: GoldenLine): void {
+  const { got, want } = reEncoded(layout, hex);
+  expect(got, placeOf(line)).toBe(want);
+}
+
+/** The last line before `line` in its own file that fits. */
+export function lastBefore<L extends GoldenLine>(
+  candidates: readonly L[],
+  line: GoldenLine,
+  fits: (candidate: L) => boolean,
+): L | undefined {
+  return candidates.findLast((one) => one.file === line.file && one.line < line.line && fits(one));
+}
