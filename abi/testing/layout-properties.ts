@@ -20,6 +20,8 @@ function isLayout(value: unknown): value is AnyLayout {
 interface AccessorNode {
   get?(view: DataView, base: number): unknown;
   set?(view: DataView, base: number, value: unknown): void;
+  getNumber?(view: DataView, base: number): number;
+  setNumber?(view: DataView, base: number, value: number): void;
   readonly fields?: Readonly<Record<string, AccessorNode>>;
   readonly element?: AccessorNode;
   readonly count?: number;
@@ -45,8 +47,13 @@ function readNode(node: AccessorNode, view: DataView, base: number): unknown {
     return Array.from({ length: count }, (_, index) => readNode(element, view, base + index * strideBytes));
   }
   const value = node.get!(view, base);
+  if (isExactAsNumber(value)) return BigInt(node.getNumber!(view, base));
   return value instanceof Uint8Array ? value.slice() : value;
 }
+
+/** Small 64-bit values go the way of hot callers, through a number; large ones as bigint. */
+const isExactAsNumber = (value: unknown): value is bigint =>
+  typeof value === 'bigint' && value <= Number.MAX_SAFE_INTEGER;
 
 /** Writes a decoded object field by field through the accessors. */
 export function writeByAccessors(layout: AnyLayout, view: DataView, base: number, values: object): void {
@@ -70,6 +77,8 @@ function writeNode(node: AccessorNode, view: DataView, base: number, value: unkn
     (value as unknown[]).forEach((item, index) => {
       writeNode(element, view, base + index * strideBytes, item);
     });
+  } else if (isExactAsNumber(value)) {
+    node.setNumber!(view, base, Number(value));
   } else {
     node.set!(view, base, value);
   }
