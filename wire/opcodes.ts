@@ -17,62 +17,48 @@ import {
 
 export type Service = 'RC' | 'UC' | 'UD';
 
-/** Reliable connection: bits 7:5 are 000. */
-export const RcOpcode = {
-  SEND_FIRST: 0x00,
-  SEND_MIDDLE: 0x01,
-  SEND_LAST: 0x02,
-  SEND_LAST_IMMEDIATE: 0x03,
-  SEND_ONLY: 0x04,
-  SEND_ONLY_IMMEDIATE: 0x05,
-  RDMA_WRITE_FIRST: 0x06,
-  RDMA_WRITE_MIDDLE: 0x07,
-  RDMA_WRITE_LAST: 0x08,
-  RDMA_WRITE_LAST_IMMEDIATE: 0x09,
-  RDMA_WRITE_ONLY: 0x0a,
-  RDMA_WRITE_ONLY_IMMEDIATE: 0x0b,
-  RDMA_READ_REQUEST: 0x0c,
-  RDMA_READ_RESPONSE_FIRST: 0x0d,
-  RDMA_READ_RESPONSE_MIDDLE: 0x0e,
-  RDMA_READ_RESPONSE_LAST: 0x0f,
-  RDMA_READ_RESPONSE_ONLY: 0x10,
-  ACKNOWLEDGE: 0x11,
-  ATOMIC_ACKNOWLEDGE: 0x12,
-  COMPARE_SWAP: 0x13,
-  FETCH_ADD: 0x14,
-  SEND_LAST_INVALIDATE: 0x16,
-  SEND_ONLY_INVALIDATE: 0x17,
+/** Numbers by name: the upper three bits are the service, the lower five the operation. */
+export const Opcode = {
+  RC_SEND_FIRST: 0x00,
+  RC_SEND_MIDDLE: 0x01,
+  RC_SEND_LAST: 0x02,
+  RC_SEND_LAST_WITH_IMMEDIATE: 0x03,
+  RC_SEND_ONLY: 0x04,
+  RC_SEND_ONLY_WITH_IMMEDIATE: 0x05,
+  RC_RDMA_WRITE_FIRST: 0x06,
+  RC_RDMA_WRITE_MIDDLE: 0x07,
+  RC_RDMA_WRITE_LAST: 0x08,
+  RC_RDMA_WRITE_LAST_WITH_IMMEDIATE: 0x09,
+  RC_RDMA_WRITE_ONLY: 0x0a,
+  RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE: 0x0b,
+  RC_RDMA_READ_REQUEST: 0x0c,
+  RC_RDMA_READ_RESPONSE_FIRST: 0x0d,
+  RC_RDMA_READ_RESPONSE_MIDDLE: 0x0e,
+  RC_RDMA_READ_RESPONSE_LAST: 0x0f,
+  RC_RDMA_READ_RESPONSE_ONLY: 0x10,
+  RC_ACKNOWLEDGE: 0x11,
+  RC_ATOMIC_ACKNOWLEDGE: 0x12,
+  RC_COMPARE_SWAP: 0x13,
+  RC_FETCH_ADD: 0x14,
+  RC_SEND_LAST_WITH_INVALIDATE: 0x16,
+  RC_SEND_ONLY_WITH_INVALIDATE: 0x17,
+  UC_SEND_FIRST: 0x20,
+  UC_SEND_MIDDLE: 0x21,
+  UC_SEND_LAST: 0x22,
+  UC_SEND_LAST_WITH_IMMEDIATE: 0x23,
+  UC_SEND_ONLY: 0x24,
+  UC_SEND_ONLY_WITH_IMMEDIATE: 0x25,
+  UC_RDMA_WRITE_FIRST: 0x26,
+  UC_RDMA_WRITE_MIDDLE: 0x27,
+  UC_RDMA_WRITE_LAST: 0x28,
+  UC_RDMA_WRITE_LAST_WITH_IMMEDIATE: 0x29,
+  UC_RDMA_WRITE_ONLY: 0x2a,
+  UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE: 0x2b,
+  UD_SEND_ONLY: 0x64,
+  UD_SEND_ONLY_WITH_IMMEDIATE: 0x65,
 } as const;
 
-/** Unreliable connection: bits 7:5 are 001. */
-export const UcOpcode = {
-  SEND_FIRST: 0x20,
-  SEND_MIDDLE: 0x21,
-  SEND_LAST: 0x22,
-  SEND_LAST_IMMEDIATE: 0x23,
-  SEND_ONLY: 0x24,
-  SEND_ONLY_IMMEDIATE: 0x25,
-  RDMA_WRITE_FIRST: 0x26,
-  RDMA_WRITE_MIDDLE: 0x27,
-  RDMA_WRITE_LAST: 0x28,
-  RDMA_WRITE_LAST_IMMEDIATE: 0x29,
-  RDMA_WRITE_ONLY: 0x2a,
-  RDMA_WRITE_ONLY_IMMEDIATE: 0x2b,
-} as const;
-
-/** Unreliable datagram: bits 7:5 are 011. */
-export const UdOpcode = { SEND_ONLY: 0x64, SEND_ONLY_IMMEDIATE: 0x65 } as const;
-
-export type OpcodeName =
-  | `RC ${keyof typeof RcOpcode}`
-  | `UC ${keyof typeof UcOpcode}`
-  | `UD ${keyof typeof UdOpcode}`;
-
-const opcodesByService: Readonly<Record<Service, Readonly<Record<string, number>>>> = {
-  RC: RcOpcode,
-  UC: UcOpcode,
-  UD: UdOpcode,
-};
+export type OpcodeName = keyof typeof Opcode;
 
 export interface OpcodeRow {
   readonly opcode: number;
@@ -97,11 +83,10 @@ function row(
   direction: 'request' | 'response',
   headers: readonly ExtendedHeaderName[] = [],
 ): OpcodeRow {
-  const service = name.slice(0, 2) as Service;
   return {
-    opcode: opcodesByService[service][name.slice(3)]!,
+    opcode: Opcode[name],
     name,
-    service,
+    service: name.slice(0, 2) as Service,
     headers,
     startsMessage: place === 'first' || place === 'only',
     endsMessage: place === 'last' || place === 'only',
@@ -113,43 +98,43 @@ function row(
 
 /** All opcodes in the order of their numbers. */
 export const opcodeTable: readonly OpcodeRow[] = [
-  row('RC SEND_FIRST', 'first', 'payload', 'request'),
-  row('RC SEND_MIDDLE', 'middle', 'payload', 'request'),
-  row('RC SEND_LAST', 'last', 'payload', 'request'),
-  row('RC SEND_LAST_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('RC SEND_ONLY', 'only', 'payload', 'request'),
-  row('RC SEND_ONLY_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
-  row('RC RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
-  row('RC RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
-  row('RC RDMA_WRITE_LAST', 'last', 'payload', 'request'),
-  row('RC RDMA_WRITE_LAST_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('RC RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
-  row('RC RDMA_WRITE_ONLY_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
-  row('RC RDMA_READ_REQUEST', 'only', 'headersOnly', 'request', ['RETH']),
-  row('RC RDMA_READ_RESPONSE_FIRST', 'first', 'payload', 'response', ['AETH']),
-  row('RC RDMA_READ_RESPONSE_MIDDLE', 'middle', 'payload', 'response'),
-  row('RC RDMA_READ_RESPONSE_LAST', 'last', 'payload', 'response', ['AETH']),
-  row('RC RDMA_READ_RESPONSE_ONLY', 'only', 'payload', 'response', ['AETH']),
-  row('RC ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH']),
-  row('RC ATOMIC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH', 'AtomicAckETH']),
-  row('RC COMPARE_SWAP', 'only', 'headersOnly', 'request', ['AtomicETH']),
-  row('RC FETCH_ADD', 'only', 'headersOnly', 'request', ['AtomicETH']),
-  row('RC SEND_LAST_INVALIDATE', 'last', 'payload', 'request', ['IETH']),
-  row('RC SEND_ONLY_INVALIDATE', 'only', 'payload', 'request', ['IETH']),
-  row('UC SEND_FIRST', 'first', 'payload', 'request'),
-  row('UC SEND_MIDDLE', 'middle', 'payload', 'request'),
-  row('UC SEND_LAST', 'last', 'payload', 'request'),
-  row('UC SEND_LAST_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('UC SEND_ONLY', 'only', 'payload', 'request'),
-  row('UC SEND_ONLY_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
-  row('UC RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
-  row('UC RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
-  row('UC RDMA_WRITE_LAST', 'last', 'payload', 'request'),
-  row('UC RDMA_WRITE_LAST_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
-  row('UC RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
-  row('UC RDMA_WRITE_ONLY_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
-  row('UD SEND_ONLY', 'only', 'payload', 'request', ['DETH']),
-  row('UD SEND_ONLY_IMMEDIATE', 'only', 'payload', 'request', ['DETH', 'ImmDt']),
+  row('RC_SEND_FIRST', 'first', 'payload', 'request'),
+  row('RC_SEND_MIDDLE', 'middle', 'payload', 'request'),
+  row('RC_SEND_LAST', 'last', 'payload', 'request'),
+  row('RC_SEND_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  row('RC_SEND_ONLY', 'only', 'payload', 'request'),
+  row('RC_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
+  row('RC_RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
+  row('RC_RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
+  row('RC_RDMA_WRITE_LAST', 'last', 'payload', 'request'),
+  row('RC_RDMA_WRITE_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  row('RC_RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
+  row('RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
+  row('RC_RDMA_READ_REQUEST', 'only', 'headersOnly', 'request', ['RETH']),
+  row('RC_RDMA_READ_RESPONSE_FIRST', 'first', 'payload', 'response', ['AETH']),
+  row('RC_RDMA_READ_RESPONSE_MIDDLE', 'middle', 'payload', 'response'),
+  row('RC_RDMA_READ_RESPONSE_LAST', 'last', 'payload', 'response', ['AETH']),
+  row('RC_RDMA_READ_RESPONSE_ONLY', 'only', 'payload', 'response', ['AETH']),
+  row('RC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH']),
+  row('RC_ATOMIC_ACKNOWLEDGE', 'only', 'headersOnly', 'response', ['AETH', 'AtomicAckETH']),
+  row('RC_COMPARE_SWAP', 'only', 'headersOnly', 'request', ['AtomicETH']),
+  row('RC_FETCH_ADD', 'only', 'headersOnly', 'request', ['AtomicETH']),
+  row('RC_SEND_LAST_WITH_INVALIDATE', 'last', 'payload', 'request', ['IETH']),
+  row('RC_SEND_ONLY_WITH_INVALIDATE', 'only', 'payload', 'request', ['IETH']),
+  row('UC_SEND_FIRST', 'first', 'payload', 'request'),
+  row('UC_SEND_MIDDLE', 'middle', 'payload', 'request'),
+  row('UC_SEND_LAST', 'last', 'payload', 'request'),
+  row('UC_SEND_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  row('UC_SEND_ONLY', 'only', 'payload', 'request'),
+  row('UC_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['ImmDt']),
+  row('UC_RDMA_WRITE_FIRST', 'first', 'payload', 'request', ['RETH']),
+  row('UC_RDMA_WRITE_MIDDLE', 'middle', 'payload', 'request'),
+  row('UC_RDMA_WRITE_LAST', 'last', 'payload', 'request'),
+  row('UC_RDMA_WRITE_LAST_WITH_IMMEDIATE', 'last', 'payload', 'request', ['ImmDt']),
+  row('UC_RDMA_WRITE_ONLY', 'only', 'payload', 'request', ['RETH']),
+  row('UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['RETH', 'ImmDt']),
+  row('UD_SEND_ONLY', 'only', 'payload', 'request', ['DETH']),
+  row('UD_SEND_ONLY_WITH_IMMEDIATE', 'only', 'payload', 'request', ['DETH', 'ImmDt']),
 ];
 
 const OPCODE_COUNT = 256;

@@ -11,7 +11,7 @@
  *     +64  payload; the operands of an atomic (swap or add, then compare) or the original value of its answer come
  *          first, as two or one little-endian 64-bit numbers, and count as header bytes
  *
- * Flags: BthFlag; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
+ * Flags: FLAG_ below; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
  */
 import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
 
@@ -27,29 +27,25 @@ export const WORD_OPCODE = 4;
 export const WORD_DESTINATION_QPN = 5;
 export const WORD_PSN = 6;
 export const WORD_FLAGS = 7;
-export const WORD_KEY = 10;
-export const WORD_DMA_BYTES = 11;
+export const WORD_RKEY = 10;
+export const WORD_DMA_LENGTH = 11;
 export const WORD_AETH = 12;
 export const WORD_IMMEDIATE = 13;
 export const WORD_PAYLOAD_BYTES = 14;
 export const WORD_LIDS = 15;
 /** Place in a record, as an index into `floats` from `offset >> 3`. */
-export const FLOAT_ADDRESS = 4;
+export const FLOAT_VIRTUAL_ADDRESS = 4;
 /** Place of the payload (or operands), in bytes from `offset`. */
-export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
-export const WORD_PAYLOAD = PAYLOAD_OFFSET >> 2;
+export const PACKET_PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
-/** Bits of the flags word that the sender sets; the port adds the others. */
-export const BthFlag = {
-  ACK_REQUEST: 1 << 0,
-  SOLICITED: 1 << 1,
-  /** The packet has a GRH. */
-  GRH: 1 << 2,
-  /** Sent before: counted apart. Not a bit of the packet. */
-  RETRANSMISSION: 1 << 3,
-  /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
-  CORRUPTED: 1 << 4,
-} as const;
+export const FLAG_ACK_REQUEST = 1 << 0;
+export const FLAG_SOLICITED = 1 << 1;
+/** The packet has a GRH. */
+export const FLAG_GRH = 1 << 2;
+/** Sent before: counted apart. Not a bit of the packet. */
+export const FLAG_RETRANSMISSION = 1 << 3;
+/** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
+export const FLAG_CORRUPTED = 1 << 4;
 
 export const PAD_SHIFT = 8;
 export const VIRTUAL_LANE_SHIFT = 12;

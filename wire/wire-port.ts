@@ -1,8 +1,8 @@
 /**
  * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
  *
- *     canTransmit ─ beginPacket ─ (caller fills the record) ─ endPacket ──▶ serializer ──▶ channel ═══▶ onPacket … consume
- *          ▲ onSpace                                              ▲ blocks of credit ◀═══ flow control packets ◀──┘
+ *     canTransmit, beginPacket ──▶ serializer ──▶ channel ═══▶ onPacket … consume
+ *          ▲ onSpace              ▲ blocks of credit ◀═══ flow control packets ◀──┘
  *
  * Promises:
  * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the
@@ -14,7 +14,7 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import { assertInvariant, ConfigurationError } from '../base/assert.ts';
+import { ConfigurationError } from '../base/assert.ts';
 import {
   type ChannelReader,
   type ChannelWriter,
@@ -29,8 +29,10 @@ import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import { operandBytes, packetBytesOf, padBytes } from './opcodes.ts';
 import {
-  BthFlag,
   DISCARDED,
+  FLAG_CORRUPTED,
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
   FLOW_CONTROL,
   LINK_TRAINING,
   MANAGEMENT_LANE,
@@ -55,9 +57,6 @@ import { WireFaults } from './wire-faults.ts';
 
 /** The longest packet: 4096 bytes of payload behind every header there is. */
 const PACKET_BYTES_MAX = 4096 + 128;
-const RECORD_KIND_WORD = 3;
-const RECORD_TIME_FLOAT = 0;
-const LOWEST_FLAGS = (1 << PAD_SHIFT) - 1;
 const NEVER = Number.POSITIVE_INFINITY;
 const NOT_WAITING = 0;
 const WAITING_FOR_CREDITS = 1;
@@ -109,7 +108,6 @@ export class WirePort {
   #waitingFor = NOT_WAITING;
   #waitingSincePs = 0;
   #spaceDuePs = NEVER;
-  #openOffset = -1;
   #managementPackets = 0;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
@@ -194,7 +192,7 @@ export class WirePort {
       return false;
     }
     if (virtualLane === MANAGEMENT_LANE) return true;
-    const blocks = blocksOf(packetBytesOf(opcode, payloadBytes, (flags & BthFlag.GRH) !== 0));
+    const blocks = blocksOf(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0));
     if (this.#sender.canSend(blocks, nowPs)) return true;
     this.#refuse(WAITING_FOR_CREDITS, nowPs);
     if (this.#sender.newLimitPs === nowPs) this.#wakeSenderAt(nowPs + 1);
@@ -207,65 +205,49 @@ export class WirePort {
   }
 
   /**
-   * Opens a packet and returns the offset of its record, whose header words are zero but for opcode, payload bytes and
-   * LIDs. The caller fills in words (flags without shifts included), operands and payload, and calls {@link endPacket}.
+   * Sends a packet at `nowPs` or when the link is free, and returns the offset of its record. Opcode, flags, payload
+   * bytes and source LID are set, the other header words are zero; the caller fills in words (not the flags), operands
+   * and payload at once. With the link down the record is discarded: filling it in does no harm.
+   * @param flags FLAG_ bits
    */
-  beginPacket(opcode: number, payloadBytes: number): number {
-    const nowPs = this.#lp.nowPs;
+  beginPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    nowPs: number = this.#lp.nowPs,
+    virtualLane = 0,
+  ): number {
     if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    const offset = this.#writer.append(0, PACKET, payloadBytes + operandBytes(opcode));
+    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(nowPs);
+    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
+    const isSent = this.isUp;
+    const sentFlags = isSent
+      ? flags | this.#countSent(opcode, packetBytes, payloadBytes, flags, nowPs)
+      : flags;
+    const endPs = isSent
+      ? this.#serializer.occupy(nowPs, packetBytes + this.config.framingBytes)
+      : Math.max(this.#serializer.freePs, nowPs);
+    if (!isSent) this.transmitted.discardedCount++;
+    else if (virtualLane !== MANAGEMENT_LANE) this.#sender.sent(blocksOf(packetBytes));
+    const kind = isSent ? PACKET : DISCARDED;
+    const offset = this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes + operandBytes(opcode));
     const words = this.#writer.words;
     const word = offset >> 2;
     for (let index = WORD_OPCODE + 1; index < WORD_PAYLOAD_BYTES; index++) words[word + index] = 0;
     words[word + WORD_OPCODE] = opcode;
-    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
-    words[word + WORD_LIDS] = this.lid << 16;
-    this.#openOffset = offset;
-    return offset;
-  }
-
-  /** Sends the open packet: serialisation begins at `atPs`, now or later, or when the link is free. */
-  endPacket(offset: number, atPs: number = this.#lp.nowPs, virtualLane = 0): void {
-    assertInvariant(offset === this.#openOffset, 'a packet is ended before the next one is begun');
-    this.#openOffset = -1;
-    const words = this.#writer.words;
-    const word = offset >> 2;
-    const opcode = words[word + WORD_OPCODE]!;
-    const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
-    let flags = words[word + WORD_FLAGS]! & LOWEST_FLAGS;
-    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & BthFlag.GRH) !== 0);
-    const counters = this.transmitted;
-    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(this.#lp.nowPs);
-    if (!this.isUp) {
-      counters.discardedCount++;
-      words[word + RECORD_KIND_WORD] = DISCARDED;
-      this.#writer.floats[(offset >> 3) + RECORD_TIME_FLOAT] =
-        Math.max(this.#serializer.freePs, this.#lp.nowPs) + this.#latencyPs;
-      return;
-    }
-    counters.packetCount++;
-    counters.packetBytes += packetBytes;
-    const books = (flags & BthFlag.RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
-    books.count(opcode, packetBytes, payloadBytes);
-    if (counters.packetCount === this.faults.nextPacket) flags |= this.#applyFaults(atPs);
     words[word + WORD_FLAGS] =
-      flags |
+      sentFlags |
       (padBytes(payloadBytes) << PAD_SHIFT) |
       (virtualLane << VIRTUAL_LANE_SHIFT) |
       (packetBytes << PACKET_BYTES_SHIFT);
-    if (virtualLane !== MANAGEMENT_LANE) this.#sender.sent(blocksOf(packetBytes));
-    const endPs = this.#serializer.occupy(atPs, packetBytes + this.config.framingBytes);
-    this.#writer.floats[(offset >> 3) + RECORD_TIME_FLOAT] = endPs + this.#latencyPs;
+    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    words[word + WORD_LIDS] = this.lid << 16;
+    return offset;
   }
 
   /** The LIDs word of a packet to `destinationLid` from this port, with the low bits that an LMC leaves to the path. */
   lids(destinationLid: number, sourcePathBits: number): number {
     return ((this.lid | sourcePathBits) << 16) | destinationLid;
-  }
-
-  /** Bytes at the start of the payload area that hold an atomic's operands or result. */
-  operandBytes(opcode: number): number {
-    return operandBytes(opcode);
   }
 
   // ---- receive ----
@@ -344,7 +326,7 @@ export class WirePort {
       this.#reader.release(offset);
       return;
     }
-    const isCorrupted = (flags & BthFlag.CORRUPTED) !== 0;
+    const isCorrupted = (flags & FLAG_CORRUPTED) !== 0;
     const books = isCorrupted ? counters.corrupted : counters.delivered;
     books.count(words[word + WORD_OPCODE]!, packetBytes, words[word + WORD_PAYLOAD_BYTES]!);
     if (isCorrupted || this.#packetListener === undefined) this.consume(offset);
@@ -403,6 +385,22 @@ export class WirePort {
     if (this.#waitingFor === WAITING_FOR_CREDITS) this.#spaceListener();
   }
 
+  /** Books a packet that goes on the wire; returns the flags that faults add. */
+  #countSent(
+    opcode: number,
+    packetBytes: number,
+    payloadBytes: number,
+    flags: number,
+    nowPs: number,
+  ): number {
+    const counters = this.transmitted;
+    counters.packetCount++;
+    counters.packetBytes += packetBytes;
+    const books = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
+    books.count(opcode, packetBytes, payloadBytes);
+    return counters.packetCount === this.faults.nextPacket ? this.#applyFaults(nowPs) : 0;
+  }
+
   #applyFaults(nowPs: number): number {
     const packet = this.transmitted.packetCount;
     const delayPs = this.faults.delayPs(packet);
@@ -413,7 +411,7 @@ export class WirePort {
     const isCorrupted = this.faults.isCorrupted(packet);
     if (isCorrupted) this.transmitted.corruptedCount++;
     this.faults.passed(packet);
-    return isCorrupted ? BthFlag.CORRUPTED : 0;
+    return isCorrupted ? FLAG_CORRUPTED : 0;
   }
 
   #refuse(reason: number, nowPs: number): void {
