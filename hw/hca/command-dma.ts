@@ -1,0 +1,146 @@
+/**
+ * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
+ * memory, and streams of empty queue entries out of a constant pattern.
+ *
+ * Promise: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
+ * or 0. After {@link CommandDma.cancel} reports of older operations are ignored.
+ */
+import { mailboxBytes } from '../../abi/hcr.ts';
+import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
+
+const entryBytes = 32;
+/** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
+const ownerByte = entryBytes - 1;
+const ownerBitSet = 0x80;
+
+export class CommandDma {
+  readonly #reads: DmaReads;
+  readonly #writes: DmaWrites;
+  readonly #reader: number;
+  readonly #writer: number;
+  readonly #sram: Uint8Array;
+  readonly #readOffset: number;
+  readonly #writeOffset: number;
+  readonly #patternOffset: readonly [number, number];
+  readonly #writesInFlightMax: number;
+  readonly #onDone: (status: number, cycle: number) => void;
+  /** Operations of an older epoch were cancelled. */
+  #epoch = 0;
+  #isReading = false;
+  /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
+  #address = 0;
+  #remainingBytes = 0;
+  #sourceOffset = 0;
+  #isPattern = false;
+  #inFlight = 0;
+
+  constructor(setup: {
+    reads: DmaReads;
+    writes: DmaWrites;
+    sram: SramAllocator;
+    trafficClass: number;
+    writesInFlightMax: number;
+    onDone: (status: number, cycle: number) => void;
+  }) {
+    const { reads, writes, sram, trafficClass } = setup;
+    this.#reads = reads;
+    this.#writes = writes;
+    this.#onDone = setup.onDone;
+    this.#writesInFlightMax = setup.writesInFlightMax;
+    this.#sram = sram.bytes;
+    this.#readOffset = sram.allocate(mailboxBytes);
+    this.#writeOffset = sram.allocate(mailboxBytes);
+    this.#patternOffset = [sram.allocate(mailboxBytes), sram.allocate(mailboxBytes)];
+    for (let at = ownerByte; at < mailboxBytes; at += entryBytes) {
+      this.#sram[this.#patternOffset[1] + at] = ownerBitSet;
+    }
+    const name = 'command';
+    this.#reader = reads.addRequester(
+      { name, trafficClass, fifoDepth: 2, weight: 1 },
+      (cookie, status, cycle) => this.#readDone(cookie, status, cycle),
+    );
+    this.#writer = writes.addRequester(
+      { name, trafficClass, fifoDepth: setup.writesInFlightMax },
+      (cookie, cycle) => this.#writeDone(cookie, cycle),
+    );
+    reads.onSpace(this.#reader, () => this.#issueRead());
+    writes.onSpace(this.#writer, () => this.#issueWrites());
+  }
+
+  /** The bytes of the last read: valid until the next one. */
+  readBytes(lengthBytes: number): Uint8Array {
+    return this.#sram.slice(this.#readOffset, this.#readOffset + lengthBytes);
+  }
+
+  /** Starts a read of at most 4096 bytes. */
+  startRead(address: number, lengthBytes: number): void {
+    this.#address = address;
+    this.#remainingBytes = lengthBytes;
+    this.#isReading = true;
+    this.#issueRead();
+  }
+
+  /** Starts a write of at most 4096 bytes; the bytes are copied. */
+  startWrite(address: number, bytes: Uint8Array): void {
+    this.#sram.set(bytes, this.#writeOffset);
+    this.#startWrites(address, bytes.length, this.#writeOffset, false);
+  }
+
+  /** Starts writing empty entries with this owner bit; address and length are multiples of 32. */
+  startFill(address: number, lengthBytes: number, ownerBit: number): void {
+    this.#startWrites(address, lengthBytes, this.#patternOffset[ownerBit === 0 ? 0 : 1], true);
+  }
+
+  /** Forgets what is under way (reset). */
+  cancel(): void {
+    this.#epoch++;
+    this.#isReading = false;
+    this.#remainingBytes = 0;
+    this.#inFlight = 0;
+  }
+
+  #startWrites(address: number, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
+    this.#address = address;
+    this.#remainingBytes = lengthBytes;
+    this.#sourceOffset = sourceOffset;
+    this.#isPattern = isPattern;
+    this.#issueWrites();
+  }
+
+  #issueRead(): void {
+    if (!this.#isReading || this.#remainingBytes === 0 || !this.#reads.canRequest(this.#reader)) return;
+    const lengthBytes = this.#remainingBytes;
+    this.#remainingBytes = 0;
+    this.#reads.request(this.#reader, this.#address, lengthBytes, this.#readOffset, this.#epoch);
+  }
+
+  #issueWrites(): void {
+    if (this.#isReading) return;
+    while (
+      this.#remainingBytes > 0 &&
+      this.#inFlight < this.#writesInFlightMax &&
+      this.#writes.canRequest(this.#writer)
+    ) {
+      const toPageEnd = mailboxBytes - (this.#address % mailboxBytes);
+      const lengthBytes = Math.min(this.#remainingBytes, this.#isPattern ? toPageEnd : mailboxBytes);
+      const address = this.#address;
+      this.#address += lengthBytes;
+      this.#remainingBytes -= lengthBytes;
+      this.#inFlight++;
+      this.#writes.request(this.#writer, address, lengthBytes, this.#sram, this.#sourceOffset, this.#epoch);
+    }
+  }
+
+  #readDone(epoch: number, status: number, cycle: number): void {
+    if (epoch !== this.#epoch) return;
+    this.#isReading = false;
+    this.#onDone(status, cycle);
+  }
+
+  #writeDone(epoch: number, cycle: number): void {
+    if (epoch !== this.#epoch) return;
+    this.#inFlight--;
+    this.#issueWrites();
+    if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#onDone(0, cycle);
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * Commands that bring the device up and down: firmware area, ICM donation, INIT_HCA and CLOSE_HCA, and the queries around
+ * them. Sources: interface sheet 3.5, 3.6, 3.7, 3.9, 3.10, 4.2.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { icmTables } from '../../../abi/icm.ts';
+import { initHca } from '../../../abi/init-hca.ts';
+import { icmPageBytes, mapEntry, mapEntryCountMax } from '../../../abi/map-icm.ts';
+import { highWordOf, lowWordOf } from '../../../base/index.ts';
+import {
+  type CommandRequest,
+  demand,
+  inParamOf,
+  type OutImmediate,
+  readInBox,
+  type Steps,
+  until,
+  wait,
+  writeOutBox,
+} from '../command-steps.ts';
+import { adapterReport, capabilityReport, firmwareReport, uarPageCount } from '../device-capabilities.ts';
+import { type DeviceState, type HcaProfile, SystemPhase } from '../device-state.ts';
+
+export function* queryFirmware(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  yield* writeOutBox(request, firmwareReport(device.parts.capabilities));
+  return undefined;
+}
+
+export function* queryCapabilities(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  yield* writeOutBox(request, capabilityReport(device.parts.capabilities));
+  return undefined;
+}
+
+export function* queryAdapterBox(_device: DeviceState, request: CommandRequest): Steps<undefined> {
+  yield* writeOutBox(request, adapterReport());
+  return undefined;
+}
+
+/** One chunk of donated memory. */
+interface Chunk {
+  readonly icmAddress: number;
+  readonly dmaAddress: number;
+  readonly pageCount: number;
+}
+
+/** Reads the chunks of a MAP mailbox. A chunk's size divides both its addresses. */
+function* readChunks(device: DeviceState, request: CommandRequest): Steps<Chunk[]> {
+  const count = request.inputModifier;
+  demand(count >= 1 && count <= mapEntryCountMax, CommandStatus.BAD_PARAM);
+  const box = yield* readInBox(request, count * mapEntry.sizeBytes);
+  const chunks: Chunk[] = [];
+  for (let index = 0; index < count; index++) {
+    const entry = mapEntry.decode(box, index * mapEntry.sizeBytes);
+    const pageCount = 2 ** entry.logSize4k;
+    const chunk = {
+      icmAddress: Number(entry.icmAddress),
+      dmaAddress: Number(entry.physicalAddress),
+      pageCount,
+    };
+    demand(pageCount <= pagesPerChunkMax, CommandStatus.BAD_PARAM);
+    const chunkBytes = pageCount * icmPageBytes;
+    demand(
+      chunk.icmAddress % chunkBytes === 0 && chunk.dmaAddress % chunkBytes === 0,
+      CommandStatus.BAD_PARAM,
+    );
+    chunks.push(chunk);
+  }
+  yield* wait(pagesOf(chunks) * device.parts.memoryMapPerPageCycles);
+  return chunks;
+}
+
+/** 1 GiB in one entry: far beyond what any driver allocates at once. */
+const pagesPerChunkMax = 2 ** 18;
+const pagesOf = (chunks: readonly Chunk[]): number => chunks.reduce((sum, chunk) => sum + chunk.pageCount, 0);
+
+export function* mapFirmwareArea(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demand(device.phase === SystemPhase.OFF, CommandStatus.BAD_SYS_STATE);
+  const chunks = yield* readChunks(device, request);
+  device.parts.icm.firmwarePageCount += pagesOf(chunks);
+  return undefined;
+}
+
+export function* unmapFirmwareArea(device: DeviceState): Steps<undefined> {
+  demand(device.phase !== SystemPhase.INITIALISED, CommandStatus.BAD_SYS_STATE);
+  device.parts.icm.firmwarePageCount = 0;
+  device.phase = SystemPhase.OFF;
+  return undefined;
+}
+
+export function* runFirmware(device: DeviceState): Steps<undefined> {
+  const { icm, capabilities } = device.parts;
+  demand(device.phase === SystemPhase.OFF, CommandStatus.BAD_SYS_STATE);
+  demand(icm.firmwarePageCount >= capabilities.firmwarePages, CommandStatus.BAD_SYS_STATE);
+  device.phase = SystemPhase.FIRMWARE;
+  return undefined;
+}
+
+export function* setIcmSize(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+  const { capabilities, icm } = device.parts;
+  demand(device.phase === SystemPhase.FIRMWARE, CommandStatus.BAD_SYS_STATE);
+  demand(icm.auxiliaryPageCount === 0, CommandStatus.BAD_SYS_STATE);
+  const sizeBytes = inParamOf(request);
+  demand(sizeBytes > 0, CommandStatus.BAD_PARAM);
+  demand(sizeBytes <= 2 ** capabilities.logMaxIcmBytes, CommandStatus.EXCEED_LIM);
+  device.auxiliaryPagesWanted = Math.max(1, Math.ceil(sizeBytes / 2 ** capabilities.logAuxPageRatio));
+  return { high: highWordOf(device.auxiliaryPagesWanted), low: lowWordOf(device.auxiliaryPagesWanted) };
+}
+
+export function* mapAuxiliary(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demand(device.auxiliaryPagesWanted > 0, CommandStatus.BAD_SYS_STATE);
+  const chunks = yield* readChunks(device, request);
+  device.parts.icm.auxiliaryPageCount += pagesOf(chunks);
+  return undefined;
+}
+
+export function* unmapAuxiliary(device: DeviceState): Steps<undefined> {
+  demand(device.phase !== SystemPhase.INITIALISED, CommandStatus.BAD_SYS_STATE);
+  device.parts.icm.auxiliaryPageCount = 0;
+  device.auxiliaryPagesWanted = 0;
+  return undefined;
+}
+
+/** Maps all chunks of the mailbox or none. ICM beyond the size of SET_ICM_SIZE is mapped too: Linux's EQC table runs past it. */
+export function* mapIcm(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { icm, capabilities } = device.parts;
+  const wanted = device.auxiliaryPagesWanted;
+  demand(wanted > 0 && icm.auxiliaryPageCount >= wanted, CommandStatus.BAD_SYS_STATE);
+  const chunks = yield* readChunks(device, request);
+  const taken = new Set<number>();
+  for (const { icmAddress, pageCount } of chunks) {
+    const endBytes = icmAddress + pageCount * icmPageBytes;
+    demand(endBytes <= 2 ** capabilities.logMaxIcmBytes, CommandStatus.EXCEED_LIM);
+    demand(icm.mappedCountIn(icmAddress, pageCount) === 0, CommandStatus.RESOURCE_BUSY);
+    for (let at = icmAddress; at < endBytes; at += icmPageBytes) {
+      demand(!taken.has(at), CommandStatus.BAD_PARAM);
+      taken.add(at);
+    }
+  }
+  for (const { icmAddress, dmaAddress, pageCount } of chunks) icm.map(icmAddress, dmaAddress, pageCount);
+  return undefined;
+}
+
+export function* unmapIcm(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { icm, dataPath } = device.parts;
+  const icmAddress = inParamOf(request);
+  const pageCount = request.inputModifier;
+  demand(icmAddress % icmPageBytes === 0 && pageCount > 0, CommandStatus.BAD_PARAM);
+  demand(pageCount <= pagesPerChunkMax, CommandStatus.BAD_PARAM);
+  demand(icm.mappedCountIn(icmAddress, pageCount) > 0, CommandStatus.ICM_ERROR);
+  yield* wait(pageCount * device.parts.memoryMapPerPageCycles);
+  icm.unmap(icmAddress, pageCount);
+  if (device.phase === SystemPhase.INITIALISED) dataPath.translationChanged();
+  return undefined;
+}
+
+export function* initialise(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { icm } = device.parts;
+  demand(device.phase === SystemPhase.FIRMWARE, CommandStatus.BAD_SYS_STATE);
+  demand(icm.auxiliaryPageCount >= device.auxiliaryPagesWanted, CommandStatus.BAD_SYS_STATE);
+  demand(device.auxiliaryPagesWanted > 0, CommandStatus.BAD_SYS_STATE);
+  const box = yield* readInBox(request, initHca.sizeBytes);
+  const profile = initHca.decode(box);
+  checkProfile(device, profile);
+  icm.placeTables(placesOf(profile));
+  device.profileBytes = box.slice();
+  device.profile = profile;
+  device.phase = SystemPhase.INITIALISED;
+  return undefined;
+}
+
+/** Table sizes within the device's limits, entries of 32 bytes, at least one EQ beyond the reserved ones. */
+function checkProfile(device: DeviceState, profile: HcaProfile): void {
+  const { capabilities } = device.parts;
+  demand(profile.logQps <= capabilities.logMaxQps, CommandStatus.BAD_PARAM);
+  demand(profile.logCqs <= capabilities.logMaxCqs, CommandStatus.BAD_PARAM);
+  demand(profile.logSrqs <= capabilities.logMaxSrqs, CommandStatus.BAD_PARAM);
+  demand(profile.logEqs <= capabilities.logMaxEqs, CommandStatus.BAD_PARAM);
+  demand(profile.logDmpts <= capabilities.logMaxMpts, CommandStatus.BAD_PARAM);
+  demand(profile.logMcgEntries <= capabilities.logMaxGroups, CommandStatus.BAD_PARAM);
+  demand(profile.systemEqs === 0, CommandStatus.BAD_PARAM);
+  demand(profile.cqe64 === 0 && profile.eqe64 === 0, CommandStatus.BAD_PARAM);
+  demand(profile.logUarPage4k === 0, CommandStatus.BAD_PARAM);
+  demand(2 ** profile.logUars <= uarPageCount(capabilities), CommandStatus.BAD_PARAM);
+}
+
+function placesOf(profile: HcaProfile) {
+  const place = (base: bigint, entryBytes: number, logEntries: number) => ({
+    base: Number(base),
+    entryBytes,
+    logEntries,
+  });
+  const { qpc, auxc, altc, rdmarc, srqc, cqc, eqc, dmpt, mtt } = icmTables;
+  return {
+    qpc: place(profile.qpcBase, qpc.entryBytes, profile.logQps),
+    auxc: place(profile.auxcBase, auxc.entryBytes, profile.logQps),
+    altc: place(profile.altcBase, altc.entryBytes, profile.logQps),
+    rdmarc: place(profile.rdmarcBase, rdmarc.entryBytes, profile.logQps + profile.logRdmarcPerQp),
+    srqc: place(profile.srqcBase, srqc.entryBytes, profile.logSrqs),
+    cqc: place(profile.cqcBase, cqc.entryBytes, profile.logCqs),
+    eqc: place(profile.eqcBase, eqc.entryBytes, profile.logEqs),
+    dmpt: place(profile.dmptBase, dmpt.entryBytes, profile.logDmpts),
+    mtt: place(profile.mttBase, mtt.entryBytes, mttLogEntriesMax),
+    mcg: place(profile.mcgBase, 2 ** profile.logMcgEntryBytes, profile.logMcgEntries),
+  };
+}
+
+/** INIT_HCA does not say how long the MTT table is; mapped pages bound it. */
+const mttLogEntriesMax = 37;
+
+export function* closeDevice(device: DeviceState): Steps<undefined> {
+  const { events } = device.parts;
+  yield* until(() => events.isIdle);
+  device.closeHca();
+  return undefined;
+}
+
+/** What INIT_HCA set, and the clock's frequency; zeros before INIT_HCA. */
+export function* queryHca(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const answer = device.profileBytes.slice();
+  const view = new DataView(answer.buffer);
+  initHca.fields.globalCapabilities.set(view, 0, 0);
+  initHca.fields.coreClockMhz.set(view, 0, device.parts.coreClockMHz);
+  yield* writeOutBox(request, answer);
+  return undefined;
+}

@@ -1,0 +1,133 @@
+/**
+ * Memory translation: MPT entries and MTT entries live in host pages, where the driver edits them too, so these commands
+ * are DMA. Sources: interface sheet 3.15, 4.3, 5.4.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { mailboxBytes } from '../../../abi/hcr.ts';
+import { icmPageBytes } from '../../../abi/map-icm.ts';
+import { MptStatus, mpt, mptStatusOffset } from '../../../abi/mpt.ts';
+import { mttEntryBytes, writeMttHeader } from '../../../abi/mtt.ts';
+import { viewOf } from '../../../base/index.ts';
+import {
+  type CommandRequest,
+  demand,
+  inParamOf,
+  read,
+  readInBox,
+  type Steps,
+  write,
+  writeOutBox,
+} from '../command-steps.ts';
+import type { DeviceState } from '../device-state.ts';
+
+const fields = mpt.fields;
+
+/** Writes the entry into the dMPT page and makes it valid, or leaves it free if the caller passed it as free. */
+export function* activateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const index = request.inputModifier;
+  const address = entryAddress(device, index);
+  demand(index >= 2 ** device.parts.capabilities.logReservedMpts, CommandStatus.BAD_RESOURCE);
+  const entry = yield* readInBox(request, mpt.sizeBytes);
+  const view = viewOf(entry);
+  demand(fields.logPageSize.get(view, 0) < 64, CommandStatus.BAD_PARAM);
+  demand(!device.liveMpts.has(index), CommandStatus.BAD_RES_STATE);
+  const isFree = fields.status.get(view, 0) === MptStatus.FREE;
+  fields.status.set(view, 0, isFree ? MptStatus.FREE : MptStatus.VALID);
+  yield* write(address, entry);
+  device.liveMpts.add(index);
+  device.knownMpts.add(index);
+  device.parts.dataPath.mptChanged(index);
+  return undefined;
+}
+
+/**
+ * Gives the entry back: it stays in the page, owned by software. Whether it was the device's is read in the page: the
+ * driver re-registers a region by clearing the status there.
+ */
+export function* deactivateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const index = request.inputModifier;
+  const { dataPath } = device.parts;
+  const address = entryAddress(device, index);
+  demand(device.knownMpts.has(index), CommandStatus.BAD_RES_STATE);
+  const entry = yield* read(address, mpt.sizeBytes);
+  const view = viewOf(entry);
+  demand(fields.status.get(view, 0) !== MptStatus.SOFTWARE, CommandStatus.BAD_RES_STATE);
+  demand(dataPath.boundWindowCount(index) === 0, CommandStatus.REG_BOUND);
+  if (request.opcodeModifier === 0) yield* writeOutBox(request, entry.slice());
+  fields.status.set(view, 0, MptStatus.SOFTWARE);
+  yield* write(address + mptStatusOffset, entry.subarray(mptStatusOffset, mptStatusOffset + 1));
+  device.liveMpts.delete(index);
+  dataPath.mptChanged(index);
+  return undefined;
+}
+
+export function* queryRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const address = entryAddress(device, request.inputModifier);
+  demand(device.knownMpts.has(request.inputModifier), CommandStatus.BAD_RES_STATE);
+  yield* writeOutBox(request, yield* read(address, mpt.sizeBytes));
+  return undefined;
+}
+
+/** iPXE writes its translations by command; Linux stores them in the pages itself. */
+export function* writeTranslations(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const count = request.inputModifier;
+  demand(count >= 1 && count <= entriesPerBox, CommandStatus.BAD_PARAM);
+  const box = yield* readInBox(request, writeMttHeader.sizeBytes + count * mttEntryBytes);
+  const mttOffset = Number(writeMttHeader.decode(box).mttAddress);
+  for (const run of runsOf(device, mttOffset, count)) {
+    const from = writeMttHeader.sizeBytes + run.offset;
+    yield* write(run.address, box.subarray(from, from + run.lengthBytes));
+  }
+  device.parts.dataPath.translationChanged();
+  return undefined;
+}
+
+/** The inverse, in the same form: in_param is the MTT address. No driver issues it; the form is ours. */
+export function* readTranslations(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const count = request.inputModifier;
+  demand(count >= 1 && count <= entriesPerBox, CommandStatus.BAD_PARAM);
+  const mttOffset = inParamOf(request);
+  const runs = runsOf(device, mttOffset, count);
+  const answer = new Uint8Array(writeMttHeader.sizeBytes + count * mttEntryBytes);
+  writeMttHeader.encodeInto({ mttAddress: BigInt(mttOffset) }, answer);
+  for (const run of runs)
+    answer.set(yield* read(run.address, run.lengthBytes), writeMttHeader.sizeBytes + run.offset);
+  yield* writeOutBox(request, answer);
+  return undefined;
+}
+
+/** Everything cached of dMPT and MTT is read again from now on. */
+export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
+  device.parts.dataPath.translationChanged();
+  return undefined;
+}
+
+const entriesPerBox = (mailboxBytes - writeMttHeader.sizeBytes) / mttEntryBytes;
+
+function entryAddress(device: DeviceState, index: number): number {
+  demand(index < 2 ** device.profile!.logDmpts, CommandStatus.BAD_INDEX);
+  const address = device.parts.icm.dmptEntryAddress(index);
+  demand(address >= 0, CommandStatus.ICM_ERROR);
+  return address;
+}
+
+/** MTT entries that lie together in one ICM page. */
+interface Run {
+  readonly address: number;
+  /** Byte offset from the first entry. */
+  readonly offset: number;
+  readonly lengthBytes: number;
+}
+
+function runsOf(device: DeviceState, mttOffset: number, count: number): Run[] {
+  demand(mttOffset % mttEntryBytes === 0, CommandStatus.BAD_PARAM);
+  const runs: Run[] = [];
+  for (let offset = 0; offset < count * mttEntryBytes; ) {
+    const address = device.parts.icm.mttEntryAddress(mttOffset + offset);
+    demand(address >= 0, CommandStatus.ICM_ERROR);
+    const lengthBytes = Math.min(count * mttEntryBytes - offset, icmPageBytes - (address % icmPageBytes));
+    runs.push({ address, offset, lengthBytes });
+    offset += lengthBytes;
+  }
+  return runs;
+}

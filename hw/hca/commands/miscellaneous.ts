@@ -1,0 +1,55 @@
+/** Commands without an object: NOP, health check, static configuration, diagnostics, sensing. Source: interface sheet 3.8, 3.19. */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { PortType } from '../../../abi/ports.ts';
+import { diagnosticReport, ModStatCfgForm, modStatCfg } from '../../../abi/static-configuration.ts';
+import { highWordOf, lowWordOf } from '../../../base/index.ts';
+import {
+  type CommandRequest,
+  demand,
+  type OutImmediate,
+  reject,
+  type Steps,
+  writeOutBox,
+} from '../command-steps.ts';
+import type { DeviceState } from '../device-state.ts';
+
+/** Does nothing and completes: software's test that events and interrupts arrive. */
+export function* doNothing(): Steps<undefined> {
+  return undefined;
+}
+
+/** Form 0 asks for the smallest page, which it is already; form 2 returns the physical port id. */
+export function* configureStatically(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  if (request.opcodeModifier === ModStatCfgForm.SET_PAGE_SIZE) return undefined;
+  demand(request.opcodeModifier === ModStatCfgForm.PORT_ID, CommandStatus.BAD_OP);
+  const portNumber = (request.inputModifier >>> 8) & 0xff;
+  const port = device.parts.ports[portNumber - 1] ?? reject(CommandStatus.BAD_PARAM);
+  const guid = port.guids[0]!;
+  const { nodeGuid } = device.parts.node;
+  yield* writeOutBox(
+    request,
+    modStatCfg.encode({
+      portGuidHigh: highWordOf(guid),
+      portGuidLow: lowWordOf(guid),
+      nodeGuidHigh: highWordOf(nodeGuid),
+      nodeGuidLow: lowWordOf(nodeGuid),
+    }),
+  );
+  return undefined;
+}
+
+const diagnosticQuery = 2;
+
+/** Diagnostic counters; the model's own are in its report, so these are zero. */
+export function* reportDiagnostics(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demand(request.opcodeModifier === diagnosticQuery, CommandStatus.BAD_OP);
+  demand(request.inputModifier <= device.parts.ports.length, CommandStatus.BAD_PARAM);
+  yield* writeOutBox(request, new Uint8Array(diagnosticReport.sizeBytes));
+  return undefined;
+}
+
+/** What is at the other end of the cable: always InfiniBand. */
+export function* sensePort(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+  demand(device.parts.ports[request.inputModifier - 1] !== undefined, CommandStatus.BAD_PARAM);
+  return { high: 0, low: PortType.INFINIBAND };
+}

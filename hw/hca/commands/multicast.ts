@@ -1,0 +1,53 @@
+/**
+ * Multicast groups: MGID_HASH, READ_MCG, WRITE_MCG. The table is private to the device: software reaches it only by these
+ * commands. Source: interface sheet 3.18, 5.6.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { mcgHead, mcgMembersMax } from '../../../abi/mcg.ts';
+import { mgidHash } from '../../../abi/static-configuration.ts';
+import { viewOf } from '../../../base/index.ts';
+import {
+  type CommandRequest,
+  demand,
+  type OutImmediate,
+  readInBox,
+  type Steps,
+  writeOutBox,
+} from '../command-steps.ts';
+import type { DeviceState } from '../device-state.ts';
+
+const writeEntry = 0;
+const writeDefault = 1;
+
+/** Any deterministic function serves: software and device both use this answer. Here FNV-1a, folded to the hash part. */
+export function* hashGroup(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+  const { mgid } = mgidHash.decode(yield* readInBox(request, mgidHash.sizeBytes));
+  let hash = 0x811c_9dc5;
+  for (const byte of mgid) hash = Math.imul(hash ^ byte, 0x0100_0193);
+  const folded = (hash ^ (hash >>> 16)) & 0xffff;
+  return { high: 0, low: folded % 2 ** Math.min(device.profile!.logMcgHashEntries, 16) };
+}
+
+export function* readGroup(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const index = entryIndex(device, request);
+  yield* writeOutBox(request, device.groups.get(index) ?? new Uint8Array(entryBytes(device)));
+  return undefined;
+}
+
+export function* writeGroup(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demand(request.opcodeModifier <= writeDefault, CommandStatus.BAD_OP);
+  const isDefault = request.opcodeModifier !== writeEntry;
+  const index = isDefault ? request.inputModifier : entryIndex(device, request);
+  const entry = yield* readInBox(request, entryBytes(device));
+  const memberCount = mcgHead.fields.memberCount.get(viewOf(entry), 0);
+  demand(memberCount <= mcgMembersMax(device.profile!.logMcgEntryBytes), CommandStatus.BAD_PARAM);
+  (isDefault ? device.defaultGroups : device.groups).set(index, entry);
+  return undefined;
+}
+
+function entryIndex(device: DeviceState, request: CommandRequest): number {
+  demand(request.inputModifier < 2 ** device.profile!.logMcgEntries, CommandStatus.BAD_INDEX);
+  return request.inputModifier;
+}
+
+const entryBytes = (device: DeviceState): number => 2 ** device.profile!.logMcgEntryBytes;

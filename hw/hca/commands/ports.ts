@@ -1,0 +1,85 @@
+/** Ports and management: INIT_PORT, CLOSE_PORT, SET_PORT, QUERY_PORT, MAD_IFC, SET_NODE. Source: interface sheet 3.11–3.14. */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { MadIfcFlag, madBytes } from '../../../abi/mad.ts';
+import { PortCapability, portInfo } from '../../../abi/mad-attributes.ts';
+import { PortMtu, SetPortForm, setPortInfiniband } from '../../../abi/ports.ts';
+import { setNode } from '../../../abi/static-configuration.ts';
+import {
+  type CommandRequest,
+  demand,
+  outParamOf,
+  readInBox,
+  reject,
+  type Steps,
+  writeOutBox,
+} from '../command-steps.ts';
+import { portReport } from '../device-capabilities.ts';
+import type { DeviceState } from '../device-state.ts';
+import { type HcaPort, vlCapOf } from '../port.ts';
+import { MALFORMED, SILENT } from '../subnet-management-agent.ts';
+
+const portMask = 0xff;
+/** Bits of the capability mask that software may change: the others say what the port can do. */
+const changeableCapabilities =
+  PortCapability.IS_SM | PortCapability.IS_CM | PortCapability.IS_DEVICE_MANAGEMENT;
+
+export function* openPort(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  portOf(device, request).open(device.parts.now());
+  return undefined;
+}
+
+export function* closePort(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  portOf(device, request).close(device.parts.now());
+  return undefined;
+}
+
+export function* queryPortBox(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const { logGids, logPkeys } = device.parts.capabilities;
+  const isLinkUp = portOf(device, request).isActive;
+  yield* writeOutBox(request, portReport(device.parts.capabilities, { isLinkUp, logGids, logPkeys }));
+  return undefined;
+}
+
+/** The InfiniBand form; the Ethernet forms and the beacon belong to ports this device does not have. */
+export function* setPort(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  demand(request.opcodeModifier === SetPortForm.INFINIBAND, CommandStatus.BAD_OP);
+  const port = portOf(device, request);
+  const wanted = setPortInfiniband.decode(yield* readInBox(request, setPortInfiniband.sizeBytes));
+  const fields = portInfo.fields;
+  const mtuMax = PortMtu.MTU_4096;
+  if (wanted.changeMtuCap === 1) {
+    demand(wanted.mtuCap >= PortMtu.MTU_256 && wanted.mtuCap <= mtuMax, CommandStatus.BAD_PARAM);
+  }
+  if (wanted.changeVlCap === 1) {
+    demand(wanted.vlCount >= 1, CommandStatus.BAD_PARAM);
+    demand(wanted.vlCount <= device.parts.capabilities.maxVls, CommandStatus.BAD_SIZE);
+  }
+  if (wanted.changeMtuCap === 1) fields.mtuCap.set(port.view, 0, wanted.mtuCap);
+  if (wanted.changeVlCap === 1) fields.vlCap.set(port.view, 0, vlCapOf(wanted.vlCount));
+  if (wanted.guid0Valid === 1) port.guids[0] = wanted.guid0;
+  if (wanted.resetQkeyViolations === 1) fields.qkeyViolations.set(port.view, 0, 0);
+  const kept = fields.capabilityMask.get(port.view, 0) & ~changeableCapabilities;
+  fields.capabilityMask.set(port.view, 0, (kept | (wanted.capabilityMask & changeableCapabilities)) >>> 0);
+  return undefined;
+}
+
+/** Hands one MAD to the device's own agents. */
+export function* exchangeMad(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  const port = portOf(device, request);
+  const box = yield* readInBox(request, madBytes);
+  const checksMkey = (request.opcodeModifier & MadIfcFlag.NO_MKEY_CHECK) === 0;
+  const handling = { portNumber: port.setup.portNumber, checksMkey, cycle: device.parts.now() };
+  const response = device.parts.agents.handle(box, handling);
+  if (response === MALFORMED) reject(CommandStatus.BAD_PKT);
+  if (response !== SILENT && outParamOf(request) !== 0) yield* writeOutBox(request, response);
+  return undefined;
+}
+
+export function* setNodeDescription(device: DeviceState, request: CommandRequest): Steps<undefined> {
+  device.parts.node.description.set(setNode.decode(yield* readInBox(request, setNode.sizeBytes)).description);
+  return undefined;
+}
+
+function portOf(device: DeviceState, request: CommandRequest): HcaPort {
+  return device.parts.ports[(request.inputModifier & portMask) - 1] ?? reject(CommandStatus.BAD_PARAM);
+}

@@ -1,0 +1,62 @@
+/**
+ * The buffer of an EQ or CQ: where its entries lie in host memory, found through MTT entries, and how they are made to
+ * belong to nobody before the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
+import { viewOf } from '../../../base/index.ts';
+import { demand, fillEntries, read, type Steps } from '../command-steps.ts';
+import type { DeviceState } from '../device-state.ts';
+
+const entryBytes = 32;
+/** MTT entries read at once: one ICM page of them at most, since the next page may lie elsewhere in host memory. */
+const mttReadBytes = 4096;
+
+export interface QueueBuffer {
+  readonly logEntries: number;
+  /** log2 of a page of the buffer in bytes. */
+  readonly logPageBytes: number;
+  /** Byte offset of entry 0 in the first page. */
+  readonly pageOffset: number;
+  readonly mttAddress: number;
+}
+
+/** DMA addresses of the buffer's pages. Rejects where the MTT is not mapped or an entry is not present. */
+export function* readPages(device: DeviceState, buffer: QueueBuffer): Steps<number[]> {
+  const pageCount = Math.ceil(
+    (buffer.pageOffset + 2 ** buffer.logEntries * entryBytes) / 2 ** buffer.logPageBytes,
+  );
+  const pages: number[] = [];
+  while (pages.length < pageCount) {
+    const mttOffset = buffer.mttAddress + pages.length * mttEntryBytes;
+    const address = device.parts.icm.mttEntryAddress(mttOffset);
+    demand(address >= 0, CommandStatus.ICM_ERROR);
+    const toPageEnd = mttReadBytes - (address % mttReadBytes);
+    const lengthBytes = Math.min((pageCount - pages.length) * mttEntryBytes, toPageEnd);
+    const view = viewOf(yield* read(address, lengthBytes));
+    for (let at = 0; at < lengthBytes; at += mttEntryBytes) {
+      demand(mttEntry.fields.present.get(view, at) === 1, CommandStatus.BAD_PARAM);
+      pages.push(mttEntry.fields.pageAddress.getNumber(view, at));
+    }
+  }
+  return pages;
+}
+
+/** Gives entries [first, first + count) the owner bit that software does not take for valid. */
+export function* markEntries(
+  pages: readonly number[],
+  buffer: QueueBuffer,
+  first: number,
+  count: number,
+  ownerBit: number,
+): Steps<void> {
+  const pageBytes = 2 ** buffer.logPageBytes;
+  let offset = buffer.pageOffset + first * entryBytes;
+  const end = offset + count * entryBytes;
+  while (offset < end) {
+    const inPage = offset % pageBytes;
+    const lengthBytes = Math.min(end - offset, pageBytes - inPage);
+    yield* fillEntries(pages[Math.floor(offset / pageBytes)]! + inPage, lengthBytes, ownerBit);
+    offset += lengthBytes;
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The commands this device carries out: what each needs of the device's state, what it costs, and the function that does
+ * it. An opcode that is not here ends with status 0x02: Ethernet, virtual functions, and what no driver issues.
+ * Source: interface sheet 3.4.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { type CommandName, commands } from '../../../abi/commands.ts';
+import type { ControlConfig } from '../command-parameters.ts';
+import type { StartCommand } from '../command-processor.ts';
+import { type CommandRequest, demand, type OutImmediate, type Steps } from '../command-steps.ts';
+import { type DeviceState, SystemPhase } from '../device-state.ts';
+import {
+  createCompletionQueue,
+  destroyCompletionQueue,
+  modifyCompletionQueue,
+  queryCompletionQueue,
+} from './completion-queues.ts';
+import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
+import {
+  closeDevice,
+  initialise,
+  mapAuxiliary,
+  mapFirmwareArea,
+  mapIcm,
+  queryAdapterBox,
+  queryCapabilities,
+  queryFirmware,
+  queryHca,
+  runFirmware,
+  setIcmSize,
+  unmapAuxiliary,
+  unmapFirmwareArea,
+  unmapIcm,
+} from './firmware.ts';
+import {
+  activateRegion,
+  deactivateRegion,
+  queryRegion,
+  readTranslations,
+  synchroniseTranslation,
+  writeTranslations,
+} from './memory-regions.ts';
+import { configureStatically, doNothing, reportDiagnostics, sensePort } from './miscellaneous.ts';
+import { hashGroup, readGroup, writeGroup } from './multicast.ts';
+import { closePort, exchangeMad, openPort, queryPortBox, setNodeDescription, setPort } from './ports.ts';
+import {
+  configureSpecialQueuePairs,
+  failQueuePair,
+  initialiseQueuePair,
+  queryQueuePair,
+  resetQueuePair,
+  transitionOf,
+} from './queue-pairs.ts';
+import {
+  armSharedQueue,
+  createSharedQueue,
+  destroySharedQueue,
+  querySharedQueue,
+} from './shared-receive-queues.ts';
+
+type Body = (device: DeviceState, request: CommandRequest) => Steps<OutImmediate | undefined>;
+type Cost = Extract<keyof ControlConfig, `${string}Cycles`>;
+
+interface Row {
+  readonly needs: SystemPhase;
+  readonly cost: Cost;
+  readonly body: Body;
+}
+
+const row = (needs: SystemPhase, cost: Cost, body: Body): Row => ({ needs, cost, body });
+const { OFF, FIRMWARE, INITIALISED } = SystemPhase;
+
+const rows: { readonly [Name in CommandName]?: Row } = {
+  QUERY_FW: row(OFF, 'queryCycles', queryFirmware),
+  MAP_FA: row(OFF, 'memoryMapCycles', mapFirmwareArea),
+  UNMAP_FA: row(OFF, 'memoryMapCycles', unmapFirmwareArea),
+  RUN_FW: row(OFF, 'initialiseCycles', runFirmware),
+  QUERY_DEV_CAP: row(FIRMWARE, 'queryCycles', queryCapabilities),
+  QUERY_ADAPTER: row(FIRMWARE, 'queryCycles', queryAdapterBox),
+  QUERY_PORT: row(FIRMWARE, 'queryCycles', queryPortBox),
+  QUERY_HCA: row(FIRMWARE, 'queryCycles', queryHca),
+  SENSE_PORT: row(FIRMWARE, 'queryCycles', sensePort),
+  MOD_STAT_CFG: row(FIRMWARE, 'trivialCycles', configureStatically),
+  NOP: row(FIRMWARE, 'trivialCycles', doNothing),
+  HW_HEALTH_CHECK: row(FIRMWARE, 'trivialCycles', doNothing),
+  SET_ICM_SIZE: row(FIRMWARE, 'trivialCycles', setIcmSize),
+  MAP_ICM_AUX: row(FIRMWARE, 'memoryMapCycles', mapAuxiliary),
+  UNMAP_ICM_AUX: row(FIRMWARE, 'memoryMapCycles', unmapAuxiliary),
+  MAP_ICM: row(FIRMWARE, 'memoryMapCycles', mapIcm),
+  UNMAP_ICM: row(FIRMWARE, 'memoryMapCycles', unmapIcm),
+  INIT_HCA: row(FIRMWARE, 'initialiseCycles', initialise),
+  CLOSE_HCA: row(INITIALISED, 'initialiseCycles', closeDevice),
+  INIT_PORT: row(INITIALISED, 'portCycles', openPort),
+  CLOSE_PORT: row(INITIALISED, 'portCycles', closePort),
+  SET_PORT: row(INITIALISED, 'portCycles', setPort),
+  MAD_IFC: row(INITIALISED, 'managementCycles', exchangeMad),
+  SET_NODE: row(INITIALISED, 'managementCycles', setNodeDescription),
+  MGID_HASH: row(INITIALISED, 'managementCycles', hashGroup),
+  READ_MCG: row(INITIALISED, 'managementCycles', readGroup),
+  WRITE_MCG: row(INITIALISED, 'managementCycles', writeGroup),
+  DIAG_RPRT: row(INITIALISED, 'queryCycles', reportDiagnostics),
+  SW2HW_EQ: row(INITIALISED, 'queueCycles', createEventQueue),
+  HW2SW_EQ: row(INITIALISED, 'queueCycles', destroyEventQueue),
+  QUERY_EQ: row(INITIALISED, 'queryCycles', queryEventQueue),
+  MAP_EQ: row(INITIALISED, 'queueCycles', mapEventQueue),
+  SW2HW_CQ: row(INITIALISED, 'queueCycles', createCompletionQueue),
+  HW2SW_CQ: row(INITIALISED, 'queueCycles', destroyCompletionQueue),
+  QUERY_CQ: row(INITIALISED, 'queryCycles', queryCompletionQueue),
+  MODIFY_CQ: row(INITIALISED, 'queueCycles', modifyCompletionQueue),
+  SW2HW_SRQ: row(INITIALISED, 'queueCycles', createSharedQueue),
+  HW2SW_SRQ: row(INITIALISED, 'queueCycles', destroySharedQueue),
+  QUERY_SRQ: row(INITIALISED, 'queryCycles', querySharedQueue),
+  ARM_SRQ: row(INITIALISED, 'queueCycles', armSharedQueue),
+  SW2HW_MPT: row(INITIALISED, 'regionCycles', activateRegion),
+  HW2SW_MPT: row(INITIALISED, 'regionCycles', deactivateRegion),
+  QUERY_MPT: row(INITIALISED, 'queryCycles', queryRegion),
+  WRITE_MTT: row(INITIALISED, 'regionCycles', writeTranslations),
+  READ_MTT: row(INITIALISED, 'queryCycles', readTranslations),
+  SYNC_TPT: row(INITIALISED, 'regionCycles', synchroniseTranslation),
+  CONF_SPECIAL_QP: row(INITIALISED, 'trivialCycles', configureSpecialQueuePairs),
+  RST2INIT_QP: row(INITIALISED, 'queuePairCycles', initialiseQueuePair),
+  INIT2INIT_QP: row(INITIALISED, 'queuePairCycles', transitionOf('INIT2INIT_QP')),
+  INIT2RTR_QP: row(INITIALISED, 'queuePairCycles', transitionOf('INIT2RTR_QP')),
+  RTR2RTS_QP: row(INITIALISED, 'queuePairCycles', transitionOf('RTR2RTS_QP')),
+  RTS2RTS_QP: row(INITIALISED, 'queuePairCycles', transitionOf('RTS2RTS_QP')),
+  SQERR2RTS_QP: row(INITIALISED, 'queuePairCycles', transitionOf('SQERR2RTS_QP')),
+  SQD2SQD_QP: row(INITIALISED, 'queuePairCycles', transitionOf('SQD2SQD_QP')),
+  SQD2RTS_QP: row(INITIALISED, 'queuePairCycles', transitionOf('SQD2RTS_QP')),
+  RTS2SQD_QP: row(INITIALISED, 'queuePairCycles', transitionOf('RTS2SQD_QP')),
+  '2ERR_QP': row(INITIALISED, 'queuePairCycles', failQueuePair),
+  '2RST_QP': row(INITIALISED, 'queuePairCycles', resetQueuePair),
+  QUERY_QP: row(INITIALISED, 'queryCycles', queryQueuePair),
+};
+
+const rowByOpcode = new Map<number, Row>();
+for (const [name, entry] of Object.entries(rows))
+  rowByOpcode.set(commands[name as CommandName].opcode, entry);
+
+/** How the command processor begins a command on this device. */
+export function startOn(device: DeviceState, config: ControlConfig): StartCommand {
+  return (request) => {
+    const entry = rowByOpcode.get(request.opcode);
+    demand(entry !== undefined, CommandStatus.BAD_OP);
+    demand(device.phase >= entry.needs, CommandStatus.BAD_SYS_STATE);
+    return { steps: entry.body(device, request), cycles: config[entry.cost] };
+  };
+}

@@ -1,0 +1,214 @@
+/**
+ * The control side of the HCA: BAR0, command processor, ICM map, event queues, ports. This file only wires it.
+ *
+ *   BAR0 ──> ControlRegisters ──> CommandRegister ──> CommandProcessor ──> commands/* ──> tables, DataPathControl
+ *                 │ reset                                   │ EQE 0x0a            │ DMA
+ *                 v                                         v                     v
+ *            ControlSide.reset                         EventWriter ──> EQEs, interrupts      HcaPort ──> EQEs
+ *
+ * The data path posts its events through {@link ControlSide.events}, looks up context addresses in
+ * {@link ControlSide.icm}, and hands EQ doorbells to `events.eqDoorbell`.
+ */
+import { EventType } from '../../abi/eqe.ts';
+import { mailboxBytes } from '../../abi/hcr.ts';
+import { viewOf } from '../../base/index.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { TrafficClass } from '../dma/traffic-class.ts';
+import { CommandDma } from './command-dma.ts';
+import type { ControlConfig } from './command-parameters.ts';
+import { CommandProcessor } from './command-processor.ts';
+import { CommandRegister } from './command-register.ts';
+import { startOn } from './commands/table.ts';
+import type { DataPathControl } from './data-path-control.ts';
+import { type CapabilityConfig, interruptPin } from './device-capabilities.ts';
+import { type ContextTables, DeviceState } from './device-state.ts';
+import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-ports.ts';
+import { EqTable } from './eq-table.ts';
+import { EventWriter } from './event-writer.ts';
+import type { IcmMap } from './icm.ts';
+import { HcaPort, type LinkStateSource } from './port.ts';
+import { ProtocolViolations } from './protocol-violations.ts';
+import { ControlRegisters } from './registers.ts';
+import { ManagementAgents } from './subnet-management-agent.ts';
+
+export interface ControlSideSetup {
+  readonly domain: ClockDomain;
+  readonly icm: IcmMap;
+  readonly interrupts: InterruptPort;
+  readonly reads: DmaReads;
+  readonly writes: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly tables: ContextTables;
+  /** The cable of port 1. */
+  readonly link: LinkStateSource | undefined;
+  readonly config: ControlConfig;
+  readonly capabilities: CapabilityConfig;
+  /** Which node this is, from 0: its GUIDs and LID come from it. */
+  readonly nodeIndex: number;
+  /** The data path, once it exists: it needs the event writer, which is made here. */
+  readonly dataPath: () => DataPathControl;
+  /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
+  readonly onDeviceReset: (cycle: number) => void;
+}
+
+/** Company part of all GUIDs, and the distance of two nodes' GUIDs. */
+const guidBase = 0x0002_c903_0000_0000n;
+const guidsPerNode = 16n;
+
+export class ControlSide {
+  readonly violations = new ProtocolViolations();
+  readonly icm: IcmMap;
+  readonly eqs: EqTable;
+  readonly events: EventWriter;
+  readonly ports: readonly HcaPort[];
+  readonly processor: CommandProcessor;
+  readonly registers: ControlRegisters;
+  readonly state: DeviceState;
+  readonly #setup: ControlSideSetup;
+  readonly #drainStage: number;
+
+  constructor(setup: ControlSideSetup) {
+    const { domain, config, icm, reads, writes, sram } = setup;
+    this.#setup = setup;
+    this.icm = icm;
+    this.eqs = new EqTable(config.eqCountMax, domain.clock.frequencyMHz);
+    this.events = new EventWriter({
+      domain,
+      eqs: this.eqs,
+      icm,
+      reads,
+      writes,
+      sram,
+      interrupts: setup.interrupts,
+      violations: this.violations,
+      fifoDepth: config.eventFifoDepth,
+      eventCycles: config.eventCycles,
+    });
+    const hcr = new CommandRegister(this.violations);
+    this.ports = this.#makePorts();
+    this.state = this.#makeState();
+    this.processor = new CommandProcessor({
+      domain,
+      hcr,
+      events: this.events,
+      start: startOn(this.state, config),
+      decodeCycles: config.commandDecodeCycles,
+      pollCycles: config.conditionPollCycles,
+    });
+    this.processor.attachDma(
+      new CommandDma({
+        reads,
+        writes,
+        sram,
+        trafficClass: TrafficClass.command,
+        writesInFlightMax: config.fillWritesInFlight,
+        onDone: (status, cycle) => this.processor.dmaDone(status, cycle),
+      }),
+    );
+    this.registers = new ControlRegisters(
+      hcr,
+      this.violations,
+      {
+        deviceReset: (cycle) => {
+          this.reset(cycle);
+          setup.onDeviceReset(cycle);
+        },
+        clearInterrupt: (cycle) => this.events.moderation.clearPin(cycle),
+      },
+      interruptPin,
+    );
+    this.#drainStage = domain.addStage((cycle) => this.#reportDrained(cycle));
+  }
+
+  /** On-chip memory the control side takes from the allocator. */
+  static readonly sramBytes = 4 * mailboxBytes + 64;
+
+  /** BAR0 write of the PCIe function; returns the cycles its write port is occupied. */
+  barWrite(
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    cycle: number,
+  ): number {
+    this.registers.write(offset, viewOf(bytes), byteOffset, lengthBytes, cycle);
+    return 1;
+  }
+
+  /** BAR0 read of the PCIe function. */
+  barRead(offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+    this.registers.read(offset, lengthBytes, into, cycle);
+  }
+
+  /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
+  reset(cycle: number): void {
+    this.processor.reset(cycle);
+    this.state.reset();
+    this.registers.reset();
+  }
+
+  #reportDrained(cycle: number): void {
+    const { draining, parts } = this.state;
+    for (let at = draining.length - 1; at >= 0; at--) {
+      const slot = draining[at]!;
+      if (parts.dataPath.qpIsBusy(slot) || !this.events.canPost()) continue;
+      this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
+      draining.splice(at, 1);
+    }
+    if (draining.length > 0)
+      this.#setup.domain.wake(this.#drainStage, cycle + this.#setup.config.conditionPollCycles);
+  }
+
+  #makePorts(): HcaPort[] {
+    const { config, capabilities, domain, nodeIndex, link, dataPath } = this.#setup;
+    return Array.from(
+      { length: capabilities.portCount },
+      (_, index) =>
+        new HcaPort({
+          portNumber: index + 1,
+          guid: nodeGuidOf(nodeIndex) + BigInt(index + 1),
+          logGids: capabilities.logGids,
+          logPkeys: capabilities.logPkeys,
+          maxVls: capabilities.maxVls,
+          linkTrainingCycles: config.linkTrainingCycles,
+          subnetManagerCycles: config.subnetManagerCycles,
+          hasEmbeddedSubnetManager: config.embeddedSubnetManager,
+          lid: config.portLid === 0 ? nodeIndex + 1 : config.portLid,
+          subnetManagerLid: config.subnetManagerLid,
+          domain,
+          events: this.events,
+          link: index === 0 ? link : undefined,
+          onActive: (isActive) => {
+            if (index === 0) dataPath().portChanged(isActive);
+          },
+        }),
+    );
+  }
+
+  #makeState(): DeviceState {
+    const { config, capabilities, domain, tables, icm, nodeIndex } = this.#setup;
+    const setup = this.#setup;
+    const description = new Uint8Array(64);
+    description.set(new TextEncoder().encode(`hca-emulator node ${nodeIndex}`));
+    const node = { nodeGuid: nodeGuidOf(nodeIndex), description };
+    return new DeviceState({
+      ...tables,
+      capabilities,
+      coreClockMHz: domain.clock.frequencyMHz,
+      icm,
+      eqs: this.eqs,
+      events: this.events,
+      ports: this.ports,
+      node,
+      agents: new ManagementAgents(node, this.ports),
+      get dataPath() {
+        return setup.dataPath();
+      },
+      now: () => domain.cycle,
+      memoryMapPerPageCycles: config.memoryMapPerPageCycles,
+      watchDraining: () => domain.wake(this.#drainStage, domain.cycle + 1),
+    });
+  }
+}
+
+const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;

@@ -1,0 +1,104 @@
+/**
+ * What the commands share: how far software has brought the device up, and the parts of the HCA they work on.
+ *
+ *   off ──MAP_FA, RUN_FW──> firmware ──SET_ICM_SIZE, MAP_ICM_AUX, MAP_ICM, INIT_HCA──> initialised
+ *    ^──────UNMAP_FA──────────^──────────────────────────CLOSE_HCA──────────────────────────┘
+ *
+ * Source: interface sheet 3.6, 3.10, 8.1, 8.4.
+ */
+import { initHca } from '../../abi/init-hca.ts';
+import type { Decoded } from '../../base/index.ts';
+import type { ContextTable } from './context-table.ts';
+import type { DataPathControl } from './data-path-control.ts';
+import type { CapabilityConfig } from './device-capabilities.ts';
+import type { EqTable } from './eq-table.ts';
+import type { EventWriter } from './event-writer.ts';
+import type { IcmMap } from './icm.ts';
+import type { HcaPort } from './port.ts';
+import type { ManagementAgents, NodeIdentity } from './subnet-management-agent.ts';
+
+/** How far the device is up; a command needs at least one of these. */
+export const SystemPhase = { OFF: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
+export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
+
+/** What INIT_HCA configured, as fields. */
+export type HcaProfile = Decoded<typeof initHca>;
+
+export interface ContextTables {
+  readonly qps: ContextTable;
+  readonly cqs: ContextTable;
+  readonly srqs: ContextTable;
+}
+
+export interface DeviceParts extends ContextTables {
+  readonly capabilities: CapabilityConfig;
+  readonly coreClockMHz: number;
+  readonly icm: IcmMap;
+  readonly eqs: EqTable;
+  readonly events: EventWriter;
+  readonly ports: readonly HcaPort[];
+  readonly node: NodeIdentity;
+  readonly agents: ManagementAgents;
+  readonly dataPath: DataPathControl;
+  /** The edge being run: commands work at clock edges. */
+  readonly now: () => number;
+  readonly memoryMapPerPageCycles: number;
+  /** A QP was added to those that owe software a drained event. */
+  readonly watchDraining: () => void;
+}
+
+export class DeviceState {
+  readonly parts: DeviceParts;
+  phase: SystemPhase = SystemPhase.OFF;
+  /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
+  auxiliaryPagesWanted = 0;
+  /** What INIT_HCA was given, as bytes and as fields; undefined before it. */
+  profileBytes = new Uint8Array(initHca.sizeBytes);
+  profile: HcaProfile | undefined;
+  /** First special QP of CONF_SPECIAL_QP, 0 when there is none. */
+  specialQpBase = 0;
+  /** Multicast entries that are not empty, by index; default entries by port and steering, as WRITE_MCG numbers them. */
+  readonly groups = new Map<number, Uint8Array>();
+  readonly defaultGroups = new Map<number, Uint8Array>();
+  /** MPT entries that were given to hardware at least once. */
+  readonly knownMpts = new Set<number>();
+  /** MPT entries given to hardware and not yet taken back by command. */
+  readonly liveMpts = new Set<number>();
+  /** QPN that occupies each context of the QPC table: two QPNs may share an index, not a context. */
+  readonly qpnOfIndex = new Map<number, number>();
+  /** QPs that owe software an event when their send queue has drained. */
+  readonly draining: number[] = [];
+
+  constructor(parts: DeviceParts) {
+    this.parts = parts;
+  }
+
+  /** CLOSE_HCA: every context is forgotten; mappings stay. */
+  closeHca(): void {
+    const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
+    for (const port of ports) port.close(this.parts.now());
+    dataPath.reset();
+    for (const table of [qps, cqs, srqs, eqs]) for (const slot of table.liveSlots()) table.free(slot);
+    events.reset(this.parts.now());
+    icm.forgetTables();
+    this.profile = undefined;
+    this.profileBytes = new Uint8Array(initHca.sizeBytes);
+    this.specialQpBase = 0;
+    this.groups.clear();
+    this.defaultGroups.clear();
+    this.knownMpts.clear();
+    this.liveMpts.clear();
+    this.qpnOfIndex.clear();
+    this.draining.length = 0;
+    if (this.phase === SystemPhase.INITIALISED) this.phase = SystemPhase.FIRMWARE;
+  }
+
+  /** Reset: as after power-on. */
+  reset(): void {
+    this.closeHca();
+    for (const port of this.parts.ports) port.reset();
+    this.parts.icm.reset();
+    this.phase = SystemPhase.OFF;
+    this.auxiliaryPagesWanted = 0;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What the HCA asks of the DMA engines and of its PCIe function: the consumer's slice of `hw/dma` and `hw/pcie`.
+ *
+ * Reads land in the HCA's own memory and are reported in the requester's order; writes leave in one order over all
+ * requesters, and the source bytes stay unchanged until the write is reported. Reports only leave work for later edges.
+ */
+
+/** Called inside the engine's stage; status 0 is success, else 1 UR, 2 CA, 3 poisoned, 4 timeout. */
+export type ReadDone = (cookie: number, status: number, cycle: number) => void;
+/** Called when the last TLP of a write has been handed to the link port. */
+export type WriteDone = (cookie: number, cycle: number) => void;
+
+export interface DmaReads {
+  addRequester(
+    options: { name: string; trafficClass: number; fifoDepth: number; weight: number },
+    onDone: ReadDone,
+  ): number;
+  canRequest(requester: number): boolean;
+  request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
+  onSpace(requester: number, listener: () => void): void;
+}
+
+export interface DmaWrites {
+  addRequester(
+    options: { name: string; trafficClass: number; fifoDepth: number },
+    onDone?: WriteDone,
+  ): number;
+  canRequest(requester: number): boolean;
+  request(
+    requester: number,
+    address: number,
+    lengthBytes: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    cookie: number,
+  ): void;
+  onSpace(requester: number, listener: () => void): void;
+}
+
+/** The interrupts of the PCIe function. */
+export interface InterruptPort {
+  /** True when the host has switched MSI-X on; otherwise the pin is used. */
+  readonly isMsixEnabled: boolean;
+  /**
+   * Sends the message of a vector behind all writes requested before, or sets its pending bit where it is masked.
+   * False when there is no room: then nothing has happened, and the caller asks again in a later cycle.
+   */
+  requestInterrupt(vector: number, cycle: number): boolean;
+  /** Drives the INTx pin. */
+  setInterruptPin(isAsserted: boolean, cycle: number): void;
+}
+
+/** Memory of the HCA into which reads land, handed out once at construction. */
+export interface SramAllocator {
+  readonly bytes: Uint8Array;
+  /** Offset of `lengthBytes` new bytes, aligned to 64. */
+  allocate(lengthBytes: number): number;
+}

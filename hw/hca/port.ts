@@ -1,0 +1,316 @@
+/**
+ * One InfiniBand port of the HCA: its PortInfo, GID, P_Key and SL tables, and how it becomes active.
+ *
+ *   CLOSED ──INIT_PORT──> Down, Polling ──peer, training──> Init, LinkUp ──subnet manager──> Armed ──> Active
+ *      ^                        ^──────────────── link lost: port down event ─────────────────────────────┘
+ *      └── CLOSE_PORT (from anywhere)
+ *
+ * The subnet manager is either on the fabric (it sets PortInfo through the agent) or, where the fabric has none, embedded:
+ * then the port gets its LID and becomes active by itself a little after its link is up.
+ * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
+ */
+import {
+  EventType,
+  PortChange,
+  PortInfoChange,
+  PortManagementChange,
+  portInfoChangeEqe,
+  tableChangeEqe,
+} from '../../abi/eqe.ts';
+import {
+  LinkSpeed,
+  LinkWidth,
+  PortCapability,
+  PortPhysicalState,
+  PortState,
+  portInfo,
+} from '../../abi/mad-attributes.ts';
+import { PortMtu } from '../../abi/ports.ts';
+import { viewOf } from '../../base/index.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+
+/** The wire port as the HCA sees it. */
+export interface LinkStateSource {
+  readonly isLinkUp: boolean;
+  /** Tells when the cable has come up or gone down, with the instant in picoseconds. */
+  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void;
+}
+
+/** Where a port's events go. */
+export interface PortEvents {
+  canPost(): boolean;
+  postPortChange(port: number, subtype: number, cycle: number): void;
+  postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: number): void;
+}
+
+export interface PortSetup {
+  /** Counted from 1, as everywhere in the interface. */
+  readonly portNumber: number;
+  readonly guid: bigint;
+  readonly logGids: number;
+  readonly logPkeys: number;
+  readonly maxVls: number;
+  readonly linkTrainingCycles: number;
+  readonly subnetManagerCycles: number;
+  readonly hasEmbeddedSubnetManager: boolean;
+  readonly lid: number;
+  readonly subnetManagerLid: number;
+  readonly domain: ClockDomain;
+  readonly events: PortEvents;
+  /** The cable, or nothing on a port that has none. */
+  readonly link: LinkStateSource | undefined;
+  /** Tells the data path that packets may be sent, or may no longer. */
+  readonly onActive: (isActive: boolean) => void;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+const defaultGidPrefix = 0xfe80_0000_0000_0000n;
+const defaultPkey = 0xffff;
+const fields = portInfo.fields;
+
+export class HcaPort {
+  readonly setup: PortSetup;
+  /** PortInfo as the agent answers it. */
+  readonly info = new Uint8Array(portInfo.sizeBytes);
+  readonly view = viewOf(this.info);
+  readonly guids: BigUint64Array;
+  readonly pkeys: Uint16Array;
+  readonly slToVl = new Uint8Array(8);
+  isEnabled = false;
+  readonly #stage: number;
+  #isLinkUp = false;
+  /** When training ends, and when the embedded subnet manager acts. */
+  #trainedCycle = NEVER;
+  #managedCycle = NEVER;
+  /** Events that wait for room in the event fifo. */
+  #pendingEvents: ((cycle: number) => void)[] = [];
+
+  constructor(setup: PortSetup) {
+    this.setup = setup;
+    this.guids = new BigUint64Array(1 << setup.logGids);
+    this.pkeys = new Uint16Array(1 << setup.logPkeys);
+    this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
+    this.#setDefaults();
+    const { link } = setup;
+    if (link === undefined) return;
+    this.#isLinkUp = link.isLinkUp;
+    link.onLinkState((isUp, nowPs) => {
+      this.#isLinkUp = isUp;
+      setup.domain.wakeAfter(this.#stage, nowPs);
+    });
+  }
+
+  get state(): number {
+    return fields.portState.get(this.view, 0);
+  }
+
+  get isActive(): boolean {
+    return this.state === PortState.ACTIVE;
+  }
+
+  get lid(): number {
+    return fields.lid.get(this.view, 0);
+  }
+
+  /** INIT_PORT; a port that is open already stays as it is. */
+  open(cycle: number): void {
+    if (this.isEnabled) return;
+    this.isEnabled = true;
+    this.#setPhysicalState(PortPhysicalState.POLLING);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** CLOSE_PORT; a port that is closed already stays as it is. */
+  close(cycle: number): void {
+    this.isEnabled = false;
+    this.#goDown(PortPhysicalState.DISABLED, cycle);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Whether a subnet manager may ask for this state now; 0 asks for no change. */
+  canRequestState(state: number): boolean {
+    return (
+      state === 0 ||
+      state === this.state ||
+      state === PortState.DOWN ||
+      (state === PortState.ARMED && this.state === PortState.INIT) ||
+      (state === PortState.ACTIVE && this.state === PortState.ARMED)
+    );
+  }
+
+  /** A subnet manager asks for a state that {@link canRequestState} allows. */
+  requestState(state: number, cycle: number): void {
+    if (state === 0 || state === this.state) return;
+    if (state === PortState.DOWN) {
+      this.#goDown(PortPhysicalState.POLLING, cycle);
+      this.setup.domain.wake(this.#stage, cycle + 1);
+    } else {
+      this.#setState(state, cycle);
+    }
+  }
+
+  /** Tells software what changed in PortInfo: bits of PortInfoChange. */
+  reportInfoChange(changed: number, cycle: number): void {
+    if (changed === 0) return;
+    const { portNumber } = this.setup;
+    const info = this.view;
+    this.#post(cycle, (at) =>
+      this.setup.events.postAsync(
+        EventType.PORT_MNG_CHG_EVENT,
+        PortManagementChange.PORT_INFO,
+        (view, base) => {
+          const event = portInfoChangeEqe.fields;
+          event.port.set(view, base, portNumber);
+          event.smLid.set(view, base, fields.masterSmLid.get(info, 0));
+          event.lid.set(view, base, fields.lid.get(info, 0));
+          event.changed.set(view, base, changed);
+          event.smSl.set(view, base, fields.masterSmSl.get(info, 0));
+          event.gidPrefix.set(view, base, fields.gidPrefix.get(info, 0));
+        },
+        at,
+      ),
+    );
+  }
+
+  /** Tells software that entries of a GUID or P_Key block changed. */
+  reportTableChange(subtype: number, block: number, entryMask: number, cycle: number): void {
+    const { portNumber } = this.setup;
+    this.#post(cycle, (at) =>
+      this.setup.events.postAsync(
+        EventType.PORT_MNG_CHG_EVENT,
+        subtype,
+        (view, base) => {
+          tableChangeEqe.fields.port.set(view, base, portNumber);
+          tableChangeEqe.fields.block.set(view, base, block);
+          tableChangeEqe.fields.entryMask.set(view, base, entryMask);
+        },
+        at,
+      ),
+    );
+  }
+
+  /** A packet with a P_Key that the port's partition does not have; the counter stops at its largest value. */
+  countPkeyViolation(): void {
+    const count = fields.pkeyViolations.get(this.view, 0);
+    if (count < 0xffff) fields.pkeyViolations.set(this.view, 0, count + 1);
+  }
+
+  /** A packet with the wrong Q_Key. */
+  countQkeyViolation(): void {
+    const count = fields.qkeyViolations.get(this.view, 0);
+    if (count < 0xffff) fields.qkeyViolations.set(this.view, 0, count + 1);
+  }
+
+  /** Reset: closed, with the tables of a fresh device; no event can be told to anybody. */
+  reset(): void {
+    const wasActive = this.isActive;
+    this.isEnabled = false;
+    this.#trainedCycle = NEVER;
+    this.#managedCycle = NEVER;
+    this.#pendingEvents = [];
+    this.#setDefaults();
+    if (wasActive) this.setup.onActive(false);
+  }
+
+  #run(cycle: number): void {
+    if (!this.#isLinkUp && this.state !== PortState.DOWN) this.#goDown(PortPhysicalState.POLLING, cycle);
+    if (this.isEnabled && this.state === PortState.DOWN) this.#train(cycle);
+    if (this.#managedCycle <= cycle) this.#manage(cycle);
+    while (this.#pendingEvents.length > 0 && this.setup.events.canPost()) this.#pendingEvents.shift()!(cycle);
+    const next =
+      this.#pendingEvents.length > 0 ? cycle + 1 : Math.min(this.#trainedCycle, this.#managedCycle);
+    if (next !== NEVER) this.setup.domain.wake(this.#stage, next);
+  }
+
+  #train(cycle: number): void {
+    if (!this.#isLinkUp) {
+      this.#trainedCycle = NEVER;
+      return;
+    }
+    if (this.#trainedCycle === NEVER) this.#trainedCycle = cycle + this.setup.linkTrainingCycles;
+    if (this.#trainedCycle > cycle) return;
+    this.#trainedCycle = NEVER;
+    this.#setPhysicalState(PortPhysicalState.LINK_UP);
+    this.#setState(PortState.INIT, cycle);
+    if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
+  }
+
+  /** What a subnet manager does to a port in state Init. */
+  #manage(cycle: number): void {
+    this.#managedCycle = NEVER;
+    if (this.state !== PortState.INIT) return;
+    fields.lid.set(this.view, 0, this.setup.lid);
+    fields.masterSmLid.set(this.view, 0, this.setup.subnetManagerLid);
+    this.reportInfoChange(PortInfoChange.LID | PortInfoChange.SM_LID, cycle);
+    this.#setState(PortState.ARMED, cycle);
+    this.#setState(PortState.ACTIVE, cycle);
+  }
+
+  #setState(state: number, cycle: number): void {
+    const wasActive = this.isActive;
+    fields.portState.set(this.view, 0, state);
+    if (wasActive === this.isActive) return;
+    const subtype = this.isActive ? PortChange.ACTIVE : PortChange.DOWN;
+    this.setup.onActive(this.isActive);
+    this.#post(cycle, (at) => this.setup.events.postPortChange(this.setup.portNumber, subtype, at));
+  }
+
+  #goDown(physicalState: number, cycle: number): void {
+    this.#trainedCycle = NEVER;
+    this.#managedCycle = NEVER;
+    this.#setPhysicalState(physicalState);
+    this.#setState(PortState.DOWN, cycle);
+  }
+
+  #setPhysicalState(state: number): void {
+    fields.portPhysicalState.set(this.view, 0, state);
+  }
+
+  #post(cycle: number, event: (cycle: number) => void): void {
+    this.#pendingEvents.push(event);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #setDefaults(): void {
+    const { setup } = this;
+    const allWidths = LinkWidth.WIDTH_1X | LinkWidth.WIDTH_4X;
+    const allSpeeds = LinkSpeed.SDR | LinkSpeed.DDR | LinkSpeed.QDR;
+    portInfo.encodeInto(
+      {
+        gidPrefix: defaultGidPrefix,
+        capabilityMask:
+          PortCapability.IS_TRAP | PortCapability.IS_SL_MAPPING | PortCapability.IS_SYSTEM_IMAGE_GUID,
+        localPort: setup.portNumber,
+        linkWidthEnabled: allWidths,
+        linkWidthSupported: allWidths,
+        linkWidthActive: LinkWidth.WIDTH_4X,
+        linkSpeedSupported: allSpeeds,
+        linkSpeedEnabled: allSpeeds,
+        linkSpeedActive: LinkSpeed.QDR,
+        portState: PortState.DOWN,
+        portPhysicalState: PortPhysicalState.DISABLED,
+        linkDownDefault: PortPhysicalState.POLLING,
+        neighborMtu: PortMtu.MTU_4096,
+        mtuCap: PortMtu.MTU_4096,
+        vlCap: vlCapOf(setup.maxVls),
+        operationalVls: vlCapOf(setup.maxVls),
+        vlArbitrationHighCap: 8,
+        vlArbitrationLowCap: 8,
+        guidCap: Math.min(this.guids.length, 0xff),
+        subnetTimeout: 18,
+        responseTime: 16,
+      },
+      this.info,
+    );
+    this.guids.fill(0n);
+    this.guids[0] = setup.guid;
+    this.pkeys.fill(0);
+    this.pkeys[0] = defaultPkey;
+    this.slToVl.fill(0);
+  }
+}
+
+/** PortInfo's code for a number of data VLs: 1, 2, 4, 8 and 15 are 1 to 5. */
+export function vlCapOf(vlCount: number): number {
+  return [1, 2, 4, 8, 15].findIndex((count) => count >= vlCount) + 1;
+}

@@ -1,0 +1,263 @@
+/**
+ * A miniature machine around the control side: its clock, a sparse host memory behind a DMA stand-in, an interrupt sink,
+ * a cable that can be pulled, and a driver that speaks to the HCR as Linux or iPXE does.
+ */
+import { bar0 } from '../../../abi/bar-map.ts';
+import { type CommandName, Opcode } from '../../../abi/commands.ts';
+import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
+import { mapEntry } from '../../../abi/map-icm.ts';
+import { joinWords, viewOf } from '../../../base/index.ts';
+import { defaultsOf } from '../../../base/parameter.ts';
+import { LogicalProcess } from '../../../sim/logical-process.ts';
+import { type ControlConfig, controlParameters } from '../command-parameters.ts';
+import { ContextTable } from '../context-table.ts';
+import { ControlSide } from '../control-side.ts';
+import type { DataPathControl } from '../data-path-control.ts';
+import { type CapabilityConfig, capabilityParameters } from '../device-capabilities.ts';
+import type { InterruptPort, SramAllocator } from '../dma-ports.ts';
+import { IcmMap } from '../icm.ts';
+import type { LinkStateSource } from '../port.ts';
+import { MemoryDma, SparseMemory } from './memory-dma.ts';
+
+/** What the control side asked of the data path, in order, and how it answers. */
+export class RecordingDataPath implements DataPathControl {
+  readonly calls: string[] = [];
+  /** Slots that still have work in the pipelines. */
+  readonly busyQps = new Set<number>();
+  readonly busyCqs = new Set<number>();
+  boundWindows = 0;
+  /** Runs before a context is read: brings the live fields into the bytes. */
+  onQpSync: (slot: number) => void = () => undefined;
+  onCqSync: (slot: number) => void = () => undefined;
+
+  qpCreated = (slot: number): void => this.#note('qpCreated', slot);
+  qpModified = (slot: number, previous: number): void => this.#note('qpModified', slot, previous);
+  qpToError = (slot: number): void => this.#note('qpToError', slot);
+  qpDestroyed = (slot: number): void => this.#note('qpDestroyed', slot);
+  qpSync = (slot: number): void => this.onQpSync(slot);
+  qpIsBusy = (slot: number): boolean => this.busyQps.has(slot);
+  cqCreated = (slot: number): void => this.#note('cqCreated', slot);
+  cqDestroyed = (slot: number): void => this.#note('cqDestroyed', slot);
+  cqResized = (...values: [number, number, number, number]): void => this.#note('cqResized', ...values);
+  cqModerated = (slot: number): void => this.#note('cqModerated', slot);
+  cqSync = (slot: number): void => this.onCqSync(slot);
+  cqIsBusy = (slot: number): boolean => this.busyCqs.has(slot);
+  srqCreated = (slot: number): void => this.#note('srqCreated', slot);
+  srqDestroyed = (slot: number): void => this.#note('srqDestroyed', slot);
+  srqArmed = (slot: number): void => this.#note('srqArmed', slot);
+  srqSync = (): void => undefined;
+  mptChanged = (index: number): void => this.#note('mptChanged', index);
+  translationChanged = (): void => this.#note('translationChanged');
+  boundWindowCount = (): number => this.boundWindows;
+  portChanged = (isUp: boolean): void => this.#note(isUp ? 'portUp' : 'portDown');
+  reset = (): void => this.#note('reset');
+
+  #note(name: string, ...values: number[]): void {
+    this.calls.push([name, ...values].join(' '));
+  }
+}
+
+/** Where interrupts end. */
+export class InterruptSink implements InterruptPort {
+  isMsixEnabled = true;
+  isPinAsserted = false;
+  /** Messages sent: vector and cycle. */
+  readonly messages: { vector: number; cycle: number }[] = [];
+  /** Calls that find no room, to be tried again. */
+  refusals = 0;
+
+  requestInterrupt(vector: number, cycle: number): boolean {
+    if (this.refusals > 0) {
+      this.refusals--;
+      return false;
+    }
+    this.messages.push({ vector, cycle });
+    return true;
+  }
+
+  setInterruptPin(isAsserted: boolean): void {
+    this.isPinAsserted = isAsserted;
+  }
+}
+
+export class Cable implements LinkStateSource {
+  isLinkUp = false;
+  #listener: (isUp: boolean, nowPs: number) => void = () => undefined;
+
+  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
+    this.#listener = listener;
+  }
+
+  set(isUp: boolean, nowPs: number): void {
+    this.isLinkUp = isUp;
+    this.#listener(isUp, nowPs);
+  }
+}
+
+export interface CommandOptions {
+  readonly inputModifier?: number;
+  readonly opcodeModifier?: number;
+  readonly inBox?: Uint8Array;
+  readonly inParam?: number;
+  /** Length of the out box to read back. */
+  readonly outBytes?: number;
+  readonly byEvent?: boolean;
+  readonly token?: number;
+}
+
+export interface CommandOutcome {
+  readonly status: number;
+  readonly out: number;
+  readonly outBox: Uint8Array;
+}
+
+/** Costs that keep specs short and make cycle counts easy to follow. */
+const quickCosts = { linkTrainingCycles: 1000, subnetManagerCycles: 1000, initialiseCycles: 1000 };
+export const latencyCycles = 10;
+
+export class ControlBench {
+  readonly lp = new LogicalProcess('hca');
+  readonly domain = this.lp.addClockDomain(427);
+  readonly memory = new SparseMemory();
+  readonly dataPath = new RecordingDataPath();
+  readonly interrupts = new InterruptSink();
+  readonly cable = new Cable();
+  readonly config: ControlConfig;
+  readonly capabilities: CapabilityConfig;
+  readonly tables = {
+    qps: new ContextTable(256, 16),
+    cqs: new ContextTable(64, 16),
+    srqs: new ContextTable(64, 4),
+  };
+  readonly dma: MemoryDma;
+  readonly control: ControlSide;
+  resetCount = 0;
+  inBoxAddress = 0x100_0000;
+  outBoxAddress = 0x100_1000;
+  /** The driver's toggle; the next command is posted with it. */
+  toggle = 1;
+
+  constructor(config: Partial<ControlConfig> = {}, capabilities: Partial<CapabilityConfig> = {}) {
+    this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
+    this.capabilities = { ...defaultsOf(capabilityParameters), ...capabilities };
+    const sram = new BumpAllocator(64 * 1024);
+    this.dma = new MemoryDma(this.memory, this.domain, sram.bytes, latencyCycles);
+    this.control = new ControlSide({
+      domain: this.domain,
+      icm: new IcmMap(),
+      interrupts: this.interrupts,
+      reads: this.dma,
+      writes: this.dma,
+      sram,
+      tables: this.tables,
+      link: this.cable,
+      config: this.config,
+      capabilities: this.capabilities,
+      nodeIndex: 0,
+      dataPath: () => this.dataPath,
+      onDeviceReset: () => {
+        this.resetCount++;
+        this.dma.reset();
+      },
+    });
+  }
+
+  /** Runs until nothing is due, or for so many cycles. */
+  run(cycles = Number.POSITIVE_INFINITY): void {
+    const limit = this.lp.nowPs + this.domain.clock.durationPs(Math.min(cycles, 1e9));
+    this.lp.advance(limit);
+    if (cycles !== Number.POSITIVE_INFINITY) this.lp.nowPs = Math.max(this.lp.nowPs, limit - 1);
+  }
+
+  /** Cycle of software's next access. */
+  get cycle(): number {
+    return Math.max(this.domain.cycle, this.domain.clock.cycleAtOrAfter(this.lp.nowPs));
+  }
+
+  /** Reads a big-endian dword of BAR0. */
+  read32(offset: number): number {
+    const into = new DataView(new ArrayBuffer(8));
+    this.control.barRead(offset, 4, into, this.cycle);
+    return into.getUint32(0);
+  }
+
+  /** Writes a big-endian dword of BAR0. */
+  write32(offset: number, value: number): void {
+    const bytes = new Uint8Array(4);
+    viewOf(bytes).setUint32(0, value);
+    this.control.barWrite(offset, bytes, 0, 4, this.cycle);
+  }
+
+  /** Posts a command as Linux does: dwords 0 to 5 in ascending order, then dword 6. */
+  post(name: CommandName | number, options: CommandOptions = {}): void {
+    const opcode = typeof name === 'number' ? name : Opcode[name];
+    if (options.inBox !== undefined) this.memory.write(this.inBoxAddress, options.inBox);
+    if (options.outBytes !== undefined) this.memory.write(this.outBoxAddress, new Uint8Array(mailboxBytes));
+    const inParam = options.inParam ?? (options.inBox === undefined ? 0 : this.inBoxAddress);
+    const outParam = options.outBytes === undefined ? 0 : this.outBoxAddress;
+    const byEvent = options.byEvent ?? false;
+    const image = hcr.encode({
+      inParam: BigInt(inParam),
+      inputModifier: options.inputModifier ?? 0,
+      outParam: BigInt(outParam),
+      token: options.token ?? pollingToken,
+      go: 1,
+      event: byEvent ? 1 : 0,
+      toggle: this.toggle,
+      opcodeModifier: options.opcodeModifier ?? 0,
+      opcode,
+    });
+    const view = viewOf(image);
+    for (let at = 0; at < hcr.sizeBytes; at += 4)
+      this.write32(bar0.registers.hcr.offset + at, view.getUint32(at));
+    this.toggle = 1 - this.toggle;
+  }
+
+  /** Posts a polled command and waits until it has ended. */
+  command(name: CommandName | number, options: CommandOptions = {}): CommandOutcome {
+    this.post(name, options);
+    let last = this.goDword();
+    for (let turn = 0; hcr.fields.go.get(last, 0) === 1 && turn < 100_000; turn++) {
+      this.run(64);
+      last = this.goDword();
+    }
+    const at = bar0.registers.hcr.offset + hcr.fields.outParam.wordOffset;
+    return {
+      status: hcr.fields.status.get(last, 0),
+      out: joinWords(this.read32(at), this.read32(at + 4)),
+      outBox: this.memory.read(this.outBoxAddress, options.outBytes ?? 0),
+    };
+  }
+
+  /** Dword 6 of the HCR as software reads it, at its place in an otherwise empty image. */
+  goDword(): DataView {
+    const image = viewOf(new Uint8Array(hcr.sizeBytes));
+    image.setUint32(hcrGoOffset, this.read32(bar0.registers.hcr.offset + hcrGoOffset));
+    return image;
+  }
+
+  /** Maps ICM pages one to one onto host pages at `hostBase`. */
+  mapEntryBox(icmAddress: number, hostAddress: number, logPages: number): Uint8Array {
+    return mapEntry.encode({
+      icmAddress: BigInt(icmAddress),
+      physicalAddress: BigInt(hostAddress),
+      logSize4k: logPages,
+    });
+  }
+}
+
+/** Hands out memory from the front. */
+export class BumpAllocator implements SramAllocator {
+  readonly bytes: Uint8Array;
+  #next = 0;
+
+  constructor(lengthBytes: number) {
+    this.bytes = new Uint8Array(lengthBytes);
+  }
+
+  allocate(lengthBytes: number): number {
+    const offset = this.#next;
+    this.#next += Math.ceil(lengthBytes / 64) * 64;
+    return offset;
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A stand-in for the DMA engines in specs of the HCA's control side: the same contract over a sparse host memory, with a
+ * fixed latency and one operation per cycle. Reports come in order; sources are copied when the write leaves.
+ */
+import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { DmaReads, DmaWrites, ReadDone, WriteDone } from '../dma-ports.ts';
+
+const pageBytes = 4096;
+
+/** Host memory at any address, zero where it was never written. */
+export class SparseMemory {
+  readonly #pages = new Map<number, Uint8Array>();
+  /** Addresses at or above this do not answer: reads end with an unsupported request. */
+  limit = 2 ** 52;
+
+  read(address: number, lengthBytes: number): Uint8Array {
+    const bytes = new Uint8Array(lengthBytes);
+    for (let at = 0; at < lengthBytes; ) {
+      const inPage = (address + at) % pageBytes;
+      const count = Math.min(lengthBytes - at, pageBytes - inPage);
+      const stored = this.#pages.get(Math.floor((address + at) / pageBytes));
+      if (stored !== undefined) bytes.set(stored.subarray(inPage, inPage + count), at);
+      at += count;
+    }
+    return bytes;
+  }
+
+  write(address: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      const inPage = (address + at) % pageBytes;
+      const page = Math.floor((address + at) / pageBytes);
+      const count = Math.min(bytes.length - at, pageBytes - inPage);
+      let stored = this.#pages.get(page);
+      if (stored === undefined) {
+        stored = new Uint8Array(pageBytes);
+        this.#pages.set(page, stored);
+      }
+      stored.set(bytes.subarray(at, at + count), inPage);
+      at += count;
+    }
+  }
+}
+
+interface Operation {
+  readonly dueCycle: number;
+  run(cycle: number): void;
+}
+
+interface Requester {
+  readonly name: string;
+  readonly fifoDepth: number;
+  readonly onReadDone: ReadDone;
+  readonly onWriteDone: WriteDone;
+  pendingCount: number;
+  onSpace: () => void;
+}
+
+/** Reads and writes share one order, as posted writes and the reads behind them do. */
+export class MemoryDma implements DmaReads, DmaWrites {
+  /** Every write in the order in which it reached memory. */
+  readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: number }[] = [];
+  readonly #memory: SparseMemory;
+  readonly #domain: ClockDomain;
+  readonly #sram: Uint8Array;
+  readonly #latencyCycles: number;
+  readonly #stage: number;
+  readonly #requesters: Requester[] = [];
+  #operations: Operation[] = [];
+
+  constructor(memory: SparseMemory, domain: ClockDomain, sram: Uint8Array, latencyCycles: number) {
+    this.#memory = memory;
+    this.#domain = domain;
+    this.#sram = sram;
+    this.#latencyCycles = latencyCycles;
+    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+  }
+
+  addRequester(
+    options: { name: string; trafficClass: number; fifoDepth: number },
+    onDone?: ReadDone | WriteDone,
+  ): number {
+    const report = onDone ?? (() => undefined);
+    this.#requesters.push({
+      name: options.name,
+      fifoDepth: options.fifoDepth,
+      onReadDone: report as ReadDone,
+      onWriteDone: report as WriteDone,
+      pendingCount: 0,
+      onSpace: () => undefined,
+    });
+    return this.#requesters.length - 1;
+  }
+
+  canRequest(requester: number): boolean {
+    const { pendingCount, fifoDepth } = this.#requesters[requester]!;
+    return pendingCount < fifoDepth;
+  }
+
+  onSpace(requester: number, listener: () => void): void {
+    this.#requesters[requester]!.onSpace = listener;
+  }
+
+  /** A read when the third parameter after the length is a number, a write when it is bytes. */
+  request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
+  request(
+    requester: number,
+    address: number,
+    lengthBytes: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    cookie: number,
+  ): void;
+  request(
+    requester: number,
+    address: number,
+    lengthBytes: number,
+    place: number | Uint8Array,
+    third: number,
+    fourth = 0,
+  ): void {
+    const owner = this.#requesters[requester]!;
+    if (owner.pendingCount === owner.fifoDepth) throw new RangeError(`${owner.name} has no room`);
+    owner.pendingCount++;
+    const run =
+      typeof place === 'number'
+        ? (cycle: number) => this.#read(owner, address, lengthBytes, place, third, cycle)
+        : (cycle: number) =>
+            this.#write(owner, address, place.slice(third, third + lengthBytes), fourth, cycle);
+    this.#operations.push({ dueCycle: this.#domain.cycle + this.#latencyCycles, run });
+    this.#domain.wake(this.#stage, this.#domain.cycle + this.#latencyCycles);
+  }
+
+  /** Reset: everything held is dropped unreported. */
+  reset(): void {
+    this.#operations = [];
+    for (const requester of this.#requesters) requester.pendingCount = 0;
+  }
+
+  #run(cycle: number): void {
+    const operation = this.#operations[0];
+    if (operation !== undefined && operation.dueCycle <= cycle) {
+      this.#operations.shift();
+      operation.run(cycle);
+    }
+    if (this.#operations.length > 0) {
+      this.#domain.wake(this.#stage, Math.max(cycle + 1, this.#operations[0]!.dueCycle));
+    }
+  }
+
+  #read(
+    owner: Requester,
+    address: number,
+    lengthBytes: number,
+    sramOffset: number,
+    cookie: number,
+    cycle: number,
+  ): void {
+    const answers = address + lengthBytes <= this.#memory.limit;
+    if (answers) this.#sram.set(this.#memory.read(address, lengthBytes), sramOffset);
+    this.#finish(owner);
+    owner.onReadDone(cookie, answers ? 0 : 1, cycle);
+  }
+
+  #write(owner: Requester, address: number, bytes: Uint8Array, cookie: number, cycle: number): void {
+    this.#memory.write(address, bytes);
+    this.writeLog.push({ requester: owner.name, address, bytes, cycle });
+    this.#finish(owner);
+    owner.onWriteDone(cookie, cycle);
+  }
+
+  #finish(owner: Requester): void {
+    const wasFull = owner.pendingCount === owner.fifoDepth;
+    owner.pendingCount--;
+    if (wasFull) owner.onSpace();
+  }
+}
