@@ -45,9 +45,9 @@ import {
   WORD_FC_CREDIT_LIMIT,
   WORD_FC_TOTAL_BLOCKS_SENT,
   WORD_FC_VIRTUAL_LANE,
-  WORD_FLAGS,
   WORD_LIDS,
   WORD_OPCODE,
+  WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
   WORD_TRAINING_STEP,
 } from './packet.ts';
@@ -217,8 +217,9 @@ export class WirePort {
     nowPs: number = this.#lp.nowPs,
     virtualLane = 0,
   ): number {
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(nowPs);
+    const instantPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= instantPs) this.#catchUp(instantPs);
+    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(instantPs);
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
     const isSent = this.isUp;
     const sentFlags = isSent
@@ -226,7 +227,7 @@ export class WirePort {
       : flags;
     const endPs = isSent
       ? this.#serializer.occupy(nowPs, packetBytes + this.config.framingBytes)
-      : Math.max(this.#serializer.freePs, nowPs);
+      : Math.max(this.#serializer.freePs, instantPs);
     if (!isSent) this.transmitted.discardedCount++;
     else if (virtualLane !== MANAGEMENT_LANE) this.#sender.sent(blocksOf(packetBytes));
     const kind = isSent ? PACKET : DISCARDED;
@@ -235,7 +236,7 @@ export class WirePort {
     const word = offset >> 2;
     for (let index = WORD_OPCODE + 1; index < WORD_PAYLOAD_BYTES; index++) words[word + index] = 0;
     words[word + WORD_OPCODE] = opcode;
-    words[word + WORD_FLAGS] =
+    words[word + WORD_PACKET_FLAGS] =
       sentFlags |
       (padBytes(payloadBytes) << PAD_SHIFT) |
       (virtualLane << VIRTUAL_LANE_SHIFT) |
@@ -259,7 +260,7 @@ export class WirePort {
 
   /** Gives a received packet's buffer back. */
   consume(offset: number): void {
-    const flags = this.rxWords[(offset >> 2) + WORD_FLAGS]!;
+    const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
     this.#reader.release(offset);
     if (virtualLaneOf(flags) === MANAGEMENT_LANE) this.#managementPackets--;
     else this.#free(blocksOf(packetBytesIn(flags)));
@@ -320,7 +321,7 @@ export class WirePort {
       this.#reader.release(offset);
       return;
     }
-    const flags = words[word + WORD_FLAGS]!;
+    const flags = words[word + WORD_PACKET_FLAGS]!;
     const packetBytes = packetBytesIn(flags);
     if (!this.#takeBuffer(flags, packetBytes)) {
       this.#reader.release(offset);

@@ -1,0 +1,371 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../base/assert.ts';
+import { Random } from '../sim/random.ts';
+import { Opcode, opcodeTable, packetBytesOf } from './opcodes.ts';
+import { FLAG_GRH, FLAG_RETRANSMISSION, MANAGEMENT_LANE } from './packet.ts';
+import { WireBench } from './wire-bench.ts';
+
+// Default cable: two ports of 40 ns and 2 m of 4.8 ns.
+const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
+
+describe('a wire port', () => {
+  it('delivers a packet one serialisation and one latency after it was sent', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.send(Opcode.RC_RDMA_WRITE_ONLY, 64, 7));
+    await bench.runTo(upPs + 1_000_000);
+    // 106 bytes and 2 of framing at 4X QDR: 108 × 250 ps = 27,000 ps.
+    expect(bench.b.arrivals).toHaveLength(1);
+    expect(bench.b.arrivals[0]).toMatchObject({
+      timePs: upPs + 27_000 + LATENCY_PS,
+      psn: 7,
+      payload: Array.from({ length: 64 }, (_, index) => 7 + index),
+    });
+  });
+
+  it('sends packets back to back without losing a fraction of a picosecond', async () => {
+    const bench = new WireBench({ speed: 'FDR', transmitAheadBytes: 65_536 });
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => {
+      for (let psn = 0; psn < 100; psn++) bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, psn);
+    });
+    await bench.runTo(upPs + 2_000_000);
+    // 4X FDR: 14.0625 Gb/s × 64/66 × 4, or 440/3 ps per byte; 32 bytes each: 4693 1/3 ps.
+    const expected = Array.from({ length: 100 }, (_, index) => {
+      return upPs + Math.floor(((index + 1) * 32 * 440) / 3) + LATENCY_PS;
+    });
+    expect(bench.b.arrivals.map(({ timePs }) => timePs)).toEqual(expected);
+  });
+
+  it('takes time by speed and width', async () => {
+    const cases = [
+      ['SDR', '4', 1000],
+      ['DDR', '4', 500],
+      ['QDR', '4', 250],
+      ['FDR10', '4', 200],
+      ['EDR', '4', 80],
+      ['QDR', '1', 1000],
+      ['QDR', '8', 125],
+    ] as const;
+    for (const [speed, lanes, psPerByte] of cases) {
+      const bench = new WireBench({ speed, lanes });
+      const upPs = await bench.bringUp();
+      bench.a.at(upPs, () => bench.a.send(Opcode.RC_SEND_ONLY, 2048));
+      await bench.runTo(upPs + 10_000_000);
+      // LRH 8 + BTH 12 + 2048 + ICRC 4 + VCRC 2 + framing 2.
+      expect(bench.b.arrivals[0]!.timePs).toBe(upPs + 2076 * psPerByte + LATENCY_PS);
+    }
+  });
+
+  it('counts packets of every opcode on both sides alike', async () => {
+    const bench = new WireBench({ transmitAheadBytes: 65_536 });
+    let nowPs = await bench.bringUp();
+    for (const { opcode, hasPayload } of opcodeTable) {
+      bench.a.at(nowPs, () => bench.a.send(opcode, hasPayload ? 33 : 0, opcode, hasPayload ? FLAG_GRH : 0));
+      nowPs += 100_000;
+      await bench.runTo(nowPs);
+    }
+    await bench.runTo(nowPs + 1_000_000);
+    const { transmitted } = bench.a.port;
+    const { delivered } = bench.b.port.received;
+    for (const { opcode, hasPayload } of opcodeTable) {
+      expect(delivered.packets[opcode]).toBe(1);
+      expect(delivered.bytes[opcode]).toBe(packetBytesOf(opcode, hasPayload ? 33 : 0, hasPayload));
+      expect(delivered.payloadBytes[opcode]).toBe(hasPayload ? 33 : 0);
+    }
+    expect(delivered.packetTotal).toBe(transmitted.packetCount);
+    expect(delivered.byteTotal).toBe(transmitted.packetBytes);
+    // Atomics carry their operands beside the payload.
+    const atomic = bench.b.arrivals.find(({ opcode }) => opcode === Opcode.RC_COMPARE_SWAP);
+    expect(atomic?.payload).toHaveLength(16);
+  });
+
+  it('counts retransmitted packets apart', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => {
+      bench.a.send(Opcode.RC_SEND_ONLY, 8, 1);
+      bench.a.send(Opcode.RC_SEND_ONLY, 8, 1, FLAG_RETRANSMISSION);
+    });
+    await bench.runTo(upPs + 1_000_000);
+    expect(bench.a.port.transmitted.first.packetTotal).toBe(1);
+    expect(bench.a.port.transmitted.retransmitted.packetTotal).toBe(1);
+    expect(bench.a.port.transmitted.packetCount).toBe(2);
+    expect(bench.b.arrivals).toHaveLength(2);
+  });
+
+  it('takes another packet when little waits for the link, and says when', async () => {
+    const bench = new WireBench({ transmitAheadBytes: 512 });
+    const upPs = await bench.bringUp();
+    const spacePs: number[] = [];
+    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    bench.a.at(upPs, () => {
+      expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(true);
+      bench.a.send(Opcode.RC_SEND_ONLY, 2048);
+      expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false);
+    });
+    await bench.runTo(upPs + 1_000_000);
+    // Of 2076 link bytes, 512 are left after 1564 × 250 ps.
+    expect(spacePs).toEqual([upPs + 391_000]);
+    bench.a.at(upPs + 1_000_000, () => bench.a.send(Opcode.RC_SEND_ONLY, 8));
+    await bench.runTo(upPs + 2_000_000);
+    expect(bench.a.port.transmitted.serializerWaitPs).toBe(1_000_000);
+  });
+
+  it('stops at the end of its credits and goes on when they come back', async () => {
+    const bench = new WireBench({
+      receiveBufferBytes: 8448,
+      creditReturnBytes: 64,
+      transmitAheadBytes: 65_536,
+    });
+    let nowPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    let sent = 0;
+    const spacePs: number[] = [];
+    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    bench.a.at(nowPs, () => {
+      while (bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048))
+        bench.a.send(Opcode.RC_SEND_ONLY, 2048, sent++);
+    });
+    nowPs += 5_000_000;
+    await bench.runTo(nowPs);
+    // The buffer has 132 blocks of 64 bytes; a packet of 2074 takes 33.
+    expect(sent).toBe(4);
+    expect(spacePs).toEqual([]);
+    bench.b.at(nowPs, () => bench.b.consumeAll());
+    await bench.runTo(nowPs + 1_000_000);
+    // One picosecond later a flow control packet of 6 + 2 bytes leaves.
+    expect(spacePs).toEqual([nowPs + 1 + 8 * 250 + LATENCY_PS]);
+    expect(bench.b.port.receiveBufferHighWaterBytes).toBe(8448);
+    expect(bench.b.port.receiveBufferedBytes).toBe(0);
+  });
+
+  it('never overruns the buffer, whatever is sent and whenever it is consumed', async () => {
+    const step = fc.record({
+      sends: fc.array(fc.integer({ min: 0, max: 4096 }), { maxLength: 12 }),
+      consumes: fc.boolean(),
+      gapPs: fc.integer({ min: 1, max: 3_000_000 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.boolean(), async (steps, bothWays) => {
+        const bench = new WireBench({
+          receiveBufferBytes: 8448,
+          creditReturnBytes: 1024,
+          transmitAheadBytes: 2048,
+        });
+        let nowPs = await bench.bringUp();
+        let wanted = 0;
+        const { a, b } = bench;
+        b.consumesAtOnce = false;
+        for (const { sends, consumes, gapPs } of steps) {
+          for (const end of bothWays ? [a, b] : [a]) {
+            end.at(nowPs, () => {
+              for (const bytes of sends) {
+                if (!end.port.canTransmit(Opcode.RC_SEND_ONLY, bytes)) return;
+                end.send(Opcode.RC_SEND_ONLY, bytes);
+                if (end === a) wanted++;
+              }
+            });
+          }
+          if (consumes) b.at(nowPs, () => b.consumeAll());
+          nowPs += gapPs;
+          await bench.runTo(nowPs);
+        }
+        await bench.runTo(nowPs + 50_000_000);
+        expect(b.arrivals).toHaveLength(wanted);
+        expect(b.port.received.overruns).toBe(0);
+        expect(b.port.received.creditResynchronizations).toBe(0);
+        // Whatever was not returned yet, there is always credit for the longest packet.
+        b.consumeAll();
+        await bench.runTo(nowPs + 100_000_000);
+        expect(a.port.canTransmit(Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE, 4096, FLAG_GRH)).toBe(true);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('gives the same arrivals in whatever order one instant is run', async () => {
+    // Sends, consumes and arrivals fall on a grid of 250 ps, so that many share an instant.
+    const run = async (shuffle?: () => number) => {
+      const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 128 }, shuffle);
+      const upPs = await bench.bringUp();
+      const ends = [bench.a, bench.b];
+      for (const end of ends) end.consumesAtOnce = false;
+      for (let step = 0; step < 2000; step++) {
+        const atPs = upPs + step * 6750;
+        for (const end of ends) {
+          end.at(atPs, () => {
+            if (end.port.canTransmit(Opcode.RC_SEND_ONLY, step % 1500))
+              end.send(Opcode.RC_SEND_ONLY, step % 1500);
+          });
+          // Held packets of this very instant may or may not be there: only those that came before are consumed.
+          end.at(atPs, () => {
+            const cameBefore = end.arrivals
+              .slice(-end.held.length)
+              .filter(({ timePs }) => timePs < atPs).length;
+            const count = Math.min(cameBefore, end.held.length);
+            if (step % 3 === 0) for (const offset of end.held.splice(0, count)) end.port.consume(offset);
+          });
+        }
+      }
+      await bench.runTo(upPs + 2000 * 6750 + 10_000_000);
+      return ends.map((end) => end.arrivals.map(({ timePs, payload }) => [timePs, payload.length]));
+    };
+    const expected = await run();
+    expect(expected[0]!.length).toBeGreaterThan(100);
+    for (const seed of [1, 2, 3]) {
+      const random = new Random(seed);
+      expect(await run(() => random.uint32() / 2 ** 32)).toEqual(expected);
+    }
+  });
+
+  it('finds out a sender that breaks its credits', async () => {
+    const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => {
+      for (let psn = 0; psn < 5; psn++) bench.a.send(Opcode.RC_SEND_ONLY, 2048, psn);
+    });
+    await bench.runTo(upPs + 10_000_000);
+    expect(bench.b.port.received.overruns).toBe(1);
+    expect(bench.b.arrivals).toHaveLength(4);
+  });
+
+  it('carries management packets on lane 15 without credit, and drops those there is no room for', async () => {
+    const bench = new WireBench({ managementBufferPackets: 2, receiveBufferBytes: 8448 });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => {
+      for (let psn = 0; psn < 3; psn++) bench.a.send(Opcode.UD_SEND_ONLY, 256, psn, 0, MANAGEMENT_LANE);
+    });
+    await bench.runTo(upPs + 1_000_000);
+    expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([0, 1]);
+    expect(bench.b.port.received.managementDrops).toBe(1);
+    expect(bench.b.port.receiveBufferedBytes).toBe(0);
+    bench.b.consumeAll();
+    bench.a.at(upPs + 1_000_000, () => bench.a.send(Opcode.UD_SEND_ONLY, 256, 9, 0, MANAGEMENT_LANE));
+    await bench.runTo(upPs + 2_000_000);
+    expect(bench.b.arrivals.at(-1)?.psn).toBe(9);
+  });
+
+  it('loses the packet that a fault names, returns its credit, and delivers the rest', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    bench.a.port.faults.dropPacket(2);
+    bench.a.at(upPs, () => {
+      for (let psn = 0; psn < 3; psn++) bench.a.send(Opcode.RC_SEND_ONLY, 64, psn);
+    });
+    await bench.runTo(upPs + 1_000_000);
+    expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([0, 2]);
+    expect(bench.a.port.transmitted.corruptedCount).toBe(1);
+    expect(bench.b.port.received.corrupted.packetTotal).toBe(1);
+    expect(bench.b.port.receiveBufferedBytes).toBe(0);
+  });
+
+  it('delays the packet that a fault names and those behind it', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    bench.a.port.faults.delayPacket(1, 5_000);
+    bench.a.at(upPs, () => {
+      bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 1);
+      bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 2);
+    });
+    await bench.runTo(upPs + 1_000_000);
+    // 5 ns of silence, then 32 bytes each.
+    expect(bench.b.arrivals.map(({ timePs }) => timePs - upPs - LATENCY_PS)).toEqual([13_000, 21_000]);
+    expect(bench.a.port.transmitted.delayedCount).toBe(1);
+  });
+
+  it('discards packets while the link is down', async () => {
+    const bench = new WireBench();
+    bench.a.port.setEnabled(true);
+    bench.a.at(1_000_000, () => {
+      expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 64)).toBe(true);
+      bench.a.send(Opcode.RC_SEND_ONLY, 64);
+    });
+    await bench.runTo(5_000_000);
+    expect(bench.a.port.transmitted.discardedCount).toBe(1);
+    expect(bench.a.port.transmitted.packetCount).toBe(0);
+    expect(bench.b.arrivals).toHaveLength(0);
+    expect(bench.b.port.received.linkDownDrops).toBe(0);
+  });
+
+  it('refuses credits too coarse for the longest packet', () => {
+    expect(() => new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 8448 })).toThrow(
+      ConfigurationError,
+    );
+  });
+});
+
+describe('link training', () => {
+  it('brings both ends up one training time after both are enabled', async () => {
+    const bench = new WireBench({ trainingUs: 10 });
+    bench.a.port.setEnabled(true);
+    await bench.runTo(1_000_000);
+    expect([bench.a.port.isLinkUp, bench.a.port.physicalState]).toEqual([false, 2]);
+    bench.b.at(1_000_000, () => bench.b.port.setEnabled(true));
+    await bench.runTo(100_000_000);
+    // TS1 to a, TS2 back: b is confirmed after two latencies, a one later.
+    expect(bench.b.linkStates).toEqual([{ isUp: true, nowPs: 1_000_000 + 2 * LATENCY_PS + 10_000_000 }]);
+    expect(bench.a.linkStates).toEqual([{ isUp: true, nowPs: 1_000_000 + 3 * LATENCY_PS + 10_000_000 }]);
+    expect([bench.a.port.physicalState, bench.b.port.physicalState]).toEqual([5, 5]);
+  });
+
+  it('takes the other end down too, and comes up again', async () => {
+    const bench = new WireBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.port.setEnabled(false));
+    await bench.runTo(upPs + 1_000_000);
+    expect([bench.a.port.physicalState, bench.b.port.physicalState]).toEqual([3, 2]);
+    expect(bench.b.linkStates.at(-1)).toEqual({ isUp: false, nowPs: upPs + LATENCY_PS });
+    bench.a.at(upPs + 1_000_000, () => bench.a.port.setEnabled(true));
+    await bench.runTo(upPs + 50_000_000);
+    expect([bench.a.port.isUp, bench.b.port.isUp]).toEqual([true, true]);
+    bench.a.at(upPs + 50_000_000, () => bench.a.send(Opcode.RC_SEND_ONLY, 4096, 5));
+    await bench.runTo(upPs + 60_000_000);
+    expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([5]);
+  });
+
+  it('ends up whenever both ends end enabled, whatever happened before, and loses no credit', async () => {
+    const action = fc.record({
+      isA: fc.boolean(),
+      isEnabled: fc.boolean(),
+      gapPs: fc.integer({ min: 0, max: 400_000 }),
+      sends: fc.nat({ max: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { maxLength: 25 }), async (actions) => {
+        const bench = new WireBench({ trainingUs: 0, receiveBufferBytes: 8448 });
+        let nowPs = 1;
+        for (const { isA, isEnabled, gapPs, sends } of actions) {
+          const end = isA ? bench.a : bench.b;
+          end.at(nowPs, () => end.port.setEnabled(isEnabled));
+          for (const sender of [bench.a, bench.b]) {
+            sender.at(nowPs, () => {
+              for (let count = 0; count < sends; count++) {
+                if (sender.port.canTransmit(Opcode.RC_SEND_ONLY, 4096))
+                  sender.send(Opcode.RC_SEND_ONLY, 4096);
+              }
+            });
+          }
+          nowPs += gapPs;
+          await bench.runTo(nowPs);
+        }
+        for (const end of [bench.a, bench.b]) end.at(nowPs, () => end.port.setEnabled(true));
+        await bench.runTo(nowPs + 20_000_000);
+        for (const end of [bench.a, bench.b]) {
+          expect(end.port.isUp).toBe(true);
+          expect(end.port.receiveBufferedBytes).toBe(0);
+          expect(end.port.received.overruns).toBe(0);
+          expect(end.port.canTransmit(Opcode.RC_SEND_ONLY, 4096)).toBe(true);
+        }
+        const arrived = bench.b.arrivals.length;
+        bench.a.at(nowPs + 20_000_000, () => bench.a.send(Opcode.RC_SEND_ONLY, 4096));
+        await bench.runTo(nowPs + 40_000_000);
+        expect(bench.b.arrivals).toHaveLength(arrived + 1);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
