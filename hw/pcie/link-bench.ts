@@ -59,25 +59,22 @@ export function linkPair(options: LinkBenchOptions = {}) {
   return { link, endpoint, rootPort, deviceLp, hostLp, device, host };
 }
 
-/** Runs both sides up to, not including, `untilPs`, in windows of the link's latency. */
+/** Runs both sides up to, not including, `untilPs`, in windows of the link's latency; then both stand there. */
 export function runPair(
   deviceLp: LogicalProcess,
   hostLp: LogicalProcess,
   windowPs: number,
   untilPs: number,
 ): void {
-  const start = Math.min(deviceLp.nowPs, hostLp.nowPs);
-  for (let fromPs = start; fromPs < untilPs; ) {
-    for (const lp of [deviceLp, hostLp]) lp.publish(fromPs);
-    for (const lp of [deviceLp, hostLp]) lp.refreshHorizon();
-    const next = Math.min(deviceLp.nextPs(), hostLp.nextPs());
-    fromPs = Math.max(fromPs, next);
-    const limitPs = Math.min(fromPs + windowPs, untilPs);
-    if (limitPs <= fromPs) break;
-    for (const lp of [deviceLp, hostLp]) lp.advance(limitPs);
-    fromPs = limitPs;
+  const sides = [deviceLp, hostLp];
+  for (;;) {
+    for (const lp of sides) lp.publish(lp.nowPs);
+    for (const lp of sides) lp.refreshHorizon();
+    const nextPs = Math.min(deviceLp.nextPs(), hostLp.nextPs());
+    if (nextPs >= untilPs) break;
+    for (const lp of sides) lp.advance(Math.min(nextPs + windowPs, untilPs));
   }
-  for (const lp of [deviceLp, hostLp]) lp.publish(untilPs);
+  for (const lp of sides) lp.nowPs = untilPs;
 }
 
 /** A link whose two ends keep notes of what arrives. */

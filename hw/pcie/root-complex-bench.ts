@@ -1,0 +1,107 @@
+/**
+ * A test bench that is a miniature machine: a root complex with memory and an interrupt controller that take notes,
+ * a link, and a device that is a bare link port: the test speaks for it.
+ */
+import { defaultsOf } from '../../base/parameter.ts';
+import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
+import { RootComplex } from './root-complex.ts';
+import type { HostMemory } from './root-complex-interfaces.ts';
+import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
+import {
+  COMPLETION_DATA,
+  FLOAT_ADDRESS,
+  FLOAT_TIME,
+  PAYLOAD_OFFSET,
+  statusOf,
+  WORD_BYTE_COUNT,
+  WORD_FLAGS,
+  WORD_LENGTH,
+  WORD_TAG,
+  WORD_TRAFFIC_CLASS,
+} from './tlp.ts';
+
+export class BenchMemory implements HostMemory {
+  readonly bytes: Uint8Array;
+
+  constructor(sizeBytes: number) {
+    this.bytes = new Uint8Array(sizeBytes);
+  }
+
+  get sizeBytes(): number {
+    return this.bytes.length;
+  }
+
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    if (address + lengthBytes > this.bytes.length) return false;
+    target.set(this.bytes.subarray(address, address + lengthBytes), targetOffset);
+    return true;
+  }
+
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
+    if (address + lengthBytes > this.bytes.length) return false;
+    this.bytes.set(source.subarray(sourceOffset, sourceOffset + lengthBytes), address);
+    return true;
+  }
+}
+
+/** A TLP that reached the device. */
+export interface AtDevice {
+  readonly kind: number;
+  readonly timePs: number;
+  readonly tag: number;
+  readonly address: number;
+  readonly status: number;
+  readonly flags: number;
+  readonly lengthBytes: number;
+  readonly byteCount: number;
+  readonly trafficClass: number;
+  readonly bytes: number[];
+}
+
+export interface RootComplexBenchOptions extends LinkBenchOptions {
+  readonly rootComplex?: Partial<RootComplexConfig>;
+  readonly memoryBytes?: number;
+  readonly coreCount?: number;
+}
+
+export function rootComplexBench(options: RootComplexBenchOptions = {}) {
+  const pair = linkPair(options);
+  const memory = new BenchMemory(options.memoryBytes ?? 1 << 20);
+  const config = { ...defaultsOf(rootComplexParameters), ...options.rootComplex };
+  const interrupts: string[] = [];
+  const rootComplex = new RootComplex({
+    lp: pair.hostLp,
+    config,
+    end: pair.rootPort,
+    port: pair.host,
+    memory,
+    interrupts: {
+      message: (address, data, nowPs) => interrupts.push(`${nowPs} ${address.toString(16)} ${data}`),
+      intx: (pin, isAsserted, nowPs) => interrupts.push(`${nowPs} INT${'ABCD'[pin]} ${isAsserted}`),
+    },
+    coreCount: options.coreCount ?? 2,
+    trafficClasses: { register: 12, config: 13 },
+  });
+  const atDevice: AtDevice[] = [];
+  const { reader } = pair.device;
+  pair.device.onReceive((offset, kind) => {
+    const word = offset >> 2;
+    const lengthBytes = reader.words[word + WORD_LENGTH]!;
+    const payloadBytes = kind === COMPLETION_DATA || kind === 1 ? lengthBytes : 0;
+    atDevice.push({
+      kind,
+      timePs: reader.floats[(offset >> 3) + FLOAT_TIME]!,
+      tag: reader.words[word + WORD_TAG]!,
+      address: reader.floats[(offset >> 3) + FLOAT_ADDRESS]!,
+      status: statusOf(reader.words[word + WORD_FLAGS]!),
+      flags: reader.words[word + WORD_FLAGS]!,
+      lengthBytes,
+      byteCount: reader.words[word + WORD_BYTE_COUNT]!,
+      trafficClass: reader.words[word + WORD_TRAFFIC_CLASS]!,
+      bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + payloadBytes)],
+    });
+    pair.device.consume(offset);
+  });
+  const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
+  return { ...pair, memory, config, interrupts, rootComplex, atDevice, run };
+}

@@ -1,0 +1,46 @@
+/** What the root complex needs of the host around it. */
+
+/** Physical memory as devices see it: [0, sizeBytes). Both calls do nothing and return false outside of it. */
+export interface HostMemory {
+  readonly sizeBytes: number;
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
+}
+
+/** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */
+export interface InterruptSink {
+  /** MSI or MSI-X: a write of `data` to the message window. */
+  message(address: number, data: number, nowPs: number): void;
+  /** INTx: the virtual wire of pin 0 (INTA) to 3 (INTD) has changed. */
+  intx(pin: number, isAsserted: boolean, nowPs: number): void;
+}
+
+/** Status of a core's load or configuration access, besides the completion statuses of tlp.ts. */
+export const ACCESS_TIMEOUT = 8;
+export const ACCESS_POISONED = 9;
+
+/** What a failed load reads. */
+export const FAILED_LOAD_VALUE = 0xffff_ffff;
+
+/** Called once, in the software half of an instant: status (0 is success) and the little-endian value read. */
+export type AccessDone = (status: number, value: number) => void;
+
+/** Why the root complex refused or dropped something a device sent; the log keeps the first few. */
+export const DEVICE_FAULTS = [
+  'writeOutsideMemory',
+  'readOutsideMemory',
+  'malformed',
+  'poisonedWrite',
+  'unexpectedCompletion',
+  'unsupportedRequest',
+  'overflow',
+] as const;
+export type DeviceFault = (typeof DEVICE_FAULTS)[number];
+
+/** Faults to inject into the root complex's answers; 0 is none. */
+export interface ReadFaults {
+  /** The device's n-th read, counted from 1, is not carried out … */
+  readonly failNthRead: number;
+  /** … but answered with this status: STATUS_UNSUPPORTED_REQUEST or STATUS_ABORT. */
+  readonly failStatus: number;
+}

@@ -1,0 +1,236 @@
+/**
+ * Reads of a device: held while they are worked on, answered from `readLatencyPs` after they came, in completions
+ * that end at the read completion boundary.
+ *
+ *     arrival ── slot ── ready (latency) ── completion, completion, … ── slot free, credits back
+ *
+ * At most `outstandingReadCount` reads are worked on; one that comes later starts at the edge after an older one
+ * has ended. Completions of one read keep their order; different reads are answered in the order of their
+ * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
+ */
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { HEADER_CREDIT_MAX } from './link-parameters.ts';
+import type { PcieLinkPort } from './link-port.ts';
+import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
+import type { DeviceFaultLog } from './root-complex-log.ts';
+import type { RootComplexConfig } from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
+import {
+  FLOAT_ADDRESS,
+  MEMORY_READ,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+  WORD_LENGTH,
+  WORD_REQUESTER_ID,
+  WORD_TAG,
+  WORD_TRAFFIC_CLASS,
+} from './tlp.ts';
+
+const SLOT_COUNT = HEADER_CREDIT_MAX + 1;
+const NEVER = Number.POSITIVE_INFINITY;
+/** Shuffled order: so many edges at most may pass between two completions of one read. */
+const INTERLEAVE_CYCLES = 16;
+
+/** Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before. */
+export function completionBytesOf(
+  address: number,
+  remainingBytes: number,
+  completionBytesMax: number,
+  boundaryBytes: number,
+): number {
+  const reach = address + completionBytesMax;
+  return Math.min(remainingBytes, reach - (reach % boundaryBytes) - address);
+}
+
+export class RootComplexReads {
+  readCount = 0;
+  readBytes = 0;
+  completionCount = 0;
+  faults: ReadFaults | undefined;
+
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #port: PcieLinkPort;
+  readonly #memory: HostMemory;
+  readonly #log: DeviceFaultLog;
+  readonly #latencyCycles: number;
+  readonly #outstandingMax: number;
+  readonly #completionBytesMax: number;
+  readonly #boundaryBytes: number;
+  readonly #messageWindow: number;
+  readonly #jitterCycles: number;
+  readonly #seed: number;
+  /** Reads in the order of arrival: a ring of the first #count places from #head. */
+  readonly #offset = new Int32Array(SLOT_COUNT);
+  readonly #readyCycle = new Float64Array(SLOT_COUNT);
+  readonly #sentBytes = new Int32Array(SLOT_COUNT);
+  readonly #status = new Int32Array(SLOT_COUNT);
+  readonly #number = new Float64Array(SLOT_COUNT);
+  #head = 0;
+  #count = 0;
+
+  constructor(
+    lp: LogicalProcess,
+    domain: ClockDomain,
+    port: PcieLinkPort,
+    memory: HostMemory,
+    log: DeviceFaultLog,
+    config: RootComplexConfig,
+  ) {
+    this.#lp = lp;
+    this.#domain = domain;
+    this.#port = port;
+    this.#memory = memory;
+    this.#log = log;
+    this.#latencyCycles = latencyCyclesOf(domain, config.readLatencyPs);
+    this.#outstandingMax = config.outstandingReadCount;
+    this.#completionBytesMax = Math.min(config.completionCombineBytes, port.link.maxPayloadBytes);
+    this.#boundaryBytes = config.readCompletionBoundaryBytes;
+    this.#messageWindow = config.messageWindowAddress;
+    this.#jitterCycles =
+      config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
+    this.#seed = config.seed;
+  }
+
+  /** A non-posted request has arrived. Returns the cycle at which it may be answered; Infinity while it must wait. */
+  receive(offset: number): number {
+    if (this.#count === SLOT_COUNT) return this.#discard('overflow', offset);
+    const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    if (isMalformed(address, this.#port.reader.words[(offset >> 2) + WORD_LENGTH]!)) {
+      return this.#discard('malformed', offset);
+    }
+    this.readCount++;
+    const at = (this.#head + this.#count) & (SLOT_COUNT - 1);
+    const isStarted = this.#count < this.#outstandingMax;
+    this.#count++;
+    this.#offset[at] = offset;
+    this.#sentBytes[at] = 0;
+    this.#status[at] = this.#judge(offset);
+    this.#number[at] = this.readCount;
+    const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
+    this.#readyCycle[at] = isStarted ? this.#readyFrom(at, arrivalCycle) : NEVER;
+    return this.#readyCycle[at]!;
+  }
+
+  /** Earliest cycle at which a completion can be handed over, or Infinity. */
+  get readyCycle(): number {
+    if (this.#count === 0) return NEVER;
+    return this.#jitterCycles === 0 ? this.#readyCycle[this.#head]! : this.#readyCycle[this.#earliest()]!;
+  }
+
+  /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
+  complete(cycle: number): void {
+    const at = this.#jitterCycles === 0 ? this.#head : this.#earliest();
+    const { words, floats } = this.#port.reader;
+    const offset = this.#offset[at]!;
+    const word = offset >> 2;
+    const tag = words[word + WORD_TAG]!;
+    const requesterId = words[word + WORD_REQUESTER_ID]!;
+    const trafficClass = words[word + WORD_TRAFFIC_CLASS]!;
+    const remainingBytes = words[word + WORD_LENGTH]! - this.#sentBytes[at]!;
+    const address = floats[(offset >> 3) + FLOAT_ADDRESS]! + this.#sentBytes[at]!;
+    this.completionCount++;
+    if (this.#status[at] !== STATUS_SUCCESS) {
+      this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[at]!, remainingBytes, address);
+      this.#end(at, cycle);
+      return;
+    }
+    const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
+    // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
+    const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
+    if (this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address)) {
+      const { payloadTarget, payloadOffset } = this.#port.transmitter;
+      this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset);
+      this.#port.commit();
+    }
+    this.readBytes += bytes;
+    this.#sentBytes[at] = this.#sentBytes[at]! + bytes;
+    if (bytes === remainingBytes) this.#end(at, cycle);
+    else if (this.#jitterCycles > 0) {
+      this.#readyCycle[at] = cycle + 1 + this.#jitter(at, INTERLEAVE_CYCLES);
+    }
+  }
+
+  /** A read has been answered in full: its slot, its record and its credits are free; a waiting read starts. */
+  #end(at: number, cycle: number): void {
+    this.#port.consume(this.#offset[at]!);
+    for (let to = at; to !== this.#head; ) {
+      const from = (to - 1) & (SLOT_COUNT - 1);
+      this.#offset[to] = this.#offset[from]!;
+      this.#readyCycle[to] = this.#readyCycle[from]!;
+      this.#sentBytes[to] = this.#sentBytes[from]!;
+      this.#status[to] = this.#status[from]!;
+      this.#number[to] = this.#number[from]!;
+      to = from;
+    }
+    this.#head = (this.#head + 1) & (SLOT_COUNT - 1);
+    this.#count--;
+    if (this.#count < this.#outstandingMax) return;
+    const starting = (this.#head + this.#outstandingMax - 1) & (SLOT_COUNT - 1);
+    this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
+  }
+
+  #readyFrom(at: number, cycle: number): number {
+    return cycle + this.#latencyCycles + this.#jitter(at, this.#jitterCycles);
+  }
+
+  /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
+  #jitter(at: number, limitCycles: number): number {
+    return limitCycles === 0
+      ? 0
+      : scrambled(this.#seed, this.#number[at]!, this.#sentBytes[at]!) % limitCycles;
+  }
+
+  /** Place of the read that is ready first; of several the oldest. */
+  #earliest(): number {
+    let earliest = this.#head;
+    for (let index = 1; index < this.#count; index++) {
+      const at = (this.#head + index) & (SLOT_COUNT - 1);
+      if (this.#readyCycle[at]! < this.#readyCycle[earliest]!) earliest = at;
+    }
+    return earliest;
+  }
+
+  /** Status with which a request will be answered. */
+  #judge(offset: number): number {
+    const { words, floats } = this.#port.reader;
+    if (this.faults !== undefined && this.readCount === this.faults.failNthRead)
+      return this.faults.failStatus;
+    if (this.#port.reader.kindAt(offset) !== MEMORY_READ) {
+      this.#note('unsupportedRequest', offset);
+      return STATUS_UNSUPPORTED_REQUEST;
+    }
+    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
+    const windowOffset = address - this.#messageWindow;
+    const isInWindow = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
+    if (isInWindow || address < 0 || address + lengthBytes > this.#memory.sizeBytes) {
+      this.#note('readOutsideMemory', offset);
+      return STATUS_UNSUPPORTED_REQUEST;
+    }
+    return STATUS_SUCCESS;
+  }
+
+  /** Neither carried out nor answered: its requester runs into its completion timeout. */
+  #discard(fault: 'overflow' | 'malformed', offset: number): number {
+    this.#note(fault, offset);
+    this.#port.consume(offset);
+    return NEVER;
+  }
+
+  #note(fault: 'overflow' | 'malformed' | 'readOutsideMemory' | 'unsupportedRequest', offset: number): void {
+    const { words, floats } = this.#port.reader;
+    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    this.#log.note(fault, this.#lp.nowPs, address, words[(offset >> 2) + WORD_LENGTH]!);
+  }
+}
+
+/** A number that depends on nothing but the seed and what it is for: murmur3's finaliser. */
+function scrambled(seed: number, readNumber: number, sentBytes: number): number {
+  let value = Math.imul(seed, 0x9e37_79b1) ^ Math.imul(readNumber, 0x85eb_ca6b) ^ sentBytes;
+  value = Math.imul(value ^ (value >>> 16), 0x85eb_ca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2_ae35);
+  return (value ^ (value >>> 16)) >>> 0;
+}

@@ -1,0 +1,139 @@
+/**
+ * Posted requests of a device, applied in order, `writeLatencyPs` after they came: memory writes, interrupt
+ * messages, INTx.
+ *
+ * Each keeps its receive buffer, and so its credits, until it has taken effect.
+ */
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { Fifo } from '../../sim/fifo.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { HEADER_CREDIT_MAX } from './link-parameters.ts';
+import type { PcieLinkPort } from './link-port.ts';
+import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
+import type { DeviceFaultLog } from './root-complex-log.ts';
+import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import {
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
+  MEMORY_WRITE,
+  MESSAGE_ASSERT_INTA,
+  MESSAGE_DEASSERT_INTA,
+  MESSAGE_ERR_COR,
+  MESSAGE_ERR_FATAL,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  WORD_AUX,
+  WORD_FLAGS,
+  WORD_LENGTH,
+} from './tlp.ts';
+
+const INTX_PIN_COUNT = 4;
+
+export class RootComplexWrites {
+  writeCount = 0;
+  writtenBytes = 0;
+  interruptMessageCount = 0;
+  intxMessageCount = 0;
+  errorMessageCount = 0;
+
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #port: PcieLinkPort;
+  readonly #memory: HostMemory;
+  readonly #interrupts: InterruptSink;
+  readonly #log: DeviceFaultLog;
+  readonly #stage: number;
+  readonly #latencyCycles: number;
+  readonly #messageWindow: number;
+  readonly #fifo = new Fifo(HEADER_CREDIT_MAX + 1);
+
+  constructor(
+    lp: LogicalProcess,
+    domain: ClockDomain,
+    port: PcieLinkPort,
+    memory: HostMemory,
+    interrupts: InterruptSink,
+    log: DeviceFaultLog,
+    config: RootComplexConfig,
+  ) {
+    this.#lp = lp;
+    this.#domain = domain;
+    this.#port = port;
+    this.#memory = memory;
+    this.#interrupts = interrupts;
+    this.#log = log;
+    this.#latencyCycles = latencyCyclesOf(domain, config.writeLatencyPs);
+    this.#messageWindow = config.messageWindowAddress;
+    this.#stage = domain.addStage((cycle) => this.#apply(cycle));
+  }
+
+  /** A posted request has arrived. */
+  receive(offset: number): void {
+    if (this.#fifo.isFull) {
+      this.#note('overflow', offset);
+      this.#port.consume(offset);
+      return;
+    }
+    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
+    this.#fifo.push(offset, cycle);
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  #apply(cycle: number): void {
+    const fifo = this.#fifo;
+    while (fifo.headCycle <= cycle) {
+      const offset = fifo.pop();
+      if (this.#port.reader.kindAt(offset) === MEMORY_WRITE) this.#write(offset);
+      else this.#message(this.#port.reader.words[(offset >> 2) + WORD_AUX]!);
+      this.#port.consume(offset);
+    }
+    if (!fifo.isEmpty) this.#domain.wake(this.#stage, fifo.headCycle);
+  }
+
+  #write(offset: number): void {
+    const { words, floats, bytes } = this.#port.reader;
+    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
+    const payload = offset + PAYLOAD_OFFSET;
+    const windowOffset = address - this.#messageWindow;
+    if ((words[(offset >> 2) + WORD_FLAGS]! & FLAG_POISONED) !== 0) {
+      this.#note('poisonedWrite', offset);
+    } else if (isMalformed(address, lengthBytes)) {
+      this.#note('malformed', offset);
+    } else if (windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES) {
+      this.interruptMessageCount++;
+      this.#interrupts.message(address, words[payload >> 2]! >>> 0, this.#lp.nowPs);
+    } else if (this.#memory.write(address, lengthBytes, bytes, payload)) {
+      this.writeCount++;
+      this.writtenBytes += lengthBytes;
+    } else {
+      this.#note('writeOutsideMemory', offset);
+    }
+  }
+
+  #message(code: number): void {
+    if (code >= MESSAGE_ASSERT_INTA && code < MESSAGE_DEASSERT_INTA + INTX_PIN_COUNT) {
+      this.intxMessageCount++;
+      const isAsserted = code < MESSAGE_DEASSERT_INTA;
+      this.#interrupts.intx(code & (INTX_PIN_COUNT - 1), isAsserted, this.#lp.nowPs);
+    } else if (code >= MESSAGE_ERR_COR && code <= MESSAGE_ERR_FATAL) {
+      this.errorMessageCount++;
+    }
+  }
+
+  #note(fault: 'overflow' | 'poisonedWrite' | 'malformed' | 'writeOutsideMemory', offset: number): void {
+    const { words, floats } = this.#port.reader;
+    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    this.#log.note(fault, this.#lp.nowPs, address, words[(offset >> 2) + WORD_LENGTH]!);
+  }
+}
+
+/** Whether a request crosses a 4 KiB boundary: a malformed TLP (2.2.7). */
+export function isMalformed(address: number, lengthBytes: number): boolean {
+  return (address % REQUEST_BOUNDARY_BYTES) + lengthBytes > REQUEST_BOUNDARY_BYTES;
+}
+
+/** Edges that a latency takes beyond the first edge after an arrival: rounded up. */
+export function latencyCyclesOf(domain: ClockDomain, latencyPs: number): number {
+  return domain.clock.cycleAtOrAfter(latencyPs);
+}

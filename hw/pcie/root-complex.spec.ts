@@ -1,0 +1,284 @@
+import { describe, expect, it } from 'vitest';
+import { rootComplexBench } from './root-complex-bench.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  CONFIG_READ,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  STATUS_ABORT,
+  STATUS_UNSUPPORTED_REQUEST,
+} from './tlp.ts';
+
+const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
+
+describe('the root complex, to a device', () => {
+  it('answers an idle 64 byte read after exactly link, read latency and link', () => {
+    const bench = rootComplexBench();
+    bench.memory.bytes.set(pattern(64), 0x1000);
+    bench.device.sendMemoryRead(0x1000, 4, 64, 9, 0x100);
+    bench.run(2_000_000);
+    // Request: 12 B header + 8 B framing = 20 B × 127.29717 ps = 2,545.9 -> 2,546; + 125,000 = 127,546.
+    // First edge after: 128,000; + 170 cycles: 298,000. Completion: 12 + 64 + 8 = 84 B = 10,693; + 125,000.
+    expect(bench.atDevice).toHaveLength(1);
+    expect(bench.atDevice[0]).toMatchObject({
+      kind: COMPLETION_DATA,
+      timePs: 298_000 + 10_693 + 125_000,
+      tag: 9,
+      byteCount: 64,
+      trafficClass: 4,
+      bytes: [...pattern(64)],
+    });
+    // measurements.csv I-002a: 436.2 ns on a Gen3 x8 link; 2 % either way.
+    expect(Math.abs(bench.atDevice[0]!.timePs / 1000 / 436.2 - 1)).toBeLessThan(0.02);
+  });
+
+  it('applies writes in order after the write latency, and interrupt messages behind them', () => {
+    const bench = rootComplexBench();
+    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+    bench.device.sendMemoryWrite(0xfee0_1004, 11, Uint8Array.of(0x21, 0x40, 0, 0), 0, 4);
+    bench.run(1_000_000);
+    // Write: 84 B = 10,693 ps, padded to 96 B; message 12 + 4 + 8 = 24 B ends at 120 B × 127.29717 = 15,275.7.
+    // 15,276 + 125,000 = 140,276; first edge after 141,000; + 80 cycles.
+    expect(bench.interrupts).toEqual(['221000 fee01004 16417']);
+    expect([...bench.memory.bytes.subarray(0x2000, 0x2040)]).toEqual([...pattern(64)]);
+  });
+
+  it('lets a read see the write sent before it', () => {
+    const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
+    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+    bench.device.sendMemoryRead(0x2000, 4, 64, 1, 0x100);
+    bench.run(1_000_000);
+    expect(bench.atDevice[0]!.bytes).toEqual([...pattern(64)]);
+  });
+
+  it('splits completions at the read completion boundary and counts bytes down', () => {
+    const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
+    bench.memory.bytes.set(pattern(4096), 0);
+    bench.device.sendMemoryRead(0x7d, 4, 200, 1, 0x100);
+    bench.run(2_000_000);
+    const seen = bench.atDevice.map(({ address, lengthBytes, byteCount }) => [
+      address,
+      lengthBytes,
+      byteCount,
+    ]);
+    // 0x7d … 0x144: 3 bytes up to 0x80, then 64 at a time.
+    expect(seen).toEqual([
+      [0x7d, 3, 200],
+      [0x00, 64, 197],
+      [0x40, 64, 133],
+      [0x00, 64, 69],
+      [0x40, 5, 5],
+    ]);
+    expect(bench.atDevice.flatMap(({ bytes }) => bytes)).toEqual([
+      ...pattern(4096).subarray(0x7d, 0x7d + 200),
+    ]);
+  });
+
+  it('returns every byte of any read, at every length and around a 4 KiB edge', () => {
+    const bench = rootComplexBench();
+    const data = pattern(3 * 4096);
+    bench.memory.bytes.set(data, 0);
+    let endPs = 0;
+    for (let length = 1; length <= 4096; length += length < 300 ? 1 : 61) {
+      const address = 8192 - length - (length % 3 === 0 && length < 4000 ? length % 67 : 0);
+      if (Math.floor(address / 4096) !== Math.floor((address + length - 1) / 4096)) continue;
+      bench.atDevice.length = 0;
+      bench.device.sendMemoryRead(address, 4, length, 1, 0x100);
+      endPs += 3_000_000;
+      bench.run(endPs);
+      expect(bench.atDevice.flatMap(({ bytes }) => bytes)).toEqual([
+        ...data.subarray(address, address + length),
+      ]);
+      let left = length;
+      for (const { lengthBytes, byteCount, address: lower } of bench.atDevice) {
+        expect(byteCount).toBe(left);
+        expect(lower).toBe((address + length - left) % 128);
+        left -= lengthBytes;
+        if (left > 0) expect((address + length - left) % 64).toBe(0);
+      }
+    }
+  });
+
+  it('answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
+    const bench = rootComplexBench();
+    bench.device.sendMemoryRead(1 << 20, 4, 8, 1, 0x100);
+    bench.device.sendMemoryRead(0xfee0_0000, 4, 4, 2, 0x100);
+    bench.device.sendConfigRead(0, 0, 4, 13, 3, 0x100);
+    bench.run(2_000_000);
+    expect(bench.atDevice.map(({ kind, status, tag }) => [kind, status, tag])).toEqual([
+      [COMPLETION, STATUS_UNSUPPORTED_REQUEST, 1],
+      [COMPLETION, STATUS_UNSUPPORTED_REQUEST, 2],
+      [COMPLETION, STATUS_UNSUPPORTED_REQUEST, 3],
+    ]);
+    expect(bench.rootComplex.log.counts).toMatchObject({ readOutsideMemory: 2, unsupportedRequest: 1 });
+  });
+
+  it('discards a read across 4 KiB, so that its requester runs into its timeout', () => {
+    const bench = rootComplexBench();
+    bench.device.sendMemoryRead(4092, 4, 8, 1, 0x100);
+    bench.run(2_000_000);
+    expect(bench.atDevice).toEqual([]);
+    expect(bench.rootComplex.log.counts.malformed).toBe(1);
+    expect(bench.host.receiver.heldCount).toBe(0);
+  });
+
+  it('drops and logs writes that are outside of memory, poisoned, or across 4 KiB', () => {
+    const bench = rootComplexBench();
+    const before = [...bench.memory.bytes];
+    bench.device.sendMemoryWrite(1 << 20, 5, pattern(4), 0, 4);
+    bench.device.sendMemoryWrite(0, 5, pattern(4), 0, 4, 1);
+    bench.device.sendMemoryWrite(4094, 5, pattern(4), 0, 4);
+    bench.run(1_000_000);
+    expect(bench.rootComplex.log.counts).toMatchObject({
+      writeOutsideMemory: 1,
+      poisonedWrite: 1,
+      malformed: 1,
+    });
+    expect(bench.rootComplex.log.entries[0]).toMatchObject({ fault: 'writeOutsideMemory', address: 1 << 20 });
+    expect([...bench.memory.bytes]).toEqual(before);
+  });
+
+  it('turns INTx messages into wires', () => {
+    const bench = rootComplexBench();
+    bench.device.sendMessage(0x21, 14, 0x100);
+    bench.device.sendMessage(0x25, 14, 0x100);
+    bench.run(1_000_000);
+    expect(bench.interrupts.map((line) => line.split(' ').slice(1).join(' '))).toEqual([
+      'INTB true',
+      'INTB false',
+    ]);
+  });
+
+  it('answers the chosen read with the chosen status', () => {
+    const bench = rootComplexBench();
+    bench.rootComplex.reads.faults = { failNthRead: 2, failStatus: STATUS_ABORT };
+    for (const tag of [1, 2, 3]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    bench.run(2_000_000);
+    expect(bench.atDevice.map(({ tag, status }) => [tag, status])).toEqual([
+      [1, 0],
+      [2, STATUS_ABORT],
+      [3, 0],
+    ]);
+  });
+
+  it('drops or poisons the chosen completion', () => {
+    const bench = rootComplexBench();
+    bench.host.faults = { dropNth: 2, poisonNth: 2 };
+    for (const tag of [1, 2, 3]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    bench.run(2_000_000);
+    // The second completion is dropped, so the second with data that is sent is the third.
+    expect(bench.atDevice.map(({ tag, flags }) => [tag, flags & 1])).toEqual([
+      [1, 0],
+      [3, 1],
+    ]);
+    expect(bench.host.droppedCompletionCount).toBe(1);
+  });
+
+  it('answers different reads out of order when told to, and each one in order', () => {
+    const bench = rootComplexBench({ rootComplex: { completionOrder: 'shuffled', seed: 5 } });
+    bench.memory.bytes.set(pattern(4096), 0);
+    for (let tag = 0; tag < 16; tag++)
+      bench.device.sendMemoryRead((tag >> 1) * 512, 4, 256 + (tag & 1) * 256, tag, 0x100);
+    bench.run(5_000_000);
+    const firsts = [...new Set(bench.atDevice.map(({ tag }) => tag))];
+    expect(firsts).toHaveLength(16);
+    expect(firsts).not.toEqual([...firsts].sort((a, b) => a - b));
+    for (let tag = 0; tag < 16; tag++) {
+      const counts = bench.atDevice.filter((tlp) => tlp.tag === tag).map(({ byteCount }) => byteCount);
+      expect(counts).toEqual((tag & 1) === 0 ? [256] : [512, 256]);
+    }
+  });
+
+  it('works on a bounded number of reads and starts the next when one has ended', () => {
+    const bench = rootComplexBench({ rootComplex: { outstandingReadCount: 1 } });
+    bench.device.sendMemoryRead(0, 4, 64, 1, 0x100);
+    bench.device.sendMemoryRead(0, 4, 64, 2, 0x100);
+    bench.run(2_000_000);
+    // The second is ready 170 cycles after the edge that follows the end of the first: 171,000 ps later.
+    expect(bench.atDevice[1]!.timePs - bench.atDevice[0]!.timePs).toBe(171_000);
+  });
+});
+
+describe('the root complex, to a core', () => {
+  it('sends a store after the store latency and keeps a load behind it', () => {
+    const bench = rootComplexBench();
+    bench.rootComplex.cpuStore(0, 0x8000_0000, pattern(64), 0, 64, 1);
+    bench.rootComplex.cpuLoad(0, 0x8000_0040, 4, () => {});
+    bench.run(1_000_000);
+    expect(bench.atDevice.map(({ kind, address }) => [kind, address])).toEqual([
+      [MEMORY_WRITE, 0x8000_0000],
+      [MEMORY_READ, 0x8000_0040],
+    ]);
+    // First edge after 0 is 1,000; + 50 cycles = 51,000; 84 B = 10,693; + 125,000.
+    expect(bench.atDevice[0]!.timePs).toBe(51_000 + 10_693 + 125_000);
+    expect(bench.atDevice[0]!.bytes).toEqual([...pattern(64)]);
+  });
+
+  it('gives a load its little-endian value, later by the return latency', () => {
+    const bench = rootComplexBench();
+    const seen: number[] = [];
+    bench.rootComplex.cpuLoad(1, 0x8000_0000, 4, (status, value) =>
+      seen.push(status, value, bench.hostLp.nowPs),
+    );
+    bench.run(300_000);
+    const request = bench.atDevice[0]!;
+    bench.device.sendCompletionData(
+      request.tag,
+      0,
+      12,
+      Uint8Array.of(0x78, 0x56, 0x34, 0xf2),
+      0,
+      4,
+      4,
+      0x8000_0000,
+    );
+    const sentPs = bench.deviceLp.nowPs;
+    bench.run(1_000_000);
+    // 12 + 4 + 8 = 24 B = 3,055.1 -> 3,056 ps.
+    expect(seen).toEqual([0, 0xf234_5678, sentPs + 3_056 + 125_000 + 50_000]);
+  });
+
+  it('reads all ones when the device refuses, poisons, or does not answer in time', () => {
+    const bench = rootComplexBench({ rootComplex: { completionTimeoutPs: 50_000_000 } });
+    const seen: string[] = [];
+    const note = (status: number, value: number) => seen.push(`${status} ${value.toString(16)}`);
+    for (let load = 0; load < 3; load++) bench.rootComplex.cpuLoad(0, 0x8000_0000, 4, note);
+    bench.run(400_000);
+    const [refused, poisoned, ignored] = bench.atDevice.map(({ tag }) => tag);
+    bench.device.sendCompletion(refused!, 0, 12, STATUS_UNSUPPORTED_REQUEST);
+    bench.device.sendCompletionData(poisoned!, 0, 12, pattern(4), 0, 4, 4, 0, 1);
+    bench.run(80_000_000);
+    expect(seen).toEqual(['1 ffffffff', '9 ffffffff', '8 ffffffff']);
+    bench.device.sendCompletionData(ignored!, 0, 12, pattern(4), 0, 4, 4, 0);
+    bench.run(90_000_000);
+    expect(seen).toHaveLength(3);
+    expect(bench.rootComplex.log.counts.unexpectedCompletion).toBe(1);
+  });
+
+  it('sends configuration requests to the device behind it and answers for absent ones itself', () => {
+    const bench = rootComplexBench();
+    const seen: number[] = [];
+    bench.rootComplex.configRead(0, 0x100, 0x10, (status, value) => seen.push(status, value));
+    bench.rootComplex.configRead(0, 0x108, 0x10, (status, value) => seen.push(status, value));
+    bench.run(400_000);
+    expect(seen).toEqual([STATUS_UNSUPPORTED_REQUEST, 0xffff_ffff]);
+    expect(bench.atDevice).toHaveLength(1);
+    expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_READ, address: 0x10, trafficClass: 13 });
+  });
+
+  it('pushes back when a core gives more than its fifo takes, and calls when there is room', () => {
+    const bench = rootComplexBench({ rootComplex: { cpuEgressTlps: 2 } });
+    let calls = 0;
+    bench.rootComplex.onCoreSpace(0, () => calls++);
+    for (let store = 0; store < 2; store++) {
+      expect(bench.rootComplex.canStore(0)).toBe(true);
+      bench.rootComplex.cpuStore(0, 0x8000_0000, pattern(8), 0, 8, 0);
+    }
+    expect(bench.rootComplex.canStore(0)).toBe(false);
+    expect(bench.rootComplex.canStore(1)).toBe(true);
+    bench.run(1_000_000);
+    expect(calls).toBe(1);
+    expect(bench.rootComplex.canStore(0)).toBe(true);
+  });
+});

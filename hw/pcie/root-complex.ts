@@ -1,0 +1,184 @@
+/**
+ * The root complex: where the link meets the host. It keeps its own clock in the host's logical process.
+ *
+ *     link ──► posted     ── RootComplexWrites ── write latency ──► memory, interrupts
+ *          ──► non-posted ── RootComplexReads ─── read latency ───┐ sampled from memory
+ *          ──► completion ── RootComplexCpu ──► done              │
+ *     link ◄── egress: one TLP an edge, completions and cores in turn ◄── RootComplexCpu ◄── cores
+ *
+ * Promises: writes of a device take effect in the order sent; a read sees every write sent before it; an
+ * interrupt message is delivered after the writes sent before it. Whatever a device sends that cannot be carried
+ * out is answered or dropped as the standard says and counted in {@link RootComplex.log}.
+ */
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { LinkEndConfig } from './link-parameters.ts';
+import type { PcieLinkPort } from './link-port.ts';
+import { CorePort } from './root-complex-core-port.ts';
+import { RootComplexCpu } from './root-complex-cpu.ts';
+import type { AccessDone, HostMemory, InterruptSink } from './root-complex-interfaces.ts';
+import { DeviceFaultLog } from './root-complex-log.ts';
+import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
+import { RootComplexReads } from './root-complex-reads.ts';
+import { RootComplexWrites } from './root-complex-writes.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  COMPLETION_FLOW,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLOW_COUNT,
+  MEMORY_WRITE,
+  MESSAGE,
+  SIDEBAND_BASE,
+  SIDEBAND_RESET,
+} from './tlp.ts';
+
+/** Traffic classes of what cores ask for without saying one. */
+export interface CoreTrafficClasses {
+  readonly register: number;
+  readonly config: number;
+}
+
+export interface RootComplexOptions {
+  readonly lp: LogicalProcess;
+  readonly config: RootComplexConfig;
+  /** This end's credits, as given to the port. */
+  readonly end: LinkEndConfig;
+  readonly port: PcieLinkPort;
+  readonly memory: HostMemory;
+  readonly interrupts: InterruptSink;
+  readonly coreCount: number;
+  readonly trafficClasses: CoreTrafficClasses;
+}
+
+/** Bus, device and function number: bus [15:8], device [7:3], function [2:0]. */
+const DEVICE_SHIFT = 3;
+const BUS_SHIFT = 8;
+
+export class RootComplex {
+  readonly domain: ClockDomain;
+  readonly port: PcieLinkPort;
+  readonly writes: RootComplexWrites;
+  readonly reads: RootComplexReads;
+  readonly cpu: RootComplexCpu;
+  readonly log = new DeviceFaultLog();
+
+  readonly #config: RootComplexConfig;
+  readonly #trafficClasses: CoreTrafficClasses;
+  readonly #egressStage: number;
+  #completionWasLast = false;
+
+  constructor(options: RootComplexOptions) {
+    const { lp, config, end, port, memory, interrupts, coreCount } = options;
+    checkRootComplexConfig(config, port.link, end);
+    this.#config = config;
+    this.#trafficClasses = options.trafficClasses;
+    this.port = port;
+    const domain = lp.addClockDomain(config.clockMHz);
+    this.domain = domain;
+    // Writes take effect before the same edge samples memory for a completion.
+    this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
+    this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config);
+    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    const wakeEgress = (cycle: number) => domain.wake(this.#egressStage, cycle);
+    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, wakeEgress);
+    port.onReceive((offset, kind) => this.#receive(offset, kind));
+    for (let flow = 0; flow < FLOW_COUNT; flow++) {
+      port.onSendSpace(flow, () => domain.wakeAfter(this.#egressStage, lp.nowPs));
+    }
+  }
+
+  /** What one core gets of the root complex. */
+  corePort(core: number): CorePort {
+    return new CorePort(this, core);
+  }
+
+  /** Asserts or releases the fundamental reset of the slot. */
+  setReset(isAsserted: boolean): void {
+    this.port.sendSideband(SIDEBAND_RESET, isAsserted ? 1 : 0);
+  }
+
+  /** Whether `core` may give another store; a load it can always give when it waits for no other. */
+  canStore(core: number): boolean {
+    return this.cpu.canStore(core);
+  }
+
+  /** Calls `listener`, at a clock edge, whenever the full fifo of `core` has room again. */
+  onCoreSpace(core: number, listener: () => void): void {
+    this.cpu.onSpace(core, listener);
+  }
+
+  /** A posted write of 1 to `cpuStoreBytesMax` bytes; they are copied at once. The caller asked {@link canStore}. */
+  cpuStore(
+    core: number,
+    address: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    trafficClass: number,
+  ): void {
+    this.cpu.store(core, address, source, sourceOffset, lengthBytes, trafficClass);
+  }
+
+  /** Reads 1 to 4 bytes of device space, within one dword; one at a time for each core. */
+  cpuLoad(core: number, address: number, lengthBytes: number, done: AccessDone): void {
+    this.cpu.load(core, address, lengthBytes, this.#trafficClasses.register, done);
+  }
+
+  /** Reads a configuration dword of function `target` (bus, device, function). */
+  configRead(core: number, target: number, register: number, done: AccessDone): void {
+    this.#configure(core, CONFIG_READ, target, register, 0, done);
+  }
+
+  /** Writes a configuration dword. */
+  configWrite(core: number, target: number, register: number, value: number, done: AccessDone): void {
+    this.#configure(core, CONFIG_WRITE, target, register, value, done);
+  }
+
+  /** Functions of device 0 are behind the root port; whether such a function exists is the device's answer. */
+  #configure(
+    core: number,
+    kind: number,
+    target: number,
+    register: number,
+    value: number,
+    done: AccessDone,
+  ): void {
+    const isPresent = target >> DEVICE_SHIFT === this.#config.deviceBus << (BUS_SHIFT - DEVICE_SHIFT);
+    if (isPresent) this.cpu.configure(core, kind, target, register, value, this.#trafficClasses.config, done);
+    else this.cpu.answerAbsent(done);
+  }
+
+  #receive(offset: number, kind: number): void {
+    if (kind >= SIDEBAND_BASE) {
+      this.port.consume(offset);
+    } else if (kind === MEMORY_WRITE || kind === MESSAGE) {
+      this.writes.receive(offset);
+    } else if (kind === COMPLETION_DATA || kind === COMPLETION) {
+      this.cpu.complete(offset);
+    } else {
+      this.#wakeEgressAt(this.reads.receive(offset));
+    }
+  }
+
+  /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
+  #egress(cycle: number): void {
+    const completionIsReady = this.reads.readyCycle <= cycle && this.port.canSend(COMPLETION_FLOW);
+    const coreIsReady = this.cpu.readyCycle <= cycle;
+    if (completionIsReady && !(coreIsReady && this.#completionWasLast)) {
+      this.reads.complete(cycle);
+      this.#completionWasLast = true;
+    } else if (coreIsReady) {
+      this.cpu.send(cycle);
+      this.#completionWasLast = false;
+    }
+    // Whoever waits for room in the link is woken by it.
+    if (this.port.canSend(COMPLETION_FLOW)) this.#wakeEgressAt(Math.max(this.reads.readyCycle, cycle + 1));
+    this.#wakeEgressAt(Math.max(this.cpu.readyCycle, cycle + 1));
+  }
+
+  #wakeEgressAt(cycle: number): void {
+    if (cycle !== Number.POSITIVE_INFINITY) this.domain.wake(this.#egressStage, cycle);
+  }
+}
