@@ -1,0 +1,90 @@
+/**
+ * Object numbers: which are taken, which come next. One allocator per table (QPN, CQN, SRQN, PD, MPT slot, UAR).
+ *
+ * As in Linux, a number may carry *generation* bits above the table's index, so that a stale number or key of a dead
+ * object is told from its successor's. They move on when the search wraps, and with `reuse: 'first'` at every release:
+ *
+ *   number  | generation | index |      index < count, a power of two; mask says how many bits there are in all
+ *
+ * Promises: a number is never handed out twice while taken; releasing a number that is not taken is refused; `taken`
+ * counts exactly. The search costs one step per 32 numbers.
+ */
+import { InvariantError } from '../base/assert.ts';
+
+export interface NumberRange {
+  /** What the numbers are, for messages. */
+  readonly name: string;
+  /** Indices 0 … count − 1; a power of two. */
+  readonly count: number;
+  /** Indices below are never handed out. */
+  readonly reserved: number;
+  /** Bits of a number, as a mask of at least count − 1; the surplus is the generation. */
+  readonly mask: number;
+  /** `first`: a released index is the next to be taken. `roundRobin`: the search goes on and comes back late. */
+  readonly reuse: 'first' | 'roundRobin';
+}
+
+export class NumberAllocator {
+  readonly range: NumberRange;
+  private readonly words: Uint32Array;
+  private next: number;
+  private generation = 0;
+  private takenCount = 0;
+
+  constructor(range: NumberRange) {
+    this.range = range;
+    this.words = new Uint32Array(Math.ceil(range.count / 32));
+    this.next = range.reserved;
+  }
+
+  /** Numbers handed out and not yet released. */
+  get taken(): number {
+    return this.takenCount;
+  }
+
+  /** @returns a number, or -1 when all are taken */
+  allocate(): number {
+    let index = this.findFree(this.next, this.range.count);
+    if (index < 0) {
+      this.bumpGeneration();
+      index = this.findFree(this.range.reserved, this.next);
+    }
+    if (index < 0) return -1;
+    this.words[index >>> 5]! |= 1 << (index & 31);
+    this.takenCount++;
+    this.next = index + 1 === this.range.count ? this.range.reserved : index + 1;
+    return (index + this.generation) >>> 0;
+  }
+
+  release(number: number): void {
+    const index = number & (this.range.count - 1);
+    if (!this.isTaken(index)) throw new InvariantError(`${this.range.name} to release`, number, 'taken');
+    this.words[index >>> 5]! &= ~(1 << (index & 31));
+    this.takenCount--;
+    if (this.range.reuse === 'first') {
+      this.next = Math.min(this.next, index);
+      this.bumpGeneration();
+    }
+  }
+
+  private isTaken(index: number): boolean {
+    return ((this.words[index >>> 5]! >>> (index & 31)) & 1) === 1;
+  }
+
+  private bumpGeneration(): void {
+    this.generation = ((this.generation + this.range.count) & this.range.mask) >>> 0;
+  }
+
+  private findFree(from: number, to: number): number {
+    let index = from;
+    while (index < to) {
+      const free = ~this.words[index >>> 5]! >>> (index & 31);
+      if (free !== 0) {
+        const found = index + 31 - Math.clz32(free & -free);
+        return found < to ? found : -1;
+      }
+      index = (index | 31) + 1;
+    }
+    return -1;
+  }
+}

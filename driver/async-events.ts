@@ -1,0 +1,154 @@
+/**
+ * Where events go: the EQE's number finds the object, the object's owner is told. Completion events wake their channel,
+ * command events their thread, asynchronous ones become the verbs' event types (interface sheet 6.7).
+ *
+ * An event for an object that no longer exists is counted and dropped: it was on its way when the object was destroyed.
+ */
+import {
+  commandEqe,
+  completionEqe,
+  cqErrorEqe,
+  EventType,
+  eqe,
+  PortChange,
+  PortInfoChange,
+  PortManagementChange,
+  portChangeEqe,
+  portInfoChangeEqe,
+  qpEqe,
+  srqEqe,
+} from '../abi/eqe.ts';
+import { viewOf } from '../base/bytes.ts';
+import { AsyncEventType } from './uapi.ts';
+
+/** The owner of a queue, as events see it. */
+export interface EventSink {
+  /** A completion event of this CQ. */
+  completion?(): void;
+  asyncEvent(type: AsyncEventType): void;
+}
+
+export type PortListener = (port: number, type: AsyncEventType) => void;
+export type CommandListener = (token: number, status: number, immediate: number) => void;
+
+const qpEvents: { readonly [type: number]: AsyncEventType } = {
+  [EventType.PATH_MIG]: AsyncEventType.IBV_EVENT_PATH_MIG,
+  [EventType.COMM_EST]: AsyncEventType.IBV_EVENT_COMM_EST,
+  [EventType.SQ_DRAINED]: AsyncEventType.IBV_EVENT_SQ_DRAINED,
+  [EventType.SRQ_QP_LAST_WQE]: AsyncEventType.IBV_EVENT_QP_LAST_WQE_REACHED,
+  [EventType.WQ_CATAS_ERROR]: AsyncEventType.IBV_EVENT_QP_FATAL,
+  [EventType.PATH_MIG_FAILED]: AsyncEventType.IBV_EVENT_PATH_MIG_ERR,
+  [EventType.WQ_INVAL_REQ_ERROR]: AsyncEventType.IBV_EVENT_QP_REQ_ERR,
+  [EventType.WQ_ACCESS_ERROR]: AsyncEventType.IBV_EVENT_QP_ACCESS_ERR,
+};
+const srqEvents: { readonly [type: number]: AsyncEventType } = {
+  [EventType.SRQ_LIMIT]: AsyncEventType.IBV_EVENT_SRQ_LIMIT_REACHED,
+  [EventType.SRQ_CATAS_ERROR]: AsyncEventType.IBV_EVENT_SRQ_ERR,
+};
+
+export class EventRouter {
+  readonly cqs = new Map<number, EventSink>();
+  readonly qps = new Map<number, EventSink>();
+  readonly srqs = new Map<number, EventSink>();
+  readonly portListeners = new Set<PortListener>();
+  /** Events of objects that are gone, and of types the driver has no use for. */
+  droppedEvents = 0;
+  private readonly view: DataView;
+  private readonly commandDone: CommandListener;
+
+  constructor(memory: Uint8Array, commandDone: CommandListener) {
+    this.view = viewOf(memory);
+    this.commandDone = commandDone;
+  }
+
+  /** Delivers the EQE at a physical address. */
+  dispatch(address: number): void {
+    const type = eqe.fields.type.get(this.view, address);
+    switch (type) {
+      case EventType.COMP:
+        this.completion(completionEqe.fields.cqn.get(this.view, address));
+        break;
+      case EventType.CMD:
+        this.command(address);
+        break;
+      case EventType.CQ_ERROR:
+        this.tell(
+          this.cqs.get(cqErrorEqe.fields.cqn.get(this.view, address)),
+          AsyncEventType.IBV_EVENT_CQ_ERR,
+        );
+        break;
+      case EventType.PORT_CHANGE:
+        this.portChange(address);
+        break;
+      case EventType.PORT_MNG_CHG_EVENT:
+        this.portManagement(address);
+        break;
+      default:
+        this.queueEvent(type, address);
+    }
+  }
+
+  /** Events of QPs and SRQs; anything else is dropped. */
+  private queueEvent(type: number, address: number): void {
+    const qpEvent = qpEvents[type];
+    const srqEvent = srqEvents[type];
+    if (qpEvent !== undefined) {
+      this.tell(this.qps.get(qpEqe.fields.qpn.get(this.view, address)), qpEvent);
+    } else if (srqEvent !== undefined) {
+      this.tell(this.srqs.get(srqEqe.fields.srqn.get(this.view, address)), srqEvent);
+    } else {
+      this.droppedEvents++;
+    }
+  }
+
+  private completion(cqn: number): void {
+    const sink = this.cqs.get(cqn);
+    if (sink?.completion === undefined) this.droppedEvents++;
+    else sink.completion();
+  }
+
+  private command(address: number): void {
+    const { token, status, outParam } = commandEqe.fields;
+    this.commandDone(
+      token.get(this.view, address),
+      status.get(this.view, address),
+      outParam.getNumber(this.view, address),
+    );
+  }
+
+  private tell(sink: EventSink | undefined, type: AsyncEventType): void {
+    if (sink === undefined) this.droppedEvents++;
+    else sink.asyncEvent(type);
+  }
+
+  private portChange(address: number): void {
+    const isActive = eqe.fields.subtype.get(this.view, address) === PortChange.ACTIVE;
+    this.tellPort(
+      portChangeEqe.fields.port.get(this.view, address),
+      isActive ? AsyncEventType.IBV_EVENT_PORT_ACTIVE : AsyncEventType.IBV_EVENT_PORT_ERR,
+    );
+  }
+
+  private portManagement(address: number): void {
+    const port = portInfoChangeEqe.fields.port.get(this.view, address);
+    const subtype = eqe.fields.subtype.get(this.view, address);
+    if (subtype === PortManagementChange.GUID_INFO) this.tellPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
+    if (subtype === PortManagementChange.PKEY_TABLE)
+      this.tellPort(port, AsyncEventType.IBV_EVENT_PKEY_CHANGE);
+    if (subtype !== PortManagementChange.PORT_INFO) return;
+    const changed = portInfoChangeEqe.fields.changed.get(this.view, address);
+    const has = (bit: number): boolean => (changed & bit) !== 0;
+    if (has(PortInfoChange.SM_LID | PortInfoChange.SM_SL)) {
+      this.tellPort(port, AsyncEventType.IBV_EVENT_SM_CHANGE);
+    }
+    if (has(PortInfoChange.LID)) this.tellPort(port, AsyncEventType.IBV_EVENT_LID_CHANGE);
+    if (has(PortInfoChange.GID_PREFIX)) this.tellPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
+    if (has(PortInfoChange.CLIENT_REREGISTER)) {
+      this.tellPort(port, AsyncEventType.IBV_EVENT_CLIENT_REREGISTER);
+    }
+  }
+
+  private tellPort(port: number, type: AsyncEventType): void {
+    for (const listener of this.portListeners) listener(port, type);
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * A device that has been probed: what the resources share. Built by `probe.ts`, which alone knows the order; the files
+ * per resource take from it what they need.
+ */
+
+import type { NumberAllocator } from './allocator.ts';
+import type { EventRouter } from './async-events.ts';
+import type { DeviceLimits, Firmware } from './capabilities.ts';
+import type { CommandInterface } from './command.ts';
+import type { EventQueue } from './eq.ts';
+import type { IcmTable } from './icm.ts';
+import type { IcmProfile, MappedTable } from './icm-profile.ts';
+import type { MttTable } from './mtt.ts';
+import type { DriverConfig } from './parameters.ts';
+import type { DriverPlatform } from './platform.ts';
+import type { Port } from './port.ts';
+
+export type IcmTables = { readonly [Name in MappedTable]: IcmTable };
+
+/** Allocators of object numbers. */
+export interface NumberSpaces {
+  readonly pds: NumberAllocator;
+  readonly uars: NumberAllocator;
+  readonly mpts: NumberAllocator;
+  readonly cqs: NumberAllocator;
+  readonly srqs: NumberAllocator;
+  readonly qps: NumberAllocator;
+}
+
+export interface Device {
+  readonly name: string;
+  readonly platform: DriverPlatform;
+  readonly config: DriverConfig;
+  readonly commands: CommandInterface;
+  readonly firmware: Firmware;
+  readonly limits: DeviceLimits;
+  readonly profile: IcmProfile;
+  readonly icm: IcmTables;
+  readonly numbers: NumberSpaces;
+  readonly mtts: MttTable;
+  readonly router: EventRouter;
+  /** Completion event queues, by completion vector. */
+  readonly completionEqs: readonly EventQueue[];
+  readonly ports: readonly Port[];
+  readonly nodeGuid: bigint;
+  readonly systemImageGuid: bigint;
+}

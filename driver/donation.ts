@@ -1,0 +1,98 @@
+/**
+ * Pages given to the device: the firmware area, auxiliary pages and ICM chunks. A donation is made of a few physically
+ * contiguous runs, as large as the host still has; each becomes entries of a MAP command whose size divides both of its
+ * addresses (interface sheet 3.6).
+ */
+import type { CommandName } from '../abi/commands.ts';
+import { icmPageBytes, mapEntry, mapEntryCountMax } from '../abi/map-icm.ts';
+import { log2Exact } from '../base/units.ts';
+import type { CommandInterface } from './command.ts';
+import { KernelError } from './kernel-error.ts';
+import type { Cpu, KernelMemory } from './platform.ts';
+
+/** One physically contiguous run of 4 KiB pages. */
+export interface Run {
+  readonly address: number;
+  readonly pages: number;
+}
+
+/** Takes `pages` pages in as few runs as possible, or throws ENOMEM and keeps none. */
+export function takePages(memory: KernelMemory, pages: number): Run[] {
+  const runs: Run[] = [];
+  let wanted = pages;
+  for (let rest = pages; rest > 0; ) {
+    wanted = Math.min(wanted, rest);
+    const address = memory.allocateFrames(wanted);
+    if (address >= 0) {
+      runs.push({ address, pages: wanted });
+      rest -= wanted;
+    } else if (wanted > 1) {
+      wanted = Math.floor(wanted / 2);
+    } else {
+      givePages(memory, runs);
+      throw new KernelError('ENOMEM', `no ${pages} pages to donate to the device`);
+    }
+  }
+  return runs;
+}
+
+export function givePages(memory: KernelMemory, runs: readonly Run[]): void {
+  for (const run of runs) memory.freeFrames(run.address, run.pages);
+}
+
+interface MapEntry {
+  readonly icmAddress: bigint;
+  readonly physicalAddress: bigint;
+  readonly logSize4k: number;
+}
+
+/** The entries that describe the runs, mapped from `icmAddress` on; the firmware and auxiliary areas have none. */
+export function mapEntriesOf(runs: readonly Run[], icmAddress: number | undefined): MapEntry[] {
+  const entries: MapEntry[] = [];
+  let offset = 0;
+  for (const run of runs) {
+    for (let done = 0; done < run.pages; ) {
+      const physical = run.address + done * icmPageBytes;
+      const virtual = icmAddress === undefined ? 0 : icmAddress + offset;
+      const pages = largestAlignedRun(run.pages - done, physical, virtual);
+      entries.push({
+        icmAddress: BigInt(virtual),
+        physicalAddress: BigInt(physical),
+        logSize4k: log2Exact(pages),
+      });
+      done += pages;
+      offset += pages * icmPageBytes;
+    }
+  }
+  return entries;
+}
+
+/** The largest power of two of pages that fits and divides both addresses. */
+function largestAlignedRun(pages: number, physical: number, virtual: number): number {
+  let size = 1;
+  while (size * 2 <= pages) {
+    const bytes = size * 2 * icmPageBytes;
+    if (physical % bytes !== 0 || virtual % bytes !== 0) break;
+    size *= 2;
+  }
+  return size;
+}
+
+/** Tells the device of the runs: one command, or several when a mailbox does not hold all entries. */
+export async function donate(
+  cpu: Cpu,
+  commands: CommandInterface,
+  name: CommandName & ('MAP_FA' | 'MAP_ICM_AUX' | 'MAP_ICM'),
+  runs: readonly Run[],
+  icmAddress?: number,
+): Promise<void> {
+  const entries = mapEntriesOf(runs, icmAddress);
+  for (let first = 0; first < entries.length; first += mapEntryCountMax) {
+    const batch = entries.slice(first, first + mapEntryCountMax);
+    await commands.executeWithMailbox(cpu, name, { inputModifier: batch.length }, (bytes, address) => {
+      batch.forEach((entry, at) => {
+        mapEntry.encodeInto(entry, bytes, address + at * mapEntry.sizeBytes);
+      });
+    });
+  }
+}

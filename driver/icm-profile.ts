@@ -1,0 +1,217 @@
+/**
+ * Where the ICM tables lie: each rounded to a power of two and at least a page, sorted by falling size, packed from
+ * address 0; so every table is aligned to its size. Then what INIT_HCA says of them. Source: interface sheet 4.1, 3.10.
+ */
+import { CapabilityFlag, hasCapability, hasFlag, MemoryManagementFlag } from '../abi/capability-flags.ts';
+import { CmptType, cmptOffset, eqEntriesMappedAtInit } from '../abi/icm.ts';
+import type { initHca } from '../abi/init-hca.ts';
+import { icmPageBytes } from '../abi/map-icm.ts';
+import type { Initial } from '../base/layout.ts';
+import { log2Exact } from '../base/units.ts';
+import { type DeviceLimits, eqCountOf, uarCountOf } from './capabilities.ts';
+import type { IcmRegion } from './icm.ts';
+import { KernelError } from './kernel-error.ts';
+import type { DriverConfig } from './parameters.ts';
+
+/** Tables in Linux' order, which decides between equal sizes. */
+const tableOrder = [
+  'qpc',
+  'rdmarc',
+  'altc',
+  'auxc',
+  'srqc',
+  'cqc',
+  'eqc',
+  'dmpt',
+  'cmpt',
+  'mtt',
+  'mcg',
+] as const;
+type TableName = (typeof tableOrder)[number];
+
+/** What MAP_ICM works on: as the tables of INIT_HCA, with cMPT in four parts. Listed in the order of mapping. */
+export const mappedTables = [
+  'cmptQp',
+  'cmptSrq',
+  'cmptCq',
+  'cmptEq',
+  'eqc',
+  'mtt',
+  'dmpt',
+  'qpc',
+  'auxc',
+  'altc',
+  'rdmarc',
+  'cqc',
+  'srqc',
+  'mcg',
+] as const;
+export type MappedTable = (typeof mappedTables)[number];
+
+export interface IcmProfile {
+  readonly regions: { readonly [Name in MappedTable]: IcmRegion };
+  /** Entries of each table that are mapped before INIT_HCA. */
+  readonly reserved: { readonly [Name in MappedTable]: number };
+  /** What SET_ICM_SIZE is told. */
+  readonly totalBytes: number;
+  readonly bases: { readonly [Name in TableName]: number };
+  readonly counts: { readonly [Name in TableName]: number };
+}
+
+const mcgEntryBytes = 1024;
+const cmptEntries = 4 * 2 ** 24;
+
+export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPages: number): IcmProfile {
+  const qps = 2 ** config.logQps;
+  const logMtts = Math.max(config.logMtts, Math.ceil(Math.log2(2 * hostPages)));
+  const counts = {
+    qpc: qps,
+    rdmarc: qps * 2 ** config.logRdmarcPerQp,
+    altc: qps,
+    auxc: qps,
+    srqc: 2 ** config.logSrqs,
+    cqc: 2 ** config.logCqs,
+    eqc: eqCountOf(limits),
+    dmpt: 2 ** config.logMpts,
+    cmpt: cmptEntries,
+    mtt: 2 ** Math.min(logMtts, 31),
+    mcg: 2 ** config.logMcgs,
+  };
+  const entryBytes = entryBytesOf(limits);
+  const bases = {} as Record<TableName, number>;
+  let totalBytes = 0;
+  for (const name of bySize(tableOrder, (table) => tableBytes(counts[table], entryBytes[table]))) {
+    bases[name] = totalBytes;
+    totalBytes += tableBytes(counts[name], entryBytes[name]);
+  }
+  if (totalBytes > Number(limits.maxIcmBytes)) throw new KernelError('ENOMEM', 'the tables do not fit ICM');
+  return {
+    regions: regionsOf(bases, counts, entryBytes, config),
+    reserved: reservedOf(limits, counts),
+    totalBytes,
+    bases,
+    counts,
+  };
+}
+
+/** The mailbox of INIT_HCA for a profile. */
+export function initHcaValues(
+  limits: DeviceLimits,
+  config: DriverConfig,
+  profile: IcmProfile,
+): Initial<typeof initHca> {
+  const { bases, counts } = profile;
+  const cacheLineLog = 6;
+  return {
+    version: 2,
+    logCacheLineMinus4: cacheLineLog - 4,
+    cacheLineValid: 1,
+    udAvPortCheck: hasCapability(limits.capabilityFlags, CapabilityFlag.UD_AV_PORT) ? 1 : 0,
+    qpcBase: BigInt(bases.qpc),
+    logQps: config.logQps,
+    srqcBase: BigInt(bases.srqc),
+    logSrqs: config.logSrqs,
+    cqcBase: BigInt(bases.cqc),
+    logCqs: config.logCqs,
+    altcBase: BigInt(bases.altc),
+    auxcBase: BigInt(bases.auxc),
+    eqcBase: BigInt(bases.eqc),
+    logEqs: log2Exact(counts.eqc),
+    rdmarcBase: BigInt(bases.rdmarc),
+    logRdmarcPerQp: config.logRdmarcPerQp,
+    mcgBase: BigInt(bases.mcg),
+    logMcgEntryBytes: log2Exact(mcgEntryBytes),
+    logMcgHashEntries: config.logMcgs - 1,
+    logMcgEntries: config.logMcgs,
+    dmptBase: BigInt(bases.dmpt),
+    memoryWindowsEnabled: hasFlag(limits.memoryManagementFlags, MemoryManagementFlag.TYPE_2_WIN) ? 1 : 0,
+    logDmpts: config.logMpts,
+    mttBase: BigInt(bases.mtt),
+    cmptBase: BigInt(bases.cmpt),
+    logUars: log2Exact(uarCountOf(limits)),
+  };
+}
+
+function entryBytesOf(limits: DeviceLimits): { readonly [Name in TableName]: number } {
+  return {
+    qpc: limits.qpcEntryBytes,
+    rdmarc: limits.rdmarcEntryBytes,
+    altc: limits.altcEntryBytes,
+    auxc: limits.auxcEntryBytes,
+    srqc: limits.srqcEntryBytes,
+    cqc: limits.cqcEntryBytes,
+    eqc: limits.eqcEntryBytes,
+    dmpt: limits.dmptEntryBytes,
+    cmpt: limits.cmptEntryBytes,
+    mtt: limits.mttEntryBytes,
+    mcg: mcgEntryBytes,
+  };
+}
+
+const tableBytes = (count: number, entryBytes: number): number =>
+  Math.max(2 ** Math.ceil(Math.log2(count * entryBytes)), icmPageBytes);
+
+/** Largest first; equal ones keep their order. */
+const bySize = <T>(names: readonly T[], size: (name: T) => number): T[] =>
+  [...names].sort((left, right) => size(right) - size(left));
+
+function regionsOf(
+  bases: Record<TableName, number>,
+  counts: Record<TableName, number>,
+  entryBytes: { readonly [Name in TableName]: number },
+  config: DriverConfig,
+): IcmProfile['regions'] {
+  const plain = (name: Exclude<TableName, 'cmpt'>, entryCount = counts[name]): IcmRegion => ({
+    name,
+    baseAddress: bases[name],
+    entryBytes: entryBytes[name],
+    entryCount,
+  });
+  const cmpt = (name: MappedTable, type: CmptType, entryCount: number): IcmRegion => ({
+    name,
+    baseAddress: bases.cmpt + cmptOffset(type, 0, entryBytes.cmpt),
+    entryBytes: entryBytes.cmpt,
+    entryCount,
+  });
+  // The RDMARC table is used by QPN: one entry here is all the slots of a QP.
+  const slots = 2 ** config.logRdmarcPerQp;
+  const rdmarc = { ...plain('rdmarc', counts.qpc), entryBytes: entryBytes.rdmarc * slots };
+  return {
+    cmptQp: cmpt('cmptQp', CmptType.QP, counts.qpc),
+    cmptSrq: cmpt('cmptSrq', CmptType.SRQ, counts.srqc),
+    cmptCq: cmpt('cmptCq', CmptType.CQ, counts.cqc),
+    cmptEq: cmpt('cmptEq', CmptType.EQ, eqEntriesMappedAtInit),
+    eqc: plain('eqc', eqEntriesMappedAtInit),
+    mtt: plain('mtt'),
+    dmpt: plain('dmpt'),
+    qpc: plain('qpc'),
+    auxc: plain('auxc'),
+    altc: plain('altc'),
+    rdmarc,
+    cqc: plain('cqc'),
+    srqc: plain('srqc'),
+    mcg: plain('mcg'),
+  };
+}
+
+function reservedOf(limits: DeviceLimits, counts: Record<TableName, number>): IcmProfile['reserved'] {
+  const qps = 2 ** limits.logReservedQps;
+  const srqs = 2 ** limits.logReservedSrqs;
+  const cqs = 2 ** limits.logReservedCqs;
+  return {
+    cmptQp: qps,
+    cmptSrq: srqs,
+    cmptCq: cqs,
+    cmptEq: eqEntriesMappedAtInit,
+    eqc: eqEntriesMappedAtInit,
+    mtt: 2 ** limits.logReservedMtts,
+    dmpt: 2 ** limits.logReservedMpts,
+    qpc: qps,
+    auxc: qps,
+    altc: qps,
+    rdmarc: qps,
+    cqc: cqs,
+    srqc: srqs,
+    mcg: counts.mcg,
+  };
+}

@@ -1,0 +1,401 @@
+/**
+ * One open device file of one process: the system calls, and who may use what. Handles are checked here; the work is in
+ * the file of each resource. Objects count their users: a PD with regions or a CQ with QPs is EBUSY to destroy.
+ *
+ * Every call is serialised with the others of the same context, as the kernel's object locks do; the two that block
+ * (completion and asynchronous events) are not.
+ */
+import { cqeBytes } from '../abi/cqe.ts';
+import type { EventSink } from './async-events.ts';
+import { BlockingQueue } from './blocking-queue.ts';
+import * as cqs from './cq.ts';
+import type { Device } from './device.ts';
+import { deviceAttributes, queueLimits } from './device-attributes.ts';
+import { HandleTable } from './handles.ts';
+import { KernelError, require } from './kernel-error.ts';
+import type {
+  ContextInfo,
+  CreateCq,
+  CreateQp,
+  CreateSrq,
+  KernelContext,
+  RegionKeys,
+  RegisterRegion,
+  ResizeCq,
+  SrqAttr,
+} from './kernel-verbs.ts';
+import * as regions from './mr.ts';
+import { Mutex } from './mutex.ts';
+import type { Cpu, ProcessMemory, SystemCallPath } from './platform.ts';
+import type { Port } from './port.ts';
+import * as qps from './qp.ts';
+import * as srqs from './srq.ts';
+import {
+  type AsyncEventRecord,
+  type AsyncEventType,
+  type DeviceAttr,
+  type Handle,
+  type PortAttr,
+  type QpAttr,
+  SrqAttrMask,
+} from './uapi.ts';
+import { mapUar, type UserUar, unmapUar } from './uar.ts';
+
+interface Counted {
+  users: number;
+}
+interface PdObject extends Counted {
+  readonly pdn: number;
+}
+interface RegionObject {
+  readonly region: regions.MemoryRegion;
+  readonly pd: PdObject;
+}
+interface ChannelObject extends Counted {
+  readonly events: BlockingQueue<Handle>;
+}
+interface CqObject extends Counted {
+  readonly cq: cqs.CompletionQueue;
+  readonly channel: ChannelObject | undefined;
+  reportedEvents: number;
+}
+interface SrqObject extends Counted {
+  readonly srq: srqs.SharedReceiveQueue;
+  readonly pd: PdObject;
+  limit: number;
+}
+interface QpObject {
+  readonly qp: qps.QueuePair;
+  readonly parts: readonly Counted[];
+}
+
+export class ProcessContext implements KernelContext {
+  readonly info: ContextInfo;
+  private readonly device: Device;
+  private readonly process: ProcessMemory;
+  private readonly uar: UserUar;
+  private readonly lock: Mutex;
+  private readonly pds = new HandleTable<PdObject>('PD');
+  private readonly regions = new HandleTable<RegionObject>('memory region');
+  private readonly channels = new HandleTable<ChannelObject>('completion channel');
+  private readonly cqs = new HandleTable<CqObject>('CQ');
+  private readonly srqs = new HandleTable<SrqObject>('SRQ');
+  private readonly qps = new HandleTable<QpObject>('QP');
+  private readonly asyncEvents: BlockingQueue<AsyncEventRecord>;
+  private readonly onClose: (context: ProcessContext) => void;
+  private isClosed = false;
+
+  constructor(device: Device, process: ProcessMemory, onClose: (context: ProcessContext) => void) {
+    this.device = device;
+    this.process = process;
+    this.onClose = onClose;
+    this.lock = new Mutex(() => device.platform.newSignal());
+    this.uar = mapUar(device, process);
+    this.asyncEvents = this.newQueue();
+    device.router.portListeners.add(this.portEvent);
+    this.info = contextInfo(device, this.uar);
+  }
+
+  /** Objects alive, for the driver's counts. */
+  counts(): { pds: number; regions: number; channels: number; cqs: number; srqs: number; qps: number } {
+    return {
+      pds: this.pds.size,
+      regions: this.regions.size,
+      channels: this.channels.size,
+      cqs: this.cqs.size,
+      srqs: this.srqs.size,
+      qps: this.qps.size,
+    };
+  }
+
+  async queryDevice(cpu: Cpu): Promise<DeviceAttr> {
+    return this.call(cpu, 'ibv_query_device', async () =>
+      deviceAttributes(this.device, await this.node(cpu)),
+    );
+  }
+
+  async queryPort(cpu: Cpu, port: number): Promise<PortAttr> {
+    return this.call(cpu, 'ibv_query_port', () => this.port(port).query(cpu));
+  }
+
+  async queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array> {
+    return this.call(cpu, 'ibv_query_gid', () => this.port(port).gid(cpu, index));
+  }
+
+  async queryPkey(cpu: Cpu, port: number, index: number): Promise<number> {
+    return this.call(cpu, 'ibv_query_pkey', () => this.port(port).pkey(cpu, index));
+  }
+
+  async allocPd(cpu: Cpu): Promise<{ handle: Handle; pdn: number }> {
+    return this.call(cpu, 'ibv_alloc_pd', async () => {
+      const pdn = this.device.numbers.pds.allocate();
+      if (pdn < 0) throw new KernelError('ENOMEM', 'no protection domain is left');
+      const handle = this.pds.reserve();
+      this.pds.set(handle, { pdn, users: 0 });
+      return { handle, pdn };
+    });
+  }
+
+  async deallocPd(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_dealloc_pd', async () => {
+      const pd = unused(this.pds.get(handle), 'PD');
+      this.device.numbers.pds.release(pd.pdn);
+      this.pds.delete(handle);
+    });
+  }
+
+  async regMr(cpu: Cpu, request: RegisterRegion): Promise<RegionKeys> {
+    return this.call(cpu, 'ibv_reg_mr', async () => {
+      const pd = this.pds.get(request.pd);
+      const { address, lengthBytes, access } = request;
+      const { device, process } = this;
+      const region = await regions.registerRegion(cpu, device, process, pd.pdn, address, lengthBytes, access);
+      const handle = this.regions.reserve();
+      this.regions.set(handle, { region, pd });
+      pd.users++;
+      return { handle, lkey: region.key, rkey: region.key };
+    });
+  }
+
+  async deregMr(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_dereg_mr', async () => {
+      const { region, pd } = this.regions.get(handle);
+      await regions.deregisterRegion(cpu, this.device, this.process, region);
+      pd.users--;
+      this.regions.delete(handle);
+    });
+  }
+
+  async createCompletionChannel(cpu: Cpu): Promise<Handle> {
+    return this.call(cpu, 'ibv_create_comp_channel', async () => {
+      const handle = this.channels.reserve();
+      this.channels.set(handle, { events: this.newQueue(), users: 0 });
+      return handle;
+    });
+  }
+
+  async destroyCompletionChannel(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_destroy_comp_channel', async () => {
+      unused(this.channels.get(handle), 'completion channel').events.close();
+      this.channels.delete(handle);
+    });
+  }
+
+  async getCqEvent(cpu: Cpu, handle: Handle, timeoutPs?: number): Promise<Handle> {
+    this.enter(cpu, 'ibv_get_cq_event', 'dataPath');
+    const cqHandle = await this.channels.get(handle).events.take(cpu, timeoutPs);
+    if (cqHandle === undefined) return -1;
+    this.cqs.get(cqHandle).reportedEvents++;
+    return cqHandle;
+  }
+
+  async getAsyncEvent(cpu: Cpu, timeoutPs?: number): Promise<AsyncEventRecord | undefined> {
+    this.enter(cpu, 'ibv_get_async_event', 'control');
+    return this.asyncEvents.take(cpu, timeoutPs);
+  }
+
+  async createCq(cpu: Cpu, request: CreateCq): Promise<{ handle: Handle; cqn: number }> {
+    return this.call(cpu, 'ibv_create_cq', async () => {
+      const channel = request.channel < 0 ? undefined : this.channels.get(request.channel);
+      const handle = this.cqs.reserve();
+      const sink = this.sinkOf('cq', handle, channel);
+      const cq = await cqs.createCq(cpu, this.device, this.process, this.uar.page, request, sink);
+      this.cqs.set(handle, { cq, channel, reportedEvents: 0, users: 0 });
+      if (channel !== undefined) channel.users++;
+      return { handle, cqn: cq.cqn };
+    });
+  }
+
+  async resizeCq(cpu: Cpu, request: ResizeCq): Promise<void> {
+    const { cq, entries, bufferAddress } = request;
+    return this.call(cpu, 'ibv_resize_cq', () =>
+      cqs.resizeCq(cpu, this.device, this.process, this.cqs.get(cq).cq, entries, bufferAddress),
+    );
+  }
+
+  async modifyCq(cpu: Cpu, handle: Handle, count: number, periodUs: number): Promise<void> {
+    return this.call(cpu, 'ibv_modify_cq', () =>
+      cqs.moderateCq(cpu, this.device, this.cqs.get(handle).cq, count, periodUs),
+    );
+  }
+
+  async destroyCq(cpu: Cpu, handle: Handle): Promise<number> {
+    return this.call(cpu, 'ibv_destroy_cq', async () => {
+      const object = unused(this.cqs.get(handle), 'CQ');
+      await cqs.destroyCq(cpu, this.device, this.process, object.cq);
+      object.channel?.events.drop((event) => event === handle);
+      if (object.channel !== undefined) object.channel.users--;
+      this.forget('cq', handle);
+      this.cqs.delete(handle);
+      return object.reportedEvents;
+    });
+  }
+
+  async createSrq(cpu: Cpu, request: CreateSrq): Promise<{ handle: Handle; srqn: number }> {
+    return this.call(cpu, 'ibv_create_srq', async () => {
+      const pd = this.pds.get(request.pd);
+      const handle = this.srqs.reserve();
+      const sink = this.sinkOf('srq', handle);
+      const srq = await srqs.createSrq(cpu, this.device, this.process, pd.pdn, request, sink);
+      this.srqs.set(handle, { srq, pd, limit: 0, users: 0 });
+      pd.users++;
+      return { handle, srqn: srq.srqn };
+    });
+  }
+
+  async modifySrq(cpu: Cpu, handle: Handle, attr: Partial<SrqAttr>, mask: number): Promise<void> {
+    return this.call(cpu, 'ibv_modify_srq', async () => {
+      const { srq } = this.srqs.get(handle);
+      require((mask & ~SrqAttrMask.IBV_SRQ_LIMIT) === 0, 'an SRQ cannot be resized');
+      if (mask !== 0) await srqs.armSrq(cpu, this.device, srq, attr.srqLimit ?? 0);
+    });
+  }
+
+  async querySrq(cpu: Cpu, handle: Handle): Promise<SrqAttr> {
+    return this.call(cpu, 'ibv_query_srq', async () => {
+      const { srq } = this.srqs.get(handle);
+      const srqLimit = await srqs.querySrqLimit(cpu, this.device, srq);
+      return { maxWr: srq.maxWr, maxSge: srq.maxSge, srqLimit };
+    });
+  }
+
+  async destroySrq(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_destroy_srq', async () => {
+      const object = unused(this.srqs.get(handle), 'SRQ');
+      await srqs.destroySrq(cpu, this.device, this.process, object.srq);
+      object.pd.users--;
+      this.forget('srq', handle);
+      this.srqs.delete(handle);
+    });
+  }
+
+  async createQp(cpu: Cpu, request: CreateQp): Promise<{ handle: Handle; qpn: number }> {
+    return this.call(cpu, 'ibv_create_qp', async () => {
+      const pd = this.pds.get(request.pd);
+      const sendCq = this.cqs.get(request.sendCq);
+      const receiveCq = this.cqs.get(request.receiveCq);
+      const srq = request.srq < 0 ? undefined : this.srqs.get(request.srq);
+      const objects = {
+        pdn: pd.pdn,
+        uarPage: this.uar.page,
+        sendCqn: sendCq.cq.cqn,
+        receiveCqn: receiveCq.cq.cqn,
+        srqn: srq?.srq.srqn ?? -1,
+      };
+      const handle = this.qps.reserve();
+      const sink = this.sinkOf('qp', handle);
+      const qp = await qps.createQp(cpu, this.device, this.process, objects, request, sink);
+      const parts: Counted[] = [pd, sendCq, receiveCq];
+      if (srq !== undefined) parts.push(srq);
+      for (const part of parts) part.users++;
+      this.qps.set(handle, { qp, parts });
+      return { handle, qpn: qp.qpn };
+    });
+  }
+
+  async modifyQp(cpu: Cpu, handle: Handle, attr: QpAttr, mask: number): Promise<void> {
+    return this.call(cpu, 'ibv_modify_qp', () =>
+      qps.modifyQp(cpu, this.device, this.qps.get(handle).qp, attr, mask),
+    );
+  }
+
+  async queryQp(cpu: Cpu, handle: Handle): Promise<QpAttr> {
+    return this.call(cpu, 'ibv_query_qp', () => qps.queryQp(cpu, this.device, this.qps.get(handle).qp));
+  }
+
+  async destroyQp(cpu: Cpu, handle: Handle): Promise<void> {
+    return this.call(cpu, 'ibv_destroy_qp', async () => {
+      const object = this.qps.get(handle);
+      await qps.destroyQp(cpu, this.device, this.process, object.qp);
+      for (const part of object.parts) part.users--;
+      this.forget('qp', handle);
+      this.qps.delete(handle);
+    });
+  }
+
+  /** QPs, SRQs, CQs, channels, regions, PDs, then the doorbell page: users before what they use. */
+  async close(cpu: Cpu): Promise<void> {
+    if (this.isClosed) return;
+    for (const handle of this.qps.handles()) await this.destroyQp(cpu, handle);
+    for (const handle of this.srqs.handles()) await this.destroySrq(cpu, handle);
+    for (const handle of this.cqs.handles()) await this.destroyCq(cpu, handle);
+    for (const handle of this.channels.handles()) await this.destroyCompletionChannel(cpu, handle);
+    for (const handle of this.regions.handles()) await this.deregMr(cpu, handle);
+    for (const handle of this.pds.handles()) await this.deallocPd(cpu, handle);
+    this.isClosed = true;
+    this.asyncEvents.close();
+    this.device.router.portListeners.delete(this.portEvent);
+    unmapUar(this.device, this.process, this.uar);
+    this.onClose(this);
+  }
+
+  private readonly portEvent = (port: number, eventType: AsyncEventType): void => {
+    this.asyncEvents.push({ eventType, element: 'port', handle: port });
+  };
+
+  /** A system call: entered and charged, then run while no other call of this context runs. */
+  private async call<T>(cpu: Cpu, name: string, body: () => Promise<T>): Promise<T> {
+    this.enter(cpu, name, 'control');
+    return this.lock.run(cpu, async () => {
+      cpu.charge('driver', this.device.platform.costs.createObject);
+      const result = await body();
+      await cpu.settle();
+      return result;
+    });
+  }
+
+  private enter(cpu: Cpu, name: string, path: SystemCallPath): void {
+    if (this.isClosed) throw new KernelError('EBADF', 'the device file is closed');
+    this.device.platform.systemCallEntered?.(cpu, name, path);
+  }
+
+  private sinkOf(element: 'qp' | 'cq' | 'srq', handle: Handle, channel?: ChannelObject): EventSink {
+    return {
+      completion: () => channel?.events.push(handle),
+      asyncEvent: (eventType) => this.asyncEvents.push({ eventType, element, handle }),
+    };
+  }
+
+  /** Drops events of an object that is gone. */
+  private forget(element: AsyncEventRecord['element'], handle: Handle): void {
+    this.asyncEvents.drop((event) => event.element === element && event.handle === handle);
+  }
+
+  private newQueue<T>(): BlockingQueue<T> {
+    const { platform } = this.device;
+    return new BlockingQueue(
+      () => platform.newSignal(),
+      () => platform.nowPs(),
+    );
+  }
+
+  private port(number: number): Port {
+    const port = this.device.ports[number - 1];
+    if (port === undefined) throw new KernelError('EINVAL', `port ${number}`);
+    return port;
+  }
+
+  private node(cpu: Cpu): ReturnType<Port['nodeInfo']> {
+    return this.port(1).nodeInfo(cpu);
+  }
+}
+
+function unused<T extends Counted>(object: T, kind: string): T {
+  if (object.users > 0) throw new KernelError('EBUSY', `the ${kind} has ${object.users} users`);
+  return object;
+}
+
+function contextInfo(device: Device, uar: UserUar): ContextInfo {
+  return {
+    deviceName: device.name,
+    qpTableSize: device.profile.counts.qpc,
+    uarPage: uar.page,
+    uarUserAddress: uar.userAddress,
+    uarBusAddress: uar.busAddress,
+    blueFlameRegisterBytes: uar.blueFlameRegisterBytes,
+    blueFlameBusAddress: uar.blueFlameBusAddress,
+    cqeBytes,
+    completionVectors: device.completionEqs.length,
+    ...queueLimits(device),
+  };
+}

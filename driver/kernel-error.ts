@@ -1,0 +1,54 @@
+/**
+ * How the kernel says no: a typed error that carries the errno a system call would return.
+ *
+ * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The rest is
+ * the driver's own judgement: a number that is not an object of the caller, a size over a limit, memory that ran out.
+ */
+import { commandStatusName, Errno, errnoOfStatus } from '../abi/command-status.ts';
+
+/** The error codes system calls of this driver return, by their POSIX names, with Linux' numbers. */
+export const errnoNumbers = {
+  ...Errno,
+  ENOENT: 2,
+  EINTR: 4,
+  ENODEV: 19,
+  EOPNOTSUPP: 95,
+  ETIMEDOUT: 110,
+} as const;
+export type ErrnoName = keyof typeof errnoNumbers;
+
+/** A system call that failed, before it changed anything. */
+export class KernelError extends Error {
+  override readonly name: string = 'KernelError';
+  readonly code: ErrnoName;
+  readonly errno: number;
+
+  constructor(code: ErrnoName, reason: string) {
+    super(`${code}: ${reason}`);
+    this.code = code;
+    this.errno = errnoNumbers[code];
+  }
+}
+
+/** A command that the device answered with a status other than OK. */
+export class CommandFailure extends KernelError {
+  override readonly name = 'CommandFailure';
+  readonly command: string;
+  readonly status: number;
+
+  constructor(command: string, status: number) {
+    super(nameOfErrno(errnoOfStatus(status)), `${command} ended with status ${commandStatusName(status)}`);
+    this.command = command;
+    this.status = status;
+  }
+}
+
+function nameOfErrno(errno: number): ErrnoName {
+  const found = Object.entries(errnoNumbers).find(([, number]) => number === errno);
+  return (found?.[0] ?? 'EIO') as ErrnoName;
+}
+
+/** Throws EINVAL with this reason unless the condition holds: for arguments that come from a program. */
+export function require(condition: boolean, reason: string): asserts condition {
+  if (!condition) throw new KernelError('EINVAL', reason);
+}

@@ -1,0 +1,171 @@
+/**
+ * The system calls of the driver: what a verbs library may ask of the kernel. One {@link KernelContext} is one open
+ * device file of one process; every object belongs to the context that made it, and dies with it.
+ *
+ * Each call takes the thread that makes it, and rejects with a KernelError (`code`, `errno`) that leaves everything as
+ * it was. Queue memory and doorbell records are the process's own pages: the kernel pins them and tells the device.
+ */
+import type { Cpu, ProcessMemory } from './platform.ts';
+import type {
+  AsyncEventRecord,
+  DeviceAttr,
+  Handle,
+  PortAttr,
+  QpAttr,
+  QpCap,
+  QpTypeVerb,
+  SrqAttrMask,
+} from './uapi.ts';
+
+export type { Cpu, ProcessMemory } from './platform.ts';
+
+/** What the library must know of an open device (mlx4's alloc_ucontext response, and where its pages are). */
+export interface ContextInfo {
+  readonly deviceName: string;
+  /** Entries of the QP table: a library's table of QPs has the same size. */
+  readonly qpTableSize: number;
+  /** Doorbell page of this context: number, and address in the process and on the bus. */
+  readonly uarPage: number;
+  readonly uarUserAddress: number;
+  readonly uarBusAddress: number;
+  /** One BlueFlame register; its halves are used in turn. 0: the device has none. */
+  readonly blueFlameRegisterBytes: number;
+  readonly blueFlameBusAddress: number;
+  readonly cqeBytes: number;
+  /** Completion vectors a CQ may choose from: 0 … count − 1. */
+  readonly completionVectors: number;
+  readonly maxQpWr: number;
+  readonly maxSendSge: number;
+  readonly maxRecvSge: number;
+  readonly maxSrqWr: number;
+  readonly maxSrqSge: number;
+  readonly maxCqe: number;
+}
+
+export interface RegisterRegion {
+  readonly pd: Handle;
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** Mask of AccessFlag. */
+  readonly access: number;
+}
+
+export interface RegionKeys {
+  readonly handle: Handle;
+  readonly lkey: number;
+  readonly rkey: number;
+}
+
+export interface CreateCq {
+  /** Entries of the ring: a power of two. */
+  readonly entries: number;
+  readonly bufferAddress: number;
+  readonly doorbellRecordAddress: number;
+  /** Completion channel, or -1. */
+  readonly channel: Handle;
+  readonly completionVector: number;
+}
+
+export interface ResizeCq {
+  readonly cq: Handle;
+  readonly entries: number;
+  readonly bufferAddress: number;
+}
+
+export interface CreateSrq {
+  readonly pd: Handle;
+  /** WQEs of the ring: a power of two. */
+  readonly wqeCount: number;
+  readonly wqeStrideBytes: number;
+  readonly bufferAddress: number;
+  readonly doorbellRecordAddress: number;
+}
+
+export interface CreateQp {
+  readonly pd: Handle;
+  readonly type: QpTypeVerb;
+  readonly sendCq: Handle;
+  readonly receiveCq: Handle;
+  /** Shared receive queue, or -1. */
+  readonly srq: Handle;
+  readonly logSendWqes: number;
+  readonly logSendStride: number;
+  /** 0 WQEs with an SRQ. */
+  readonly receiveWqes: number;
+  readonly logReceiveStride: number;
+  readonly bufferAddress: number;
+  readonly bufferBytes: number;
+  /** -1 without a receive queue. */
+  readonly doorbellRecordAddress: number;
+  readonly cap: QpCap;
+}
+
+export interface SrqAttr {
+  readonly maxWr: number;
+  readonly maxSge: number;
+  readonly srqLimit: number;
+}
+
+/** How many objects a context, or the whole driver, has; all 0 after removal. */
+export interface ResourceCounts {
+  readonly contexts: number;
+  readonly pds: number;
+  readonly regions: number;
+  readonly cqs: number;
+  readonly srqs: number;
+  readonly qps: number;
+  readonly channels: number;
+  readonly uars: number;
+  readonly mttEntries: number;
+  readonly icmChunks: number;
+}
+
+export interface KernelContext {
+  readonly info: ContextInfo;
+  queryDevice(cpu: Cpu): Promise<DeviceAttr>;
+  queryPort(cpu: Cpu, port: number): Promise<PortAttr>;
+  /** @returns 16 bytes */
+  queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array>;
+  queryPkey(cpu: Cpu, port: number, index: number): Promise<number>;
+
+  allocPd(cpu: Cpu): Promise<{ readonly handle: Handle; readonly pdn: number }>;
+  deallocPd(cpu: Cpu, pd: Handle): Promise<void>;
+  regMr(cpu: Cpu, region: RegisterRegion): Promise<RegionKeys>;
+  deregMr(cpu: Cpu, region: Handle): Promise<void>;
+
+  createCompletionChannel(cpu: Cpu): Promise<Handle>;
+  destroyCompletionChannel(cpu: Cpu, channel: Handle): Promise<void>;
+  /** Blocks until a CQ of the channel has an event; @returns the CQ's handle, or -1 after `timeoutPs`. */
+  getCqEvent(cpu: Cpu, channel: Handle, timeoutPs?: number): Promise<Handle>;
+  /** Blocks until an asynchronous event; undefined after `timeoutPs`. */
+  getAsyncEvent(cpu: Cpu, timeoutPs?: number): Promise<AsyncEventRecord | undefined>;
+
+  createCq(cpu: Cpu, request: CreateCq): Promise<{ readonly handle: Handle; readonly cqn: number }>;
+  resizeCq(cpu: Cpu, request: ResizeCq): Promise<void>;
+  /** Moderates its events: one after `count` completions or `periodUs` µs. */
+  modifyCq(cpu: Cpu, cq: Handle, count: number, periodUs: number): Promise<void>;
+  /** @returns how many completion events were handed out for it */
+  destroyCq(cpu: Cpu, cq: Handle): Promise<number>;
+
+  createSrq(cpu: Cpu, request: CreateSrq): Promise<{ readonly handle: Handle; readonly srqn: number }>;
+  modifySrq(cpu: Cpu, srq: Handle, attr: Partial<SrqAttr>, mask: SrqAttrMask | number): Promise<void>;
+  /** Only `srqLimit` is the device's; the rest is as created. */
+  querySrq(cpu: Cpu, srq: Handle): Promise<SrqAttr>;
+  destroySrq(cpu: Cpu, srq: Handle): Promise<void>;
+
+  createQp(cpu: Cpu, request: CreateQp): Promise<{ readonly handle: Handle; readonly qpn: number }>;
+  modifyQp(cpu: Cpu, qp: Handle, attr: QpAttr, mask: number): Promise<void>;
+  queryQp(cpu: Cpu, qp: Handle): Promise<QpAttr>;
+  destroyQp(cpu: Cpu, qp: Handle): Promise<void>;
+
+  /** Destroys everything the process still has, in the order that the objects' dependence demands. */
+  close(cpu: Cpu): Promise<void>;
+}
+
+/** One device the kernel drives. */
+export interface KernelDevice {
+  readonly name: string;
+  readonly nodeGuid: bigint;
+  openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;
+  resourceCounts(): ResourceCounts;
+}

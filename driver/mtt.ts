@@ -1,0 +1,72 @@
+/**
+ * Translation entries: runs of the MTT table, written straight into the ICM pages that hold them (there is no command
+ * for it in Linux). An object's MTT address is the byte offset of its first entry. Source: interface sheet 3.15, 4.4.
+ */
+import { mttEntry, mttEntryBytes } from '../abi/mtt.ts';
+import { viewOf } from '../base/bytes.ts';
+import { BuddyAllocator } from './buddy.ts';
+import type { IcmTable } from './icm.ts';
+import { KernelError } from './kernel-error.ts';
+import { blockAddresses, largestLogPageBytes } from './page-size.ts';
+import type { Cpu, KernelMemory } from './platform.ts';
+
+/** The translation of one buffer. */
+export interface Translation {
+  /** Byte offset from the table's base. */
+  readonly mttAddress: number;
+  readonly logPageBytes: number;
+  readonly entries: number;
+}
+
+export class MttTable {
+  private readonly memory: KernelMemory;
+  private readonly table: IcmTable;
+  private readonly runs: BuddyAllocator;
+  private readonly view: DataView;
+
+  constructor(memory: KernelMemory, table: IcmTable, reserved: number) {
+    this.memory = memory;
+    this.table = table;
+    this.runs = new BuddyAllocator(table.region.entryCount, reserved);
+    this.view = viewOf(this.memory.bytes);
+  }
+
+  /** Entries taken, rounded up to powers of two. */
+  get takenEntries(): number {
+    return this.runs.taken;
+  }
+
+  /**
+   * Translates frames that the device will see in order from the page of `virtualAddress` on; queues count their bytes
+   * from 0. Throws ENOMEM when the table or the host's memory is full.
+   */
+  async translate(cpu: Cpu, frames: Float64Array, virtualAddress: number): Promise<Translation> {
+    const logPageBytes = largestLogPageBytes(frames, virtualAddress);
+    const blocks = blockAddresses(frames, virtualAddress, logPageBytes);
+    const first = this.runs.allocate(blocks.length);
+    if (first < 0) throw new KernelError('ENOMEM', `no ${blocks.length} translation entries left`);
+    try {
+      await this.table.use(cpu, first, blocks.length);
+    } catch (error) {
+      this.runs.release(first);
+      throw error;
+    }
+    this.write(first, blocks);
+    return { mttAddress: first * mttEntryBytes, logPageBytes, entries: blocks.length };
+  }
+
+  async release(cpu: Cpu, translation: Translation): Promise<void> {
+    const first = translation.mttAddress / mttEntryBytes;
+    await this.table.release(cpu, first, translation.entries);
+    this.runs.release(first);
+  }
+
+  private write(first: number, blocks: Float64Array): void {
+    const { pageAddress, present } = mttEntry.fields;
+    for (let at = 0; at < blocks.length; at++) {
+      const address = this.table.physicalAddressOf(first + at);
+      pageAddress.setNumber(this.view, address, blocks[at]!);
+      present.set(this.view, address, 1);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The largest page with which a buffer can be translated: fewer entries, fewer misses. Source: golden captures,
+ * observation 5; Linux' mlx4_ib_umem_calc_optimal_mtt_size.
+ *
+ * A page of 2^n bytes will do when the device, which takes the low n bits of an address unchanged, still arrives at the
+ * right frame: every frame lies at the same offset in its 2^n bytes as its virtual page does, and the frames of one such
+ * block are contiguous. The first and the last block may be partial; what lies outside the buffer is never reached,
+ * because the bounds are checked first.
+ */
+
+const logFrameBytes = 12;
+/** 1 GiB: the largest page the interface promises. */
+export const logPageBytesMax = 30;
+
+/** log2 of the largest page for frames of 4 KiB that are mapped in order from the page of `virtualAddress` on. */
+export function largestLogPageBytes(frames: Float64Array, virtualAddress: number): number {
+  const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
+  let limit = logPageBytesMax - logFrameBytes;
+  let previousDelta = 0;
+  for (let at = 0; at < frames.length && limit > 0; at++) {
+    const page = firstPage + at;
+    const delta = frames[at]! / 2 ** logFrameBytes - page;
+    limit = Math.min(limit, trailingZeros(delta));
+    if (at > 0 && delta !== previousDelta) limit = Math.min(limit, trailingZeros(page));
+    previousDelta = delta;
+  }
+  return limit + logFrameBytes;
+}
+
+/** The blocks' addresses, one per MTT entry. */
+export function blockAddresses(
+  frames: Float64Array,
+  virtualAddress: number,
+  logPageBytes: number,
+): Float64Array {
+  const framesPerBlock = 2 ** (logPageBytes - logFrameBytes);
+  const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
+  const offset = firstPage % framesPerBlock;
+  const blocks = new Float64Array(Math.ceil((offset + frames.length) / framesPerBlock));
+  for (let at = 0; at < blocks.length; at++) {
+    const frame = Math.max(0, at * framesPerBlock - offset);
+    blocks[at] = Math.floor(frames[frame]! / 2 ** logPageBytes) * 2 ** logPageBytes;
+  }
+  return blocks;
+}
+
+/** How often 2 divides an integer of up to 52 bits; 52 for zero. */
+function trailingZeros(value: number): number {
+  if (value === 0) return 52;
+  const low = value >>> 0;
+  if (low !== 0) return 31 - Math.clz32(low & -low);
+  const high = Math.floor(Math.abs(value) / 2 ** 32) >>> 0;
+  return 32 + 31 - Math.clz32(high & -high);
+}

@@ -1,0 +1,140 @@
+/**
+ * What the driver may be told: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs
+ * nothing until it is used (ICM is virtual), and smaller where Linux donates megabytes a simulated host would miss.
+ */
+import { type ConfigOf, flag, number, powerOfTwo } from '../base/parameter.ts';
+
+const linux = (what: string): string => `Linux 6.1 mlx4_core: ${what}`;
+
+export const driverParameters = {
+  resetWaitUs: number(
+    1_000,
+    'µs',
+    [0, 10_000_000],
+    'interface sheet 2.3; Linux sleeps 1 s',
+    'Time the device is left alone after a reset. The model resets within one clock cycle, so the default is a thousandth of what real firmware needs; 1000000 gives the real wait.',
+  ),
+  resetVendorLimitUs: number(
+    2_000_000,
+    'µs',
+    [1, 100_000_000],
+    'interface sheet 2.3',
+    'After a reset the vendor id must be readable within this time.',
+  ),
+  semaphoreLimitUs: number(
+    10_000_000,
+    'µs',
+    [1, 100_000_000],
+    'interface sheet 2.3',
+    'How long to wait for the hardware semaphore.',
+  ),
+  ownerReleaseWaitUs: number(
+    1_000,
+    'µs',
+    [0, 10_000_000],
+    'interface sheet 2.5; Linux sleeps 1 s',
+    'Wait after giving up the owner register, scaled like resetWaitUs.',
+  ),
+  commandLimitUs: number(
+    60_000_000,
+    'µs',
+    [1, 600_000_000],
+    'interface sheet 3.3',
+    'A command not answered within this time has failed, and the device with it.',
+  ),
+  commandGoLimitUs: number(
+    10_000_000,
+    'µs',
+    [1, 600_000_000],
+    'interface sheet 2.2',
+    'How long to wait for GO to clear before posting a command in event mode.',
+  ),
+  commandPollIntervalNs: number(
+    1_000,
+    'ns',
+    [1, 10_000_000],
+    'estimate',
+    'Pause between two reads of the command register while polling.',
+  ),
+  commandsInFlightMax: number(
+    16,
+    'commands',
+    [1, 64],
+    linux('16 command contexts'),
+    'Commands in flight in event mode, if the firmware allows as many.',
+  ),
+  portActiveLimitUs: number(
+    100_000,
+    'µs',
+    [0, 100_000_000],
+    'estimate',
+    'How long probe waits for its ports to become active; afterwards it goes on with the port as it is, as Linux does.',
+  ),
+  logQps: number(18, 'log2 entries', [10, 22], linux('default profile'), 'QP table.'),
+  logRdmarcPerQp: number(
+    4,
+    'log2 entries',
+    [0, 7],
+    linux('default profile'),
+    'Responder resources (reads and atomics) per QP.',
+  ),
+  logSrqs: number(16, 'log2 entries', [7, 22], linux('default profile'), 'SRQ table.'),
+  logCqs: number(16, 'log2 entries', [8, 22], linux('default profile'), 'CQ table.'),
+  logMpts: number(19, 'log2 entries', [9, 24], linux('default profile'), 'Memory region table.'),
+  logMtts: number(
+    20,
+    'log2 entries',
+    [14, 24],
+    linux('at least 2^20'),
+    'Translation entries; raised to twice the pages of the host memory if that is more.',
+  ),
+  logMcgs: number(
+    8,
+    'log2 entries',
+    [4, 17],
+    'estimate; Linux 13',
+    'Multicast groups. The whole table is donated at probe: 2^13 entries would cost 8 MiB.',
+  ),
+  completionEqEntries: powerOfTwo(
+    4096,
+    'entries',
+    [128, 2 ** 21],
+    'estimate; Linux 65536',
+    'Each completion event queue. Linux sizes it for all 65536 CQs at once (2 MiB a queue); 4096 holds one event of as many CQs.',
+  ),
+  asyncEqEntries: powerOfTwo(
+    512,
+    'entries',
+    [128, 2 ** 21],
+    linux('256 + 128, rounded up'),
+    'The asynchronous event queue.',
+  ),
+  completionVectorsMax: number(
+    8,
+    'vectors',
+    [1, 127],
+    'estimate; Linux one per CPU',
+    'Completion event queues, one interrupt vector each; fewer if the platform or the device has fewer.',
+  ),
+  eqUpdateInterval: number(
+    128,
+    'entries',
+    [1, 4096],
+    'interface sheet 6.10',
+    'While draining, the consumer counter is told to the device every so many entries.',
+  ),
+  interruptTestLimitUs: number(
+    10_000,
+    'µs',
+    [1, 100_000_000],
+    'estimate',
+    'The NOP of the interrupt test must be answered by an interrupt within this time, else the driver falls back to the legacy pin.',
+  ),
+  useMsix: flag(
+    true,
+    'interface sheet 8.1',
+    'Whether to use MSI-X where the device and the platform have it.',
+  ),
+} as const;
+
+export type DriverConfig = ConfigOf<typeof driverParameters>;

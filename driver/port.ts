@@ -1,0 +1,239 @@
+/**
+ * Ports and subnet management: what MAD_IFC answers, and how a port becomes active.
+ *
+ *   SET_PORT -> INIT_PORT -> (a subnet manager, or the device itself, sets LID and state) -> event 0x09 subtype 4
+ *
+ * Every query asks the device's own agent, without key checks, as Linux does (op_mod 3). Sources: interface sheet 3.12
+ * to 3.14, 7.6, 7.7.
+ */
+
+import { CommandStatus } from '../abi/command-status.ts';
+import {
+  MadClass,
+  MadIfcFlag,
+  MadMethod,
+  MadStatus,
+  madIfcModifier,
+  SmpAttribute,
+  smp,
+  smpDataOffset,
+} from '../abi/mad.ts';
+import {
+  extendedPortInfo,
+  guidInfo,
+  LinkSpeed,
+  LinkSpeedExtended,
+  nodeInfo,
+  PortState,
+  pkeyTable,
+  portInfo,
+} from '../abi/mad-attributes.ts';
+import { PortMtu, SetPortForm, setPortInfiniband } from '../abi/ports.ts';
+import type { Decoded } from '../base/layout.ts';
+import { usToPs } from '../base/units.ts';
+import type { PortLimits } from './capabilities.ts';
+import type { CommandInterface } from './command.ts';
+import { CommandFailure, KernelError } from './kernel-error.ts';
+import type { Cpu, DriverPlatform, Signal } from './platform.ts';
+import { AsyncEventType, type MtuVerb, type PortAttr, type PortStateVerb } from './uapi.ts';
+
+export type PortInfo = Decoded<typeof portInfo>;
+export type NodeInfo = Decoded<typeof nodeInfo>;
+
+const guidsPerBlock = 8;
+const pkeysPerBlock = 32;
+/** VL counts that are tried in turn while the device says they are too many. */
+const vlCounts = [8, 4, 2, 1] as const;
+/** FDR10, which only the vendor's attribute tells from QDR. */
+const speedFdr10 = 8;
+const extendedSpeeds: { readonly [code: number]: number } = {
+  [LinkSpeedExtended.FDR]: 16,
+  [LinkSpeedExtended.EDR]: 32,
+};
+
+export class Port {
+  readonly number: number;
+  readonly limits: PortLimits;
+  private readonly platform: DriverPlatform;
+  private readonly commands: CommandInterface;
+  private readonly changed: Signal;
+  private isActive = false;
+
+  constructor(platform: DriverPlatform, commands: CommandInterface, number: number, limits: PortLimits) {
+    this.platform = platform;
+    this.commands = commands;
+    this.number = number;
+    this.limits = limits;
+    this.changed = platform.newSignal();
+  }
+
+  get gidCount(): number {
+    return 2 ** this.limits.logGids;
+  }
+
+  get pkeyCount(): number {
+    return 2 ** this.limits.logPkeys;
+  }
+
+  /** An event of this port has arrived. */
+  noteEvent(type: AsyncEventType): void {
+    if (type === AsyncEventType.IBV_EVENT_PORT_ACTIVE) this.isActive = true;
+    if (type === AsyncEventType.IBV_EVENT_PORT_ERR) this.isActive = false;
+    this.changed.raise();
+  }
+
+  /** SET_PORT with MTU 4096 and as many VLs as the device takes; the capability mask stays. */
+  async configure(cpu: Cpu, capabilityMask: number): Promise<void> {
+    for (const vlCount of vlCounts) {
+      try {
+        await this.setPort(cpu, vlCount, capabilityMask);
+        return;
+      } catch (error) {
+        const isTooMany = error instanceof CommandFailure && error.status === CommandStatus.BAD_SIZE;
+        if (!isTooMany || vlCount === vlCounts.at(-1)) throw error;
+      }
+    }
+  }
+
+  async init(cpu: Cpu): Promise<void> {
+    await this.commands.execute(cpu, 'INIT_PORT', { inputModifier: this.number });
+  }
+
+  async close(cpu: Cpu): Promise<void> {
+    await this.commands.execute(cpu, 'CLOSE_PORT', { inputModifier: this.number });
+  }
+
+  /** Waits until the port is active. @returns false when it is not within `limitUs` */
+  async waitUntilActive(cpu: Cpu, limitUs: number): Promise<boolean> {
+    const deadlinePs = this.platform.nowPs() + usToPs(limitUs);
+    if ((await this.portInfo(cpu)).portState === PortState.ACTIVE) return true;
+    while (!this.isActive) {
+      const restPs = deadlinePs - this.platform.nowPs();
+      if (restPs <= 0 || !(await this.changed.wait(cpu, restPs))) return this.isActive;
+    }
+    return true;
+  }
+
+  portInfo(cpu: Cpu): Promise<PortInfo> {
+    return this.get(cpu, SmpAttribute.PORT_INFO, this.number, (bytes, at) => portInfo.decode(bytes, at));
+  }
+
+  /** The node's own attributes; Linux asks for them through port 1. */
+  nodeInfo(cpu: Cpu): Promise<NodeInfo> {
+    return this.get(cpu, SmpAttribute.NODE_INFO, 0, (bytes, at) => nodeInfo.decode(bytes, at));
+  }
+
+  nodeDescription(cpu: Cpu): Promise<Uint8Array> {
+    return this.get(cpu, SmpAttribute.NODE_DESC, 0, (bytes, at) => bytes.slice(at, at + 64));
+  }
+
+  async query(cpu: Cpu): Promise<PortAttr> {
+    const info = await this.portInfo(cpu);
+    return {
+      state: info.portState as PortStateVerb,
+      maxMtu: info.mtuCap as MtuVerb,
+      activeMtu: info.neighborMtu as MtuVerb,
+      gidTblLen: this.gidCount,
+      portCapFlags: info.capabilityMask,
+      maxMsgSz: 2 ** 30,
+      badPkeyCntr: info.pkeyViolations,
+      qkeyViolCntr: info.qkeyViolations,
+      pkeyTblLen: this.pkeyCount,
+      lid: info.lid,
+      smLid: info.masterSmLid,
+      lmc: info.lmc,
+      maxVlNum: info.vlCap,
+      smSl: info.masterSmSl,
+      subnetTimeout: info.subnetTimeout,
+      initTypeReply: info.initTypeReply,
+      activeWidth: info.linkWidthActive,
+      activeSpeed: await this.activeSpeed(cpu, info),
+      physState: info.portPhysicalState,
+    };
+  }
+
+  /** Subnet prefix of the port followed by the GUID of this entry: 16 bytes. */
+  async gid(cpu: Cpu, index: number): Promise<Uint8Array> {
+    if (index < 0 || index >= this.gidCount) throw new KernelError('EINVAL', `GID index ${index}`);
+    const { gidPrefix } = await this.portInfo(cpu);
+    const block = Math.floor(index / guidsPerBlock);
+    const guids = await this.get(cpu, SmpAttribute.GUID_INFO, block, (bytes, at) =>
+      guidInfo.decode(bytes, at),
+    );
+    const gid = new Uint8Array(16);
+    const view = new DataView(gid.buffer);
+    view.setBigUint64(0, gidPrefix);
+    view.setBigUint64(8, guids.guids[index % guidsPerBlock]!);
+    return gid;
+  }
+
+  async pkey(cpu: Cpu, index: number): Promise<number> {
+    if (index < 0 || index >= this.pkeyCount) throw new KernelError('EINVAL', `P_Key index ${index}`);
+    const block = Math.floor(index / pkeysPerBlock);
+    const table = await this.get(cpu, SmpAttribute.PKEY_TABLE, block, (bytes, at) =>
+      pkeyTable.decode(bytes, at),
+    );
+    return table.pkeys[index % pkeysPerBlock]!;
+  }
+
+  private async activeSpeed(cpu: Cpu, info: PortInfo): Promise<number> {
+    const extended = extendedSpeeds[info.linkSpeedExtendedActive];
+    if (extended !== undefined) return extended;
+    if (info.linkSpeedActive !== LinkSpeed.QDR) return info.linkSpeedActive;
+    const isFdr10 = await this.get(
+      cpu,
+      SmpAttribute.MLX_EXTENDED_PORT_INFO,
+      this.number,
+      (bytes, at) => extendedPortInfo.decode(bytes, at).linkSpeedActive === 1,
+    );
+    return isFdr10 ? speedFdr10 : LinkSpeed.QDR;
+  }
+
+  private async setPort(cpu: Cpu, vlCount: number, capabilityMask: number): Promise<void> {
+    const command = { inputModifier: this.number, opcodeModifier: SetPortForm.INFINIBAND };
+    await this.commands.executeWithMailbox(cpu, 'SET_PORT', command, (bytes, address) => {
+      setPortInfiniband.encodeInto(
+        { changeMtuCap: 1, changeVlCap: 1, mtuCap: PortMtu.MTU_4096, vlCount, capabilityMask },
+        bytes,
+        address,
+      );
+    });
+  }
+
+  /** One Get of the device's own agent; `read` decodes the attribute at its address. */
+  private async get<T>(
+    cpu: Cpu,
+    attributeId: number,
+    attributeModifier: number,
+    read: (bytes: Uint8Array, address: number) => T,
+  ): Promise<T> {
+    const request = this.commands.mailboxes.take();
+    try {
+      smp.encodeInto(
+        {
+          baseVersion: 1,
+          managementClass: MadClass.SUBN_LID_ROUTED,
+          classVersion: 1,
+          method: MadMethod.GET,
+          attributeId,
+          attributeModifier,
+        },
+        this.platform.memory.bytes,
+        request,
+      );
+      const command = {
+        input: request,
+        inputModifier: madIfcModifier(this.number, 0),
+        opcodeModifier: MadIfcFlag.NO_MKEY_CHECK | MadIfcFlag.NO_BKEY_CHECK,
+      };
+      return await this.commands.query(cpu, 'MAD_IFC', command, (bytes, at) => {
+        if (smp.fields.status.get(this.platform.memory.view, at) !== MadStatus.OK) {
+          throw new KernelError('EINVAL', `the agent refuses attribute 0x${attributeId.toString(16)}`);
+        }
+        return read(bytes, at + smpDataOffset);
+      });
+    } finally {
+      this.commands.mailboxes.give(request);
+    }
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Probe: from a PCI function to a device with active ports, in the order of the interface sheet 8.1. Every step that
+ * takes something pushes its counterpart on the teardown; if a later step fails, all of it is given back.
+ *
+ *   PCI · owner · reset · firmware · limits · ICM · INIT_HCA · interrupts and EQs · event mode · special QPs · ports
+ */
+import { initHca } from '../abi/init-hca.ts';
+import { icmPageBytes } from '../abi/map-icm.ts';
+import { queryAdapter } from '../abi/query-adapter.ts';
+import { ModStatCfgForm, modStatCfg } from '../abi/static-configuration.ts';
+import { EventRouter } from './async-events.ts';
+import {
+  type DeviceLimits,
+  type Firmware,
+  type PortLimits,
+  queryFirmware,
+  queryLimits,
+  queryPortLimits,
+  specialQpBaseOf,
+} from './capabilities.ts';
+import { CommandInterface } from './command.ts';
+import type { Device, IcmTables } from './device.ts';
+import { donate, givePages, takePages } from './donation.ts';
+import { IcmTable } from './icm.ts';
+import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
+import { setUpInterrupts } from './interrupts.ts';
+import { KernelError } from './kernel-error.ts';
+import { MttTable } from './mtt.ts';
+import { numberSpacesOf } from './numbers.ts';
+import type { DriverConfig } from './parameters.ts';
+import { disableFunction, enableFunction } from './pci.ts';
+import type { Cpu, DriverPlatform } from './platform.ts';
+import { Port } from './port.ts';
+import type { Teardown } from './remove.ts';
+import { releaseOwnership, resetDevice, takeOwnership } from './reset.ts';
+
+/** What the steps share while the device is being brought up. */
+interface Probe {
+  readonly cpu: Cpu;
+  readonly platform: DriverPlatform;
+  readonly config: DriverConfig;
+  readonly commands: CommandInterface;
+  readonly teardown: Teardown;
+}
+
+/** Brings the device up; on an error everything taken so far has been given back. */
+export async function probeDevice(
+  cpu: Cpu,
+  name: string,
+  platform: DriverPlatform,
+  config: DriverConfig,
+  teardown: Teardown,
+): Promise<Device> {
+  const commands = new CommandInterface(platform, config);
+  try {
+    return await bringUp({ cpu, platform, config, commands, teardown }, name);
+  } catch (error) {
+    await teardown.run(cpu);
+    throw error;
+  }
+}
+
+async function bringUp(probe: Probe, name: string): Promise<Device> {
+  const { cpu, platform, config, commands, teardown } = probe;
+  await takeFunction(probe);
+  const firmware = await startFirmware(probe);
+  const limits = await queryLimits(cpu, commands, platform);
+  const portLimits = await queryPorts(probe, limits);
+  const profile = icmProfileOf(limits, config, platform.memory.bytes.length / icmPageBytes);
+  const icm = await mapIcm(probe, profile);
+  await initialise(probe, limits, profile);
+  const router = new EventRouter(platform.memory.bytes, (token, status, immediate) =>
+    commands.completeByEvent(token, status, immediate),
+  );
+  const mtts = new MttTable(platform.memory, icm.mtt, profile.reserved.mtt);
+  const adapter = await commands.query(cpu, 'QUERY_ADAPTER', {}, (bytes, at) =>
+    queryAdapter.decode(bytes, at),
+  );
+  const environment = {
+    platform,
+    commands,
+    mtts,
+    updateInterval: config.eqUpdateInterval,
+    dispatch: (address: number) => router.dispatch(address),
+  };
+  const interrupts = { ...environment, config, limits, firmware, legacyPin: adapter.interruptPin };
+  const { completionEqs } = await setUpInterrupts(cpu, interrupts, teardown);
+  await configureSpecialQps(probe, limits);
+  const ports = portLimits.map((port, at) => new Port(platform, commands, at + 1, port));
+  router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));
+  const node = await startPorts(probe, ports);
+  return {
+    name,
+    platform,
+    config,
+    commands,
+    firmware,
+    limits,
+    profile,
+    icm,
+    numbers: numberSpacesOf(limits, profile),
+    mtts,
+    router,
+    completionEqs,
+    ports,
+    ...node,
+  };
+}
+
+/** Steps 1 to 4: the PCI function, its owner register, reset. */
+async function takeFunction({ cpu, platform, config, commands, teardown }: Probe): Promise<void> {
+  await enableFunction(cpu, platform);
+  teardown.push('bus mastering', (thread) => disableFunction(thread, platform));
+  await takeOwnership(cpu, platform);
+  teardown.push('owner register', (thread) => releaseOwnership(thread, platform, config));
+  await resetDevice(cpu, platform, config);
+  teardown.push('mailboxes', () => commands.mailboxes.close());
+}
+
+/** Steps 5 to 7. */
+async function startFirmware({ cpu, platform, commands, teardown }: Probe): Promise<Firmware> {
+  const firmware = await queryFirmware(cpu, commands);
+  const runs = takePages(platform.memory, firmware.firmwarePages);
+  teardown.push('firmware pages', () => givePages(platform.memory, runs));
+  await donate(cpu, commands, 'MAP_FA', runs);
+  teardown.push('MAP_FA', async (thread) => void (await commands.execute(thread, 'UNMAP_FA')));
+  await commands.execute(cpu, 'RUN_FW');
+  await commands.executeWithMailbox(
+    cpu,
+    'MOD_STAT_CFG',
+    { opcodeModifier: ModStatCfgForm.SET_PAGE_SIZE },
+    (bytes, address) => modStatCfg.encodeInto({ logPageSizeModify: 1 }, bytes, address),
+  );
+  return firmware;
+}
+
+/** Steps 8 and 11; a device that does not tell its port ids is served all the same. */
+async function queryPorts({ cpu, commands }: Probe, limits: DeviceLimits): Promise<PortLimits[]> {
+  const ports: PortLimits[] = [];
+  for (let port = 1; port <= limits.ports; port++) ports.push(await queryPortLimits(cpu, commands, port));
+  for (let port = 1; port <= limits.ports; port++) {
+    const command = { opcodeModifier: ModStatCfgForm.PORT_ID, inputModifier: port << 8 };
+    await ignoringRefusal(commands.query(cpu, 'MOD_STAT_CFG', command, () => undefined));
+  }
+  return ports;
+}
+
+/** Steps 12 and 13. */
+async function mapIcm(probe: Probe, profile: IcmProfile): Promise<IcmTables> {
+  const { cpu, platform, commands, teardown } = probe;
+  const auxiliaryPages = await commands.execute(cpu, 'SET_ICM_SIZE', { input: profile.totalBytes });
+  const runs = takePages(platform.memory, Math.max(1, auxiliaryPages));
+  teardown.push('auxiliary pages', () => givePages(platform.memory, runs));
+  await donate(cpu, commands, 'MAP_ICM_AUX', runs);
+  teardown.push('MAP_ICM_AUX', async (thread) => void (await commands.execute(thread, 'UNMAP_ICM_AUX')));
+  const tables: Partial<Record<keyof IcmTables, IcmTable>> = {};
+  for (const name of mappedTables) {
+    const table = new IcmTable(platform, commands, profile.regions[name]);
+    tables[name] = table;
+    teardown.push(`ICM ${name}`, (thread) => table.close(thread).finally(() => table.abandon()));
+    await table.mapReserved(cpu, profile.reserved[name]);
+  }
+  return tables as IcmTables;
+}
+
+/** Step 14. */
+async function initialise(
+  { cpu, config, commands, teardown }: Probe,
+  limits: DeviceLimits,
+  profile: IcmProfile,
+): Promise<void> {
+  await commands.executeWithMailbox(cpu, 'INIT_HCA', {}, (bytes, address) => {
+    initHca.encodeInto(initHcaValues(limits, config, profile), bytes, address);
+  });
+  teardown.push('INIT_HCA', async (thread) => void (await commands.execute(thread, 'CLOSE_HCA')));
+}
+
+/** Step 27. */
+async function configureSpecialQps({ cpu, commands, teardown }: Probe, limits: DeviceLimits): Promise<void> {
+  await commands.execute(cpu, 'CONF_SPECIAL_QP', { inputModifier: specialQpBaseOf(limits) });
+  teardown.push('special QPs', async (thread) => void (await commands.execute(thread, 'CONF_SPECIAL_QP')));
+}
+
+/** Steps 28 and 29, then 8.2 as far as it concerns a driver without kernel consumers. */
+async function startPorts(
+  probe: Probe,
+  ports: readonly Port[],
+): Promise<{ nodeGuid: bigint; systemImageGuid: bigint }> {
+  const { cpu, config, commands, teardown } = probe;
+  const masks: number[] = [];
+  for (const port of ports) masks.push((await port.portInfo(cpu)).capabilityMask);
+  for (const [at, port] of ports.entries()) await port.configure(cpu, masks[at]!);
+  await ports[0]!.nodeDescription(cpu);
+  const { nodeGuid, systemImageGuid } = await ports[0]!.nodeInfo(cpu);
+  for (const port of ports) {
+    await port.init(cpu);
+    teardown.push(`port ${port.number}`, (thread) => port.close(thread));
+  }
+  await commands.query(cpu, 'QUERY_HCA', {}, () => undefined);
+  for (const port of ports) await port.waitUntilActive(cpu, config.portActiveLimitUs);
+  return { nodeGuid, systemImageGuid };
+}
+
+/** For a command whose failure only removes a feature. */
+async function ignoringRefusal(command: Promise<unknown>): Promise<void> {
+  try {
+    await command;
+  } catch (error) {
+    if (!(error instanceof KernelError) || error.code === 'ETIMEDOUT') throw error;
+  }
+}

@@ -1,0 +1,280 @@
+/**
+ * Queue pairs: a number, ICM pages for its context, the process's ring and record; and the transitions, checked against
+ * the verbs' attribute table before a command goes out. Source: interface sheet 3.17, 4.2, 5.1, 6.1.
+ */
+import { portOfScheduleQueue, serviceLevelOfScheduleQueue } from '../abi/address-path.ts';
+import { resetOpcodeModifier, sqdEventRequest } from '../abi/commands.ts';
+import { receiveRecord } from '../abi/doorbells.ts';
+import { QpState, type qpc, qpMailbox } from '../abi/qpc.ts';
+import type { Decoded } from '../base/layout.ts';
+import type { EventSink } from './async-events.ts';
+import type { Device } from './device.ts';
+import type { IcmTable } from './icm.ts';
+import { KernelError, require } from './kernel-error.ts';
+import type { CreateQp } from './kernel-verbs.ts';
+import type { Cpu, ProcessMemory } from './platform.ts';
+import { commandForTransition } from './qp-attributes.ts';
+import { type QpGeometry, type QpMemory, transitionMailbox } from './qp-context.ts';
+import { AccessFlag, type MtuVerb, type QpAttr, QpAttrMask, QpStateVerb, QpTypeVerb } from './uapi.ts';
+import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } from './user-buffer.ts';
+
+export interface QueuePair {
+  readonly qpn: number;
+  readonly geometry: QpGeometry;
+  readonly buffer: UserBuffer;
+  /** Undefined without a receive queue. */
+  readonly record: UserRecord | undefined;
+  /** As far as software knows; an error that the device made shows in queryQp. */
+  state: QpStateVerb;
+  readonly memory: QpMemory;
+}
+
+/** Numbers of the objects a QP is made of. */
+export interface QpObjects {
+  readonly pdn: number;
+  readonly uarPage: number;
+  readonly sendCqn: number;
+  readonly receiveCqn: number;
+  /** -1 without an SRQ. */
+  readonly srqn: number;
+}
+
+const verbStates: { readonly [state: number]: QpStateVerb } = {
+  [QpState.RST]: QpStateVerb.IBV_QPS_RESET,
+  [QpState.INIT]: QpStateVerb.IBV_QPS_INIT,
+  [QpState.RTR]: QpStateVerb.IBV_QPS_RTR,
+  [QpState.RTS]: QpStateVerb.IBV_QPS_RTS,
+  [QpState.SQER]: QpStateVerb.IBV_QPS_SQE,
+  [QpState.SQD]: QpStateVerb.IBV_QPS_SQD,
+  [QpState.SQ_DRAINING]: QpStateVerb.IBV_QPS_SQD,
+  [QpState.ERR]: QpStateVerb.IBV_QPS_ERR,
+};
+
+const counterMax = { psn: 0xff_ffff, retry: 7, timeout: 31 } as const;
+
+export async function createQp(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  objects: QpObjects,
+  request: CreateQp,
+  sink: EventSink,
+): Promise<QueuePair> {
+  checkSizes(device, request);
+  const buffer = await mapBuffer(cpu, device, process, request.bufferAddress, request.bufferBytes);
+  let record: UserRecord | undefined;
+  const qpn = device.numbers.qps.allocate();
+  try {
+    if (request.receiveWqes > 0) {
+      record = mapRecord(cpu, process, request.doorbellRecordAddress, receiveRecord.sizeBytes);
+    }
+    if (qpn < 0) throw new KernelError('ENOMEM', 'no QP number is left');
+    await useContext(cpu, device, qpn);
+  } catch (error) {
+    if (qpn >= 0) device.numbers.qps.release(qpn);
+    if (record !== undefined) process.unpin(cpu, record.pages);
+    await unmapBuffer(cpu, device, process, buffer);
+    throw error;
+  }
+  device.router.qps.set(qpn, sink);
+  const geometry: QpGeometry = {
+    type: request.type,
+    qpn,
+    ...objects,
+    logSendWqes: request.logSendWqes,
+    logSendStride: request.logSendStride,
+    receiveWqes: request.receiveWqes,
+    logReceiveStride: request.logReceiveStride,
+    translation: buffer.translation,
+    recordAddress: record?.physicalAddress ?? 0,
+  };
+  const memory = { port: 1, access: 0, maxDestRdAtomic: 0 };
+  return { qpn, geometry, buffer, record, state: QpStateVerb.IBV_QPS_RESET, memory };
+}
+
+/** Makes a transition, or changes attributes within a state. */
+export async function modifyQp(
+  cpu: Cpu,
+  device: Device,
+  qp: QueuePair,
+  attr: QpAttr,
+  mask: number,
+): Promise<void> {
+  const has = (attribute: number): boolean => (mask & attribute) !== 0;
+  const from = has(QpAttrMask.IBV_QP_CUR_STATE) ? (attr.curQpState ?? qp.state) : qp.state;
+  const to = has(QpAttrMask.IBV_QP_STATE) ? (attr.qpState ?? from) : from;
+  const command = commandForTransition(qp.geometry.type, from, to, mask);
+  checkValues(device, attr, mask);
+  if (command === '2RST_QP') {
+    const inputModifier = qp.qpn;
+    await device.commands.execute(cpu, command, { inputModifier, opcodeModifier: resetOpcodeModifier.linux });
+  } else if (command !== undefined) {
+    const wantsEvent = command === 'RTS2SQD_QP' && attr.enSqdAsyncNotify === 1;
+    const inputModifier = (wantsEvent ? sqdEventRequest | qp.qpn : qp.qpn) >>> 0;
+    const mailbox = transitionMailbox(qp.geometry, qp.memory, from, to, attr, mask);
+    await device.commands.executeWithMailbox(cpu, command, { inputModifier }, (bytes, address) => {
+      qpMailbox.encodeInto(mailbox, bytes, address);
+    });
+  }
+  remember(qp, to, attr, mask);
+}
+
+/** The live state, as the device has it. */
+export function queryQp(cpu: Cpu, device: Device, qp: QueuePair): Promise<QpAttr> {
+  if (qp.state === QpStateVerb.IBV_QPS_RESET) {
+    return Promise.resolve({ qpState: qp.state, curQpState: qp.state });
+  }
+  return device.commands.query(cpu, 'QUERY_QP', { inputModifier: qp.qpn }, (bytes, at) =>
+    attributesOf(qpMailbox.decode(bytes, at).context, qp),
+  );
+}
+
+/** Resets the QP if it is not, and gives back what it has. */
+export async function destroyQp(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  qp: QueuePair,
+): Promise<void> {
+  if (qp.state !== QpStateVerb.IBV_QPS_RESET) {
+    await device.commands.execute(cpu, '2RST_QP', {
+      inputModifier: qp.qpn,
+      opcodeModifier: resetOpcodeModifier.linux,
+    });
+  }
+  device.router.qps.delete(qp.qpn);
+  await releaseContext(cpu, device, qp.qpn);
+  device.numbers.qps.release(qp.qpn);
+  if (qp.record !== undefined) process.unpin(cpu, qp.record.pages);
+  await unmapBuffer(cpu, device, process, qp.buffer);
+}
+
+function checkSizes(device: Device, request: CreateQp): void {
+  const { limits } = device;
+  const logMax = limits.logMaxQpWqes;
+  const { logSendWqes, logSendStride, receiveWqes, logReceiveStride } = request;
+  require(Object.values<number>(QpTypeVerb).includes(request.type), `QP type ${request.type}`);
+  // The headroom comes on top of what a program may ask for, so one power of two more is in order.
+  require(logSendWqes <= logMax + 1 && logSendWqes < 16, `a send queue of 2^${logSendWqes} WQEs`);
+  require(logSendStride >= 6 && logSendStride <= 11, `a send stride of 2^${logSendStride} bytes`);
+  require(receiveWqes === 0 || Number.isInteger(Math.log2(receiveWqes)), `${receiveWqes} receive WQEs`);
+  require(receiveWqes <= 2 ** logMax, `a receive queue of ${receiveWqes} WQEs`);
+  require(receiveWqes === 0 || (logReceiveStride >= 4 && logReceiveStride <= 11), 'a receive stride');
+  require(request.srq < 0 || receiveWqes === 0, 'a QP with an SRQ has no receive queue of its own');
+  const bytes = 2 ** (logSendWqes + logSendStride) + receiveWqes * 2 ** logReceiveStride;
+  require(request.bufferBytes >=
+    bytes, `a buffer of ${request.bufferBytes} bytes for ${bytes} bytes of queues`);
+}
+
+function checkValues(device: Device, attr: QpAttr, mask: number): void {
+  const check = (attribute: number, isValid: boolean, what: string): void =>
+    require((mask & attribute) === 0 || isValid, what);
+  const within = (value: number | undefined, max: number): boolean =>
+    value === undefined || (Number.isInteger(value) && value >= 0 && value <= max);
+  const isPort = (port: number | undefined): boolean =>
+    (port ?? 0) >= 1 && (port ?? 0) <= device.ports.length;
+  const { limits } = device;
+  const maxPkey = Math.max(...device.ports.map((port) => port.pkeyCount)) - 1;
+  check(QpAttrMask.IBV_QP_PORT, isPort(attr.portNum), 'port number');
+  check(QpAttrMask.IBV_QP_PKEY_INDEX, within(attr.pkeyIndex, maxPkey), 'P_Key index');
+  check(QpAttrMask.IBV_QP_AV, attr.ahAttr !== undefined && isPort(attr.ahAttr.portNum), 'address');
+  check(QpAttrMask.IBV_QP_PATH_MTU, within((attr.pathMtu ?? 0) - 1, 4), 'path MTU');
+  check(QpAttrMask.IBV_QP_TIMEOUT, within(attr.timeout, counterMax.timeout), 'ACK timeout');
+  check(QpAttrMask.IBV_QP_RETRY_CNT, within(attr.retryCnt, counterMax.retry), 'retry count');
+  check(QpAttrMask.IBV_QP_RNR_RETRY, within(attr.rnrRetry, counterMax.retry), 'RNR retry count');
+  check(QpAttrMask.IBV_QP_MIN_RNR_TIMER, within(attr.minRnrTimer, counterMax.timeout), 'RNR NAK timer');
+  check(QpAttrMask.IBV_QP_SQ_PSN, within(attr.sqPsn, counterMax.psn), 'send PSN');
+  check(QpAttrMask.IBV_QP_RQ_PSN, within(attr.rqPsn, counterMax.psn), 'receive PSN');
+  check(QpAttrMask.IBV_QP_DEST_QPN, within(attr.destQpNum, counterMax.psn), 'remote QPN');
+  const requesterMax = 2 ** limits.logMaxRequesterReads;
+  const responderMax = Math.min(2 ** limits.logMaxResponderReads, 2 ** device.config.logRdmarcPerQp);
+  check(QpAttrMask.IBV_QP_MAX_QP_RD_ATOMIC, within(attr.maxRdAtomic, requesterMax), 'outstanding reads');
+  check(
+    QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC,
+    within(attr.maxDestRdAtomic, responderMax),
+    'responder resources',
+  );
+}
+
+function remember(qp: QueuePair, to: QpStateVerb, attr: QpAttr, mask: number): void {
+  qp.state = to;
+  if ((mask & QpAttrMask.IBV_QP_PORT) !== 0) qp.memory.port = attr.portNum ?? 1;
+  if ((mask & QpAttrMask.IBV_QP_ACCESS_FLAGS) !== 0) qp.memory.access = attr.qpAccessFlags ?? 0;
+  if ((mask & QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC) !== 0) {
+    qp.memory.maxDestRdAtomic = attr.maxDestRdAtomic ?? 0;
+  }
+  if (to === QpStateVerb.IBV_QPS_RESET) {
+    qp.memory.access = 0;
+    qp.memory.maxDestRdAtomic = 0;
+  }
+}
+
+function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
+  const path = context.primaryPath;
+  const state = verbStates[context.state] ?? QpStateVerb.IBV_QPS_ERR;
+  return {
+    qpState: state,
+    curQpState: state,
+    pathMtu: context.pathMtu as MtuVerb,
+    qkey: context.qkey,
+    rqPsn: context.nextReceivePsn,
+    sqPsn: context.nextSendPsn,
+    destQpNum: context.remoteQpn,
+    qpAccessFlags:
+      (context.remoteReadEnabled === 1 ? AccessFlag.IBV_ACCESS_REMOTE_READ : 0) |
+      (context.remoteWriteEnabled === 1 ? AccessFlag.IBV_ACCESS_REMOTE_WRITE : 0) |
+      (context.remoteAtomicEnabled === 1 ? AccessFlag.IBV_ACCESS_REMOTE_ATOMIC : 0),
+    ahAttr: {
+      dlid: path.remoteLid,
+      sl: serviceLevelOfScheduleQueue(path.scheduleQueue),
+      srcPathBits: path.sourcePathBits,
+      staticRate: path.staticRate === 0 ? 0 : path.staticRate - 5,
+      isGlobal: path.grhPresent,
+      portNum: state === QpStateVerb.IBV_QPS_INIT ? qp.memory.port : portOfScheduleQueue(path.scheduleQueue),
+      grh: {
+        dgid: path.remoteGid,
+        flowLabel: path.flowLabel,
+        sgidIndex: path.sourceGidIndex,
+        hopLimit: path.hopLimit,
+        trafficClass: path.trafficClass,
+      },
+    },
+    pkeyIndex: path.pkeyIndex,
+    portNum: qp.memory.port,
+    sqDraining: context.state === QpState.SQ_DRAINING ? 1 : 0,
+    maxRdAtomic: 2 ** context.logMaxRequesterReads,
+    maxDestRdAtomic: 2 ** context.logMaxResponderReads,
+    minRnrTimer: context.minRnrNak,
+    timeout: path.ackTimeout,
+    retryCnt: context.retryCount,
+    rnrRetry: context.rnrRetryCount,
+  };
+}
+
+/** The tables a QP has entries in, in the order of mapping. */
+const tablesOf = (device: Device): readonly IcmTable[] => [
+  device.icm.qpc,
+  device.icm.auxc,
+  device.icm.altc,
+  device.icm.rdmarc,
+  device.icm.cmptQp,
+];
+
+const slotOf = (device: Device, qpn: number): number => qpn & (device.profile.counts.qpc - 1);
+
+async function useContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+  const used: IcmTable[] = [];
+  try {
+    for (const table of tablesOf(device)) {
+      await table.use(cpu, slotOf(device, qpn));
+      used.push(table);
+    }
+  } catch (error) {
+    for (const table of used.reverse()) await table.release(cpu, slotOf(device, qpn));
+    throw error;
+  }
+}
+
+async function releaseContext(cpu: Cpu, device: Device, qpn: number): Promise<void> {
+  for (const table of [...tablesOf(device)].reverse()) await table.release(cpu, slotOf(device, qpn));
+}

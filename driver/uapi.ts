@@ -1,0 +1,222 @@
+/**
+ * The words that programs, the verbs library and the kernel share, as Linux' user API headers do: enumerations with the
+ * names and numbers of libibverbs, and the records that cross the system call boundary. No behaviour.
+ * Source: libibverbs verbs.h, Linux include/uapi/rdma.
+ */
+
+/** QP states (ibv_qp_state); the numbers of the device (abi QpState) differ from 4 on. */
+export const QpStateVerb = {
+  IBV_QPS_RESET: 0,
+  IBV_QPS_INIT: 1,
+  IBV_QPS_RTR: 2,
+  IBV_QPS_RTS: 3,
+  IBV_QPS_SQD: 4,
+  IBV_QPS_SQE: 5,
+  IBV_QPS_ERR: 6,
+} as const;
+export type QpStateVerb = (typeof QpStateVerb)[keyof typeof QpStateVerb];
+
+/** QP types (ibv_qp_type). */
+export const QpTypeVerb = { IBV_QPT_RC: 2, IBV_QPT_UC: 3, IBV_QPT_UD: 4 } as const;
+export type QpTypeVerb = (typeof QpTypeVerb)[keyof typeof QpTypeVerb];
+
+/** MTU codes (ibv_mtu). */
+export const MtuVerb = {
+  IBV_MTU_256: 1,
+  IBV_MTU_512: 2,
+  IBV_MTU_1024: 3,
+  IBV_MTU_2048: 4,
+  IBV_MTU_4096: 5,
+} as const;
+export type MtuVerb = (typeof MtuVerb)[keyof typeof MtuVerb];
+
+/** Access rights of a region or a QP (ibv_access_flags), as a mask. */
+export const AccessFlag = {
+  IBV_ACCESS_LOCAL_WRITE: 1,
+  IBV_ACCESS_REMOTE_WRITE: 2,
+  IBV_ACCESS_REMOTE_READ: 4,
+  IBV_ACCESS_REMOTE_ATOMIC: 8,
+  IBV_ACCESS_MW_BIND: 16,
+} as const;
+export type AccessFlag = (typeof AccessFlag)[keyof typeof AccessFlag];
+
+/** Which attributes modifyQp takes (ibv_qp_attr_mask). */
+export const QpAttrMask = {
+  IBV_QP_STATE: 1 << 0,
+  IBV_QP_CUR_STATE: 1 << 1,
+  IBV_QP_EN_SQD_ASYNC_NOTIFY: 1 << 2,
+  IBV_QP_ACCESS_FLAGS: 1 << 3,
+  IBV_QP_PKEY_INDEX: 1 << 4,
+  IBV_QP_PORT: 1 << 5,
+  IBV_QP_QKEY: 1 << 6,
+  IBV_QP_AV: 1 << 7,
+  IBV_QP_PATH_MTU: 1 << 8,
+  IBV_QP_TIMEOUT: 1 << 9,
+  IBV_QP_RETRY_CNT: 1 << 10,
+  IBV_QP_RNR_RETRY: 1 << 11,
+  IBV_QP_RQ_PSN: 1 << 12,
+  IBV_QP_MAX_QP_RD_ATOMIC: 1 << 13,
+  IBV_QP_ALT_PATH: 1 << 14,
+  IBV_QP_MIN_RNR_TIMER: 1 << 15,
+  IBV_QP_SQ_PSN: 1 << 16,
+  IBV_QP_MAX_DEST_RD_ATOMIC: 1 << 17,
+  IBV_QP_PATH_MIG_STATE: 1 << 18,
+  IBV_QP_CAP: 1 << 19,
+  IBV_QP_DEST_QPN: 1 << 20,
+} as const;
+export type QpAttrMask = (typeof QpAttrMask)[keyof typeof QpAttrMask];
+
+/** Which attributes modifySrq takes (ibv_srq_attr_mask). */
+export const SrqAttrMask = { IBV_SRQ_MAX_WR: 1, IBV_SRQ_LIMIT: 2 } as const;
+export type SrqAttrMask = (typeof SrqAttrMask)[keyof typeof SrqAttrMask];
+
+/** Asynchronous events (ibv_event_type). */
+export const AsyncEventType = {
+  IBV_EVENT_CQ_ERR: 0,
+  IBV_EVENT_QP_FATAL: 1,
+  IBV_EVENT_QP_REQ_ERR: 2,
+  IBV_EVENT_QP_ACCESS_ERR: 3,
+  IBV_EVENT_COMM_EST: 4,
+  IBV_EVENT_SQ_DRAINED: 5,
+  IBV_EVENT_PATH_MIG: 6,
+  IBV_EVENT_PATH_MIG_ERR: 7,
+  IBV_EVENT_DEVICE_FATAL: 8,
+  IBV_EVENT_PORT_ACTIVE: 9,
+  IBV_EVENT_PORT_ERR: 10,
+  IBV_EVENT_LID_CHANGE: 11,
+  IBV_EVENT_PKEY_CHANGE: 12,
+  IBV_EVENT_SM_CHANGE: 13,
+  IBV_EVENT_SRQ_ERR: 14,
+  IBV_EVENT_SRQ_LIMIT_REACHED: 15,
+  IBV_EVENT_QP_LAST_WQE_REACHED: 16,
+  IBV_EVENT_CLIENT_REREGISTER: 17,
+  IBV_EVENT_GID_CHANGE: 18,
+} as const;
+export type AsyncEventType = (typeof AsyncEventType)[keyof typeof AsyncEventType];
+
+/** Port states (ibv_port_state). */
+export const PortStateVerb = {
+  IBV_PORT_NOP: 0,
+  IBV_PORT_DOWN: 1,
+  IBV_PORT_INIT: 2,
+  IBV_PORT_ARMED: 3,
+  IBV_PORT_ACTIVE: 4,
+} as const;
+export type PortStateVerb = (typeof PortStateVerb)[keyof typeof PortStateVerb];
+
+/** Where packets go (ibv_global_route). */
+export interface GlobalRoute {
+  /** 16 bytes. */
+  readonly dgid: Uint8Array;
+  readonly flowLabel: number;
+  readonly sgidIndex: number;
+  readonly hopLimit: number;
+  readonly trafficClass: number;
+}
+
+/** Address of a peer (ibv_ah_attr). `grh` counts when isGlobal is 1. */
+export interface AhAttr {
+  readonly grh?: GlobalRoute;
+  readonly dlid: number;
+  readonly sl?: number;
+  readonly srcPathBits?: number;
+  readonly staticRate?: number;
+  readonly isGlobal?: number;
+  readonly portNum: number;
+}
+
+/** Queue capacities (ibv_qp_cap): asked for, and returned as granted. */
+export interface QpCap {
+  maxSendWr: number;
+  maxRecvWr: number;
+  maxSendSge: number;
+  maxRecvSge: number;
+  maxInlineData: number;
+}
+
+/** Attributes of a QP (ibv_qp_attr); which ones count is the attribute mask's business. */
+export interface QpAttr {
+  qpState?: QpStateVerb;
+  curQpState?: QpStateVerb;
+  pathMtu?: MtuVerb;
+  qkey?: number;
+  rqPsn?: number;
+  sqPsn?: number;
+  destQpNum?: number;
+  qpAccessFlags?: number;
+  ahAttr?: AhAttr;
+  pkeyIndex?: number;
+  enSqdAsyncNotify?: number;
+  sqDraining?: number;
+  maxRdAtomic?: number;
+  maxDestRdAtomic?: number;
+  minRnrTimer?: number;
+  portNum?: number;
+  timeout?: number;
+  retryCnt?: number;
+  rnrRetry?: number;
+}
+
+/** Device limits (ibv_device_attr). */
+export interface DeviceAttr {
+  readonly fwVer: string;
+  readonly nodeGuid: bigint;
+  readonly sysImageGuid: bigint;
+  readonly maxMrSize: number;
+  readonly pageSizeCap: number;
+  readonly vendorId: number;
+  readonly vendorPartId: number;
+  readonly hwVer: number;
+  readonly maxQp: number;
+  readonly maxQpWr: number;
+  readonly maxSge: number;
+  readonly maxCq: number;
+  readonly maxCqe: number;
+  readonly maxMr: number;
+  readonly maxPd: number;
+  readonly maxQpRdAtom: number;
+  readonly maxResRdAtom: number;
+  readonly maxQpInitRdAtom: number;
+  readonly maxAh: number;
+  readonly maxSrq: number;
+  readonly maxSrqWr: number;
+  readonly maxSrqSge: number;
+  readonly maxPkeys: number;
+  readonly localCaAckDelay: number;
+  readonly physPortCnt: number;
+}
+
+/** State of a port (ibv_port_attr). */
+export interface PortAttr {
+  readonly state: PortStateVerb;
+  readonly maxMtu: MtuVerb;
+  readonly activeMtu: MtuVerb;
+  readonly gidTblLen: number;
+  readonly portCapFlags: number;
+  readonly maxMsgSz: number;
+  readonly badPkeyCntr: number;
+  readonly qkeyViolCntr: number;
+  readonly pkeyTblLen: number;
+  readonly lid: number;
+  readonly smLid: number;
+  readonly lmc: number;
+  readonly maxVlNum: number;
+  readonly smSl: number;
+  readonly subnetTimeout: number;
+  readonly initTypeReply: number;
+  /** Mask: 1 is 1x, 2 is 4x, 4 is 8x, 8 is 12x. */
+  readonly activeWidth: number;
+  /** 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR. */
+  readonly activeSpeed: number;
+  readonly physState: number;
+}
+
+/** Number of a kernel object of one open device; means nothing elsewhere. */
+export type Handle = number;
+
+/** An asynchronous event as the kernel hands it out; `handle` is the object's, or the port number of a port event. */
+export interface AsyncEventRecord {
+  readonly eventType: AsyncEventType;
+  readonly element: 'qp' | 'cq' | 'srq' | 'port' | 'device';
+  readonly handle: Handle;
+}

@@ -1,0 +1,77 @@
+/**
+ * A queue's memory: pages of the process that the kernel has pinned and, for rings, translated for the device. A doorbell
+ * record is pinned only; its context holds the physical address.
+ */
+import { highWordOf } from '../base/bytes.ts';
+import type { Device } from './device.ts';
+import { KernelError, require } from './kernel-error.ts';
+import type { Translation } from './mtt.ts';
+import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
+
+const pageBytes = 4096;
+
+export interface UserBuffer {
+  readonly pages: PinnedPages;
+  readonly translation: Translation;
+}
+
+export interface UserRecord {
+  readonly pages: PinnedPages;
+  readonly physicalAddress: number;
+}
+
+/** Pins pages; throws what a system call returns. */
+export function pinPages(
+  cpu: Cpu,
+  process: ProcessMemory,
+  address: number,
+  lengthBytes: number,
+): PinnedPages {
+  require(Number.isSafeInteger(address) && address >= 0, `address ${address}`);
+  require(Number.isSafeInteger(lengthBytes) && lengthBytes > 0, `length ${lengthBytes}`);
+  require(highWordOf(address + lengthBytes) < 2 ** 20, 'the range ends beyond the address space');
+  const pages = process.pin(cpu, address, lengthBytes);
+  if (pages === 'EFAULT') throw new KernelError('EFAULT', `nothing is mapped at 0x${address.toString(16)}`);
+  if (pages === 'ENOMEM') throw new KernelError('ENOMEM', 'the limit of pinned memory is reached');
+  return pages;
+}
+
+/** Pins and translates a ring that starts at a page boundary; the device counts its bytes from 0. */
+export async function mapBuffer(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  address: number,
+  lengthBytes: number,
+): Promise<UserBuffer> {
+  require(address % pageBytes === 0, 'a queue starts at a page boundary');
+  const pages = pinPages(cpu, process, address, lengthBytes);
+  try {
+    return { pages, translation: await device.mtts.translate(cpu, pages.pages, 0) };
+  } catch (error) {
+    process.unpin(cpu, pages);
+    throw error;
+  }
+}
+
+export async function unmapBuffer(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  buffer: UserBuffer,
+): Promise<void> {
+  await device.mtts.release(cpu, buffer.translation);
+  process.unpin(cpu, buffer.pages);
+}
+
+/** Pins the page of a doorbell record, which must not cross a page. */
+export function mapRecord(
+  cpu: Cpu,
+  process: ProcessMemory,
+  address: number,
+  lengthBytes: number,
+): UserRecord {
+  require(address % lengthBytes === 0, `a doorbell record is aligned to its ${lengthBytes} bytes`);
+  const pages = pinPages(cpu, process, address, lengthBytes);
+  return { pages, physicalAddress: pages.pages[0]! + (address % pageBytes) };
+}
