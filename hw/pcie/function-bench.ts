@@ -1,0 +1,239 @@
+/**
+ * A test bench that is a miniature machine: a function at one end of a real link, a host at the other that does what
+ * software does (configuration and register accesses, one after the other) and keeps notes of what the device sends.
+ */
+import { defaultsOf } from '../../base/parameter.ts';
+import type { ConfigAccess } from './enumerate.ts';
+import { PcieFunction } from './function.ts';
+import { type FunctionConfig, functionParameters } from './function-parameters.ts';
+import type { BarTarget } from './function-port.ts';
+import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
+import type { MessageSender } from './msix.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  FLOAT_TIME,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  PAYLOAD_OFFSET,
+  statusOf,
+  WORD_AUX,
+  WORD_BYTE_COUNT,
+  WORD_FLAGS,
+  WORD_LENGTH,
+  WORD_TAG,
+} from './tlp.ts';
+
+export const BAR0 = 0x8_0000_0000;
+export const BAR2 = 0x9_0000_0000;
+/** Bus 1, device 0, function 0. */
+export const FUNCTION_ID = 0x0100;
+export const ROOT_ID = 0x0008;
+const REGISTER_CLASS = 12;
+const CONFIG_CLASS = 13;
+const MESSAGE_CLASS = 14;
+const SETTLE_PS = 5_000_000;
+
+export interface Answer {
+  readonly status: number;
+  readonly bytes: number[];
+  readonly byteCount: number;
+  readonly completerId: number;
+  readonly timePs: number;
+}
+
+export interface BarAccess {
+  readonly bar: number;
+  readonly offset: number;
+  readonly bytes: number[];
+  readonly cycle: number;
+}
+
+/** A device core of plain memory that notes what reaches it. */
+export class RecordingTarget implements BarTarget {
+  readonly writes: BarAccess[] = [];
+  readonly reads: Omit<BarAccess, 'bytes'>[] = [];
+  readonly resetCycles: number[] = [];
+  /** Cycles for which every write occupies the write port. */
+  occupiedCycles = 1;
+  /** Called in the middle of a write. */
+  onWrite: (cycle: number) => void = () => {};
+
+  barWrite(
+    bar: number,
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    _issuedPs: number,
+    cycle: number,
+  ): number {
+    this.writes.push({
+      bar,
+      offset,
+      bytes: [...bytes.subarray(byteOffset, byteOffset + lengthBytes)],
+      cycle,
+    });
+    this.onWrite(cycle);
+    return this.occupiedCycles;
+  }
+
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+    this.reads.push({ bar, offset, cycle });
+    for (let at = 0; at < lengthBytes; at++) into.setUint8(at, 0xa0 + ((offset + at) & 0xf));
+  }
+
+  functionReset(cycle: number): void {
+    this.resetCycles.push(cycle);
+  }
+}
+
+/** A sender that takes messages while it has room. */
+export class RecordingSender implements MessageSender {
+  readonly messages: { address: number; data: number; cycle: number }[] = [];
+  hasRoom = true;
+
+  canSend(): boolean {
+    return this.hasRoom;
+  }
+
+  sendMessage(address: number, data: number, cycle: number): void {
+    this.messages.push({ address, data, cycle });
+  }
+}
+
+export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions: LinkBenchOptions = {}) {
+  const pair = linkPair(linkOptions);
+  const config = { ...defaultsOf(functionParameters), ...changes };
+  const domain = pair.deviceLp.addClockDomain(427);
+  const target = new RecordingTarget();
+  const sender = new RecordingSender();
+  const device = { hasTransactionsPending: false };
+  const fn = new PcieFunction({
+    process: pair.deviceLp,
+    domain,
+    port: pair.device,
+    config,
+    link: pair.link,
+    messageTrafficClass: MESSAGE_CLASS,
+  });
+  fn.connect({ target, messageSender: sender, hasTransactionsPending: () => device.hasTransactionsPending });
+  /** The edge at which the device core acts when a test makes it do something now. */
+  const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
+  return {
+    ...pair,
+    cycleNow,
+    devicePort: pair.device,
+    config,
+    domain,
+    target,
+    sender,
+    device,
+    fn,
+    ...hostSide(pair),
+  };
+}
+
+/** Software on the host, one request at a time. */
+function hostSide(pair: ReturnType<typeof linkPair>) {
+  const { host, hostLp, deviceLp, link } = pair;
+  const answers = new Map<number, Answer>();
+  const messages: number[] = [];
+  let tag = 0;
+
+  host.onReceive((offset, kind) => {
+    const word = offset >> 2;
+    const { words, bytes, floats } = host.reader;
+    if (kind === COMPLETION || kind === COMPLETION_DATA) {
+      const lengthBytes = words[word + WORD_LENGTH]!;
+      const start = offset + PAYLOAD_OFFSET;
+      answers.set(words[word + WORD_TAG]!, {
+        status: statusOf(words[word + WORD_FLAGS]!),
+        bytes: kind === COMPLETION_DATA ? [...bytes.subarray(start, start + lengthBytes)] : [],
+        byteCount: words[word + WORD_BYTE_COUNT]!,
+        completerId: words[word + WORD_AUX]!,
+        timePs: floats[(offset >> 3) + FLOAT_TIME]!,
+      });
+    } else if (kind === MESSAGE) {
+      messages.push(words[word + WORD_AUX]!);
+    } else if (kind !== MEMORY_READ && kind !== MEMORY_WRITE) {
+      throw new Error(`unexpected TLP of kind ${kind} at the host`);
+    }
+    host.consume(offset);
+  });
+
+  /** Runs both sides on, and brings them to one instant: software on the host acts after what it has seen. */
+  const run = (durationPs: number): void => {
+    const endPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + durationPs;
+    runPair(deviceLp, hostLp, link.latencyPs, endPs);
+    deviceLp.nowPs = endPs;
+    hostLp.nowPs = endPs;
+  };
+  const settle = (): void => run(SETTLE_PS);
+  const answerTo = (asked: number): Answer | undefined => {
+    settle();
+    return answers.get(asked);
+  };
+  const nextTag = (): number => {
+    tag = (tag + 1) & 0xff;
+    answers.delete(tag);
+    return tag;
+  };
+
+  const configRead = (register: number, lengthBytes: number, id = FUNCTION_ID): Answer | undefined => {
+    const asked = nextTag();
+    host.sendConfigRead(id, register, lengthBytes, CONFIG_CLASS, asked, ROOT_ID);
+    return answerTo(asked);
+  };
+  const configWrite = (
+    register: number,
+    lengthBytes: number,
+    value: number,
+    id = FUNCTION_ID,
+  ): Answer | undefined => {
+    const asked = nextTag();
+    host.sendConfigWrite(id, register, lengthBytes, value, CONFIG_CLASS, asked, ROOT_ID);
+    return answerTo(asked);
+  };
+  const read = (address: number, lengthBytes: number): Answer | undefined => {
+    const asked = nextTag();
+    host.sendMemoryRead(address, REGISTER_CLASS, lengthBytes, asked, ROOT_ID);
+    return answerTo(asked);
+  };
+  const write = (address: number, bytes: readonly number[], flags = 0): void => {
+    host.sendMemoryWrite(address, REGISTER_CLASS, Uint8Array.from(bytes), 0, bytes.length, flags);
+    settle();
+  };
+  const littleEndian = (value: number): number[] => [0, 8, 16, 24].map((shift) => (value >>> shift) & 0xff);
+  const answeredValue = (answer: Answer | undefined): number =>
+    (answer?.bytes ?? []).reduceRight((value, byte) => value * 256 + byte, 0);
+
+  /** Configuration registers and device registers as a driver sees them. */
+  const software = {
+    config: (register: number, lengthBytes = 4): number => answeredValue(configRead(register, lengthBytes)),
+    setConfig: (register: number, lengthBytes: number, value: number): void => {
+      configWrite(register, lengthBytes, value);
+    },
+    register: (address: number): number => answeredValue(read(address, 4)),
+    setRegister: (address: number, value: number): void => write(address, littleEndian(value)),
+    /** BAR0 and BAR2 at their addresses of this bench, memory space and bus mastering on. */
+    enable: (): void => {
+      configWrite(0x10, 4, BAR0 % 2 ** 32);
+      configWrite(0x14, 4, Math.floor(BAR0 / 2 ** 32));
+      configWrite(0x18, 4, BAR2 % 2 ** 32);
+      configWrite(0x1c, 4, Math.floor(BAR2 / 2 ** 32));
+      configWrite(0x04, 2, 0x0006);
+    },
+  };
+  const access: ConfigAccess = {
+    readConfig32: async (id, offset) => {
+      const answer = configRead(offset, 4, id);
+      return answer === undefined || answer.status !== 0 ? 0xffff_ffff : answeredValue(answer);
+    },
+    writeConfig32: async (id, offset, value) => {
+      configWrite(offset, 4, value, id);
+    },
+  };
+  return { answers, messages, run, settle, configRead, configWrite, read, write, software, access };
+}
