@@ -1,0 +1,43 @@
+/** The named profiles: each is the default profile with some parameters changed. */
+import type { ParameterValue } from './parameter-tree.ts';
+
+export interface Profile {
+  readonly name: string;
+  readonly doc: string;
+  /** Values by path; what is not named has its default. */
+  readonly values: Readonly<Record<string, ParameterValue>>;
+}
+
+export const defaultProfileName = 'connectx3-qdr';
+
+export const profiles: readonly Profile[] = [
+  {
+    name: defaultProfileName,
+    doc: 'ConnectX-3, InfiniBand 4X QDR, PCIe Gen3 x8; hosts with 2.5 GHz cores. All defaults.',
+    values: {},
+  },
+  {
+    name: 'connectx3-fdr',
+    doc: 'The same card on a 4X FDR cable (54.5 Gb/s of data).',
+    values: { 'wire.speed': 'FDR' },
+  },
+  {
+    name: 'connectx2-gen2',
+    doc: 'The slot of the card before: PCIe Gen2 x8 under a 4X QDR cable.',
+    values: { 'pcie.link.generation': 2 },
+  },
+  {
+    name: 'gen5-x16-what-if',
+    doc: 'What if the same HCA sat in a Gen5 x16 slot, at 4X EDR, with MPS 512 and MRRS 4096?',
+    values: {
+      'pcie.link.generation': 5,
+      'pcie.link.lanes': 16,
+      'pcie.link.maxPayloadBytes': 512,
+      'pcie.enumeration.maxPayloadBytes': 512,
+      'pcie.enumeration.maxReadRequestBytes': 4096,
+      'pcie.rootComplex.completionCombineBytes': 512,
+      'dma.dataPathBytes': 256,
+      'wire.speed': 'EDR',
+    },
+  },
+];
