@@ -102,15 +102,20 @@ export class CommandProcessor {
   #run(cycle: number): void {
     switch (this.#phase) {
       case 'idle':
-        return this.#latch(cycle);
+        this.#latch(cycle);
+        return;
       case 'decode':
-        return this.#begin(cycle);
+        this.#begin(cycle);
+        return;
       case 'work':
-        return this.#resume(cycle);
+        this.#resume(cycle);
+        return;
       case 'condition':
-        return this.#poll(cycle);
+        this.#poll(cycle);
+        return;
       case 'completing':
-        return this.#complete(cycle);
+        this.#complete(cycle);
+        return;
       case 'dma':
         return;
     }
@@ -162,19 +167,24 @@ export class CommandProcessor {
       case 'read':
         this.#pendingRead = step.lengthBytes;
         this.#waitForDma(stallDmaRead, cycle);
-        return this.#dma.startRead(step.address, step.lengthBytes);
+        this.#dma.startRead(step.address, step.lengthBytes);
+        return;
       case 'write':
         this.#waitForDma(stallDmaWrite, cycle);
-        return this.#dma.startWrite(step.address, step.bytes);
+        this.#dma.startWrite(step.address, step.bytes);
+        return;
       case 'fill':
         this.#waitForDma(stallDmaWrite, cycle);
-        return this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
+        this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
+        return;
       case 'wait':
-        return this.#spend(step.cycles, cycle);
+        this.#spend(step.cycles, cycle);
+        return;
       case 'until':
         this.#condition = step.isTrue;
         this.#phase = 'condition';
-        return this.#poll(cycle);
+        this.#poll(cycle);
+        return;
     }
   }
 

@@ -289,17 +289,30 @@ export class EventWriter {
     const { domain, eqs } = this.#setup;
     const entry = this.#taken % this.#depth;
     const earliest = Math.max(this.#visibleCycle[entry]!, this.account.freeCycle);
-    if (earliest > cycle) return domain.wake(this.#stage, earliest);
+    if (earliest > cycle) {
+      domain.wake(this.#stage, earliest);
+      return;
+    }
     const slot = eqs.slotOf(this.#eqnOf[entry]!);
-    if (slot < 0 || !this.#hasRoom(slot, cycle)) return this.#drop(entry, cycle);
+    if (slot < 0 || !this.#hasRoom(slot, cycle)) {
+      this.#drop(entry, cycle);
+      return;
+    }
     const address = this.#addressOfNext(slot);
     if (address === UNREACHABLE) {
       eqs.status[slot] = QueueStatus.WRITE_FAILURE;
       this.#setup.violations.count(violation.eventQueueAccess);
-      return this.#drop(entry, cycle);
+      this.#drop(entry, cycle);
+      return;
     }
-    if (address === UNKNOWN) return this.#translate(slot, cycle);
-    if (!this.#setup.writes.canRequest(this.#writer)) return this.account.stall(cycle, stallDmaWrite);
+    if (address === UNKNOWN) {
+      this.#translate(slot, cycle);
+      return;
+    }
+    if (!this.#setup.writes.canRequest(this.#writer)) {
+      this.account.stall(cycle, stallDmaWrite);
+      return;
+    }
     this.#write(entry, slot, address, cycle);
   }
 
@@ -358,15 +371,20 @@ export class EventWriter {
   /** Reads the MTT entry of the page that the EQ's next entry lies in. */
   #translate(slot: number, cycle: number): void {
     const { eqs, icm, reads } = this.#setup;
-    if (this.#isTranslating || !reads.canRequest(this.#reader))
-      return this.account.stall(cycle, stallTranslation);
+    if (this.#isTranslating || !reads.canRequest(this.#reader)) {
+      this.account.stall(cycle, stallTranslation);
+      return;
+    }
     const offset =
       eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
     const pageIndex = offset >>> eqs.logPageBytes[slot]!;
     eqs.pageIndex[slot] = pageIndex;
     eqs.pageAddress[slot] = NOT_MAPPED;
     const address = icm.mttEntryAddress(eqs.mttAddress[slot]! + pageIndex * mttEntryBytes);
-    if (address === NOT_MAPPED) return this.#setup.domain.wake(this.#stage, cycle + 1);
+    if (address === NOT_MAPPED) {
+      this.#setup.domain.wake(this.#stage, cycle + 1);
+      return;
+    }
     eqs.pageIndex[slot] = NO_PAGE;
     this.#isTranslating = true;
     this.#translatingSlot = slot;

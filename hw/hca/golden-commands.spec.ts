@@ -12,7 +12,6 @@ import { fromHex, viewOf } from '../../base/index.ts';
 import { ControlBench } from './testing/control-bench.ts';
 
 const folder = new URL('../../../shared/reference/golden/', import.meta.url);
-const asyncEqn = 32;
 
 interface Line {
   readonly kind: string;

@@ -43,11 +43,17 @@ export class InterruptModeration {
     const vector = this.#vectorOf(slot);
     this.requestedCount[vector] = this.requestedCount[vector]! + 1;
     const periodCycles = eqs.moderationCycles[slot]!;
-    if (periodCycles === 0) return this.#fire(slot, cycle);
+    if (periodCycles === 0) {
+      this.#fire(slot, cycle);
+      return;
+    }
     const isRunning = eqs.interruptCycle[slot] !== NEVER;
     if (isRunning) this.moderatedCount[vector] = this.moderatedCount[vector]! + 1;
     const count = eqs.moderationCount[slot]!;
-    if (count > 0 && eqs.unconsumed(slot) >= count) return this.#fire(slot, cycle);
+    if (count > 0 && eqs.unconsumed(slot) >= count) {
+      this.#fire(slot, cycle);
+      return;
+    }
     if (isRunning) return;
     eqs.interruptCycle[slot] = cycle + periodCycles;
     if (eqs.interruptCycle[slot]! < this.nextCycle) this.nextCycle = eqs.interruptCycle[slot]!;

@@ -11,6 +11,7 @@ import type { CommandRegister } from './command-register.ts';
 import { type ProtocolViolations, violation } from './protocol-violations.ts';
 
 const registers = bar0.registers;
+const { trigger: resetTrigger } = registers.reset.fields;
 type RegisterName = keyof typeof registers;
 
 /** What registers set off outside themselves. */
@@ -108,7 +109,8 @@ export class ControlRegisters {
     const at = offset - registers[name].offset;
     switch (name) {
       case 'hcr':
-        return this.#hcr.writeDword(at, value, cycle);
+        this.#hcr.writeDword(at, value, cycle);
+        return;
       case 'owner':
         if (value === 0) this.#isOwned = false;
         return;
@@ -116,10 +118,11 @@ export class ControlRegisters {
         this.#isSemaphoreHeld = false;
         return;
       case 'reset':
-        if (fieldOf(value, registers.reset.fields['trigger']!) === 1) this.#effects.deviceReset(cycle);
+        if (fieldOf(value, resetTrigger!) === 1) this.#effects.deviceReset(cycle);
         return;
       case 'clearInterrupt':
-        return this.#clearInterrupt(at, value, cycle);
+        this.#clearInterrupt(at, value, cycle);
+        return;
       case 'crSpaceAccess':
         this.#crSpaceAccess = value;
         return;

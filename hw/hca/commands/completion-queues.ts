@@ -14,7 +14,7 @@ import {
 } from '../command-steps.ts';
 import { uarPageCount } from '../device-capabilities.ts';
 import type { DeviceState } from '../device-state.ts';
-import { markEntries, type QueueBuffer, readPages } from './queue-buffer.ts';
+import { checkBuffer, markEntries, type QueueBuffer, readPages } from './queue-buffer.ts';
 
 const fields = cqc.fields;
 const modifyResize = 0;
@@ -29,7 +29,7 @@ export function* createCompletionQueue(device: DeviceState, request: CommandRequ
   const context = yield* readInBox(request, cqc.sizeBytes);
   const view = viewOf(context);
   const buffer = bufferOf(view);
-  demand(buffer.logEntries <= capabilities.logMaxCqEntries, CommandStatus.EXCEED_LIM);
+  checkBuffer(buffer, capabilities.logMaxCqEntries);
   demand(fields.uarPage.get(view, 0) < uarPageCount(capabilities), CommandStatus.BAD_PARAM);
   demand(eqs.slotOf(fields.eqn.get(view, 0)) >= 0, CommandStatus.BAD_RESOURCE);
   demand(cqs.liveCount < cqs.capacity, CommandStatus.EXCEED_LIM);
@@ -90,7 +90,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
     ...bufferOf(wanted),
     pageOffset: fields.pageOffset32.get(cqs.view, base) * 32,
   };
-  demand(buffer.logEntries <= capabilities.logMaxCqEntries, CommandStatus.EXCEED_LIM);
+  checkBuffer(buffer, capabilities.logMaxCqEntries);
   requireRoom(device, slot, buffer.logEntries);
   const pages = yield* readPages(device, buffer);
   dataPath.cqSync(slot);

@@ -14,7 +14,7 @@ import {
 } from '../command-steps.ts';
 import { reservedEqCount } from '../device-capabilities.ts';
 import type { DeviceState } from '../device-state.ts';
-import { markEntries, type QueueBuffer, readPages } from './queue-buffer.ts';
+import { checkBuffer, markEntries, type QueueBuffer, readPages } from './queue-buffer.ts';
 
 const fields = eqc.fields;
 /** MSI-X table entries. */
@@ -29,7 +29,7 @@ export function* createEventQueue(device: DeviceState, request: CommandRequest):
   const context = yield* readInBox(request, eqc.sizeBytes);
   const view = viewOf(context);
   const buffer = bufferOf(view);
-  demand(buffer.logEntries <= capabilities.logMaxEqEntries, CommandStatus.EXCEED_LIM);
+  checkBuffer(buffer, capabilities.logMaxEqEntries);
   demand(fields.interruptNumber.get(view, 0) < interruptCount, CommandStatus.BAD_PARAM);
   demand(eqs.liveCount < eqs.capacity, CommandStatus.EXCEED_LIM);
   const pages = yield* readPages(device, buffer);
@@ -62,7 +62,7 @@ export function* queryEventQueue(device: DeviceState, request: CommandRequest): 
 }
 
 /** Sends the event types of the mask to an EQ, or nowhere. */
-export function* mapEventQueue(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function mapEventQueue(device: DeviceState, request: CommandRequest): undefined {
   const isUnmap = request.inputModifier >= mapEqUnmap;
   const eqn = request.inputModifier % mapEqUnmap;
   liveQueue(device, eqn);

@@ -80,14 +80,14 @@ export function* mapFirmwareArea(device: DeviceState, request: CommandRequest): 
   return undefined;
 }
 
-export function* unmapFirmwareArea(device: DeviceState): Steps<undefined> {
+export function unmapFirmwareArea(device: DeviceState): undefined {
   demand(device.phase !== SystemPhase.INITIALISED, CommandStatus.BAD_SYS_STATE);
   device.parts.icm.firmwarePageCount = 0;
   device.phase = SystemPhase.OFF;
   return undefined;
 }
 
-export function* runFirmware(device: DeviceState): Steps<undefined> {
+export function runFirmware(device: DeviceState): undefined {
   const { icm, capabilities } = device.parts;
   demand(device.phase === SystemPhase.OFF, CommandStatus.BAD_SYS_STATE);
   demand(icm.firmwarePageCount >= capabilities.firmwarePages, CommandStatus.BAD_SYS_STATE);
@@ -95,7 +95,7 @@ export function* runFirmware(device: DeviceState): Steps<undefined> {
   return undefined;
 }
 
-export function* setIcmSize(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+export function setIcmSize(device: DeviceState, request: CommandRequest): OutImmediate {
   const { capabilities, icm } = device.parts;
   demand(device.phase === SystemPhase.FIRMWARE, CommandStatus.BAD_SYS_STATE);
   demand(icm.auxiliaryPageCount === 0, CommandStatus.BAD_SYS_STATE);
@@ -113,7 +113,7 @@ export function* mapAuxiliary(device: DeviceState, request: CommandRequest): Ste
   return undefined;
 }
 
-export function* unmapAuxiliary(device: DeviceState): Steps<undefined> {
+export function unmapAuxiliary(device: DeviceState): undefined {
   demand(device.phase !== SystemPhase.INITIALISED, CommandStatus.BAD_SYS_STATE);
   device.parts.icm.auxiliaryPageCount = 0;
   device.auxiliaryPagesWanted = 0;

@@ -97,7 +97,7 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
 }
 
 /** Everything cached of dMPT and MTT is read again from now on. */
-export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
+export function synchroniseTranslation(device: DeviceState): undefined {
   device.parts.dataPath.translationChanged();
   return undefined;
 }

@@ -14,7 +14,7 @@ import {
 import type { DeviceState } from '../device-state.ts';
 
 /** Does nothing and completes: software's test that events and interrupts arrive. */
-export function* doNothing(): Steps<undefined> {
+export function doNothing(): undefined {
   return undefined;
 }
 
@@ -49,7 +49,7 @@ export function* reportDiagnostics(device: DeviceState, request: CommandRequest)
 }
 
 /** What is at the other end of the cable: always InfiniBand. */
-export function* sensePort(device: DeviceState, request: CommandRequest): Steps<OutImmediate> {
+export function sensePort(device: DeviceState, request: CommandRequest): OutImmediate {
   demand(device.parts.ports[request.inputModifier - 1] !== undefined, CommandStatus.BAD_PARAM);
   return { high: 0, low: PortType.INFINIBAND };
 }

@@ -23,12 +23,12 @@ const portMask = 0xff;
 const changeableCapabilities =
   PortCapability.IS_SM | PortCapability.IS_CM | PortCapability.IS_DEVICE_MANAGEMENT;
 
-export function* openPort(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function openPort(device: DeviceState, request: CommandRequest): undefined {
   portOf(device, request).open(device.parts.now());
   return undefined;
 }
 
-export function* closePort(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function closePort(device: DeviceState, request: CommandRequest): undefined {
   portOf(device, request).close(device.parts.now());
   return undefined;
 }

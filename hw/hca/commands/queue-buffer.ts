@@ -21,6 +21,15 @@ export interface QueueBuffer {
   readonly mttAddress: number;
 }
 
+/** Pages of 1 GiB are the largest there are. */
+const logPageBytesMax = 30;
+
+/** Rejects a buffer with more entries than the device takes, or with impossible pages. */
+export function checkBuffer(buffer: QueueBuffer, logEntriesMax: number): void {
+  demand(buffer.logEntries <= logEntriesMax, CommandStatus.EXCEED_LIM);
+  demand(buffer.logPageBytes <= logPageBytesMax, CommandStatus.BAD_PARAM);
+}
+
 /** DMA addresses of the buffer's pages. Rejects where the MTT is not mapped or an entry is not present. */
 export function* readPages(device: DeviceState, buffer: QueueBuffer): Steps<number[]> {
   const pageCount = Math.ceil(

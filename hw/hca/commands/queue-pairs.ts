@@ -107,7 +107,7 @@ export function transitionOf(name: QpTransitionName) {
  * 2ERR: both queues are flushed. The mailbox that Linux supplies has no content. A QP in reset has no context and no work
  * to flush: the command succeeds and leaves it there.
  */
-export function* failQueuePair(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function failQueuePair(device: DeviceState, request: CommandRequest): undefined {
   const { qps, dataPath } = device.parts;
   const qpn = request.inputModifier & qpnMask;
   contextIndex(device, qpn);
@@ -153,7 +153,7 @@ export function* queryQueuePair(device: DeviceState, request: CommandRequest): S
 }
 
 /** Names the block of special QPs, 8 of them and aligned to 8; 0 takes it back. */
-export function* configureSpecialQueuePairs(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function configureSpecialQueuePairs(device: DeviceState, request: CommandRequest): undefined {
   const base = request.inputModifier & qpnMask;
   demand(base % specialQpBlock === 0, CommandStatus.BAD_PARAM);
   if (base !== 0) contextIndex(device, base);

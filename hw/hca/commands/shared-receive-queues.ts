@@ -61,7 +61,7 @@ export function* querySharedQueue(device: DeviceState, request: CommandRequest):
 }
 
 /** When fewer WQEs than the limit are left, event 0x14 is sent once. A limit beyond the queue is refused. */
-export function* armSharedQueue(device: DeviceState, request: CommandRequest): Steps<undefined> {
+export function armSharedQueue(device: DeviceState, request: CommandRequest): undefined {
   const { srqs, dataPath } = device.parts;
   const slot = liveQueue(device, request.inputModifier);
   const base = srqs.offsetOf(slot);

@@ -58,7 +58,11 @@ import {
   querySharedQueue,
 } from './shared-receive-queues.ts';
 
-type Body = (device: DeviceState, request: CommandRequest) => Steps<OutImmediate | undefined>;
+/** A command that waits for nothing is a plain function. */
+type Body = (
+  device: DeviceState,
+  request: CommandRequest,
+) => Steps<OutImmediate | undefined> | OutImmediate | undefined;
 type Cost = Extract<keyof ControlConfig, `${string}Cycles`>;
 
 interface Row {
@@ -142,6 +146,12 @@ export function startOn(device: DeviceState, config: ControlConfig): StartComman
     const entry = rowByOpcode.get(request.opcode);
     demand(entry !== undefined, CommandStatus.BAD_OP);
     demand(device.phase >= entry.needs, CommandStatus.BAD_SYS_STATE);
-    return { steps: entry.body(device, request), cycles: config[entry.cost] };
+    return { steps: stepsOf(entry.body, device, request), cycles: config[entry.cost] };
   };
+}
+
+/** The command as steps; its body begins when its cycles have been spent. */
+function* stepsOf(body: Body, device: DeviceState, request: CommandRequest): Steps<OutImmediate | undefined> {
+  const result = body(device, request);
+  return result !== undefined && 'next' in result ? yield* result : result;
 }
