@@ -1,0 +1,258 @@
+/**
+ * A thread of control on one core: a program, a kernel thread, or the core's interrupt context. It is what
+ * software holds as its `cpu`.
+ *
+ * A thread's code runs while simulated time stands still. It charges cycles, which moves the core's own time
+ * ahead, and then waits for simulated time with settle, spin, sleep, a signal or a load. One wait at a time:
+ *
+ *     running ──settle──> busy ──> running          (core's own time reached)
+ *             ──spin────> spinning ──> running      (condition holds at the end of a round)
+ *             ──load────> busy ──> loading ──> running
+ *             ──sleep───> busy ──> waiting ··· ready ──> running    (off the core in between)
+ *     busy, spinning ──preempted──> ready ──> busy, spinning
+ *
+ * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
+ */
+import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import type { EventRef } from '../sim/event-queue.ts';
+import type { Core } from './core.ts';
+import { type CpuCause, causeIndexOf } from './cpu-account.ts';
+import { type AccessDone, failedLoadValue } from './device-port.ts';
+import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
+
+/** Levels of threads: a higher one takes the core from a lower one. */
+export const levelProgram = 0;
+export const levelKernel = 1;
+export const levelInterrupt = 2;
+
+export type ThreadMode = 'running' | 'busy' | 'spinning' | 'loading' | 'ready' | 'waiting' | 'ended';
+
+/** What follows when a busy thread's own time is reached. */
+export type AfterBusy = 'resume' | 'load' | 'leave' | 'end';
+
+const resolved: Promise<void> = Promise.resolve();
+const never = Number.POSITIVE_INFINITY;
+const storeLimitBytes = 4096;
+const combinedLimitBytes = 256;
+
+export class CoreThread {
+  readonly name: string;
+  readonly core: Core;
+  readonly level: number;
+  /** Place in the core's table: what its events carry. */
+  readonly slot: number;
+  readonly #storeSpaceBytes: number;
+  #store: StoreBuffer | undefined;
+
+  mode: ThreadMode = 'ready';
+  after: AfterBusy = 'resume';
+  /** What to run when the core is given to the thread for the first time. */
+  body: (() => Promise<void>) | undefined;
+  /** Called when the thread has left the core for good. */
+  onEnded: (() => void) | undefined;
+
+  /** Since when it wants the core; threads that lost it stand in front. */
+  readyPs = 0;
+  /** Off the core: the mode to go on in, cycles charged but not yet lived through, and the cycle it left at. */
+  isSpinPending = false;
+  owedCycles = 0;
+  leftCycle = 0;
+  /** Entering the core costs a context switch. */
+  needsSwitch = false;
+
+  /** Spinning: a cycle at which a round ends, cycles of a round, and the cycle of the coming evaluation. */
+  spinOriginCycle = 0;
+  spinRoundCycles = 1;
+  spinIsReady: (() => boolean) | undefined;
+  evaluateCycle = 0;
+  isSpinHit = false;
+
+  /** The bus takes no more of the thread's stores. */
+  isBlocked = false;
+  /** The store buffer is full behind a blocked store: the core stands still at {@link leftCycle}. */
+  isFrozen = false;
+  /** The thread can do what comes next only when its stores are out. */
+  awaitsDrain = false;
+
+  /** Waiting: whether the wait has ended already, and how. */
+  isWoken = false;
+  wakeResult = false;
+  loadValue = 0;
+  issueLoad: ((done: AccessDone) => void) | undefined;
+
+  busyRef: EventRef = 0;
+  drainRef: EventRef = 0;
+  evaluateRef: EventRef = 0;
+  overflowRef: EventRef = 0;
+  deadlineRef: EventRef = 0;
+  signalRef: EventRef = 0;
+
+  resolve: () => void = () => {};
+  readonly #executor = (resolve: () => void): void => {
+    this.resolve = resolve;
+  };
+
+  constructor(core: Core, name: string, level: number, slot: number, storeSpaceBytes: number) {
+    this.core = core;
+    this.name = name;
+    this.level = level;
+    this.slot = slot;
+    this.#storeSpaceBytes = storeSpaceBytes;
+  }
+
+  get coreIndex(): number {
+    return this.core.index;
+  }
+
+  /** The core's own time in picoseconds. */
+  get localPs(): number {
+    return this.core.clock.edgePs(this.core.localCycle);
+  }
+
+  get store(): StoreBuffer {
+    this.#store ??= new StoreBuffer(this.core.target, this.#storeSpaceBytes);
+    return this.#store;
+  }
+
+  /** The store buffer if the thread has ever stored. */
+  get storeIfAny(): StoreBuffer | undefined {
+    return this.#store;
+  }
+
+  get storeBytes(): Uint8Array {
+    return this.store.bytes;
+  }
+
+  get storeView(): DataView {
+    return this.store.view;
+  }
+
+  charge(cause: CpuCause, cycles: number): void {
+    const core = this.core;
+    if (core.running !== this) throw core.misuse(this);
+    if (!Number.isInteger(cycles) || cycles < 0)
+      throw new ConfigurationError('cycles', cycles, 'a whole number');
+    core.account.add(causeIndexOf[cause], cycles);
+    core.localCycle += cycles;
+  }
+
+  pushMemoryStore(physicalAddress: number, lengthBytes: number): number {
+    if (!(lengthBytes >= 1 && lengthBytes <= storeLimitBytes)) {
+      throw new ConfigurationError('memory store lengthBytes', lengthBytes, `1 to ${storeLimitBytes}`);
+    }
+    return this.store.push(storeToMemory, physicalAddress, lengthBytes);
+  }
+
+  pushDeviceStore(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {
+    if (kind === 'uncached') {
+      if (lengthBytes !== 4 && lengthBytes !== 8) {
+        throw new ConfigurationError('uncached store lengthBytes', lengthBytes, '4 or 8');
+      }
+      return this.store.push(storeUncached, busAddress, lengthBytes);
+    }
+    if (!(lengthBytes >= 1 && lengthBytes <= combinedLimitBytes)) {
+      throw new ConfigurationError('combined store lengthBytes', lengthBytes, `1 to ${combinedLimitBytes}`);
+    }
+    return this.store.push(storeWriteCombining, busAddress, lengthBytes);
+  }
+
+  /** Charges `cycles`; the stores pushed since the last commit leave at the core's own time that results. */
+  commit(cause: CpuCause, cycles: number): void {
+    this.charge(cause, cycles);
+    this.store.commit(this.core.localCycle, causeIndexOf[cause]);
+    this.core.committed(this);
+  }
+
+  settle(): Promise<void> {
+    const core = this.core;
+    if (core.running !== this) throw core.misuse(this);
+    if (this.localPs <= core.process.nowPs) {
+      if (this.#store !== undefined && !this.#store.isDrained) core.drain(this);
+      return resolved;
+    }
+    return this.#wait('resume');
+  }
+
+  /**
+   * Spins until `isReady` holds. The same cycles and the same evaluations that count as this loop, at the cost of
+   * one event for each write to the page: `if (!isReady()) { await settle(); while (!isReady()) {
+   * charge('poll', roundCycles); await settle(); } }`.
+   */
+  spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void> {
+    const core = this.core;
+    if (core.running !== this) throw core.misuse(this);
+    if (isReady()) return resolved;
+    if (!Number.isInteger(roundCycles) || roundCycles < 1) {
+      throw new ConfigurationError('roundCycles', roundCycles, 'a whole number of at least 1');
+    }
+    this.spinOriginCycle = core.localCycle;
+    this.spinRoundCycles = roundCycles;
+    this.spinIsReady = isReady;
+    this.isSpinHit = false;
+    core.target.memory.watch(physicalAddress, this);
+    const promise = new Promise<void>(this.#executor);
+    core.suspend(this);
+    this.mode = 'spinning';
+    return promise;
+  }
+
+  /** The memory's call: a page that this thread spins on was written. */
+  pageWritten(): void {
+    this.core.spinHit(this);
+  }
+
+  async sleep(durationPs: number): Promise<void> {
+    if (!(durationPs >= 0)) throw new ConfigurationError('durationPs', durationPs, 'at least 0');
+    await this.waitForWake(this.localPs + Math.ceil(durationPs));
+  }
+
+  /**
+   * Gives the core up until {@link Core.wakeAt} names this thread, or until an instant.
+   * @returns false when the instant came first
+   */
+  async waitForWake(deadlinePs: number = never): Promise<boolean> {
+    if (this.core.running !== this) throw this.core.misuse(this);
+    if (this.level === levelInterrupt) {
+      throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');
+    }
+    if (deadlinePs !== never) this.core.setDeadline(this, deadlinePs);
+    await this.#wait('leave');
+    return this.wakeResult;
+  }
+
+  async mmioRead32(address: number): Promise<number> {
+    return this.access('driver', this.core.cost.mmioLoad, (done) =>
+      this.core.target.port.cpuLoad(address, 4, done),
+    );
+  }
+
+  mmioWrite32(address: number, value: number): void {
+    const offset = this.pushDeviceStore(address, 4, 'uncached');
+    this.store.view.setUint32(offset, value, true);
+    this.commit(this.level === levelInterrupt ? 'interrupt' : 'driver', this.core.cost.mmioStore);
+  }
+
+  /**
+   * One non-posted access: `cycles` to issue it, behind all stores before; then the core stalls until it is done.
+   * @returns the value read, all ones when the access failed
+   */
+  async access(cause: CpuCause, cycles: number, issue: (done: AccessDone) => void): Promise<number> {
+    this.charge(this.level === levelInterrupt ? 'interrupt' : cause, cycles);
+    this.issueLoad = issue;
+    await this.#wait('load');
+    return this.loadValue;
+  }
+
+  /** The answer to an access. */
+  accessDone(status: number, value: number): void {
+    this.loadValue = status === 0 ? value >>> 0 : failedLoadValue;
+  }
+
+  #wait(after: AfterBusy): Promise<void> {
+    if (this.core.running !== this) throw this.core.misuse(this);
+    const promise = new Promise<void>(this.#executor);
+    this.core.suspend(this);
+    this.core.stayBusy(this, after);
+    return promise;
+  }
+}

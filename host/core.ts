@@ -1,0 +1,576 @@
+/**
+ * A core: its clock, its own time, and which thread has it.
+ *
+ *     interrupts ─┐
+ *     kernel ─────┤ highest level first ──> current thread ──> store buffer ──> memory, bus
+ *     program ────┘                            │
+ *                                              └─ cycles by cause
+ *
+ * The core's own time (`localCycle`) runs ahead of simulated time while a thread charges cycles, and simulated
+ * time catches up while it waits. A thread of a higher level preempts a busy or spinning one at the instant it
+ * becomes ready: what the lower one has charged but not yet lived through is owed to it and lived through when it
+ * has the core again, and its stores of that time move along. Not preempted: a thread stalled by a load or with a
+ * store that the bus does not take. A thread leaves the core only when its stores are out.
+ *
+ * At most one thread of a host runs code at any time, because an event resumes at most one. What happens to a core
+ * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
+ * which it happened does not matter: interrupts first, then kernel threads, then the program.
+ */
+import type { Clock } from '../sim/clock.ts';
+import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import { type AfterBusy, CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
+import { CpuAccount, type CpuReport, causeIndexOf, cpuReportOf } from './cpu-account.ts';
+import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
+import type { CostConfig } from './host-parameters.ts';
+import type { StoreTarget } from './store-buffer.ts';
+
+export interface CoreOptions {
+  readonly index: number;
+  readonly process: LogicalProcess;
+  readonly clock: Clock;
+  readonly target: StoreTarget;
+  readonly cost: CostConfig;
+  readonly storeBufferEntries: number;
+  readonly storeSpaceBytes: number;
+  /** Serves an interrupt vector in the core's interrupt context. */
+  readonly serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
+}
+
+const kernelStoreSpaceBytes = 65_536;
+const never = Number.POSITIVE_INFINITY;
+
+export class Core {
+  readonly index: number;
+  readonly process: LogicalProcess;
+  readonly clock: Clock;
+  readonly target: StoreTarget;
+  readonly cost: CostConfig;
+  readonly account = new CpuAccount();
+  /** The core's own time in cycles of its clock. */
+  localCycle = 0;
+  /** The thread that has the core. */
+  current: CoreThread | undefined;
+  /** The thread whose code runs now. */
+  running: CoreThread | undefined;
+  /** Times a thread was switched in, interrupts apart. */
+  contextSwitchCount = 0;
+
+  readonly #storeBufferEntries: number;
+  readonly #storeSpaceBytes: number;
+  readonly #serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
+  readonly #threads: CoreThread[] = [];
+  readonly #freeSlots: number[] = [];
+  /** Threads that want the core, by level; interrupts are numbers of vectors. */
+  readonly #ready: CoreThread[][] = [[], [], []];
+  readonly #pendingVectors: number[] = [];
+  readonly #interruptThread: CoreThread;
+  /** Cycle causes of open intervals: a stalled store, a load. */
+  #stallCause = 0;
+  #retryRef = 0;
+  #attentionRef = 0;
+
+  readonly #busyHandler: number;
+  readonly #drainHandler: number;
+  readonly #evaluateHandler: number;
+  readonly #overflowHandler: number;
+  readonly #deadlineHandler: number;
+  readonly #wakeHandler: number;
+  readonly #readyHandler: number;
+  readonly #loadHandler: number;
+  readonly #retryHandler: number;
+  readonly #attentionHandler: number;
+
+  constructor(options: CoreOptions) {
+    this.index = options.index;
+    this.process = options.process;
+    this.clock = options.clock;
+    this.target = options.target;
+    this.cost = options.cost;
+    this.#storeBufferEntries = options.storeBufferEntries;
+    this.#storeSpaceBytes = options.storeSpaceBytes;
+    this.#serveInterrupt = options.serveInterrupt;
+    const add = (phase: number, handle: (thread: CoreThread) => void) =>
+      this.process.queue.addHandler((slot) => handle(this.#threads[slot]!), phase);
+    this.#deadlineHandler = add(PHASE_HARDWARE, (thread) => this.#deadlinePassed(thread));
+    this.#wakeHandler = add(PHASE_HARDWARE, (thread) => this.#signalled(thread));
+    this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.#makeReady(thread));
+    this.#busyHandler = add(PHASE_SOFTWARE, (thread) => this.#busyEnded(thread));
+    this.#drainHandler = add(PHASE_SOFTWARE, (thread) => this.#drainDue(thread));
+    this.#evaluateHandler = add(PHASE_SOFTWARE, (thread) => this.#evaluate(thread));
+    this.#overflowHandler = add(PHASE_SOFTWARE, (thread) => this.#freeze(thread));
+    this.#loadHandler = add(PHASE_SOFTWARE, (thread) => this.#loadEnded(thread));
+    this.#retryHandler = this.process.queue.addHandler(() => this.#retryStores(), PHASE_SOFTWARE);
+    this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), PHASE_SOFTWARE);
+    this.#interruptThread = this.newThread(`interrupts of core ${options.index}`, levelInterrupt);
+    this.target.port.onStoreSpace(() => this.#storeSpace());
+  }
+
+  // What threads ask of their core.
+
+  /** A thread that has nothing to do yet; see {@link start}. */
+  newThread(name: string, level: number): CoreThread {
+    const slot = this.#freeSlots.pop() ?? this.#threads.length;
+    const spaceBytes = level === levelProgram ? this.#storeSpaceBytes : kernelStoreSpaceBytes;
+    const thread = new CoreThread(this, name, level, slot, spaceBytes);
+    this.#threads[slot] = thread;
+    return thread;
+  }
+
+  /** Has a new thread compete for the core from `atPs` on. */
+  start(thread: CoreThread, atPs: number, body: () => Promise<void>): void {
+    thread.body = body;
+    thread.needsSwitch = thread.level === levelKernel;
+    this.process.queue.schedule(atPs, this.#readyHandler, thread.slot);
+  }
+
+  /** The thread's code stops until it is resumed. */
+  suspend(thread: CoreThread): void {
+    if (this.running !== thread) throw this.misuse(thread);
+    this.running = undefined;
+    this.process.runningProgramCount--;
+  }
+
+  /** Has the thread keep the core until simulated time has reached its own time. */
+  stayBusy(thread: CoreThread, after: AfterBusy): void {
+    thread.mode = 'busy';
+    thread.after = after;
+    thread.busyRef = this.#schedule(this.localCycle, this.#busyHandler, thread);
+  }
+
+  /** A commit was added to the thread's store buffer. */
+  committed(thread: CoreThread): void {
+    if (thread.isBlocked) this.#watchOverflow(thread);
+    else if (thread.drainRef === 0) this.#scheduleDrain(thread);
+  }
+
+  /** Ends the thread's wait with false at an instant, unless something else ended it before. */
+  setDeadline(thread: CoreThread, atPs: number): void {
+    thread.deadlineRef = this.process.queue.schedule(atPs, this.#deadlineHandler, thread.slot);
+  }
+
+  /** Ends the thread's wait with true at an instant. */
+  wakeAt(thread: CoreThread, atPs: number): void {
+    thread.signalRef = this.process.queue.schedule(atPs, this.#wakeHandler, thread.slot);
+  }
+
+  /**
+   * Interrupts the core now, in the hardware half of the instant; the caller has seen that the vector is not pending
+   * here already. Of several pending vectors the highest is served first, as by a local APIC.
+   */
+  interrupt(vector: number): void {
+    this.#pendingVectors.push(vector);
+    this.#callAttention();
+  }
+
+  /** A page that the thread spins on was written: evaluates at the end of the round that this falls into. */
+  spinHit(thread: CoreThread): void {
+    if (thread !== this.current || thread.isFrozen) {
+      thread.isSpinHit = true;
+      return;
+    }
+    if (thread.evaluateRef !== 0) return;
+    const origin = thread.spinOriginCycle;
+    const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
+    const rounds = cycle <= origin ? 0 : Math.ceil((cycle - origin) / thread.spinRoundCycles);
+    this.#scheduleEvaluation(thread, origin + rounds * thread.spinRoundCycles);
+  }
+
+  /** Carries out the thread's stores that are due, and schedules the next. */
+  drain(thread: CoreThread): void {
+    const store = thread.storeIfAny;
+    if (store === undefined || store.isDrained || thread.isBlocked) return;
+    const now = this.process.nowPs;
+    const cycle = this.clock.cycleAtOrAfter(now);
+    let dueCycle = this.clock.edgePs(cycle) > now ? cycle - 1 : cycle;
+    // What lies behind the cycle at which the core stands still has not been executed yet.
+    if (thread.isFrozen) dueCycle = thread.leftCycle;
+    thread.isBlocked = !store.drain(dueCycle);
+    if (thread.isBlocked) {
+      this.#stallCause = store.headCause;
+      this.#watchOverflow(thread);
+      return;
+    }
+    if (!store.isDrained && thread.drainRef === 0) this.#scheduleDrain(thread);
+  }
+
+  /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
+  misuse(thread: CoreThread): ThreadNotRunningError {
+    const error = new ThreadNotRunningError(thread.name, thread.mode);
+    this.process.failure ??= new ProgramFailedError(thread.name, this.process.nowPs, error);
+    this.#stopAndLook();
+    return error;
+  }
+
+  // Accounts.
+
+  /** What the core did up to now. */
+  report(): CpuReport {
+    const total = this.clock.cyclesElapsed(this.process.nowPs);
+    const cycles = this.account.cycles.slice();
+    const open = total - this.localCycle;
+    if (open > 0) {
+      const cause = this.#openCause();
+      cycles[cause] = cycles[cause]! + open;
+    }
+    let ahead = Math.max(0, -open);
+    for (const thread of this.#threads) if (thread.mode !== 'ended') ahead += thread.owedCycles;
+    return cpuReportOf(cycles, total, ahead);
+  }
+
+  /** Name of the program that has not ended, if there is one. */
+  get programName(): string | undefined {
+    return this.#threads.find(({ level, mode }) => level === levelProgram && mode !== 'ended')?.name;
+  }
+
+  #openCause(): number {
+    const current = this.current;
+    if (current === undefined) return causeIndexOf.idle;
+    if (current.isFrozen || current.awaitsDrain || current.mode !== 'spinning') return this.#stallCause;
+    return causeIndexOf.poll;
+  }
+
+  // Which thread has the core.
+
+  #makeReady(thread: CoreThread): void {
+    const ready = this.#ready[thread.level]!;
+    thread.readyPs = this.process.nowPs;
+    // Threads that become ready at one instant queue by their slots, in whatever order that happened.
+    let at = ready.length;
+    while (at > 0 && ready[at - 1]!.readyPs === thread.readyPs && ready[at - 1]!.slot > thread.slot) at--;
+    ready.splice(at, 0, thread);
+    this.#callAttention();
+  }
+
+  #callAttention(): void {
+    if (this.#attentionRef !== 0) return;
+    this.#attentionRef = this.process.queue.schedule(this.process.nowPs, this.#attentionHandler);
+  }
+
+  #attend(): void {
+    this.#attentionRef = 0;
+    this.#dispatch();
+  }
+
+  /** Something happened at the instant at which the current thread is about to go on: that comes first. */
+  #losesCore(thread: CoreThread): boolean {
+    if (this.#attentionRef === 0) return false;
+    this.#dispatch();
+    return this.current !== thread;
+  }
+
+  /** Gives the core to the highest thread that wants it, if that is higher than the one that has it. */
+  #dispatch(): void {
+    const level = this.#readyLevel();
+    if (level < 0) return;
+    if (this.current === undefined) this.#endIdle();
+    else if (level <= this.current.level || !this.#preempt(this.current, level)) return;
+    const thread = level === levelInterrupt ? this.#takeInterrupt() : this.#ready[level]!.shift()!;
+    this.#enter(thread);
+  }
+
+  #readyLevel(): number {
+    if (this.#pendingVectors.length > 0) return levelInterrupt;
+    if (this.#ready[levelKernel]!.length > 0) return levelKernel;
+    return this.#ready[levelProgram]!.length > 0 ? levelProgram : -1;
+  }
+
+  #takeInterrupt(): CoreThread {
+    const pending = this.#pendingVectors;
+    const vector = Math.max(...pending);
+    pending.splice(pending.indexOf(vector), 1);
+    const thread = this.#interruptThread;
+    thread.body = () => this.#serveInterrupt(vector, thread);
+    return thread;
+  }
+
+  #endIdle(): void {
+    const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
+    if (cycle <= this.localCycle) return;
+    this.account.add(causeIndexOf.idle, cycle - this.localCycle);
+    this.localCycle = cycle;
+  }
+
+  /** Takes the core from a thread. @returns false when it can't be taken now */
+  #preempt(thread: CoreThread, byLevel: number): boolean {
+    if (thread.isBlocked || (thread.mode !== 'busy' && thread.mode !== 'spinning')) return false;
+    this.drain(thread);
+    if (thread.isBlocked) return false;
+    this.#halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
+    thread.mode = 'ready';
+    thread.needsSwitch = byLevel !== levelInterrupt;
+    thread.readyPs = 0;
+    this.#ready[thread.level]!.unshift(thread);
+    this.current = undefined;
+    return true;
+  }
+
+  /** Stops a busy or spinning thread at `cycle`, and notes what it is owed. */
+  #halt(thread: CoreThread, cycle: number): void {
+    thread.isSpinPending = thread.mode === 'spinning';
+    if (thread.isSpinPending) {
+      if (cycle > this.localCycle) this.account.add(causeIndexOf.poll, cycle - this.localCycle);
+      const origin = thread.spinOriginCycle;
+      const intoRound = cycle <= origin ? 0 : (cycle - origin) % thread.spinRoundCycles;
+      thread.spinOriginCycle =
+        cycle <= origin ? origin : cycle + (intoRound === 0 ? 0 : thread.spinRoundCycles - intoRound);
+      if (thread.evaluateRef !== 0) thread.isSpinHit = true;
+    }
+    thread.owedCycles = Math.max(0, this.localCycle - cycle);
+    thread.leftCycle = cycle;
+    this.localCycle = cycle;
+    thread.busyRef = this.#cancel(thread.busyRef);
+    thread.evaluateRef = this.#cancel(thread.evaluateRef);
+    thread.drainRef = this.#cancel(thread.drainRef);
+  }
+
+  /** Has a halted thread go on at the core's own time: everything of it that lay ahead is later by what it missed. */
+  #goOn(thread: CoreThread): void {
+    const missed = this.localCycle - thread.leftCycle;
+    const store = thread.storeIfAny;
+    if (store !== undefined && !store.isDrained) {
+      store.shiftAfter(thread.isFrozen ? thread.leftCycle : -1, missed);
+      if (!thread.isBlocked) this.#scheduleDrain(thread);
+    }
+    this.localCycle += thread.owedCycles;
+    thread.owedCycles = 0;
+    if (!thread.isSpinPending) {
+      this.stayBusy(thread, thread.after);
+      return;
+    }
+    thread.isSpinPending = false;
+    thread.mode = 'spinning';
+    thread.spinOriginCycle += missed;
+    if (!thread.isSpinHit) return;
+    thread.isSpinHit = false;
+    this.#scheduleEvaluation(thread, thread.spinOriginCycle);
+  }
+
+  #enter(thread: CoreThread): void {
+    this.current = thread;
+    if (thread.needsSwitch) {
+      thread.needsSwitch = false;
+      this.contextSwitchCount++;
+      this.account.add(causeIndexOf.contextSwitch, this.cost.contextSwitch);
+      this.localCycle += this.cost.contextSwitch;
+    }
+    const body = thread.body;
+    if (body === undefined) {
+      this.#goOn(thread);
+      return;
+    }
+    thread.body = undefined;
+    this.#run(thread);
+    this.#runBody(thread, body);
+  }
+
+  async #runBody(thread: CoreThread, body: () => Promise<void>): Promise<void> {
+    try {
+      await body();
+      this.suspend(thread);
+      this.stayBusy(thread, 'end');
+    } catch (thrown) {
+      this.#fail(thread, thrown);
+    }
+  }
+
+  /** Ends the run: the failure is seen when the logical process next lets programs run. */
+  #fail(thread: CoreThread, thrown: unknown): void {
+    this.process.failure ??= new ProgramFailedError(thread.name, this.process.nowPs, thrown);
+    thread.mode = 'ended';
+    thread.busyRef = this.#cancel(thread.busyRef);
+    thread.evaluateRef = this.#cancel(thread.evaluateRef);
+    thread.deadlineRef = this.#cancel(thread.deadlineRef);
+    thread.signalRef = this.#cancel(thread.signalRef);
+    if (this.running === thread) {
+      this.suspend(thread);
+      return;
+    }
+    this.#stopAndLook();
+  }
+
+  /** Counted as running for a moment, a thread that is not has the logical process stop and find the failure. */
+  #stopAndLook(): void {
+    this.process.runningProgramCount++;
+    setImmediate(() => this.process.runningProgramCount--);
+  }
+
+  #run(thread: CoreThread): void {
+    thread.mode = 'running';
+    this.running = thread;
+    this.process.runningProgramCount++;
+  }
+
+  #resume(thread: CoreThread): void {
+    this.#run(thread);
+    thread.resolve();
+  }
+
+  #leave(thread: CoreThread): void {
+    if (thread.isWoken) {
+      thread.isWoken = false;
+      this.#resume(thread);
+      return;
+    }
+    thread.mode = 'waiting';
+    this.current = undefined;
+    this.#dispatch();
+  }
+
+  #end(thread: CoreThread): void {
+    thread.mode = 'ended';
+    this.current = undefined;
+    if (thread !== this.#interruptThread) this.#freeSlots.push(thread.slot);
+    thread.onEnded?.();
+    this.#dispatch();
+  }
+
+  // Events.
+
+  #busyEnded(thread: CoreThread): void {
+    if (this.#losesCore(thread)) return;
+    thread.busyRef = 0;
+    this.drain(thread);
+    if (thread.isBlocked && thread.after !== 'resume') {
+      thread.awaitsDrain = true;
+      return;
+    }
+    if (thread.after === 'resume') this.#resume(thread);
+    else if (thread.after === 'leave') this.#leave(thread);
+    else if (thread.after === 'end') this.#end(thread);
+    else this.#load(thread);
+  }
+
+  #load(thread: CoreThread): void {
+    thread.mode = 'loading';
+    this.#stallCause = thread.level === levelInterrupt ? causeIndexOf.interrupt : causeIndexOf.driver;
+    thread.issueLoad!((status, value) => {
+      thread.accessDone(status, value);
+      this.process.queue.schedule(this.process.nowPs, this.#loadHandler, thread.slot);
+    });
+  }
+
+  #loadEnded(thread: CoreThread): void {
+    this.#endStall();
+    this.stayBusy(thread, 'resume');
+    this.#dispatch();
+  }
+
+  #evaluate(thread: CoreThread): void {
+    if (this.#losesCore(thread)) return;
+    thread.evaluateRef = 0;
+    if (!thread.spinIsReady!()) return;
+    const cycle = thread.evaluateCycle;
+    if (cycle > this.localCycle) {
+      this.account.add(causeIndexOf.poll, cycle - this.localCycle);
+      this.localCycle = cycle;
+    }
+    this.target.memory.unwatch(thread);
+    this.drain(thread);
+    this.#resume(thread);
+  }
+
+  #deadlinePassed(thread: CoreThread): void {
+    thread.deadlineRef = 0;
+    // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
+    if (thread.signalRef === 0) this.#wake(thread, false);
+  }
+
+  #signalled(thread: CoreThread): void {
+    thread.signalRef = 0;
+    thread.deadlineRef = this.#cancel(thread.deadlineRef);
+    this.#wake(thread, true);
+  }
+
+  #wake(thread: CoreThread, result: boolean): void {
+    thread.wakeResult = result;
+    if (thread.mode !== 'waiting') {
+      thread.isWoken = true;
+      return;
+    }
+    thread.mode = 'ready';
+    thread.after = 'resume';
+    thread.needsSwitch = true;
+    thread.leftCycle = this.localCycle;
+    this.#makeReady(thread);
+  }
+
+  // Stores that the bus does not take.
+
+  #drainDue(thread: CoreThread): void {
+    thread.drainRef = 0;
+    this.drain(thread);
+  }
+
+  #storeSpace(): void {
+    if (this.current?.isBlocked !== true || this.#retryRef !== 0) return;
+    this.#retryRef = this.process.queue.schedule(this.process.nowPs, this.#retryHandler);
+  }
+
+  #retryStores(): void {
+    this.#retryRef = 0;
+    const thread = this.current;
+    if (thread?.isBlocked !== true) return;
+    thread.isBlocked = false;
+    thread.overflowRef = this.#cancel(thread.overflowRef);
+    this.drain(thread);
+    if (thread.isFrozen) this.#thaw(thread);
+    if (thread.isBlocked) return;
+    if (thread.awaitsDrain) {
+      thread.awaitsDrain = false;
+      this.#endStall();
+      this.stayBusy(thread, thread.after);
+    }
+    this.#dispatch();
+  }
+
+  /** Has the core stand still from the commit on with which the store buffer is over-full. */
+  #watchOverflow(thread: CoreThread): void {
+    if (thread.overflowRef !== 0 || thread.isFrozen) return;
+    const cycle = thread.store.overflowCycle(this.#storeBufferEntries);
+    if (cycle !== never) thread.overflowRef = this.#schedule(cycle, this.#overflowHandler, thread);
+  }
+
+  #freeze(thread: CoreThread): void {
+    thread.overflowRef = 0;
+    if (!thread.isBlocked || thread.awaitsDrain) return;
+    this.#halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
+    thread.isFrozen = true;
+  }
+
+  #thaw(thread: CoreThread): void {
+    if (thread.isBlocked && thread.store.overflowCycle(this.#storeBufferEntries) <= thread.leftCycle) return;
+    this.#endStall();
+    this.#goOn(thread);
+    thread.isFrozen = false;
+    if (thread.isBlocked) this.#watchOverflow(thread);
+  }
+
+  #endStall(): void {
+    const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
+    if (cycle <= this.localCycle) return;
+    this.account.add(this.#stallCause, cycle - this.localCycle);
+    this.localCycle = cycle;
+  }
+
+  // Scheduling.
+
+  #scheduleDrain(thread: CoreThread): void {
+    thread.drainRef = this.#schedule(thread.store.headCycle, this.#drainHandler, thread);
+  }
+
+  #scheduleEvaluation(thread: CoreThread, cycle: number): void {
+    thread.evaluateCycle = cycle;
+    thread.evaluateRef = this.#schedule(cycle, this.#evaluateHandler, thread);
+  }
+
+  #schedule(cycle: number, handler: number, thread: CoreThread): number {
+    const atPs = Math.max(this.process.nowPs, this.clock.edgePs(cycle));
+    return this.process.queue.schedule(atPs, handler, thread.slot);
+  }
+
+  #cancel(ref: number): 0 {
+    if (ref !== 0) this.process.queue.cancel(ref);
+    return 0;
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * The cycle account of one core: every cycle has one cause.
+ *
+ * Work is added when it is charged; idle time, polling and stalls are measured as intervals when they end. The
+ * core's own cycle counter and the clock of the simulation are kept elsewhere, so that the sum of the causes can
+ * be checked against both.
+ */
+
+/** Why a core's cycles were spent. */
+export const cpuCauses = [
+  'post',
+  'poll',
+  'systemCall',
+  'pin',
+  'copy',
+  'interrupt',
+  'contextSwitch',
+  'driver',
+  'application',
+  'idle',
+] as const;
+
+export type CpuCause = (typeof cpuCauses)[number];
+
+/** Index of each cause in {@link CpuAccount.cycles}. */
+export const causeIndexOf = Object.fromEntries(cpuCauses.map((cause, index) => [cause, index])) as Readonly<
+  Record<CpuCause, number>
+>;
+
+export class CpuAccount {
+  readonly cycles = new Float64Array(cpuCauses.length);
+
+  add(causeIndex: number, cycles: number): void {
+    this.cycles[causeIndex] = this.cycles[causeIndex]! + cycles;
+  }
+}
+
+/** What a core did up to an instant. */
+export interface CpuReport {
+  /** Whole cycles of the core's clock up to the instant. */
+  readonly totalCycles: number;
+  /** Cycles charged by threads for work that lies beyond the instant: 0 when all programs have ended. */
+  readonly aheadCycles: number;
+  readonly cycles: Readonly<Record<CpuCause, number>>;
+  /** Whether the causes sum to the total and what is ahead of it. */
+  readonly isBalanced: boolean;
+}
+
+/** Puts an account beside the cycles it must sum to. */
+export function cpuReportOf(cycles: Float64Array, totalCycles: number, aheadCycles: number): CpuReport {
+  const entries = cpuCauses.map((cause, index) => [cause, cycles[index]!] as const);
+  const sum = entries.reduce((total, [, value]) => total + value, 0);
+  return {
+    totalCycles,
+    aheadCycles,
+    cycles: Object.fromEntries(entries) as Record<CpuCause, number>,
+    isBalanced: sum === totalCycles + aheadCycles && entries.every(([, value]) => value >= 0),
+  };
+}

@@ -1,0 +1,43 @@
+/**
+ * What one core needs of the root complex: posted stores under back-pressure, loads, configuration accesses.
+ * The core's port of hw/pcie (`RootComplex.corePort(index)`) fits it by structure.
+ *
+ *     store buffer ── write-combining ──> cpuStore ──┐
+ *     stalled core ─────────────────────> cpuLoad  ──┤── the core's fifo ── root complex ── link
+ *     stalled core ─────────────────────> cpuConfig ─┘
+ *
+ * The root complex keeps a core's requests in the order given, so a load never overtakes a store given before it.
+ */
+
+/** Called once, in the software half of an instant: the status (0 is success) and the little-endian value read. */
+export type AccessDone = (status: number, value: number) => void;
+
+export interface DevicePort {
+  /** Whether {@link cpuStore} takes another store now. */
+  canStore(): boolean;
+  /**
+   * Takes one posted write of up to 64 bytes that crosses no 64-byte boundary; the bytes are copied at once.
+   * @param trafficClass passed through for accounting
+   */
+  cpuStore(
+    busAddress: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+  ): void;
+  /** Has `listener` called when stores are taken again after {@link canStore} said no. */
+  onStoreSpace(listener: () => void): void;
+  /** Reads 1 to 4 bytes of device space within a dword. Always taken from a core that waits for no other access. */
+  cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void;
+  /** Reads a configuration dword of a function, named by bus, device and function number. */
+  cpuConfigRead(functionId: number, offset: number, done: AccessDone): void;
+  /** Writes a configuration dword. */
+  cpuConfigWrite(functionId: number, offset: number, value: number, done: AccessDone): void;
+}
+
+/** Chooses the traffic class under which a store to this bus address is accounted. */
+export type Classify = (busAddress: number) => number;
+
+/** What a load reads when its completion says it failed: all ones, as hardware gives. */
+export const failedLoadValue = 0xffff_ffff;

@@ -1,0 +1,202 @@
+/**
+ * A host: memory, cores, interrupt controller, processes and the programs they run.
+ *
+ *     programs ── processes ── address spaces ──┐
+ *        │                                       ├── page frames ── physical memory ──┐
+ *     cores ── store buffers ────────────────────┘                                    ├── root complex
+ *        └─────── interrupt controller ───────────────────────────────────────────────┘
+ *
+ * One program at most runs on a core. A program is an async function that waits only by its `cpu`; when it returns
+ * and it was the last of its process, the process exits. A program that throws ends the run with its name and the
+ * simulated time.
+ */
+import { assertRange } from '../base/assert.ts';
+import { bytesPerKib, bytesPerMib } from '../base/units.ts';
+import { Clock } from '../sim/clock.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import { AddressSpace } from './address-space.ts';
+import { Core } from './core.ts';
+import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
+import { verbsCostsOf } from './costs.ts';
+import type { CpuReport } from './cpu-account.ts';
+import type { Classify, DevicePort } from './device-port.ts';
+import { CoreBusyError } from './host-error.ts';
+import type { HostConfig } from './host-parameters.ts';
+import {
+  InterruptController,
+  type InterruptCounts,
+  messageWindowAddress,
+  messageWindowBytes,
+} from './interrupt-controller.ts';
+import { PageFrames } from './page-frames.ts';
+import { PhysicalMemory } from './physical-memory.ts';
+import { Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
+import { instantOf, Signal } from './signal.ts';
+import { WriteCombiningBuffers } from './write-combining.ts';
+
+export interface HostOptions {
+  readonly logicalProcess: LogicalProcess;
+  readonly config: HostConfig;
+  /** Builds the root complex between this memory and interrupt controller and the link; returns its port for a core. */
+  readonly connect: (
+    memory: PhysicalMemory,
+    interrupts: InterruptController,
+  ) => (coreIndex: number) => DevicePort;
+  /** Traffic class of a device store, by its bus address. */
+  readonly classify: Classify;
+  /** Draws from [0, 1): needed when frames are scattered. */
+  readonly random?: () => number;
+}
+
+/** What a program gets. With `memory` and `costs` it fits the verbs library's platform. */
+export interface ProgramContext {
+  readonly name: string;
+  readonly host: Host;
+  readonly cpu: CoreThread;
+  readonly process: Process;
+  readonly memory: ProcessMemory;
+  readonly costs: ReturnType<typeof verbsCostsOf>;
+}
+
+export type ProgramBody = (context: ProgramContext) => Promise<void>;
+
+/** A program, while it runs and after. */
+export interface Program {
+  readonly name: string;
+  readonly process: Process;
+  /** Simulated time at which it had ended, its process's exit included; undefined before. */
+  readonly endedPs: number | undefined;
+}
+
+export interface HostReport {
+  readonly cores: readonly CpuReport[];
+  readonly systemCalls: { readonly control: number; readonly dataPath: number };
+  readonly interrupts: readonly InterruptCounts[];
+  readonly isBalanced: boolean;
+}
+
+export class Host {
+  readonly logicalProcess: LogicalProcess;
+  readonly config: HostConfig;
+  readonly memory: PhysicalMemory;
+  readonly frames: PageFrames;
+  readonly interrupts: InterruptController;
+  readonly cores: readonly Core[];
+  readonly systemCalls = new SystemCallCounts();
+
+  readonly #processOfThread = new WeakMap<CoreThread, Process>();
+  #processCount = 0;
+
+  constructor(options: HostOptions) {
+    const { logicalProcess, config } = options;
+    this.logicalProcess = logicalProcess;
+    this.config = config;
+    this.memory = new PhysicalMemory(config.memory.sizeMib * bytesPerMib);
+    const random = config.memory.framePlacement === 'scattered' ? options.random : undefined;
+    this.frames = new PageFrames(this.memory, config.memory.reservedKib * bytesPerKib, random);
+    this.frames.withhold(messageWindowAddress, messageWindowBytes);
+    const cores: Core[] = [];
+    this.interrupts = new InterruptController(logicalProcess, cores, config.core.count, config.interrupt);
+    const portOf = options.connect(this.memory, this.interrupts);
+    for (let index = 0; index < config.core.count; index++) {
+      cores.push(this.#newCore(index, portOf(index), options.classify));
+    }
+    this.cores = cores;
+  }
+
+  /** The running thread's own time in picoseconds, simulated time when none runs. */
+  instantPs(): number {
+    return instantOf(this.cores);
+  }
+
+  newSignal(): Signal {
+    return new Signal(() => this.instantPs());
+  }
+
+  newProcess(name: string): Process {
+    const { memlockLimitKib } = this.config.memory;
+    const limitBytes = memlockLimitKib === 0 ? Number.POSITIVE_INFINITY : memlockLimitKib * bytesPerKib;
+    const space = new AddressSpace(this.memory, this.frames, limitBytes);
+    return new Process(name, new ProcessMemory(++this.#processCount, space, this.memory, this.config.cost));
+  }
+
+  /**
+   * Starts a program on a core, now (or at the running thread's own time), in a process of its own unless one is given.
+   * @throws CoreBusyError when a program runs there
+   */
+  runProgram(name: string, coreIndex: number, body: ProgramBody, process = this.newProcess(name)): Program {
+    const core = this.#coreAt(coreIndex);
+    if (core.programName !== undefined) throw new CoreBusyError(coreIndex, core.programName, name);
+    const cpu = core.newThread(name, levelProgram);
+    const program = { name, process, endedPs: undefined as number | undefined };
+    const context: ProgramContext = {
+      name,
+      host: this,
+      cpu,
+      process,
+      memory: process.memory,
+      costs: verbsCostsOf(this.config.cost),
+    };
+    this.#processOfThread.set(cpu, process);
+    this.logicalProcess.addMember();
+    process.programCount++;
+    cpu.onEnded = () => {
+      program.endedPs = this.logicalProcess.nowPs;
+      this.logicalProcess.markEnded();
+    };
+    core.start(cpu, this.instantPs(), async () => {
+      await body(context);
+      if (--process.programCount === 0) await process.exit(cpu);
+    });
+    return program;
+  }
+
+  /** Starts a kernel thread on the core of the running thread (else core 0): it preempts the program there. */
+  spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void {
+    const core = this.cores.find(({ running }) => running !== undefined) ?? this.cores[0]!;
+    const cpu = core.newThread(name, levelKernel);
+    core.start(cpu, this.instantPs(), () => body(cpu));
+  }
+
+  /** Counts a system call of this thread and charges both crossings. */
+  systemCallEntered(cpu: CoreThread, name: string, path: SystemCallPath): void {
+    const { systemCallEntry, systemCallExit } = this.config.cost;
+    cpu.charge('systemCall', systemCallEntry + systemCallExit);
+    this.systemCalls.add(name, path);
+    this.#processOfThread.get(cpu)?.systemCalls.add(name, path);
+  }
+
+  /** Accounts of cores, system calls and interrupts up to now. */
+  report(): HostReport {
+    const cores = this.cores.map((core) => core.report());
+    return {
+      cores,
+      systemCalls: { control: this.systemCalls.control, dataPath: this.systemCalls.dataPath },
+      interrupts: this.interrupts.counts(),
+      isBalanced: cores.every(({ isBalanced }) => isBalanced) && this.interrupts.isBalanced,
+    };
+  }
+
+  #coreAt(index: number): Core {
+    assertRange('coreIndex', index, 0, this.cores.length - 1);
+    return this.cores[index]!;
+  }
+
+  #newCore(index: number, port: DevicePort, classify: Classify): Core {
+    const { core, cost } = this.config;
+    const writeCombining = new WriteCombiningBuffers(port, classify, {
+      bufferCount: core.writeCombiningBuffers,
+      chunkBytes: core.writeCombiningChunkBytes,
+    });
+    return new Core({
+      index,
+      process: this.logicalProcess,
+      clock: new Clock(core.clockMHz),
+      target: { memory: this.memory, port, classify, writeCombining },
+      cost,
+      storeBufferEntries: core.storeBufferEntries,
+      storeSpaceBytes: core.storeSpaceKib * bytesPerKib,
+      serveInterrupt: (vector, cpu) => this.interrupts.serve(vector, cpu),
+    });
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * The interrupt controller: from a message write or a wire at the root complex to a vector on a core.
+ *
+ *     MSI, MSI-X ── address: core, data: vector ──┐                    ┌─ handler
+ *                                                 ├─ delivery time ─ pending ─ core ─ entry ─┤
+ *     INTA … INTD ── level ───────────────────────┘                    └─ none: spurious
+ *
+ * Message addresses and data are those of a PC (Intel SDM vol. 3A 10.11): destination in address bits 19:12, vector
+ * in data bits 7:0, the first of the platform's vectors being 32.
+ *
+ * Promises: one pending interrupt per vector: a message that finds its vector pending merges into it, so a storm
+ * costs at most one handler after another; for each vector delivered = handled + spurious + merged + waiting.
+ */
+import { assertRange, InvariantError } from '../base/assert.ts';
+import { nsToPs } from '../base/units.ts';
+import { PHASE_HARDWARE } from '../sim/event-queue.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { Core } from './core.ts';
+import type { CoreThread } from './core-thread.ts';
+import type { InterruptConfig } from './host-parameters.ts';
+
+export type InterruptHandler = (cpu: CoreThread) => Promise<void>;
+
+/** Writes of devices to this range are interrupts; memory under it is out of their reach. */
+export const messageWindowAddress = 0xfee0_0000;
+export const messageWindowBytes = 0x10_0000;
+
+const firstSystemVector = 32;
+const pinCount = 4;
+
+export interface InterruptCounts {
+  /** MSI-X vector of the platform, or `INTA` to `INTD`. */
+  readonly vector: number | string;
+  /** Interrupts that have reached the vector's core. */
+  readonly delivered: number;
+  /** Of these, those served by a handler. */
+  readonly handled: number;
+  /** Of these, those for which there was no handler. */
+  readonly spurious: number;
+  /** Of these, those that found the vector pending. */
+  readonly merged: number;
+  /** Of these, those not yet served. */
+  readonly waiting: number;
+}
+
+class Line {
+  readonly name: number | string;
+  core: number;
+  handler: InterruptHandler | undefined;
+  delivered = 0;
+  handled = 0;
+  spurious = 0;
+  merged = 0;
+  isPending = false;
+  isInService = false;
+  /** Level of a wire; messages have none. */
+  isAsserted = false;
+
+  constructor(name: number | string, core: number) {
+    this.name = name;
+    this.core = core;
+  }
+}
+
+export class InterruptController {
+  readonly vectorCount: number;
+  /** Messages whose address or data name no core or vector of this platform. */
+  strayMessageCount = 0;
+
+  readonly #process: LogicalProcess;
+  readonly #cores: readonly Core[];
+  readonly #config: InterruptConfig;
+  readonly #deliveryPs: number;
+  /** The platform's vectors, then the four pins. */
+  readonly #lines: Line[];
+  readonly #deliverHandler: number;
+
+  /** @param cores filled before the first interrupt */
+  constructor(process: LogicalProcess, cores: readonly Core[], coreCount: number, config: InterruptConfig) {
+    this.#process = process;
+    this.#cores = cores;
+    this.#config = config;
+    this.vectorCount = config.vectorCount;
+    this.#deliveryPs = nsToPs(config.deliveryNs);
+    this.#lines = [
+      ...Array.from({ length: config.vectorCount }, (_, vector) => new Line(vector, vector % coreCount)),
+      ...['INTA', 'INTB', 'INTC', 'INTD'].map((name) => new Line(name, 0)),
+    ];
+    this.#deliverHandler = process.queue.addHandler(
+      (line, core) => this.#deliver(line, core),
+      PHASE_HARDWARE,
+    );
+  }
+
+  // What the root complex calls.
+
+  /** A device wrote `data` to the message window. */
+  message(address: number, data: number): void {
+    const vector = (data & 0xff) - firstSystemVector;
+    const core = Math.floor((address - messageWindowAddress) / 4096) & 0xff;
+    if (vector < 0 || vector >= this.vectorCount || core >= this.#cores.length) {
+      this.strayMessageCount++;
+      return;
+    }
+    this.#process.queue.schedule(this.#process.nowPs + this.#deliveryPs, this.#deliverHandler, vector, core);
+  }
+
+  /** The virtual wire of a pin (0 is INTA) has changed. */
+  intx(pin: number, isAsserted: boolean): void {
+    const index = this.vectorCount + pin;
+    const line = this.#lines[index]!;
+    line.isAsserted = isAsserted;
+    if (!isAsserted) return;
+    this.#process.queue.schedule(
+      this.#process.nowPs + this.#deliveryPs,
+      this.#deliverHandler,
+      index,
+      line.core,
+    );
+  }
+
+  // What software asks for.
+
+  /** Message address and data to programme into an MSI-X table entry for this vector. */
+  messageFor(vector: number): { readonly address: number; readonly data: number } {
+    return {
+      address: messageWindowAddress + this.#messageLine(vector).core * 4096,
+      data: firstSystemVector + vector,
+    };
+  }
+
+  /** Has later calls of {@link messageFor} direct the vector to a core. */
+  setAffinity(vector: number, coreIndex: number): void {
+    assertRange('interrupt affinity', coreIndex, 0, this.#cores.length - 1);
+    this.#messageLine(vector).core = coreIndex;
+  }
+
+  attach(vector: number, handler: InterruptHandler): void {
+    attachTo(this.#messageLine(vector), handler);
+  }
+
+  detach(vector: number): void {
+    this.#messageLine(vector).handler = undefined;
+  }
+
+  attachPin(pin: number, handler: InterruptHandler): void {
+    attachTo(this.#lines[this.vectorCount + pin]!, handler);
+  }
+
+  detachPin(pin: number): void {
+    this.#lines[this.vectorCount + pin]!.handler = undefined;
+  }
+
+  /** Runs in the interrupt context of a core, once for each interrupt the core takes. */
+  async serve(index: number, cpu: CoreThread): Promise<void> {
+    const line = this.#lines[index]!;
+    line.isPending = false;
+    line.isInService = true;
+    cpu.charge('interrupt', this.#config.entryCycles);
+    if (line.handler === undefined) {
+      line.spurious++;
+    } else {
+      await line.handler(cpu);
+      line.handled++;
+    }
+    cpu.charge('interrupt', this.#config.exitCycles);
+    await cpu.settle();
+    line.isInService = false;
+    // A level that is still high interrupts again at the end of interrupt.
+    if (line.isAsserted && line.handler !== undefined && !line.isPending) this.#deliver(index, line.core);
+  }
+
+  /** Counts of every vector that has had an interrupt. */
+  counts(): InterruptCounts[] {
+    return this.#lines
+      .filter(({ delivered }) => delivered > 0)
+      .map((line) => ({
+        vector: line.name,
+        delivered: line.delivered,
+        handled: line.handled,
+        spurious: line.spurious,
+        merged: line.merged,
+        waiting: line.delivered - line.handled - line.spurious - line.merged,
+      }));
+  }
+
+  /** Whether every vector's interrupts are accounted for: those that wait are the one pending and the one in service. */
+  get isBalanced(): boolean {
+    return this.#lines.every((line) => {
+      const waiting = line.delivered - line.handled - line.spurious - line.merged;
+      const most = (line.isPending ? 1 : 0) + (line.isInService ? 1 : 0);
+      return waiting >= (line.isPending ? 1 : 0) && waiting <= most;
+    });
+  }
+
+  #deliver(index: number, coreIndex: number): void {
+    const line = this.#lines[index]!;
+    if (index >= this.vectorCount && !line.isAsserted) return;
+    line.delivered++;
+    if (line.isPending) {
+      line.merged++;
+      return;
+    }
+    line.isPending = true;
+    this.#cores[coreIndex]!.interrupt(index);
+  }
+
+  #messageLine(vector: number): Line {
+    assertRange('interrupt vector', vector, 0, this.vectorCount - 1);
+    return this.#lines[vector]!;
+  }
+}
+
+/** Number of legacy pins. */
+export const legacyPinCount = pinCount;
+
+function attachTo(line: Line, handler: InterruptHandler): void {
+  if (line.handler !== undefined) {
+    throw new InvariantError(
+      `handler of interrupt ${line.name}`,
+      'attached',
+      'detached before another is attached',
+    );
+  }
+  line.handler = handler;
+}

@@ -1,0 +1,90 @@
+/**
+ * The slices of the host that the driver asks for: configuration space, kernel memory, interrupt lines, threads.
+ * They fit driver/platform.ts by structure; nothing here knows the driver.
+ */
+import type { CoreThread } from './core-thread.ts';
+import { driverCostsOf } from './costs.ts';
+import type { Host } from './host.ts';
+import { pageBytes } from './page.ts';
+import type { SystemCallPath } from './process.ts';
+import { Signal, threadOf } from './signal.ts';
+
+/** A base address register as assigned: bus address, and size in bytes (0: not implemented). */
+export interface BarWindow {
+  readonly address: number;
+  readonly sizeBytes: number;
+}
+
+/** Configuration accesses of one thread: what enumeration asks for. */
+export function configAccessOf(cpu: CoreThread) {
+  const { port } = cpu.core.target;
+  const cycles = cpu.core.cost.configAccess;
+  return {
+    readConfig32: (functionId: number, offset: number): Promise<number> =>
+      cpu.access('driver', cycles, (done) => port.cpuConfigRead(functionId, offset, done)),
+    async writeConfig32(functionId: number, offset: number, value: number): Promise<void> {
+      await cpu.access('driver', cycles, (done) => port.cpuConfigWrite(functionId, offset, value, done));
+    },
+  };
+}
+
+/** A PCI function as its driver sees it. */
+export function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
+  return {
+    bars,
+    readConfig32: (cpu: unknown, offset: number): Promise<number> =>
+      configAccessOf(threadOf(cpu)).readConfig32(functionId, offset),
+    writeConfig32: (cpu: unknown, offset: number, value: number): Promise<void> =>
+      configAccessOf(threadOf(cpu)).writeConfig32(functionId, offset, value),
+  };
+}
+
+/** Physical memory, directly mapped. */
+export function kernelMemoryOf(host: Host) {
+  const { memory, frames } = host;
+  return {
+    bytes: memory.bytes,
+    view: memory.view,
+    /** Contiguous zeroed frames; -1 when there are none. */
+    allocateFrames(count: number): number {
+      const first = frames.allocateRun(count);
+      return first < 0 ? -1 : first * pageBytes;
+    },
+    freeFrames(address: number, count: number): void {
+      const first = address / pageBytes;
+      for (let frame = first; frame < first + count; frame++) frames.release(frame);
+    },
+  };
+}
+
+type Handler = (cpu: CoreThread) => Promise<void>;
+
+/** The interrupt lines of one device. @param pin its legacy pin (0 is INTA), if it has one */
+export function interruptLinesOf(host: Host, pin: number) {
+  const { interrupts } = host;
+  return {
+    vectorCount: interrupts.vectorCount,
+    messageFor: (vector: number) => interrupts.messageFor(vector),
+    attach: (vector: number, handler: Handler) => interrupts.attach(vector, handler),
+    detach: (vector: number) => interrupts.detach(vector),
+    legacy: {
+      attach: (handler: Handler) => interrupts.attachPin(pin, handler),
+      detach: () => interrupts.detachPin(pin),
+    },
+  };
+}
+
+/** Everything that a driver needs of this host to drive one function. */
+export function driverPlatformOf(host: Host, functionId: number, bars: readonly BarWindow[], pin = 0) {
+  return {
+    pci: pciFunctionOf(functionId, bars),
+    memory: kernelMemoryOf(host),
+    interrupts: interruptLinesOf(host, pin),
+    costs: driverCostsOf(host.config.cost),
+    newSignal: () => new Signal(() => host.instantPs()),
+    nowPs: () => host.logicalProcess.nowPs,
+    spawn: (name: string, body: Handler) => host.spawn(name, body),
+    systemCallEntered: (cpu: unknown, name: string, path: SystemCallPath) =>
+      host.systemCallEntered(threadOf(cpu), name, path),
+  };
+}

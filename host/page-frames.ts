@@ -1,0 +1,177 @@
+/**
+ * The frames of physical memory: who holds them, and which are free.
+ *
+ * A frame is free while nothing references it. A mapping is one reference; a pin is one reference and is counted
+ * apart as well, so that a page that is unmapped while the device uses it keeps its frame until the last unpin.
+ * Frames come back zeroed. Running out is an answer (-1), not an error: software turns it into ENOMEM.
+ *
+ * Frames are handed out by next fit, so that consecutive requests are usually contiguous; or, for single frames
+ * of the scattered policy, at random places drawn from a seeded generator.
+ */
+import { assertInvariant, InvariantError } from '../base/assert.ts';
+import { pageBytes, pagesPerHugePage } from './page.ts';
+import type { PhysicalMemory } from './physical-memory.ts';
+
+export class PageFrames {
+  readonly frameCount: number;
+  /** Frames of low memory, never handed out. */
+  readonly reservedCount: number;
+  freeCount: number;
+
+  readonly #memory: PhysicalMemory;
+  readonly #references: Int32Array;
+  readonly #pins: Int32Array;
+  /** Frames that once held data, and must be zeroed before they are handed out again. */
+  readonly #isUsed: Uint8Array;
+  readonly #random: (() => number) | undefined;
+  #searchFrom: number;
+  #withheldCount: number;
+
+  /**
+   * @param reservedBytes low memory that is never handed out, at least one frame
+   * @param random draws from [0, 1): given, single frames are scattered over memory
+   */
+  constructor(memory: PhysicalMemory, reservedBytes: number, random?: () => number) {
+    this.#memory = memory;
+    this.frameCount = memory.sizeBytes / pageBytes;
+    this.reservedCount = Math.max(1, Math.ceil(reservedBytes / pageBytes));
+    this.freeCount = this.frameCount - this.reservedCount;
+    this.#references = new Int32Array(this.frameCount);
+    this.#references.fill(1, 0, this.reservedCount);
+    this.#pins = new Int32Array(this.frameCount);
+    this.#isUsed = new Uint8Array(this.frameCount);
+    this.#random = random;
+    this.#searchFrom = this.reservedCount;
+    this.#withheldCount = this.reservedCount;
+  }
+
+  /** Takes frames out of use for good, before any is handed out: addresses at which devices reach no memory. */
+  withhold(address: number, lengthBytes: number): void {
+    const end = Math.min(this.frameCount, Math.ceil((address + lengthBytes) / pageBytes));
+    for (let frame = Math.floor(address / pageBytes); frame < end; frame++) {
+      assertInvariant(this.#references[frame] === 0, `frame ${frame} is free when it is withheld`);
+      this.#references[frame] = 1;
+      this.#withheldCount++;
+      this.freeCount--;
+    }
+  }
+
+  /** Takes one frame with one reference. @returns its number, or -1 when there is none */
+  allocate(): number {
+    if (this.freeCount === 0) return -1;
+    return this.#take(this.#findFree(), 1);
+  }
+
+  /**
+   * Takes `count` contiguous frames, each with one reference, the first a multiple of `alignment`.
+   * @returns the first one's number, or -1 when there is no such run
+   */
+  allocateRun(count: number, alignment = 1): number {
+    if (count < 1 || count > this.freeCount) return -1;
+    const found = this.#findRun(count, alignment, this.#searchFrom, this.frameCount);
+    const first = found >= 0 ? found : this.#findRun(count, alignment, this.reservedCount, this.frameCount);
+    return first < 0 ? -1 : this.#take(first, count);
+  }
+
+  /** Takes the 512 frames of an aligned 2 MiB page. @returns the first one's number, or -1 */
+  allocateHuge(): number {
+    return this.allocateRun(pagesPerHugePage, pagesPerHugePage);
+  }
+
+  /** Adds a reference to a frame in use. */
+  reference(frame: number): void {
+    this.#requireUsed(frame);
+    this.#references[frame] = this.#references[frame]! + 1;
+  }
+
+  /** Drops a reference; the frame is free when it was the last. */
+  release(frame: number): void {
+    this.#requireUsed(frame);
+    const left = this.#references[frame]! - 1;
+    this.#references[frame] = left;
+    assertInvariant(left >= this.#pins[frame]!, `frame ${frame} keeps a reference for each of its pins`);
+    if (left === 0) this.freeCount++;
+  }
+
+  /** Pins a frame in use: a reference that is counted as a pin, too. */
+  pin(frame: number): void {
+    this.reference(frame);
+    this.#pins[frame] = this.#pins[frame]! + 1;
+  }
+
+  /** Undoes one {@link pin}. @throws InvariantError when there was none */
+  unpin(frame: number): void {
+    const pins = this.#pins[frame] ?? 0;
+    if (pins < 1) throw new InvariantError(`pins of frame ${frame}`, pins, 'at least 1 at an unpin');
+    this.#pins[frame] = pins - 1;
+    this.release(frame);
+  }
+
+  referencesOf(frame: number): number {
+    return this.#references[frame]!;
+  }
+
+  pinsOf(frame: number): number {
+    return this.#pins[frame]!;
+  }
+
+  /** Frames in use, those never handed out apart: 0 when everybody has given back what they took. */
+  get usedCount(): number {
+    return this.frameCount - this.#withheldCount - this.freeCount;
+  }
+
+  /** Numbers of the frames in use (the first `limit` of them): what a leak check prints. */
+  usedFrames(limit = 16): number[] {
+    const used: number[] = [];
+    for (let frame = this.reservedCount; frame < this.frameCount && used.length < limit; frame++) {
+      if (this.#references[frame] !== 0) used.push(frame);
+    }
+    return used;
+  }
+
+  #findFree(): number {
+    const span = this.frameCount - this.reservedCount;
+    const offset =
+      this.#random === undefined ? this.#searchFrom - this.reservedCount : Math.floor(this.#random() * span);
+    for (let step = 0; step < span; step++) {
+      const frame = this.reservedCount + ((offset + step) % span);
+      if (this.#references[frame] === 0) return frame;
+    }
+    throw new InvariantError('free frames', 0, `the ${this.freeCount} that are counted`);
+  }
+
+  #findRun(count: number, alignment: number, from: number, to: number): number {
+    let first = Math.ceil(from / alignment) * alignment;
+    let length = 0;
+    while (first + count <= to) {
+      if (this.#references[first + length] !== 0) {
+        first = Math.ceil((first + length + 1) / alignment) * alignment;
+        length = 0;
+      } else if (++length === count) {
+        return first;
+      }
+    }
+    return -1;
+  }
+
+  #take(first: number, count: number): number {
+    for (let frame = first; frame < first + count; frame++) {
+      this.#references[frame] = 1;
+      if (this.#isUsed[frame] === 1) {
+        this.#memory.bytes.fill(0, frame * pageBytes, (frame + 1) * pageBytes);
+      }
+      this.#isUsed[frame] = 1;
+    }
+    this.freeCount -= count;
+    const next = first + count;
+    this.#searchFrom = next >= this.frameCount ? this.reservedCount : next;
+    return first;
+  }
+
+  #requireUsed(frame: number): void {
+    const references = this.#references[frame] ?? 0;
+    if (references < 1 || frame < this.reservedCount) {
+      throw new InvariantError(`references of frame ${frame}`, references, 'a frame in use');
+    }
+  }
+}

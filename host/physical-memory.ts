@@ -1,0 +1,126 @@
+/**
+ * A host's physical memory: one SharedArrayBuffer, from physical address 0.
+ *
+ *   root complex ── readInto / write ──┐
+ *   store buffers ──────────── write ──┤── bytes ── views of the kernel and of programs
+ *                                      └── watch: a write to a watched 4 KiB page tells the spinning core
+ *
+ * Promises: an access that is not wholly within memory does nothing and is answered false, which the root complex
+ * turns into Unsupported Request; a write is complete before its watchers are told. An unwatched write costs one
+ * comparison for that.
+ *
+ * Measured on Node 24, shared to shared memory, ns a copy of 16 / 64 / 256 / 4096 bytes: `set(subarray)` 52 / 70 /
+ * 107 / 612, loop over words 13 / 29 / 149 / 1380, Buffer's copy 46 / 37 / 40 / 245. So words up to 32 bytes when
+ * both ends are aligned, Buffer's copy else.
+ */
+import { assertRange } from '../base/assert.ts';
+import { bytesPerGib, bytesPerMib } from '../base/units.ts';
+
+/** Told of each write to a page it watches, after the bytes have landed. */
+export interface PageWatcher {
+  pageWritten(): void;
+}
+
+const wordCopyLimitBytes = 32;
+const pageShift = 12;
+const copyBytes = Buffer.prototype.copy;
+
+export class PhysicalMemory {
+  readonly buffer: SharedArrayBuffer;
+  readonly sizeBytes: number;
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+
+  readonly #words: Int32Array;
+  /** Watchers of each page: 0 almost everywhere, nearly always. */
+  readonly #watchCounts: Uint8Array;
+  readonly #watchers: PageWatcher[] = [];
+  readonly #watchedPages: number[] = [];
+
+  /** @param sizeBytes 64 MiB to 4 GiB, in whole MiB */
+  constructor(sizeBytes: number) {
+    assertRange('memory.sizeMib', sizeBytes / bytesPerMib, 64, (4 * bytesPerGib) / bytesPerMib);
+    this.sizeBytes = sizeBytes;
+    this.buffer = new SharedArrayBuffer(sizeBytes);
+    this.bytes = new Uint8Array(this.buffer);
+    this.view = new DataView(this.buffer);
+    this.#words = new Int32Array(this.buffer);
+    this.#watchCounts = new Uint8Array(sizeBytes / 2 ** pageShift);
+  }
+
+  /** Whether [address, address + lengthBytes) lies in memory. */
+  contains(address: number, lengthBytes: number): boolean {
+    return address >= 0 && address + lengthBytes <= this.sizeBytes;
+  }
+
+  /** Copies from memory into `target`. False, and nothing copied, when the range is not all memory. */
+  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
+    if (!this.contains(address, lengthBytes)) return false;
+    copyBytes.call(this.bytes, target, targetOffset, address, address + lengthBytes);
+    return true;
+  }
+
+  /** Copies into memory. False, and nothing copied, when the range is not all memory. */
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
+    if (!this.contains(address, lengthBytes)) return false;
+    copyBytes.call(source, this.bytes, address, sourceOffset, sourceOffset + lengthBytes);
+    if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
+    return true;
+  }
+
+  /** {@link write} from a source that is also seen as little-endian words: faster when short and aligned. */
+  writeWords(
+    address: number,
+    lengthBytes: number,
+    source: Uint8Array,
+    sourceWords: Int32Array,
+    sourceOffset: number,
+  ): boolean {
+    if (lengthBytes > wordCopyLimitBytes || ((address | lengthBytes | sourceOffset) & 3) !== 0) {
+      return this.write(address, lengthBytes, source, sourceOffset);
+    }
+    if (!this.contains(address, lengthBytes)) return false;
+    const words = this.#words;
+    let to = address / 4;
+    let from = sourceOffset >> 2;
+    for (const end = from + (lengthBytes >> 2); from < end; from++, to++) words[to] = sourceWords[from]!;
+    if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
+    return true;
+  }
+
+  /** Has `watcher` told of every write to the 4 KiB page of `address`, until {@link unwatch}. */
+  watch(address: number, watcher: PageWatcher): void {
+    const page = Math.floor(address / 2 ** pageShift);
+    this.#watchCounts[page] = this.#watchCounts[page]! + 1;
+    this.#watchers.push(watcher);
+    this.#watchedPages.push(page);
+  }
+
+  /** Ends the watch of `watcher`. */
+  unwatch(watcher: PageWatcher): void {
+    const at = this.#watchers.indexOf(watcher);
+    if (at < 0) return;
+    const page = this.#watchedPages[at]!;
+    this.#watchCounts[page] = this.#watchCounts[page]! - 1;
+    const lastWatcher = this.#watchers.pop()!;
+    const lastPage = this.#watchedPages.pop()!;
+    if (at === this.#watchers.length) return;
+    this.#watchers[at] = lastWatcher;
+    this.#watchedPages[at] = lastPage;
+  }
+
+  /** Watches now set. */
+  get watchCount(): number {
+    return this.#watchers.length;
+  }
+
+  #tellWatchers(address: number, lengthBytes: number): void {
+    const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
+    for (let page = Math.floor(address / 2 ** pageShift); page <= last; page++) {
+      if (this.#watchCounts[page] === 0) continue;
+      for (let at = 0; at < this.#watchers.length; at++) {
+        if (this.#watchedPages[at] === page) this.#watchers[at]!.pageWritten();
+      }
+    }
+  }
+}

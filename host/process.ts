@@ -1,0 +1,119 @@
+/**
+ * A process: an address space, limits, and what has to be undone when it ends.
+ *
+ *     program ends ─> exit hooks, the latest first (the driver destroys what the process left) ─> memory is unmapped
+ *
+ * {@link ProcessMemory} is the process's memory as the driver (pins, device windows) and the verbs library (loads
+ * and stores) see it; it fits the interfaces of both by structure.
+ */
+import type { AddressSpace, PinnedPages } from './address-space.ts';
+import type { CoreThread } from './core-thread.ts';
+import type { CostConfig } from './host-parameters.ts';
+import { pageCountOf } from './page.ts';
+import type { PhysicalMemory } from './physical-memory.ts';
+import { threadOf } from './signal.ts';
+
+/** What a system call is for: setting up, or moving data. */
+export type SystemCallPath = 'control' | 'dataPath';
+
+/** System calls counted by what they are for. */
+export class SystemCallCounts {
+  control = 0;
+  dataPath = 0;
+  readonly byName = new Map<string, number>();
+
+  add(name: string, path: SystemCallPath): void {
+    this[path]++;
+    this.byName.set(name, (this.byName.get(name) ?? 0) + 1);
+  }
+}
+
+export class ProcessMemory {
+  readonly processId: number;
+  readonly space: AddressSpace;
+  /** Physical memory, indexed by what {@link physicalAddress} returns. */
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  readonly #cost: CostConfig;
+
+  constructor(processId: number, space: AddressSpace, memory: PhysicalMemory, cost: CostConfig) {
+    this.processId = processId;
+    this.space = space;
+    this.bytes = memory.bytes;
+    this.view = memory.view;
+    this.#cost = cost;
+  }
+
+  /** Maps anonymous pages. @returns the user address, or -1 (ENOMEM) */
+  map(lengthBytes: number): number {
+    return this.space.map(lengthBytes);
+  }
+
+  unmap(address: number, lengthBytes: number): void {
+    this.space.unmap(address, lengthBytes);
+  }
+
+  /** @returns the physical address of a user address, or -1 when it is not mapped */
+  physicalAddress(address: number): number {
+    return this.space.translate(address);
+  }
+
+  /** Pins the pages of a range for the device; the cycles are charged also when it fails. */
+  pin(cpu: unknown, address: number, lengthBytes: number): PinnedPages | 'EFAULT' | 'ENOMEM' {
+    const pinned = this.space.pin(address, lengthBytes);
+    const pageCount = typeof pinned === 'string' ? 1 : pageCountOf(address, lengthBytes);
+    threadOf(cpu).charge('pin', this.#cost.pinPerPage * pageCount);
+    return pinned;
+  }
+
+  /** Drops one pin of every page. @throws InvariantError for pages that were given back before */
+  unpin(cpu: unknown, pinned: PinnedPages): void {
+    this.space.unpin(pinned);
+    threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pinned.pages.length);
+  }
+
+  mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {
+    return this.space.mapDevice(physicalAddress, lengthBytes, kind);
+  }
+
+  unmapDevice(userAddress: number): void {
+    this.space.unmapDevice(userAddress);
+  }
+}
+
+/** Undoes something when a process ends; it runs on the core of the process's last program. */
+export type ExitHook = (cpu: CoreThread) => Promise<void>;
+
+export class Process {
+  readonly id: number;
+  readonly name: string;
+  readonly memory: ProcessMemory;
+  readonly systemCalls = new SystemCallCounts();
+  /** Programs of the process that have not ended. */
+  programCount = 0;
+  isEnded = false;
+  readonly #exitHooks: ExitHook[] = [];
+
+  constructor(name: string, memory: ProcessMemory) {
+    this.id = memory.processId;
+    this.name = name;
+    this.memory = memory;
+  }
+
+  /** Has `hook` called when the process ends, before its memory goes; later hooks run first. Returns how to take it back. */
+  onExit(hook: ExitHook): () => void {
+    this.#exitHooks.push(hook);
+    return () => {
+      const at = this.#exitHooks.indexOf(hook);
+      if (at >= 0) this.#exitHooks.splice(at, 1);
+    };
+  }
+
+  /** Ends the process: runs the hooks and unmaps its memory. */
+  async exit(cpu: CoreThread): Promise<void> {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    for (let hook = this.#exitHooks.pop(); hook !== undefined; hook = this.#exitHooks.pop()) await hook(cpu);
+    this.memory.space.release();
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * A host without a device, for specs: the root complex is a port that records what it is given, with the instant,
+ * and answers loads after a fixed time. A spec opens and closes it to make back-pressure.
+ */
+import { defaultsOf } from '../base/parameter.ts';
+import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
+import { LogicalProcess } from '../sim/logical-process.ts';
+import { SingleRunner } from '../sim/single-runner.ts';
+import type { AccessDone, DevicePort } from './device-port.ts';
+import { Host, type HostOptions } from './host.ts';
+import { type HostConfig, hostParameters } from './host-parameters.ts';
+
+export interface RecordedStore {
+  readonly atPs: number;
+  readonly core: number;
+  readonly address: number;
+  readonly trafficClass: number;
+  readonly bytes: number[];
+}
+
+export class RecordingPort implements DevicePort {
+  readonly stores: RecordedStore[] = [];
+  readonly loads: { readonly atPs: number; readonly address: number }[] = [];
+  readonly loadLatencyPs = 1_000_000;
+  /** Stores still taken before the port is full. */
+  room = Number.POSITIVE_INFINITY;
+  /** What loads and configuration reads are answered. */
+  answer: (address: number) => { readonly status: number; readonly value: number } = (address) => ({
+    status: 0,
+    value: address,
+  });
+
+  readonly #process: LogicalProcess;
+  readonly #core: number;
+  #listener = (): void => {};
+
+  constructor(process: LogicalProcess, core: number) {
+    this.#process = process;
+    this.#core = core;
+  }
+
+  canStore(): boolean {
+    return this.room > 0;
+  }
+
+  cpuStore(address: number, trafficClass: number, source: Uint8Array, offset: number, length: number): void {
+    if (this.room === 0) throw new RangeError('a store was given although the port had no room');
+    this.room--;
+    const bytes = [...source.subarray(offset, offset + length)];
+    this.stores.push({ atPs: this.#process.nowPs, core: this.#core, address, trafficClass, bytes });
+  }
+
+  onStoreSpace(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  cpuLoad(address: number, _lengthBytes: number, done: AccessDone): void {
+    this.loads.push({ atPs: this.#process.nowPs, address });
+    const { status, value } = this.answer(address);
+    at(this.#process, this.#process.nowPs + this.loadLatencyPs, () => done(status, value), PHASE_SOFTWARE);
+  }
+
+  cpuConfigRead(functionId: number, offset: number, done: AccessDone): void {
+    this.cpuLoad(functionId * 4096 + offset, 4, done);
+  }
+
+  cpuConfigWrite(functionId: number, offset: number, _value: number, done: AccessDone): void {
+    this.cpuLoad(functionId * 4096 + offset, 4, done);
+  }
+
+  /** Makes room for more stores, and says so. */
+  open(room = Number.POSITIVE_INFINITY): void {
+    this.room = room;
+    this.#listener();
+  }
+}
+
+/** Has `action` run at an instant, in its hardware half unless said otherwise. */
+export function at(process: LogicalProcess, atPs: number, action: () => void, phase = 0): void {
+  process.queue.schedule(atPs, process.queue.addHandler(action, phase));
+}
+
+export interface TestHost {
+  readonly host: Host;
+  readonly process: LogicalProcess;
+  readonly ports: readonly RecordingPort[];
+  /** Runs until all programs have ended and 1 ps more. */
+  runToEnd(): Promise<void>;
+  runTo(limitPs: number): Promise<void>;
+}
+
+/** A host of 64 MiB and two cores of 2.5 GHz (400 ps a cycle), with parts of its configuration replaced. */
+export function newTestHost(
+  parts: { readonly [Part in keyof HostConfig]?: Partial<HostConfig[Part]> } = {},
+  options: Partial<HostOptions> & { readonly shuffle?: () => number } = {},
+): TestHost {
+  const process = new LogicalProcess('host', options.shuffle);
+  const config: HostConfig = {
+    memory: { ...defaultsOf(hostParameters.memory), sizeMib: 64, ...parts.memory },
+    core: { ...defaultsOf(hostParameters.core), count: 2, storeSpaceKib: 64, ...parts.core },
+    interrupt: { ...defaultsOf(hostParameters.interrupt), ...parts.interrupt },
+    cost: { ...defaultsOf(hostParameters.cost), ...parts.cost },
+  };
+  const ports = Array.from({ length: config.core.count }, (_, core) => new RecordingPort(process, core));
+  const host = new Host({
+    logicalProcess: process,
+    config,
+    connect: () => (core) => ports[core]!,
+    classify: (address) => address % 2,
+    ...options,
+  });
+  const runner = new SingleRunner([process]);
+  return {
+    host,
+    process,
+    ports,
+    runToEnd: async () => {
+      await runner.runUntilEnded(1);
+    },
+    runTo: async (limitPs) => {
+      await runner.runTo(limitPs);
+    },
+  };
+}
