@@ -16,6 +16,7 @@
  * every record still to come was sent at or after that instant, so it takes effect no earlier than
  * promise + latency: the lookahead of conservative parallel simulation.
  */
+import { InvariantError } from '../base/assert.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 export const RECORD_WORDS = 4;
@@ -84,6 +85,7 @@ class ChannelEnd {
 export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
+  #lastPs = 0;
   #head = 0;
   #promiseCount = 0;
   /** The last promise made, in picoseconds. */
@@ -91,9 +93,12 @@ export class ChannelWriter extends ChannelEnd {
 
   /**
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
-   * @throws ChannelOverflowError when the ring is full
+   * @throws ChannelOverflowError when the ring is full; InvariantError when time runs backwards
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
+    if (!(timePs >= this.#lastPs))
+      throw new InvariantError('time of a record in ps', timePs, `at least ${this.#lastPs}`);
+    this.#lastPs = timePs;
     const recordBytes = (RECORD_HEADER_BYTES + payloadBytes + 7) & ~7;
     let offset = this.#tail & this.mask;
     const untilEnd = this.capacityBytes - offset;

@@ -1,11 +1,15 @@
 /**
- * The timing wheel: every event of one domain that is not a clock edge or a message from another domain.
+ * The timing wheel: every event of one logical process that is not a clock edge or a record from another one.
+ *
+ *     delay < 4.19 us   wheel: 4096 slots of 1024 ps, each a sorted ring of events; a two-level bitmap
+ *                       finds the next occupied slot
+ *     longer            binary heap, drained into the wheel as time comes near
  *
  * Promises: events run in order of (time, phase, schedule order); a cancelled event never runs and its
- * cancellation touches no other event; nothing is allocated per event. Events within the wheel's horizon
- * are kept in per-slot sorted lists found through a two-level bitmap; longer delays wait in a binary heap.
- * Time is an integer count of picoseconds held in a float64.
+ * cancellation touches no other event; nothing is allocated per event. Time is an integer count of picoseconds
+ * held in a float64.
  */
+import { InvariantError } from '../base/assert.ts';
 
 /** An event's effect. `a` and `b` are whatever was given to {@link EventQueue.schedule}. */
 export type EventHandler = (a: number, b: number) => void;
@@ -22,307 +26,380 @@ const SLOT_PS = 1 << SLOT_SHIFT;
 const SLOT_COUNT = 4096;
 const SLOT_MASK = SLOT_COUNT - 1;
 const HORIZON_PS = SLOT_PS * SLOT_COUNT;
-const NONE = -1;
+const NEVER = Number.POSITIVE_INFINITY;
+const NONE = 0;
+const NO_SLOT = -1;
+const FREE = -1;
 const IN_HEAP = -2;
 const INDEX_BITS = 20;
 const INDEX_COUNT_MAX = 1 << INDEX_BITS;
+const GENERATION_MAX = 0x7fff_ffff;
+
+/**
+ * One memory holds everything, in words: per slot the first event of its ring or 0, one bit per occupied slot,
+ * one bit per word of those, then the events from FIRST on. (Few arrays, few bounds to check.)
+ */
+const BITMAP = SLOT_COUNT;
+const SUMMARY = BITMAP + SLOT_COUNT / 32;
+const SUMMARY_MASK = SLOT_COUNT / 1024 - 1;
+const FIRST = (SUMMARY + 16) >> 4;
+
+/**
+ * One event is one cache line, 16 words: four floats, then words. An event is named by its line, so never by 0.
+ * `order` puts all hardware events of an instant before its software events, each in schedule order.
+ */
+const FLOATS_SHIFT = 3;
+const WORDS_SHIFT = 4;
+const LINE_SHIFT = 6;
+const TIME = 0;
+const ORDER = 1;
+const A = 2;
+const B = 3;
+const HANDLER = 8;
+const NEXT = 9;
+const PREVIOUS = 10;
+/** Slot index while in the wheel, IN_HEAP while in the heap, FREE while free. */
+const PLACE = 11;
+const GENERATION = 12;
+const HEAP_POSITION = 13;
+const PHASE_ORDER = 2 ** 52;
 
 export class EventQueue {
   /** Time of the earliest pending event, or Infinity. Kept current by every operation. */
-  nextPs = Number.POSITIVE_INFINITY;
+  nextPs = NEVER;
   /** Events run so far. */
   firedCount = 0;
+  /** Number of events waiting. */
+  pendingCount = 0;
 
-  #handlers: EventHandler[] = [];
-  #phases: number[] = [];
-  #capacity: number;
-  #key: Float64Array;
-  #sequence: Float64Array;
-  #handler: Int32Array;
-  #a: Float64Array;
-  #b: Float64Array;
-  #next: Int32Array;
-  #previous: Int32Array;
-  /** Slot index while in the wheel, IN_HEAP while in the heap, NONE while free. */
-  #place: Int32Array;
-  #heapPosition: Int32Array;
-  #generation: Int32Array;
-  #freeHead = 0;
-  #pendingCount = 0;
-  #sequenceCounter = 0;
-  readonly #slotHead = new Int32Array(SLOT_COUNT).fill(NONE);
-  readonly #slotTail = new Int32Array(SLOT_COUNT).fill(NONE);
-  readonly #bitmap = new Int32Array(SLOT_COUNT / 32);
-  readonly #summary = new Int32Array(SLOT_COUNT / 1024);
+  private handlers: EventHandler[] = [];
+  private phaseOrders: number[] = [];
+  private capacity: number;
+  private floats: Float64Array;
+  private words: Int32Array;
+  private freeHead = NONE;
+  /** The earliest pending event, or NONE. */
+  private nextIndex = NONE;
+  private sequence = 0;
   /** Slot of the cursor and the picosecond at which that slot begins. */
-  #cursor = 0;
-  #cursorPs = 0;
-  #heap: Int32Array;
-  #heapCount = 0;
-  readonly #shuffle: (() => number) | undefined;
+  private cursor = 0;
+  private cursorPs = 0;
+  private heap: Int32Array;
+  private heapCount = 0;
+  private readonly shuffle: (() => number) | undefined;
 
   /**
-   * @param capacity events that may be pending before the pool grows (it doubles, up to 2^20)
-   * @param shuffle when given, orders events of one instant and phase by its values instead of by
+   * @param capacity events that may be pending before the pool grows (it doubles, below 2^20)
+   * @param shuffle when given, orders events of one instant and phase by its values (from 0 to 1) instead of by
    *   schedule order: the test that no block relies on that order
    */
   constructor(capacity = 1024, shuffle?: () => number) {
-    this.#capacity = capacity;
-    this.#shuffle = shuffle;
-    this.#key = new Float64Array(capacity);
-    this.#sequence = new Float64Array(capacity);
-    this.#handler = new Int32Array(capacity);
-    this.#a = new Float64Array(capacity);
-    this.#b = new Float64Array(capacity);
-    this.#next = new Int32Array(capacity);
-    this.#previous = new Int32Array(capacity);
-    this.#place = new Int32Array(capacity).fill(NONE);
-    this.#heapPosition = new Int32Array(capacity);
-    this.#generation = new Int32Array(capacity).fill(1);
-    this.#heap = new Int32Array(capacity);
-    this.#linkFree(0, capacity);
-  }
-
-  /** Number of events waiting. */
-  get pendingCount(): number {
-    return this.#pendingCount;
+    this.capacity = capacity;
+    this.shuffle = shuffle;
+    const memory = new ArrayBuffer((FIRST + capacity) << LINE_SHIFT);
+    this.floats = new Float64Array(memory);
+    this.words = new Int32Array(memory);
+    this.heap = new Int32Array(capacity);
+    this.linkFree(FIRST, FIRST + capacity);
   }
 
   /** Phase of the earliest pending event. The caller has checked that there is one. */
   get nextPhase(): number {
-    const distance = this.#pendingCount === this.#heapCount ? NONE : this.#distanceToOccupiedSlot();
-    const index = distance === NONE ? this.#heap[0]! : this.#slotHead[(this.#cursor + distance) & SLOT_MASK]!;
-    return this.#key[index]! % 2;
+    const order = this.floats[(this.nextIndex << FLOATS_SHIFT) + ORDER]!;
+    return order < PHASE_ORDER ? PHASE_HARDWARE : PHASE_SOFTWARE;
   }
 
   /** Registers an effect and returns the number by which events name it. */
   addHandler(handler: EventHandler, phase: number = PHASE_HARDWARE): number {
-    this.#handlers.push(handler);
-    this.#phases.push(phase);
-    return this.#handlers.length - 1;
+    this.handlers.push(handler);
+    this.phaseOrders.push(phase * PHASE_ORDER);
+    return this.handlers.length - 1;
   }
 
-  /** Schedules `handler(a, b)` at `atPs`, which must not lie before the last event run. */
+  /**
+   * Schedules `handler(a, b)` at `atPs`, a whole number that does not lie before the last event run.
+   * @throws InvariantError for a time that is past or broken
+   */
   schedule(atPs: number, handler: number, a = 0, b = 0): EventRef {
-    if (this.#freeHead === NONE) this.#grow();
-    const index = this.#freeHead;
-    this.#freeHead = this.#next[index]!;
-    this.#key[index] = atPs * 2 + this.#phases[handler]!;
-    this.#sequence[index] = this.#shuffle === undefined ? this.#sequenceCounter++ : this.#shuffle();
-    this.#handler[index] = handler;
-    this.#a[index] = a;
-    this.#b[index] = b;
-    this.#pendingCount++;
-    if (atPs - this.#cursorPs < HORIZON_PS) this.#insertInWheel(index, atPs);
-    else this.#insertInHeap(index);
-    if (atPs < this.nextPs) this.nextPs = atPs;
-    return this.#generation[index]! * INDEX_COUNT_MAX + index;
+    const delayPs = atPs - this.cursorPs;
+    const isNear = delayPs < HORIZON_PS;
+    if (isNear ? delayPs >>> 0 !== delayPs : !Number.isSafeInteger(delayPs)) refuseTime(atPs, this.cursorPs);
+    if (this.freeHead === NONE) this.grow();
+    const index = this.freeHead;
+    const word = index << WORDS_SHIFT;
+    const float = index << FLOATS_SHIFT;
+    const words = this.words;
+    const floats = this.floats;
+    this.freeHead = words[word + NEXT]!;
+    const sequence = this.shuffle === undefined ? this.sequence++ : this.shuffledSequence();
+    floats[float + TIME] = atPs;
+    floats[float + ORDER] = this.phaseOrders[handler]! + sequence;
+    floats[float + A] = a;
+    floats[float + B] = b;
+    words[word + HANDLER] = handler;
+    this.pendingCount++;
+    if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
+    else this.insertInHeap(index);
+    if (atPs < this.nextPs || (atPs === this.nextPs && this.isBefore(index, this.nextIndex))) {
+      this.nextPs = atPs;
+      this.nextIndex = index;
+    }
+    return words[word + GENERATION]! * INDEX_COUNT_MAX + index;
   }
 
   /** Takes back one event. False when it has run or was cancelled already. */
   cancel(ref: EventRef): boolean {
-    const index = ref % INDEX_COUNT_MAX;
-    if (ref === 0 || this.#generation[index] !== (ref - index) / INDEX_COUNT_MAX) return false;
-    const place = this.#place[index]!;
-    if (place === NONE) return false;
-    if (place === IN_HEAP) this.#removeFromHeap(this.#heapPosition[index]!);
-    else this.#unlink(index, place);
-    this.#release(index);
-    this.#findNext();
+    const generation = Math.floor(ref / INDEX_COUNT_MAX);
+    const index = ref - generation * INDEX_COUNT_MAX;
+    const word = index << WORDS_SHIFT;
+    if (index < FIRST || index >= FIRST + this.capacity || this.words[word + GENERATION] !== generation)
+      return false;
+    const place = this.words[word + PLACE]!;
+    if (place === FREE) return false;
+    if (place === IN_HEAP) this.removeFromHeap(this.words[word + HEAP_POSITION]!);
+    else this.unlink(index, place);
+    this.release(word, index);
+    this.pendingCount--;
+    if (index === this.nextIndex) this.findNext();
     return true;
   }
 
   /** Runs the earliest event. The caller has checked that there is one. */
   runNext(): void {
-    this.#moveCursorTo(this.nextPs);
-    const index = this.#slotHead[this.#cursor]!;
-    this.#unlink(index, this.#cursor);
-    const handler = this.#handler[index]!;
-    const a = this.#a[index]!;
-    const b = this.#b[index]!;
-    this.#release(index);
-    this.#findNext();
+    const index = this.nextIndex;
+    const words = this.words;
+    const word = index << WORDS_SHIFT;
+    const float = index << FLOATS_SHIFT;
+    if (this.nextPs - this.cursorPs >= SLOT_PS) this.moveCursorTo(this.nextPs);
+    const after = words[word + NEXT]!;
+    if (after === index) {
+      this.vacate(this.cursor);
+      this.release(word, index);
+      this.findNext();
+    } else {
+      const last = words[word + PREVIOUS]!;
+      words[(last << WORDS_SHIFT) + NEXT] = after;
+      words[(after << WORDS_SHIFT) + PREVIOUS] = last;
+      words[this.cursor] = after;
+      this.release(word, index);
+      this.nextIndex = after;
+      this.nextPs = this.floats[(after << FLOATS_SHIFT) + TIME]!;
+    }
+    this.pendingCount--;
     this.firedCount++;
-    this.#handlers[handler]!(a, b);
+    this.handlers[words[word + HANDLER]!]!(this.floats[float + A]!, this.floats[float + B]!);
   }
 
-  #insertInWheel(index: number, atPs: number): void {
-    const slot = (this.#cursor + ((atPs - this.#cursorPs) >> SLOT_SHIFT)) & SLOT_MASK;
-    this.#place[index] = slot;
-    const key = this.#key[index]!;
-    const sequence = this.#sequence[index]!;
-    let after = this.#slotTail[slot]!;
-    while (after !== NONE && this.#isBefore(key, sequence, after)) after = this.#previous[after]!;
-    const before = after === NONE ? this.#slotHead[slot]! : this.#next[after]!;
-    this.#previous[index] = after;
-    this.#next[index] = before;
-    if (after === NONE) this.#slotHead[slot] = index;
-    else this.#next[after] = index;
-    if (before === NONE) this.#slotTail[slot] = index;
-    else this.#previous[before] = index;
-    const word = slot >> 5;
-    this.#bitmap[word] = this.#bitmap[word]! | (1 << (slot & 31));
-    this.#summary[word >> 5] = this.#summary[word >> 5]! | (1 << (word & 31));
+  private insertInWheel(index: number, slot: number): void {
+    const words = this.words;
+    const word = index << WORDS_SHIFT;
+    words[word + PLACE] = slot;
+    if (words[slot] !== NONE) {
+      this.insertInRing(index, slot);
+      return;
+    }
+    words[word + NEXT] = index;
+    words[word + PREVIOUS] = index;
+    this.occupy(slot, index);
   }
 
-  #isBefore(key: number, sequence: number, other: number): boolean {
-    const otherKey = this.#key[other]!;
-    return key < otherKey || (key === otherKey && sequence < this.#sequence[other]!);
+  /** Puts the event behind all of its slot that precede it; most often it is the last. */
+  private insertInRing(index: number, slot: number): void {
+    const words = this.words;
+    const head = words[slot]!;
+    let after = words[(head << WORDS_SHIFT) + PREVIOUS]!;
+    while (this.isBefore(index, after)) {
+      const previous = words[(after << WORDS_SHIFT) + PREVIOUS]!;
+      if (after === head) words[slot] = index;
+      after = previous;
+      if (words[slot] === index) break;
+    }
+    const word = index << WORDS_SHIFT;
+    const before = words[(after << WORDS_SHIFT) + NEXT]!;
+    words[word + PREVIOUS] = after;
+    words[word + NEXT] = before;
+    words[(after << WORDS_SHIFT) + NEXT] = index;
+    words[(before << WORDS_SHIFT) + PREVIOUS] = index;
   }
 
-  #unlink(index: number, slot: number): void {
-    const before = this.#previous[index]!;
-    const after = this.#next[index]!;
-    if (before === NONE) this.#slotHead[slot] = after;
-    else this.#next[before] = after;
-    if (after === NONE) this.#slotTail[slot] = before;
-    else this.#previous[after] = before;
-    if (this.#slotHead[slot] !== NONE) return;
-    const word = slot >> 5;
-    const bits = this.#bitmap[word]! & ~(1 << (slot & 31));
-    this.#bitmap[word] = bits;
-    if (bits === 0) this.#summary[word >> 5] = this.#summary[word >> 5]! & ~(1 << (word & 31));
+  private isBefore(index: number, other: number): boolean {
+    const floats = this.floats;
+    const mine = index << FLOATS_SHIFT;
+    const its = other << FLOATS_SHIFT;
+    const difference = floats[mine + TIME]! - floats[its + TIME]!;
+    return difference < 0 || (difference === 0 && floats[mine + ORDER]! < floats[its + ORDER]!);
   }
 
-  #release(index: number): void {
-    this.#place[index] = NONE;
-    this.#generation[index] = (this.#generation[index]! + 1) & 0x7fffffff;
-    this.#next[index] = this.#freeHead;
-    this.#freeHead = index;
-    this.#pendingCount--;
+  private unlink(index: number, slot: number): void {
+    const words = this.words;
+    const word = index << WORDS_SHIFT;
+    const after = words[word + NEXT]!;
+    if (after === index) {
+      this.vacate(slot);
+      return;
+    }
+    const before = words[word + PREVIOUS]!;
+    words[(before << WORDS_SHIFT) + NEXT] = after;
+    words[(after << WORDS_SHIFT) + PREVIOUS] = before;
+    if (words[slot] === index) words[slot] = after;
   }
 
-  /** Sets {@link nextPs}. The cursor stays: events may still be scheduled before the next one. */
-  #findNext(): void {
-    const distance = this.#pendingCount === this.#heapCount ? NONE : this.#distanceToOccupiedSlot();
-    const index =
-      distance !== NONE
-        ? this.#slotHead[(this.#cursor + distance) & SLOT_MASK]!
-        : this.#heapCount > 0
-          ? this.#heap[0]!
-          : NONE;
-    this.nextPs = index === NONE ? Number.POSITIVE_INFINITY : Math.floor(this.#key[index]! / 2);
+  private occupy(slot: number, index: number): void {
+    const words = this.words;
+    const bits = BITMAP + (slot >> 5);
+    const wordBits = SUMMARY + (slot >> 10);
+    words[slot] = index;
+    words[bits] = words[bits]! | (1 << slot);
+    words[wordBits] = words[wordBits]! | (1 << (slot >> 5));
+  }
+
+  private vacate(slot: number): void {
+    const words = this.words;
+    const bits = BITMAP + (slot >> 5);
+    words[slot] = NONE;
+    words[bits] = words[bits]! & ~(1 << slot);
+    if (words[bits] !== 0) return;
+    const wordBits = SUMMARY + (slot >> 10);
+    words[wordBits] = words[wordBits]! & ~(1 << (slot >> 5));
+  }
+
+  private release(word: number, index: number): void {
+    const words = this.words;
+    const generation = words[word + GENERATION]!;
+    words[word + GENERATION] = generation === GENERATION_MAX ? 1 : generation + 1;
+    words[word + PLACE] = FREE;
+    words[word + NEXT] = this.freeHead;
+    this.freeHead = index;
   }
 
   /** Every event in the heap lies a horizon or more past the cursor, hence behind every event in the wheel. */
-  #moveCursorTo(atPs: number): void {
-    const slots = Math.floor((atPs - this.#cursorPs) / SLOT_PS);
-    if (slots === 0) return;
-    this.#cursor = (this.#cursor + (slots % SLOT_COUNT)) & SLOT_MASK;
-    this.#cursorPs += slots * SLOT_PS;
-    if (this.#heapCount > 0) this.#drainHeap();
+  private findNext(): void {
+    const slot = this.occupiedSlot();
+    const index = slot === NO_SLOT ? (this.heapCount > 0 ? this.heap[0]! : NONE) : this.words[slot]!;
+    this.nextIndex = index;
+    this.nextPs = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
+  }
+
+  /** The first occupied slot from the cursor's on, round the wheel, or NO_SLOT. */
+  private occupiedSlot(): number {
+    const words = this.words;
+    const cursor = this.cursor;
+    let word = cursor >> 5;
+    let bits = words[BITMAP + word]! & (-1 << cursor);
+    if (bits === 0) {
+      let group = cursor >> 10;
+      let wordBits = words[SUMMARY + group]! & (-2 << word);
+      for (let step = 0; wordBits === 0; step++) {
+        if (step > SUMMARY_MASK) return NO_SLOT;
+        group = (group + 1) & SUMMARY_MASK;
+        wordBits = words[SUMMARY + group]!;
+      }
+      word = (group << 5) + 31 - Math.clz32(wordBits & -wordBits);
+      bits = words[BITMAP + word]!;
+    }
+    return (word << 5) + 31 - Math.clz32(bits & -bits);
+  }
+
+  private moveCursorTo(atPs: number): void {
+    const aheadPs = atPs - this.cursorPs;
+    if (aheadPs < HORIZON_PS) {
+      const slots = aheadPs >> SLOT_SHIFT;
+      this.cursor = (this.cursor + slots) & SLOT_MASK;
+      this.cursorPs += slots << SLOT_SHIFT;
+    } else {
+      // The wheel is empty, so any slot may become the one of this instant.
+      this.cursorPs = atPs;
+    }
+    if (this.heapCount > 0) this.drainHeap();
   }
 
   /** Brings delays that have come within the horizon into the wheel. */
-  #drainHeap(): void {
-    while (this.#heapCount > 0) {
-      const index = this.#heap[0]!;
-      const atPs = Math.floor(this.#key[index]! / 2);
-      if (atPs - this.#cursorPs >= HORIZON_PS) return;
-      this.#removeFromHeap(0);
-      this.#insertInWheel(index, atPs);
+  private drainHeap(): void {
+    while (this.heapCount > 0) {
+      const index = this.heap[0]!;
+      const atPs = this.floats[(index << FLOATS_SHIFT) + TIME]!;
+      const delayPs = atPs - this.cursorPs;
+      if (delayPs >= HORIZON_PS) return;
+      this.removeFromHeap(0);
+      this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
     }
   }
 
-  #distanceToOccupiedSlot(): number {
-    const cursor = this.#cursor;
-    const firstWord = cursor >> 5;
-    const masked = this.#bitmap[firstWord]! & (-1 << (cursor & 31));
-    if (masked !== 0) return (firstWord << 5) + lowestBit(masked) - cursor;
-    for (let step = 1; step <= this.#bitmap.length; step++) {
-      const word = (firstWord + step) & (this.#bitmap.length - 1);
-      if ((word & 31) === 0 && this.#summary[word >> 5] === 0) {
-        step += 31;
-        continue;
-      }
-      const bits = this.#bitmap[word]!;
-      if (bits !== 0) return ((word << 5) + lowestBit(bits) - cursor) & SLOT_MASK;
-    }
-    return NONE;
+  private insertInHeap(index: number): void {
+    this.words[(index << WORDS_SHIFT) + PLACE] = IN_HEAP;
+    this.siftUp(this.heapCount++, index);
   }
 
-  #insertInHeap(index: number): void {
-    this.#place[index] = IN_HEAP;
-    this.#siftUp(this.#heapCount++, index);
+  private removeFromHeap(position: number): void {
+    const last = this.heap[--this.heapCount]!;
+    if (position === this.heapCount) return;
+    this.siftDown(position, last);
+    this.siftUp(this.words[(last << WORDS_SHIFT) + HEAP_POSITION]!, last);
   }
 
-  #removeFromHeap(position: number): void {
-    const last = this.#heap[--this.#heapCount]!;
-    if (position === this.#heapCount) return;
-    this.#siftDown(position, last);
-    this.#siftUp(this.#heapPosition[last]!, last);
-  }
-
-  #siftUp(position: number, index: number): void {
-    const key = this.#key[index]!;
-    const sequence = this.#sequence[index]!;
+  private siftUp(position: number, index: number): void {
     let at = position;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      const other = this.#heap[parent]!;
-      if (!this.#isBefore(key, sequence, other)) break;
-      this.#setHeap(at, other);
+      const other = this.heap[parent]!;
+      if (!this.isBefore(index, other)) break;
+      this.setHeap(at, other);
       at = parent;
     }
-    this.#setHeap(at, index);
+    this.setHeap(at, index);
   }
 
-  #siftDown(position: number, index: number): void {
-    const key = this.#key[index]!;
-    const sequence = this.#sequence[index]!;
+  private siftDown(position: number, index: number): void {
     let at = position;
     for (;;) {
       let child = 2 * at + 1;
-      if (child >= this.#heapCount) break;
+      if (child >= this.heapCount) break;
       const right = child + 1;
-      if (right < this.#heapCount) {
-        const candidate = this.#heap[right]!;
-        if (this.#isBefore(this.#key[candidate]!, this.#sequence[candidate]!, this.#heap[child]!))
-          child = right;
-      }
-      const other = this.#heap[child]!;
-      if (this.#isBefore(key, sequence, other)) break;
-      this.#setHeap(at, other);
+      if (right < this.heapCount && this.isBefore(this.heap[right]!, this.heap[child]!)) child = right;
+      const other = this.heap[child]!;
+      if (this.isBefore(index, other)) break;
+      this.setHeap(at, other);
       at = child;
     }
-    this.#setHeap(at, index);
+    this.setHeap(at, index);
   }
 
-  #setHeap(position: number, index: number): void {
-    this.#heap[position] = index;
-    this.#heapPosition[index] = position;
+  private setHeap(position: number, index: number): void {
+    this.heap[position] = index;
+    this.words[(index << WORDS_SHIFT) + HEAP_POSITION] = position;
   }
 
-  #linkFree(from: number, to: number): void {
-    for (let index = from; index < to; index++) this.#next[index] = index + 1 < to ? index + 1 : NONE;
-    this.#freeHead = from;
+  private shuffledSequence(): number {
+    return Math.floor(this.shuffle!() * PHASE_ORDER);
   }
 
-  #grow(): void {
-    const old = this.#capacity;
+  private linkFree(from: number, to: number): void {
+    for (let index = from; index < to; index++) {
+      const word = index << WORDS_SHIFT;
+      this.words[word + NEXT] = index + 1 < to ? index + 1 : NONE;
+      this.words[word + PLACE] = FREE;
+      this.words[word + GENERATION] = 1;
+    }
+    this.freeHead = from;
+  }
+
+  private grow(): void {
+    const old = this.capacity;
     const capacity = old * 2;
-    if (capacity > INDEX_COUNT_MAX) throw new RangeError(`more than ${INDEX_COUNT_MAX} events pending`);
-    this.#key = enlarged(this.#key, new Float64Array(capacity));
-    this.#sequence = enlarged(this.#sequence, new Float64Array(capacity));
-    this.#a = enlarged(this.#a, new Float64Array(capacity));
-    this.#b = enlarged(this.#b, new Float64Array(capacity));
-    this.#handler = enlarged(this.#handler, new Int32Array(capacity));
-    this.#next = enlarged(this.#next, new Int32Array(capacity));
-    this.#previous = enlarged(this.#previous, new Int32Array(capacity));
-    this.#place = enlarged(this.#place, new Int32Array(capacity).fill(NONE));
-    this.#heapPosition = enlarged(this.#heapPosition, new Int32Array(capacity));
-    this.#generation = enlarged(this.#generation, new Int32Array(capacity).fill(1));
-    this.#heap = enlarged(this.#heap, new Int32Array(capacity));
-    this.#capacity = capacity;
-    this.#linkFree(old, capacity);
+    if (FIRST + capacity > INDEX_COUNT_MAX) throw new RangeError(`more than ${old} events pending`);
+    const memory = new ArrayBuffer((FIRST + capacity) << LINE_SHIFT);
+    const words = new Int32Array(memory);
+    words.set(this.words);
+    this.words = words;
+    this.floats = new Float64Array(memory);
+    const heap = new Int32Array(capacity);
+    heap.set(this.heap);
+    this.heap = heap;
+    this.capacity = capacity;
+    this.linkFree(FIRST + old, FIRST + capacity);
   }
 }
 
-function lowestBit(bits: number): number {
-  return 31 - Math.clz32(bits & -bits);
-}
-
-function enlarged<T extends Float64Array | Int32Array>(from: T, to: T): T {
-  to.set(from);
-  return to;
+function refuseTime(atPs: number, fromPs: number): never {
+  throw new InvariantError('time of an event in ps', atPs, `a whole number of at least ${fromPs}`);
 }
