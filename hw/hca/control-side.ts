@@ -143,7 +143,7 @@ export class ControlSide {
   /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
   reset(cycle: number): void {
     this.processor.reset(cycle);
-    this.state.reset();
+    this.state.reset(cycle);
     this.registers.reset();
   }
 

@@ -74,12 +74,12 @@ export class DeviceState {
   }
 
   /** CLOSE_HCA: every context is forgotten; mappings stay. */
-  closeHca(): void {
+  closeHca(cycle: number): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
-    for (const port of ports) port.close(this.parts.now());
+    for (const port of ports) port.close(cycle);
     dataPath.reset();
     for (const table of [qps, cqs, srqs, eqs]) for (const slot of table.liveSlots()) table.free(slot);
-    events.reset(this.parts.now());
+    events.reset(cycle);
     icm.forgetTables();
     this.profile = undefined;
     this.profileBytes = new Uint8Array(initHca.sizeBytes);
@@ -94,8 +94,8 @@ export class DeviceState {
   }
 
   /** Reset: as after power-on. */
-  reset(): void {
-    this.closeHca();
+  reset(cycle: number): void {
+    this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
     this.parts.icm.reset();
     this.phase = SystemPhase.OFF;

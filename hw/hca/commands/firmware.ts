@@ -210,7 +210,7 @@ const mttLogEntriesMax = 37;
 export function* closeDevice(device: DeviceState): Steps<undefined> {
   const { events } = device.parts;
   yield* until(() => events.isIdle);
-  device.closeHca();
+  device.closeHca(device.parts.now());
   return undefined;
 }
 
