@@ -105,6 +105,8 @@ describe('enumeration', () => {
     await expect(enumerateFunction(bench.access, FUNCTION_ID, small, 'none')).rejects.toThrow(
       /highWindowMib is 8, expected room for 1048576 bytes of BAR 0/,
     );
+    // Sizing put everything back: BAR0 still holds nothing.
+    expect([bench.software.config(0x10), bench.software.config(0x14)]).toEqual([0x4, 0]);
   });
 
   it('can be repeated with the same outcome', async () => {
@@ -112,6 +114,22 @@ describe('enumeration', () => {
     const first = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memory');
     const second = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memory');
     expect(second).toEqual(first);
+  });
+
+  it('replaces limits set before, and sizes BARs only while they are not decoded', async () => {
+    const bench = functionBench();
+    await enumerateFunction(bench.access, FUNCTION_ID, { ...config, maxPayloadBytes: 512 }, 'memory');
+    let isDecodedWhileSizing = false;
+    const watched: ConfigAccess = {
+      readConfig32: bench.access.readConfig32,
+      writeConfig32: (id, offset, value) => {
+        if (offset >= 0x10 && offset < 0x28 && bench.fn.space.isMemoryEnabled) isDecodedWhileSizing = true;
+        return bench.access.writeConfig32(id, offset, value);
+      },
+    };
+    await enumerateFunction(watched, FUNCTION_ID, config, 'memory');
+    expect(bench.fn.maxPayloadBytes()).toBe(256);
+    expect(isDecodedWhileSizing).toBe(false);
   });
 
   it('places BARs of any size aligned and apart', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, BAR2, FUNCTION_ID, functionBench } from './function-bench.ts';
 import {
+  CONFIG_WRITE,
   FLAG_POISONED,
   SIDEBAND_RESET,
   STATUS_ABORT,
@@ -223,6 +224,22 @@ describe('requests the function cannot take', () => {
     expect(bench.target.writes.length).toBe(1);
   });
 
+  it('says in an error answer how many bytes are missing', () => {
+    const bench = enabled();
+    expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });
+  });
+
+  it('does not carry out a poisoned configuration write', () => {
+    const bench = enabled();
+    const { transmitter } = bench.host;
+    const nowPs = bench.hostLp.nowPs;
+    transmitter.place(nowPs, CONFIG_WRITE, FLAG_POISONED, 13, 77, 8, 0x3c, 1, 0, 0x5a, FUNCTION_ID);
+    bench.settle();
+    expect(bench.answers.get(77)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
+    expect(bench.software.config(0x3c, 1)).toBe(0);
+    expect(bench.software.config(0x158)).toBe(1 << 12);
+  });
+
   it('does not answer a malformed read', () => {
     const bench = enabled();
     expect(bench.read(BAR0 + 4094, 4)).toBeUndefined();
@@ -327,6 +344,16 @@ describe('error logging', () => {
     expect(bench.messages).toEqual([0x30]);
   });
 
+  it('reports an advisory error as fatal when software made it so', () => {
+    const bench = enabled();
+    bench.software.setConfig(0x68, 2, 0x281c);
+    bench.software.setConfig(0x160, 4, 0x0016_2010);
+    bench.read(0x1000, 4);
+    expect(bench.messages).toEqual([0x33]);
+    // Fatal error and unsupported request detected, no correctable error.
+    expect(bench.software.config(0x6a, 2)).toBe(0x000c);
+  });
+
   it('keeps a masked error out of the log and off the link', () => {
     const bench = enabled();
     bench.software.setConfig(0x68, 2, 0x281a);
@@ -422,6 +449,33 @@ describe('resets', () => {
     expect(bench.software.config(0x158)).toBe(0);
     expect(bench.fn.requesterId()).toBe(0);
     expect(bench.devicePort.receiver.heldCount).toBe(0);
+  });
+
+  it('of the link drop the answers that wait, give their requests back, and lower INTx without a message', () => {
+    const bench = enabled({ mmioReadCycles: 1000 });
+    bench.fn.setIntx(true, bench.cycleNow());
+    bench.settle();
+    bench.host.sendMemoryRead(BAR0, 12, 4, 204, 8);
+    bench.host.sendSideband(SIDEBAND_RESET, 1);
+    bench.settle();
+    expect(bench.answers.has(204)).toBe(false);
+    expect(bench.devicePort.receiver.heldCount).toBe(0);
+    bench.host.sendSideband(SIDEBAND_RESET, 0);
+    bench.settle();
+    expect(bench.messages).toEqual([0x20]);
+    bench.fn.setIntx(true, bench.cycleNow());
+    bench.settle();
+    expect(bench.messages).toEqual([0x20, 0x20]);
+  });
+
+  it('forget errors that were just seen and messages not yet sent', () => {
+    const bench = enabled();
+    bench.fn.reportCompletionTimeout();
+    bench.fn.outbox.addError(0x31);
+    bench.fn.reset('functionLevel', bench.cycleNow());
+    bench.settle();
+    expect(bench.messages).toEqual([]);
+    expect(bench.software.config(0x158)).toBe(0);
   });
 
   it('happen when software wakes the function from D3hot', () => {
