@@ -1,0 +1,226 @@
+/**
+ * A test bench for the DMA engines: a link that records what is sent and answers when and how a spec says, with a plain
+ * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
+ */
+import { defaultsOf } from '../../base/parameter.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { LogicalProcess } from '../../sim/logical-process.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  FLAG_POISONED,
+  FLAG_STATUS_SHIFT,
+  PAYLOAD_OFFSET,
+  WORD_BYTE_COUNT,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+  WORD_TAG,
+} from '../pcie/tlp.ts';
+import type { DmaReadLink, DmaWriteLink } from './link.ts';
+import { type DmaConfig, dmaParameters } from './parameters.ts';
+import { DmaReadEngine } from './read-engine.ts';
+import { DmaWriteEngine } from './write-engine.ts';
+
+export const MEMORY_BYTES = 1 << 16;
+const SLOT_BYTES = 8192;
+const SLOT_COUNT = 128;
+
+/** A memory read that has been sent, and how far it has been answered. */
+export interface SentRead {
+  readonly timePs: number;
+  readonly address: number;
+  readonly bytes: number;
+  readonly tag: number;
+  readonly trafficClass: number;
+  readonly requesterId: number;
+  answeredBytes: number;
+}
+
+export interface SentWrite {
+  readonly timePs: number;
+  readonly address: number;
+  readonly bytes: number;
+  readonly trafficClass: number;
+}
+
+export class ScriptedLink implements DmaReadLink, DmaWriteLink {
+  readonly memory = new Uint8Array(MEMORY_BYTES);
+  readonly reader: { bytes: Uint8Array; words: Int32Array };
+  readonly reads: SentRead[] = [];
+  readonly writes: SentWrite[] = [];
+  /** Records announced and not yet consumed. */
+  heldRecords = 0;
+  /** What each flow still accepts. */
+  readonly room = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  announce: (offset: number) => void = () => {};
+  onRead: (read: SentRead) => void = () => {};
+  readonly #lp: LogicalProcess;
+  readonly #spaceListeners: (() => void)[][] = [[], []];
+  readonly #freeSlots = Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
+
+  constructor(lp: LogicalProcess) {
+    this.#lp = lp;
+    const buffer = new SharedArrayBuffer(SLOT_BYTES * SLOT_COUNT);
+    this.reader = { bytes: new Uint8Array(buffer), words: new Int32Array(buffer) };
+  }
+
+  canSend(flow: number): boolean {
+    return this.room[flow]! > 0;
+  }
+
+  onSendSpace(flow: number, listener: () => void): void {
+    this.#spaceListeners[flow]!.push(listener);
+  }
+
+  /** Lets a flow accept `count` TLPs more. */
+  makeRoom(flow: number, count: number): void {
+    this.room[flow] = this.room[flow]! + count;
+    for (const listener of this.#spaceListeners[flow]!) listener();
+  }
+
+  sendMemoryRead(
+    address: number,
+    trafficClass: number,
+    bytes: number,
+    tag: number,
+    requesterId: number,
+  ): void {
+    this.room[1] = this.room[1]! - 1;
+    const timePs = this.#lp.nowPs;
+    const read = { timePs, address, bytes, tag, trafficClass, requesterId, answeredBytes: 0 };
+    this.reads.push(read);
+    this.onRead(read);
+  }
+
+  sendMemoryWrite(
+    address: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    bytes: number,
+  ): void {
+    this.room[0] = this.room[0]! - 1;
+    this.memory.set(source.subarray(sourceOffset, sourceOffset + bytes), address % MEMORY_BYTES);
+    this.writes.push({ timePs: this.#lp.nowPs, address, bytes, trafficClass });
+  }
+
+  /** Answers the next `bytes` of a read. */
+  answer(read: SentRead, bytes = read.bytes - read.answeredBytes, flags = 0): void {
+    const from = (read.address + read.answeredBytes) % MEMORY_BYTES;
+    const remaining = read.bytes - read.answeredBytes;
+    const offset = this.record(COMPLETION_DATA, read.tag, flags, bytes, remaining);
+    const data = this.memory.subarray(from, from + bytes);
+    this.reader.bytes.set(data, offset + PAYLOAD_OFFSET);
+    read.answeredBytes += bytes;
+    this.announce(offset);
+  }
+
+  answerPoisoned(read: SentRead, bytes: number): void {
+    this.answer(read, bytes, FLAG_POISONED);
+  }
+
+  /** Ends a read by a completion with an error status. */
+  refuse(read: SentRead, status: number): void {
+    const remaining = read.bytes - read.answeredBytes;
+    this.announce(this.record(COMPLETION, read.tag, status << FLAG_STATUS_SHIFT, 0, remaining));
+  }
+
+  /** A record in a slot of its own; returns its offset. */
+  record(kind: number, tag: number, flags: number, bytes: number, byteCount: number): number {
+    const offset = this.#freeSlots.shift()! * SLOT_BYTES;
+    const word = offset >> 2;
+    const { words } = this.reader;
+    words[word + WORD_KIND] = kind;
+    words[word + WORD_FLAGS] = flags;
+    words[word + WORD_TAG] = tag;
+    words[word + WORD_LENGTH] = bytes;
+    words[word + WORD_BYTE_COUNT] = byteCount;
+    this.heldRecords++;
+    return offset;
+  }
+
+  consume(offset: number): void {
+    this.heldRecords--;
+    this.#freeSlots.push(offset / SLOT_BYTES);
+  }
+}
+
+/** What the PCIe function would say. */
+export class FakeFunction {
+  isMaster = true;
+  maxPayload = 256;
+  maxReadRequest = 512;
+  isBusMaster = (): boolean => this.isMaster;
+  maxReadRequestBytes = (): number => this.maxReadRequest;
+  maxPayloadBytes = (): number => this.maxPayload;
+  requesterId = (): number => 0x0100;
+}
+
+export class DmaBench {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: ScriptedLink;
+  readonly pcieFunction = new FakeFunction();
+  readonly sram = new Uint8Array(new SharedArrayBuffer(1 << 16));
+  readonly config: DmaConfig;
+  readonly reads: DmaReadEngine;
+  readonly writes: DmaWriteEngine;
+  readonly #actions = new Map<number, (() => void)[]>();
+  readonly #stage: number;
+  readonly #events: (() => void)[] = [];
+  readonly #event: number;
+
+  constructor(changes: Partial<DmaConfig> = {}) {
+    this.config = { ...defaultsOf(dmaParameters), ...changes };
+    this.lp = new LogicalProcess('hca');
+    this.domain = this.lp.addClockDomain(1000);
+    this.link = new ScriptedLink(this.lp);
+    const { lp, domain, link, pcieFunction, config, sram } = this;
+    this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
+    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });
+    link.announce = (offset) => this.reads.receiveCompletion(offset);
+    this.#stage = domain.addStage((cycle) => this.#act(cycle));
+    this.#event = lp.queue.addHandler((index) => this.#events[index]!());
+    for (let index = 0; index < MEMORY_BYTES; index++) link.memory[index] = (index * 7 + (index >> 8)) & 0xff;
+  }
+
+  /** Does something at a clock edge, behind (upstream of) the engines. */
+  atCycle(cycle: number, action: () => void): void {
+    const actions = this.#actions.get(cycle) ?? [];
+    actions.push(action);
+    this.#actions.set(cycle, actions);
+    this.domain.wake(this.#stage, cycle);
+  }
+
+  /** Does something at every edge from `cycle` on until it answers false. */
+  everyCycle(cycle: number, action: () => boolean): void {
+    this.atCycle(cycle, () => {
+      if (action()) this.everyCycle(this.domain.cycle + 1, action);
+    });
+  }
+
+  /** Does something at an instant, outside of any edge: what a link does. */
+  atPs(timePs: number, action: () => void): void {
+    this.#events.push(action);
+    this.lp.queue.schedule(timePs, this.#event, this.#events.length - 1);
+  }
+
+  /** Answers every read `delayPs` after it was sent, whole. */
+  answerAll(delayPs: number): void {
+    this.link.onRead = (read) => this.atPs(this.lp.nowPs + delayPs, () => this.link.answer(read));
+  }
+
+  /** Runs everything before the edge of `cycle`. */
+  runTo(cycle: number): void {
+    this.lp.advance(cycle * 1000);
+  }
+
+  #act(cycle: number): void {
+    const actions = this.#actions.get(cycle) ?? [];
+    this.#actions.delete(cycle);
+    for (const action of actions) action();
+    const next = Math.min(...this.#actions.keys());
+    if (next < Number.POSITIVE_INFINITY) this.domain.wake(this.#stage, next);
+  }
+}
