@@ -4,7 +4,10 @@ import { IcmMap, type IcmTable, type IcmTablePlace, icmTableNames } from './icm.
 
 const placesAt = (base: number): Record<IcmTable, IcmTablePlace> =>
   Object.fromEntries(
-    icmTableNames.map((name, index) => [name, { base: base + index * 2 ** 20, entryBytes: 64, logEntries: 4 }]),
+    icmTableNames.map((name, index) => [
+      name,
+      { base: base + index * 2 ** 20, entryBytes: 64, logEntries: 4 },
+    ]),
   ) as Record<IcmTable, IcmTablePlace>;
 
 describe('the ICM map', () => {
@@ -29,7 +32,9 @@ describe('the ICM map', () => {
   it('knows no table before INIT_HCA', () => {
     const icm = new IcmMap();
     icm.map(0, 0x10_0000, 16);
-    expect([icm.contextAddress('qpc', 0), icm.dmptEntryAddress(0), icm.mttEntryAddress(0)]).toEqual([-1, -1, -1]);
+    expect([icm.contextAddress('qpc', 0), icm.dmptEntryAddress(0), icm.mttEntryAddress(0)]).toEqual([
+      -1, -1, -1,
+    ]);
   });
 
   it('masks object numbers to the table', () => {
@@ -63,7 +68,8 @@ describe('the ICM map', () => {
             for (const at of pages) model.delete(at);
           }
           expect(icm.mappedPageCount).toBe(model.size);
-          for (const at of pages) expect(icm.physicalOf(at * 4096 + 9)).toBe(model.has(at) ? model.get(at)! + 9 : -1);
+          for (const at of pages)
+            expect(icm.physicalOf(at * 4096 + 9)).toBe(model.has(at) ? model.get(at)! + 9 : -1);
         }
       }),
     );

@@ -43,9 +43,13 @@ describe('BAR0', () => {
     bench.read32(at.semaphore);
     bench.write32(at.reset, value);
     expect(bench.resetCount).toBe(1);
-    expect([bench.read32(at.owner), bench.read32(at.semaphore), bench.read32(at.hcr + 0x18)]).toEqual([0, 0, 0]);
+    expect([bench.read32(at.owner), bench.read32(at.semaphore), bench.read32(at.hcr + 0x18)]).toEqual([
+      0, 0, 0,
+    ]);
     const { icm, eqs } = bench.control;
-    expect([icm.mappedPageCount, icm.auxiliaryPageCount, icm.firmwarePageCount, eqs.liveCount]).toEqual([0, 0, 0, 0]);
+    expect([icm.mappedPageCount, icm.auxiliaryPageCount, icm.firmwarePageCount, eqs.liveCount]).toEqual([
+      0, 0, 0, 0,
+    ]);
     expect(bench.dataPath.calls).toContain('reset');
     bench.toggle = 1;
     expect(bench.command('QUERY_DEV_CAP', { outBytes: 256 }).status).toBe(CommandStatus.BAD_SYS_STATE);

@@ -84,7 +84,10 @@ export function donateIcm(bench: ControlBench): void {
     inputModifier: 1,
   });
   for (const base of Object.values(icmBase)) {
-    must(bench, 'MAP_ICM', { inBox: bench.mapEntryBox(base, icmHostBase + base, chunkLogPages), inputModifier: 1 });
+    must(bench, 'MAP_ICM', {
+      inBox: bench.mapEntryBox(base, icmHostBase + base, chunkLogPages),
+      inputModifier: 1,
+    });
   }
 }
 
@@ -101,7 +104,10 @@ export function broughtUp(...setup: ConstructorParameters<typeof ControlBench>):
 export function translate(bench: ControlBench, bufferIndex: number, pageCount: number): number {
   const mttAddress = bufferIndex * 0x800;
   for (let page = 0; page < pageCount; page++) {
-    const entry = mttEntry.encode({ pageAddress: BigInt(bufferAddress(bufferIndex) + page * 4096), present: 1 });
+    const entry = mttEntry.encode({
+      pageAddress: BigInt(bufferAddress(bufferIndex) + page * 4096),
+      present: 1,
+    });
     bench.memory.write(icmHostBase + icmBase.mtt + mttAddress + page * 8, entry);
   }
   return mttAddress;

@@ -1,0 +1,437 @@
+/**
+ * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, completes send work
+ * requests in order, and sends the requester back when packets have to be repeated.
+ *
+ * Records of a QP complete strictly in their order: an acknowledgement for a later PSN completes all before it, but
+ * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.7.3.3).
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { QpState } from '../../abi/qpc.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import type { BlockAccount } from '../../sim/index.ts';
+import {
+  AethKind,
+  CREDIT_CODE_INVALID,
+  creditCountByCode,
+  NakCode,
+  rnrTimerPsByCode,
+  syndromeKind,
+  syndromeValue,
+} from '../../wire/aeth.ts';
+import { endsMessage, Opcode } from '../../wire/opcodes.ts';
+import {
+  PACKET_PAYLOAD_OFFSET,
+  WORD_AETH,
+  WORD_OPCODE,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+} from '../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
+import type { CompletionWriter } from './completion-writer.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { PacketPort } from './packet-port.ts';
+import type { PayloadWriter } from './payload-writer.ts';
+import { SEGMENTS_MAX } from './qp-table.ts';
+import { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import type { RetryTimers } from './retry-timers.ts';
+import { MILESTONE_ACKNOWLEDGED, type SendRecords } from './send-records.ts';
+import {
+  PARKED_CREDITS,
+  PARKED_FENCE,
+  PARKED_READ_LIMIT,
+  PARKED_RNR,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from './send-scheduler.ts';
+import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+import { isReadOrAtomic } from './wqe-decoder.ts';
+
+const RNR_RETRY_FOREVER = 7;
+
+export interface AcknowledgementListener {
+  /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
+  qpFailed(qp: number, cycle: number): void;
+  /** A record completed without a CQE. */
+  recordCompletedSilently(record: number, cycle: number): void;
+  /** A record or a place in the window became free. */
+  windowMoved(qp: number, cycle: number): void;
+}
+
+export class Acknowledgements {
+  readonly #core: HcaCore;
+  readonly #port: PacketPort;
+  readonly #writer: PayloadWriter;
+  readonly #records: SendRecords;
+  readonly #completions: CompletionWriter;
+  readonly #scheduler: SendScheduler;
+  readonly #timers: RetryTimers;
+  readonly #account: BlockAccount;
+  readonly #listener: AcknowledgementListener;
+  /** Payload bytes of the READ response being worked on that are on their way. */
+  #placed = 0;
+  #isPlacing = false;
+
+  constructor(
+    core: HcaCore,
+    port: PacketPort,
+    writer: PayloadWriter,
+    records: SendRecords,
+    completions: CompletionWriter,
+    scheduler: SendScheduler,
+    timers: RetryTimers,
+    account: BlockAccount,
+    listener: AcknowledgementListener,
+  ) {
+    this.#core = core;
+    this.#port = port;
+    this.#writer = writer;
+    this.#records = records;
+    this.#completions = completions;
+    this.#scheduler = scheduler;
+    this.#timers = timers;
+    this.#account = account;
+    this.#listener = listener;
+  }
+
+  /** Works on the response at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
+  process(offset: number, qp: number, cycle: number): number {
+    const { qps } = this.#core;
+    const opcode = this.#word(offset, WORD_OPCODE);
+    const psn = this.#word(offset, WORD_PSN);
+    const newest = psnDistance(psn, (qps.nextPsn[qp]! - 1) & PSN_MASK);
+    const oldest = psnDistance(psn, qps.lastAckedPsn[qp]!);
+    if (qps.recordHead[qp] === -1 || newest > 0 || oldest <= 0) {
+      if (oldest > 0 || newest > 0 || opcode !== Opcode.RC_ACKNOWLEDGE)
+        this.#core.violations.count('responseUnexpected');
+      return 0;
+    }
+    if (opcode !== Opcode.RC_ACKNOWLEDGE) return this.#processData(offset, qp, opcode, psn, cycle);
+    const aeth = this.#word(offset, WORD_AETH);
+    const syndrome = aeth >>> 24;
+    if (syndromeKind(syndrome) === AethKind.ACK) {
+      if (!this.#completeThrough(qp, psn, cycle)) return WAIT;
+      this.#takeCredits(qp, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+      return 0;
+    }
+    // A NAK acknowledges everything before the PSN it names.
+    if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+    if (qps.recordHead[qp] === -1 || qps.state[qp] === QpState.ERR) return 0;
+    return this.#takeNak(qp, psn, syndrome, cycle);
+  }
+
+  /**
+   * Completes the head record with an error of this side, or a NOP that needs no answer. False: no room for the CQE.
+   */
+  completeLocally(qp: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    for (;;) {
+      const record = qps.recordHead[qp]!;
+      if (record === -1) return true;
+      const syndrome = this.#records.syndrome[record]!;
+      const isDoneAlone = this.#records.opcode[record] === WqeOpcode.NOP;
+      if (syndrome === 0 && !isDoneAlone) return true;
+      if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
+      if (!this.#completeHead(qp, cycle)) return false;
+    }
+  }
+
+  /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
+  fail(qp: number, syndrome: number, cycle: number): boolean {
+    if (this.#completions.isFull) return false;
+    const record = this.#unlinkHead(qp);
+    this.#post(qp, record, syndrome, cycle);
+    this.#listener.qpFailed(qp, cycle);
+    return true;
+  }
+
+  /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
+  flushHead(qp: number, cycle: number): void {
+    this.#post(qp, this.#unlinkHead(qp), CqeSyndrome.WR_FLUSH_ERR, cycle);
+  }
+
+  /** Drops all records of a QP without completions (2RST). */
+  dropAll(qp: number): void {
+    while (this.#core.qps.recordHead[qp] !== -1) this.#records.release(this.#unlinkHead(qp));
+  }
+
+  /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
+  goBack(qp: number, psn: number, cycle: number): void {
+    const { qps } = this.#core;
+    const records = this.#records;
+    let record = qps.recordHead[qp]!;
+    while (
+      record !== -1 &&
+      (records.psnCount[record] === 0 || psnDistance(psn, records.lastPsn(record)) > 0)
+    ) {
+      record = records.next[record]!;
+    }
+    if (record === -1) return;
+    qps.epoch[qp] = qps.epoch[qp]! + 1;
+    qps.recordCursor[qp] = record;
+    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
+    qps.packetCursor[qp] = isRead
+      ? records.responsesReceived[record]!
+      : Math.max(0, psnDistance(psn, records.firstPsn[record]!));
+    this.#scheduler.makeReady(qp, cycle + 1);
+  }
+
+  reset(): void {
+    this.#isPlacing = false;
+  }
+
+  #word(offset: number, word: number): number {
+    return this.#port.rxWords[(offset >> 2) + word]!;
+  }
+
+  /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
+  #completeThrough(qp: number, psn: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    const records = this.#records;
+    for (;;) {
+      const record = qps.recordHead[qp]!;
+      if (record === -1) break;
+      if (records.psnCount[record] === 0) {
+        if (!this.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
+        if (qps.recordHead[qp] === record) break;
+        if (qps.state[qp] === QpState.ERR) return true;
+        continue;
+      }
+      if (psnDistance(records.lastPsn(record), psn) > 0) break;
+      if (isReadOrAtomic(records.opcode[record]!)) {
+        // Its response was lost: what came later was answered, so it is asked for again.
+        this.goBack(qp, (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK, cycle);
+        return true;
+      }
+      if (!this.#completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
+    }
+    if (psnDistance(psn, qps.lastAckedPsn[qp]!) > 0) {
+      qps.lastAckedPsn[qp] = psn;
+      this.#timers.progress(qp);
+    }
+    if (!this.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
+    return true;
+  }
+
+  #waitForCompletion(cycle: number): boolean {
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return false;
+  }
+
+  /** Completes the head record successfully. False: no room for its CQE. */
+  #completeHead(qp: number, cycle: number): boolean {
+    const record = this.#core.qps.recordHead[qp]!;
+    if (this.#records.isSignalled[record] === 1) {
+      if (this.#completions.isFull) return false;
+      this.#unlinkHead(qp);
+      this.#post(qp, record, 0, cycle);
+    } else {
+      this.#unlinkHead(qp);
+      this.#records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
+      this.#listener.recordCompletedSilently(record, cycle);
+    }
+    this.#unparkAfterCompletion(qp, cycle);
+    return true;
+  }
+
+  #unlinkHead(qp: number): number {
+    const { qps } = this.#core;
+    const record = qps.recordHead[qp]!;
+    const next = this.#records.next[record]!;
+    qps.recordHead[qp] = next;
+    if (next === -1) qps.recordTail[qp] = -1;
+    if (qps.recordCursor[qp] === record) {
+      qps.recordCursor[qp] = next;
+      qps.packetCursor[qp] = 0;
+    }
+    qps.recordCount[qp] = qps.recordCount[qp]! - 1;
+    if (this.#records.psnCount[record]! > 0 && isReadOrAtomic(this.#records.opcode[record]!)) {
+      qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! - 1;
+    }
+    return record;
+  }
+
+  #post(qp: number, record: number, syndrome: number, cycle: number): void {
+    const { qps } = this.#core;
+    const records = this.#records;
+    records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
+    records.syndrome[record] = syndrome;
+    const opcode = records.opcode[record]!;
+    const bytes = isReadOrAtomic(opcode) ? records.messageBytes[record]! : 0;
+    this.#completions.post(
+      qps.sendCqn[qp]!,
+      qp,
+      record,
+      1,
+      opcode,
+      records.wqeCounter[record]!,
+      bytes,
+      0,
+      0,
+      syndrome,
+      0,
+      cycle,
+    );
+  }
+
+  #unparkAfterCompletion(qp: number, cycle: number): void {
+    const { qps } = this.#core;
+    const reason = qps.parkedFor[qp]!;
+    const isOver =
+      reason === PARKED_WINDOW ||
+      reason === PARKED_READ_LIMIT ||
+      (reason === PARKED_FENCE && qps.readsOutstanding[qp] === 0) ||
+      (reason === PARKED_CREDITS && qps.recordCount[qp] === 0);
+    if (isOver) this.#scheduler.unpark(qp, cycle + 1);
+    this.#listener.windowMoved(qp, cycle);
+  }
+
+  /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
+  #takeCredits(qp: number, code: number, msn: number, cycle: number): void {
+    const { qps } = this.#core;
+    if (code === CREDIT_CODE_INVALID) {
+      qps.ssnLimit[qp] = -1;
+    } else {
+      qps.ssnLimit[qp] = (msn + creditCountByCode[code]!) & PSN_MASK;
+    }
+    if (qps.parkedFor[qp] === PARKED_CREDITS) this.#scheduler.unpark(qp, cycle + 1);
+  }
+
+  #takeNak(qp: number, psn: number, syndrome: number, cycle: number): number {
+    const { qps } = this.#core;
+    if (syndromeKind(syndrome) === AethKind.RNR_NAK)
+      return this.#takeRnrNak(qp, psn, syndromeValue(syndrome), cycle);
+    const code = syndromeValue(syndrome);
+    if (code === NakCode.PSN_SEQUENCE_ERROR) {
+      if (qps.retriesLeft[qp] === 0) return this.#failOrWait(qp, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
+      qps.retriesLeft[qp] = qps.retriesLeft[qp]! - 1;
+      this.goBack(qp, psn, cycle);
+      return 0;
+    }
+    const error =
+      code === NakCode.REMOTE_ACCESS_ERROR
+        ? CqeSyndrome.REMOTE_ACCESS_ERR
+        : code === NakCode.REMOTE_OPERATIONAL_ERROR
+          ? CqeSyndrome.REMOTE_OP_ERR
+          : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
+    return this.#failOrWait(qp, error, cycle);
+  }
+
+  #takeRnrNak(qp: number, psn: number, timerCode: number, cycle: number): number {
+    const { qps } = this.#core;
+    if (qps.rnrRetryCountMax[qp] !== RNR_RETRY_FOREVER) {
+      if (qps.rnrRetriesLeft[qp] === 0) return this.#failOrWait(qp, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      qps.rnrRetriesLeft[qp] = qps.rnrRetriesLeft[qp]! - 1;
+    }
+    this.goBack(qp, psn, cycle);
+    this.#scheduler.park(qp, PARKED_RNR);
+    this.#timers.waitRnr(qp, rnrTimerPsByCode[timerCode]!, cycle);
+    return 0;
+  }
+
+  #failOrWait(qp: number, syndrome: number, cycle: number): number {
+    if (this.fail(qp, syndrome, cycle)) return 0;
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return WAIT;
+  }
+
+  /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
+  #processData(offset: number, qp: number, opcode: number, psn: number, cycle: number): number {
+    const { qps } = this.#core;
+    const records = this.#records;
+    if (!this.#isPlacing) {
+      if (!this.#completeThroughBeforeRead(qp, psn, cycle)) return WAIT;
+      const record = qps.recordHead[qp]!;
+      if (record === -1 || qps.state[qp] === QpState.ERR) return 0;
+      const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
+      if (!isReadOrAtomic(records.opcode[record]!) || expected !== psn) {
+        this.#core.violations.count('responseUnexpected');
+        if (isReadOrAtomic(records.opcode[record]!) && psnDistance(psn, expected) > 0)
+          this.goBack(qp, expected, cycle);
+        return 0;
+      }
+      this.#isPlacing = true;
+      this.#placed = 0;
+    }
+    const record = qps.recordHead[qp]!;
+    const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
+    const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
+    const placed = this.#place(offset, qp, record, bytes, cycle);
+    if (placed === WAIT) return WAIT;
+    if (placed === 0) return this.#endPlacing(this.#failOrWait(qp, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    records.responsesReceived[record] = records.responsesReceived[record]! + 1;
+    qps.lastAckedPsn[qp] = psn;
+    this.#timers.progress(qp);
+    this.#isPlacing = false;
+    if (!isAtomic && !endsMessage(opcode)) return bytes;
+    this.#takeCredits(
+      qp,
+      syndromeValue(this.#word(offset, WORD_AETH) >>> 24),
+      this.#word(offset, WORD_AETH) & PSN_MASK,
+      cycle,
+    );
+    if (records.responsesReceived[record] !== records.psnCount[record])
+      return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
+    this.#completeHead(qp, cycle);
+    this.completeLocally(qp, cycle);
+    return bytes;
+  }
+
+  #endPlacing(result: number): number {
+    if (result !== WAIT) this.#isPlacing = false;
+    return result;
+  }
+
+  /** Before a response is placed: records before it complete, and room for its own CQE is made sure of. */
+  #completeThroughBeforeRead(qp: number, psn: number, cycle: number): boolean {
+    if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return false;
+    if (this.#completions.hasRoom(2)) return true;
+    return this.#waitForCompletion(cycle);
+  }
+
+  /** Scatters response payload into the record's segments. 1, 0 (a segment is refused) or WAIT. */
+  #place(offset: number, qp: number, record: number, bytes: number, cycle: number): number {
+    const { qps, translator } = this.#core;
+    const records = this.#records;
+    const received = records.responsesReceived[record]! * qps.mtuBytes[qp]!;
+    while (this.#placed < bytes) {
+      let position = received + this.#placed;
+      let segment = 0;
+      const count = records.segmentCount[record]!;
+      while (segment < count && position >= records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
+        position -= records.segmentBytes[record * SEGMENTS_MAX + segment]!;
+        segment++;
+      }
+      if (segment === count) return 0;
+      const index = record * SEGMENTS_MAX + segment;
+      const wanted = Math.min(bytes - this.#placed, records.segmentBytes[index]! - position);
+      const address = records.segmentAddress[index]! + position;
+      const found = translator.translate(
+        PORT_RECEIVER,
+        records.segmentKey[index]!,
+        qps.pd[qp]!,
+        address,
+        wanted,
+        RIGHT_LOCAL_WRITE,
+      );
+      if (found === PENDING) {
+        this.#account.stall(cycle, STALL_TRANSLATION);
+        return WAIT;
+      }
+      if (found >= BAD_KEY) return 0;
+      if (!this.#writer.canWrite) {
+        this.#account.stall(cycle, STALL_DMA);
+        return WAIT;
+      }
+      const part = Math.min(wanted, translator.contiguousBytes);
+      this.#writer.write(
+        translator.physicalAddress,
+        part,
+        this.#port.rxBytes,
+        offset + PACKET_PAYLOAD_OFFSET + this.#placed,
+      );
+      this.#placed += part;
+    }
+    return 1;
+  }
+}

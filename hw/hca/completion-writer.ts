@@ -1,0 +1,459 @@
+/**
+ * The completion writer: writes CQEs into completion queues by DMA, in the order in which they were posted, and
+ * raises completion events.
+ *
+ *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> DMA write ──> arm check ──> EQ
+ *
+ * A CQE leaves behind all payload requested before it, because the write engine keeps one order. The consumer
+ * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
+ * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
+ */
+import { QueueStatus } from '../../abi/cqc.ts';
+import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../abi/cqe.ts';
+import { CqArmCommand, cqRecord } from '../../abi/doorbells.ts';
+import { CqErrorSyndrome } from '../../abi/eqe.ts';
+import { BlockAccount, Fifo } from '../../sim/index.ts';
+import { type HcaCore, PORT_COMPLETION } from './core.ts';
+import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from './cq-table.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+
+const STALL_CONTEXT = 0;
+const STALL_TRANSLATION = 1;
+const STALL_DMA = 2;
+const STALL_CONSUMER = 3;
+const STALL_EVENTS = 4;
+
+const COUNTER_MASK = 0xffffff;
+/** More staging slots than the fifo has places: one CQE is being written while the fifo is full. */
+const CQE_FIFO_DEPTH = 16;
+const CQE_STAGING_SLOTS = 32;
+const RECORD_BYTES = 8;
+
+export interface CompletionListener {
+  /** The CQE of a send record (or -1) was handed to the DMA engine's last TLP at `cycle`. */
+  cqeIssued(record: number, cycle: number): void;
+  /** The CQ cannot take CQEs any more: its QPs go to error. */
+  cqFailed(cq: number, syndrome: number, cycle: number): void;
+  /** Room became free. */
+  completionSpace(cycle: number): void;
+}
+
+export interface CompletionEvents {
+  canPost(): boolean;
+  postCompletion(eqn: number, cqn: number, cycle: number): void;
+  onSpace(listener: (cycle: number) => void): void;
+}
+
+export class CompletionWriter {
+  readonly account = new BlockAccount('completionWriter', [
+    'context',
+    'translation',
+    'dma',
+    'consumer',
+    'events',
+  ]);
+  moderatedEventCount = 0;
+  discardedCount = 0;
+  readonly #core: HcaCore;
+  readonly #events: CompletionEvents;
+  readonly #stage: number;
+  readonly #writeRequester: number;
+  readonly #readRequester: number;
+  readonly #timerHandler: number;
+  #listener: CompletionListener | undefined;
+
+  readonly #capacity: number;
+  readonly #cqn: Int32Array;
+  readonly #qp: Int32Array;
+  readonly #qpn: Int32Array;
+  readonly #record: Int32Array;
+  readonly #wqeCounter: Int32Array;
+  readonly #opcode: Uint8Array;
+  readonly #isSend: Uint8Array;
+  readonly #syndrome: Uint8Array;
+  readonly #isSolicited: Uint8Array;
+  readonly #byteCount: Float64Array;
+  readonly #immediate: Int32Array;
+  readonly #sourceLid: Int32Array;
+  #head = 0;
+  #count = 0;
+  /** Staging area of CQEs on their way, and of doorbell records read. */
+  readonly #cqeSram: number;
+  readonly #recordSram: number;
+  readonly #cqeSlots: number;
+  #cqeSlot = 0;
+  readonly #recordOfSlot: Int32Array;
+  readonly #cqOfSlot: Int32Array;
+  #isReadingConsumer = false;
+  /** CQ whose doorbell record has just been read, so that it is read once per CQE at most. */
+  #consumerReadOf = -1;
+  /** A completion event that still has to be posted. */
+  #eventFor = -1;
+  /** CQs whose event an arm request or a timer has released, each at most once. */
+  readonly #due: Fifo;
+  readonly #isDue: Uint8Array;
+  /** A resize under way; MODIFY_CQ is one command at a time. */
+  #resize: { cq: number; logEntries: number; pageBytes: number; mttOffset: number } | undefined;
+
+  /** @param sramOffset of {@link CompletionWriter.sramBytes} bytes */
+  constructor(
+    core: HcaCore,
+    events: CompletionEvents,
+    cqeClass: number,
+    recordClass: number,
+    sramOffset: number,
+  ) {
+    this.#core = core;
+    this.#events = events;
+    const capacity = core.config.completionFifoDepth;
+    this.#capacity = capacity;
+    this.#cqn = new Int32Array(capacity);
+    this.#qp = new Int32Array(capacity);
+    this.#qpn = new Int32Array(capacity);
+    this.#record = new Int32Array(capacity);
+    this.#wqeCounter = new Int32Array(capacity);
+    this.#opcode = new Uint8Array(capacity);
+    this.#isSend = new Uint8Array(capacity);
+    this.#syndrome = new Uint8Array(capacity);
+    this.#isSolicited = new Uint8Array(capacity);
+    this.#byteCount = new Float64Array(capacity);
+    this.#immediate = new Int32Array(capacity);
+    this.#sourceLid = new Int32Array(capacity);
+    this.#cqeSlots = CQE_STAGING_SLOTS;
+    this.#due = new Fifo(core.cqs.capacity);
+    this.#isDue = new Uint8Array(core.cqs.capacity);
+    this.#cqeSram = sramOffset;
+    this.#recordSram = sramOffset + this.#cqeSlots * cqeBytes;
+    this.#recordOfSlot = new Int32Array(this.#cqeSlots).fill(-1);
+    this.#cqOfSlot = new Int32Array(this.#cqeSlots).fill(-1);
+    this.#writeRequester = core.dmaWrite.addRequester(
+      { name: 'cqe', trafficClass: cqeClass, fifoDepth: CQE_FIFO_DEPTH },
+      (slot, cycle) => this.#written(slot, cycle),
+    );
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'cqRecord', trafficClass: recordClass, fifoDepth: 1, weight: 2 },
+      (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
+    );
+    this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    core.translator.attach(PORT_COMPLETION, wake);
+    core.cqcCache.attach(PORT_COMPLETION, wake);
+    core.dmaWrite.onSpace(this.#writeRequester, () => wake(core.domain.cycle + 1));
+    events.onSpace(wake);
+  }
+
+  static readonly sramBytes = CQE_STAGING_SLOTS * cqeBytes + 64;
+
+  connect(listener: CompletionListener): void {
+    this.#listener = listener;
+  }
+
+  get isFull(): boolean {
+    return this.#count === this.#capacity;
+  }
+
+  hasRoom(completions: number): boolean {
+    return this.#count + completions <= this.#capacity;
+  }
+
+  /**
+   * Posts a completion; the caller has checked {@link isFull}.
+   * @param record send record released when the CQE is issued, or -1; @param syndrome 0, or that of an error CQE
+   */
+  post(
+    cqn: number,
+    qp: number,
+    record: number,
+    isSend: number,
+    opcode: number,
+    wqeCounter: number,
+    byteCount: number,
+    immediate: number,
+    isSolicited: number,
+    syndrome: number,
+    sourceLid: number,
+    cycle: number,
+  ): void {
+    const { qps, cqs } = this.#core;
+    const at = (this.#head + this.#count++) % this.#capacity;
+    this.#cqn[at] = cqn;
+    this.#qp[at] = qp;
+    this.#qpn[at] = qps.numberOf[qp]!;
+    this.#record[at] = record;
+    this.#isSend[at] = isSend;
+    this.#opcode[at] = opcode;
+    this.#wqeCounter[at] = wqeCounter;
+    this.#byteCount[at] = byteCount;
+    this.#immediate[at] = immediate;
+    this.#isSolicited[at] = isSolicited;
+    this.#syndrome[at] = syndrome;
+    this.#sourceLid[at] = sourceLid;
+    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
+    const cq = cqs.slotOf(cqn);
+    if (cq !== -1) cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! + 1;
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. */
+  arm(cq: number, command: number, consumer: number, cycle: number): void {
+    const { cqs } = this.#core;
+    cqs.consumer[cq] = consumer;
+    cqs.armState[cq] = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
+    cqs.heldCount[cq] = 0;
+    const latest = cqs.armState[cq] === CQ_ARMED_NEXT ? cqs.producer[cq]! : cqs.solicitedProducer[cq]!;
+    const entries = (latest - consumer) & COUNTER_MASK;
+    if (entries > 0 && entries < 0x800000) this.#makeDue(cq, cycle + 1);
+  }
+
+  /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
+  postResize(cq: number, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
+    const { cqs } = this.#core;
+    this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
+    cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! + 1;
+    this.#core.domain.wake(this.#stage, this.#core.domain.cycle + 1);
+  }
+
+  reset(): void {
+    this.#head = 0;
+    this.#count = 0;
+    this.#eventFor = -1;
+    this.#due.clear();
+    this.#isDue.fill(0);
+    this.#isReadingConsumer = false;
+    this.#resize = undefined;
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
+    if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
+    if (this.#due.headCycle <= cycle) this.#fireDue(cycle);
+    if (this.#resize !== undefined && this.#count === 0) {
+      const stall = this.#writeResize(this.#resize);
+      if (stall !== -1) return this.account.stall(cycle, stall);
+    }
+    if (this.#count === 0) return this.account.rest(cycle);
+    const stall = this.#write(this.#head, cycle);
+    if (stall !== -1) return this.account.stall(cycle, stall);
+    this.#pop(cycle);
+    this.account.serve(cycle, this.#core.config.completionCycles);
+    if (this.#count > 0 || this.#eventFor !== -1 || this.#resize !== undefined)
+      this.#core.domain.wake(this.#stage, cycle + this.#core.config.completionCycles);
+  }
+
+  /** Writes the completion at `at`. Returns -1, or why it has to wait. */
+  #write(at: number, cycle: number): number {
+    const { cqs, cqcCache, translator, dmaWrite } = this.#core;
+    const cq = cqs.slotOf(this.#cqn[at]!);
+    if (cq === -1 || cqs.status[cq] !== QueueStatus.OK) {
+      this.#discard(at, cycle);
+      return -1;
+    }
+    if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
+    if (!this.#hasRoom(cq)) {
+      if (this.#consumerReadOf !== cq) {
+        this.#readConsumer(cq);
+        return STALL_CONSUMER;
+      }
+      this.#consumerReadOf = -1;
+      this.#fail(cq, CqErrorSyndrome.OVERRUN, cycle);
+      this.#discard(at, cycle);
+      return -1;
+    }
+    const entry = cqs.producer[cq]! & ((1 << cqs.logEntries[cq]!) - 1);
+    const byte = cqs.firstByte[cq]! + entry * cqeBytes;
+    const found = translator.translateBuffer(
+      PORT_COMPLETION,
+      cqs.mttOffset[cq]!,
+      cqs.pageBytes[cq]!,
+      byte,
+      cqeBytes,
+    );
+    if (found === PENDING) return STALL_TRANSLATION;
+    if (found >= BAD_KEY) {
+      this.#fail(cq, CqErrorSyndrome.ACCESS, cycle);
+      this.#discard(at, cycle);
+      return -1;
+    }
+    if (!dmaWrite.canRequest(this.#writeRequester)) return STALL_DMA;
+    this.#consumerReadOf = -1;
+    this.#issue(at, cq, translator.physicalAddress);
+    this.#afterCqe(at, cq, cycle);
+    return -1;
+  }
+
+  #hasRoom(cq: number): boolean {
+    const { cqs } = this.#core;
+    if (cqs.ignoreOverrun[cq] === 1) return true;
+    return ((cqs.producer[cq]! - cqs.consumer[cq]!) & COUNTER_MASK) < 1 << cqs.logEntries[cq]!;
+  }
+
+  #readConsumer(cq: number): void {
+    const { cqs, dmaRead } = this.#core;
+    if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
+    this.#isReadingConsumer = true;
+    dmaRead.request(this.#readRequester, cqs.doorbellRecord[cq]!, RECORD_BYTES, this.#recordSram, cq);
+  }
+
+  #consumerRead(cq: number, status: number, cycle: number): void {
+    const { cqs, sramView, domain } = this.#core;
+    if (status === 0) cqs.consumer[cq] = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+    this.#isReadingConsumer = false;
+    this.#consumerReadOf = cq;
+    domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Builds the CQE in its staging slot, whose last user is done, and requests the write. */
+  #issue(at: number, cq: number, address: number): void {
+    const { cqs, sram, sramView, dmaWrite } = this.#core;
+    const slot = this.#cqeSlot;
+    this.#cqeSlot = (slot + 1) % this.#cqeSlots;
+    const offset = this.#cqeSram + slot * cqeBytes;
+    for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
+    const ownerBit = (cqs.producer[cq]! >>> cqs.logEntries[cq]!) & 1;
+    if (this.#syndrome[at] !== 0) {
+      const f = errorCqe.fields;
+      f.qpn.set(sramView, offset, this.#qpn[at]!);
+      f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
+      f.syndrome.set(sramView, offset, this.#syndrome[at]!);
+      f.isSend.set(sramView, offset, this.#isSend[at]!);
+      f.opcode.set(sramView, offset, CqeOpcode.ERROR);
+      f.owner.set(sramView, offset, ownerBit);
+    } else {
+      const f = cqe.fields;
+      f.qpn.set(sramView, offset, this.#qpn[at]!);
+      f.immediate.set(sramView, offset, this.#immediate[at]!);
+      f.sourceLid.set(sramView, offset, this.#sourceLid[at]!);
+      f.byteCount.set(sramView, offset, this.#byteCount[at]!);
+      f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
+      f.isSend.set(sramView, offset, this.#isSend[at]!);
+      f.opcode.set(sramView, offset, this.#opcode[at]!);
+      f.owner.set(sramView, offset, ownerBit);
+    }
+    this.#recordOfSlot[slot] = this.#record[at]!;
+    this.#cqOfSlot[slot] = cq;
+    dmaWrite.request(this.#writeRequester, address, cqeBytes, sram, offset, slot);
+  }
+
+  #afterCqe(at: number, cq: number, cycle: number): void {
+    const { cqs } = this.#core;
+    cqs.producer[cq] = (cqs.producer[cq]! + 1) & COUNTER_MASK;
+    const counts = this.#isSolicited[at] === 1 || this.#syndrome[at] !== 0;
+    if (counts) cqs.solicitedProducer[cq] = cqs.producer[cq]!;
+    const isDue = cqs.armState[cq] === CQ_ARMED_NEXT || (cqs.armState[cq] === CQ_ARMED_SOLICITED && counts);
+    if (isDue) this.#notify(cq, cycle);
+  }
+
+  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
+  #notify(cq: number, cycle: number): void {
+    const { cqs, lp, domain } = this.#core;
+    cqs.heldCount[cq] = cqs.heldCount[cq]! + 1;
+    const isModerated = cqs.moderationCount[cq]! > 1 && cqs.moderationPeriodPs[cq]! > 0;
+    if (!isModerated || cqs.heldCount[cq]! >= cqs.moderationCount[cq]!) return this.#fire(cq);
+    this.moderatedEventCount++;
+    if (cqs.hasModerationTimer[cq] === 1) return;
+    cqs.hasModerationTimer[cq] = 1;
+    const duePs = domain.clock.edgePs(cycle) + cqs.moderationPeriodPs[cq]!;
+    lp.queue.schedule(duePs, this.#timerHandler, cq, cqs.generation[cq]!);
+  }
+
+  /** The moderation period is over. */
+  #moderationDue(cq: number, generation: number): void {
+    const { cqs, domain, lp } = this.#core;
+    if (cqs.numberOf[cq] === -1 || generation !== cqs.generation[cq]) return;
+    cqs.hasModerationTimer[cq] = 0;
+    if (cqs.heldCount[cq] === 0) return;
+    if (cqs.armState[cq] !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
+  }
+
+  #makeDue(cq: number, cycle: number): void {
+    if (this.#isDue[cq] === 1) return;
+    this.#isDue[cq] = 1;
+    this.#due.push(cq, cycle);
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  #fireDue(cycle: number): void {
+    const cq = this.#due.pop();
+    this.#isDue[cq] = 0;
+    if (this.#core.cqs.numberOf[cq] !== -1 && this.#core.cqs.armState[cq] !== CQ_NOT_ARMED) this.#fire(cq);
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #fire(cq: number): void {
+    const { cqs } = this.#core;
+    cqs.armState[cq] = CQ_NOT_ARMED;
+    cqs.heldCount[cq] = 0;
+    cqs.firedCount[cq] = cqs.firedCount[cq]! + 1;
+    this.#eventFor = cq;
+  }
+
+  #postEvent(cycle: number): boolean {
+    const { cqs } = this.#core;
+    if (!this.#events.canPost()) return false;
+    const cq = this.#eventFor;
+    this.#eventFor = -1;
+    if (cqs.numberOf[cq] !== -1) this.#events.postCompletion(cqs.eqn[cq]!, cqs.numberOf[cq]!, cycle);
+    return true;
+  }
+
+  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns -1 or the stall. */
+  #writeResize(resize: { cq: number; logEntries: number; pageBytes: number; mttOffset: number }): number {
+    const { cqs, translator, dmaWrite, sram, sramView } = this.#core;
+    const { cq, logEntries, pageBytes, mttOffset } = resize;
+    const entry = cqs.producer[cq]! & ((1 << logEntries) - 1);
+    const found = translator.translateBuffer(
+      PORT_COMPLETION,
+      mttOffset,
+      pageBytes,
+      entry * cqeBytes,
+      cqeBytes,
+    );
+    if (found === PENDING) return STALL_TRANSLATION;
+    this.#resize = undefined;
+    if (found >= BAD_KEY) {
+      cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! - 1;
+      return -1;
+    }
+    const slot = this.#cqeSlot;
+    this.#cqeSlot = (slot + 1) % this.#cqeSlots;
+    const offset = this.#cqeSram + slot * cqeBytes;
+    for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
+    cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
+    cqe.fields.owner.set(sramView, offset, (cqs.producer[cq]! >>> logEntries) & 1);
+    cqs.producer[cq] = (cqs.producer[cq]! + 1) & COUNTER_MASK;
+    this.#recordOfSlot[slot] = -1;
+    this.#cqOfSlot[slot] = cq;
+    dmaWrite.request(this.#writeRequester, translator.physicalAddress, cqeBytes, sram, offset, slot);
+    return -1;
+  }
+
+  #fail(cq: number, syndrome: number, cycle: number): void {
+    this.#core.cqs.status[cq] = QueueStatus.OVERFLOW;
+    this.#listener!.cqFailed(cq, syndrome, cycle);
+  }
+
+  #discard(at: number, cycle: number): void {
+    this.discardedCount++;
+    const cq = this.#core.cqs.slotOf(this.#cqn[at]!);
+    if (cq !== -1) this.#core.cqs.inPipelineCount[cq] = this.#core.cqs.inPipelineCount[cq]! - 1;
+    this.#listener!.cqeIssued(this.#record[at]!, cycle);
+  }
+
+  #pop(cycle: number): void {
+    const { qps } = this.#core;
+    const qp = this.#qp[this.#head]!;
+    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! - 1;
+    this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
+    this.#count--;
+    this.#listener!.completionSpace(cycle);
+  }
+
+  #written(slot: number, cycle: number): void {
+    const { cqs } = this.#core;
+    const cq = this.#cqOfSlot[slot]!;
+    cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! - 1;
+    const record = this.#recordOfSlot[slot]!;
+    if (record !== -1) this.#listener!.cqeIssued(record, cycle);
+  }
+}

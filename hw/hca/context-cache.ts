@@ -1,0 +1,166 @@
+/**
+ * An on-chip cache of contexts (QPC, CQC or SRQC) in front of ICM.
+ *
+ * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
+ * is a DMA read of the context from its ICM page, a dirty line given up is a DMA write of the encoded context to it.
+ * Each user (port) has at most one miss outstanding, waits for it, and is woken to ask again; several ports that
+ * miss on one context share the read.
+ */
+
+import type { ContextTable } from './context-table.ts';
+import type { DmaReads, DmaWrites } from './dma-ports.ts';
+import { type ReplacementPolicy, SetAssociativeDirectory } from './replacement.ts';
+
+export interface ContextCacheSetup {
+  readonly entries: number;
+  readonly ways: number;
+  readonly policy: ReplacementPolicy;
+  readonly missCycles: number;
+  readonly portCount: number;
+  readonly table: ContextTable;
+  /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
+  readonly addressOf: (objectNumber: number) => number;
+  /** Brings the context bytes of a slot up to date before they are written out. */
+  readonly sync: (slot: number) => void;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly readRequester: number;
+  readonly writeRequester: number;
+  readonly sram: Uint8Array;
+  /** Room for one context per port being read, then for `writeDepth` contexts being written. */
+  readonly sramOffset: number;
+  /** Depth of the write requester's fifo: at most so many write-backs are under way. */
+  readonly writeDepth: number;
+}
+
+export class ContextCache {
+  readonly directory: SetAssociativeDirectory;
+  writeBackCount = 0;
+  readonly #setup: ContextCacheSetup;
+  readonly #isDirty: Uint8Array;
+  readonly #isFilling: Uint8Array;
+  /** Ports waiting for each line, as a bit set. */
+  readonly #waiters: Int32Array;
+  readonly #wakePort: ((cycle: number) => void)[];
+  /** Ports turned away because no line or no DMA room was free. */
+  #turnedAway = 0;
+  /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
+  readonly #missedTag: Float64Array;
+
+  constructor(setup: ContextCacheSetup) {
+    this.#setup = setup;
+    this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
+    this.#isDirty = new Uint8Array(setup.entries);
+    this.#isFilling = new Uint8Array(setup.entries);
+    this.#waiters = new Int32Array(setup.entries);
+    this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
+    this.#missedTag = new Float64Array(setup.portCount).fill(-1);
+  }
+
+  /** Says what is to be woken when a miss of `port` has been served. */
+  attach(port: number, wake: (cycle: number) => void): void {
+    this.#wakePort[port] = wake;
+  }
+
+  /** True when the context is on chip; else the port is woken later and asks again. */
+  access(port: number, slot: number, dirties: boolean): boolean {
+    const directory = this.directory;
+    const line = directory.find(slot);
+    if (line !== -1 && this.#isFilling[line] === 0) {
+      directory.touch(line);
+      if (dirties) this.#isDirty[line] = 1;
+      if (this.#missedTag[port] === slot) this.#missedTag[port] = -1;
+      else directory.hitCount++;
+      return true;
+    }
+    if (this.#missedTag[port] !== slot) {
+      this.#missedTag[port] = slot;
+      directory.missCount++;
+    }
+    if (line !== -1) this.#waiters[line] = this.#waiters[line]! | (1 << port);
+    else this.#startFill(port, slot);
+    return false;
+  }
+
+  /** A context was created on chip or destroyed: no line of it is worth anything. */
+  forget(slot: number): void {
+    const line = this.directory.find(slot);
+    if (line !== -1 && this.#isFilling[line] === 0) {
+      this.directory.clear(line);
+      this.#isDirty[line] = 0;
+    }
+  }
+
+  reset(): void {
+    this.directory.clearAll();
+    this.#isDirty.fill(0);
+    this.#isFilling.fill(0);
+    this.#waiters.fill(0);
+    this.#turnedAway = 0;
+    this.#missedTag.fill(-1);
+  }
+
+  /** DMA read of line `cookie` is complete. */
+  fillDone(cookie: number, cycle: number): void {
+    if (this.#isFilling[cookie] === 0) return;
+    this.#isFilling[cookie] = 0;
+    const waiters = this.#waiters[cookie]! | this.#turnedAway;
+    this.#waiters[cookie] = 0;
+    this.#turnedAway = 0;
+    this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);
+  }
+
+  /** DMA room became free. */
+  retryTurnedAway(cycle: number): void {
+    const ports = this.#turnedAway;
+    this.#turnedAway = 0;
+    this.#wakeAll(ports, cycle + 1);
+  }
+
+  #startFill(port: number, slot: number): void {
+    const { table, dmaRead, dmaWrite, readRequester, writeRequester, sramOffset } = this.#setup;
+    const line = this.#victimThatIsFree(slot);
+    if (line === -1 || !dmaRead.canRequest(readRequester) || !dmaWrite.canRequest(writeRequester)) {
+      this.#turnedAway |= 1 << port;
+      return;
+    }
+    const staging = sramOffset + port * table.contextBytes;
+    const address = this.#setup.addressOf(table.numberOf[slot]!);
+    if (this.#isDirty[line] === 1) this.#writeBack(line);
+    this.directory.place(line, slot);
+    this.#isDirty[line] = 0;
+    this.#isFilling[line] = 1;
+    this.#waiters[line] = 1 << port;
+    dmaRead.request(readRequester, address, table.contextBytes, staging, line);
+  }
+
+  #victimThatIsFree(slot: number): number {
+    const line = this.directory.victimFor(slot);
+    return this.#isFilling[line] === 0 ? line : -1;
+  }
+
+  #writeBack(line: number): void {
+    const { table, dmaWrite, writeRequester, sram, sramOffset, portCount, writeDepth } = this.#setup;
+    const staging = sramOffset + (portCount + (this.writeBackCount % writeDepth)) * table.contextBytes;
+    const slot = this.directory.tags[line]!;
+    const objectNumber = table.numberOf[slot]!;
+    if (objectNumber === -1) return;
+    this.#setup.sync(slot);
+    const offset = table.offsetOf(slot);
+    sram.set(table.bytes.subarray(offset, offset + table.contextBytes), staging);
+    this.writeBackCount++;
+    dmaWrite.request(
+      writeRequester,
+      this.#setup.addressOf(objectNumber),
+      table.contextBytes,
+      sram,
+      staging,
+      line,
+    );
+  }
+
+  #wakeAll(ports: number, cycle: number): void {
+    for (let port = 0; port < this.#wakePort.length; port++)
+      if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * What the blocks of the data path share: time, memory, tables and engines. Wired once by data-path.ts; a block takes
+ * from it what it needs and reaches its neighbours only through the functions handed to it there.
+ */
+import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import type { ContextCache } from './context-cache.ts';
+import type { CqTable } from './cq-table.ts';
+import type { DmaReads, DmaWrites } from './dma-ports.ts';
+import type { IcmMap } from './icm.ts';
+import type { HcaConfig } from './parameters.ts';
+import type { QpTable } from './qp-table.ts';
+import type { SrqTable } from './srq-table.ts';
+import type { Translator } from './translator.ts';
+import type { ViolationCounters } from './violation-counters.ts';
+
+/** Users of the translator and the context caches: each waits for at most one miss. */
+export const PORT_WQE_FETCH = 0;
+export const PORT_REQUESTER = 1;
+export const PORT_RECEIVER = 2;
+export const PORT_RESPONSE = 3;
+export const PORT_RECEIVE_FETCH = 4;
+export const PORT_COMPLETION = 5;
+export const PORT_COUNT = 6;
+
+export interface HcaCore {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly srqs: SrqTable;
+  readonly icm: IcmMap;
+  readonly translator: Translator;
+  readonly qpcCache: ContextCache;
+  readonly cqcCache: ContextCache;
+  readonly srqcCache: ContextCache;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly violations: ViolationCounters;
+}

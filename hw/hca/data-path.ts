@@ -1,0 +1,645 @@
+/**
+ * The data path of the HCA: everything between a doorbell and its completion. This file only wires the blocks and
+ * answers the command processor ({@link DataPathControl}).
+ *
+ *   doorbells ─> scheduler ─> requester ─> packet queue ─> transmitter ─> wire port
+ *                  ^   ^          │ WQE fetch, translator, DMA reads
+ *                  │   └──────────┘
+ *   acknowledgements <─ receiver <──────────────────────────────────────── wire port
+ *          │               └─> responder ─> payload writes, response engine ─> packet queue ─> transmitter
+ *          └──────> completion writer <─┘        (receive-WQE fetch)
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { EventType } from '../../abi/eqe.ts';
+import { QpState } from '../../abi/qpc.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import { TrafficClass } from '../dma/traffic-class.ts';
+import { Acknowledgements } from './acknowledgements.ts';
+import { type AsyncEventSink, AsyncEvents } from './async-events.ts';
+import { type CompletionEvents, CompletionWriter } from './completion-writer.ts';
+import { ContextCache } from './context-cache.ts';
+import { type HcaCore, PORT_COUNT } from './core.ts';
+import { CqTable } from './cq-table.ts';
+import type { DataPathControl } from './data-path-control.ts';
+import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
+import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
+import { Flusher } from './flusher.ts';
+import type { IcmMap } from './icm.ts';
+import { OperationLedger, type OperationTap } from './operations.ts';
+import type { PacketPort } from './packet-port.ts';
+import { PACKET_PAYLOAD_BYTES_MAX } from './packet-queue.ts';
+import type { HcaConfig } from './parameters.ts';
+import { PayloadWriter } from './payload-writer.ts';
+import { QPC_BYTES, QpTable } from './qp-table.ts';
+import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
+import { Receiver } from './receiver.ts';
+import { Requester } from './requester.ts';
+import { Responder } from './responder.ts';
+import { ResponseEngine } from './response-engine.ts';
+import { RetryTimers } from './retry-timers.ts';
+import { MILESTONE_GATHERED, MILESTONE_TRANSMITTED, SendRecords } from './send-records.ts';
+import { NOT_PARKED, PARKED_DRAINING, PARKED_ERROR, PARKED_RNR, SendScheduler } from './send-scheduler.ts';
+import { SrqTable } from './srq-table.ts';
+import { MptCache, MTT_LINE_BYTES, MttCache } from './translation-cache.ts';
+import { Translator } from './translator.ts';
+import { Transmitter } from './transmitter.ts';
+import { ViolationCounters } from './violation-counters.ts';
+import { WqeFetch } from './wqe-fetch.ts';
+import { WQE_LINE_BYTES, WqeLines } from './wqe-lines.ts';
+
+export interface DataPathTables {
+  readonly qps: QpTable;
+  readonly cqs: CqTable;
+  readonly srqs: SrqTable;
+}
+
+/** The contexts the device can hold. */
+export function makeTables(config: HcaConfig): DataPathTables {
+  return {
+    qps: new QpTable(config.qpCountMax),
+    cqs: new CqTable(config.cqCountMax),
+    srqs: new SrqTable(config.srqCountMax),
+  };
+}
+
+export interface DataPathSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
+  readonly tables: DataPathTables;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly port: PacketPort;
+  /** LID of the port. */
+  readonly localLid: () => number;
+  readonly events: AsyncEventSink &
+    CompletionEvents & { eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void };
+  readonly geometry: DoorbellGeometry;
+  readonly tap: OperationTap | undefined;
+}
+
+const CONTEXT_WRITE_DEPTH = 8;
+
+export class DataPath implements DataPathControl {
+  readonly core: HcaCore;
+  readonly tables: DataPathTables;
+  readonly violations = new ViolationCounters();
+  readonly mptCache: MptCache;
+  readonly mttCache: MttCache;
+  readonly qpcCache: ContextCache;
+  readonly cqcCache: ContextCache;
+  readonly srqcCache: ContextCache;
+  readonly lines: WqeLines;
+  readonly records: SendRecords;
+  readonly operations: OperationLedger;
+  readonly doorbells: Doorbells;
+  readonly scheduler: SendScheduler;
+  readonly wqeFetch: WqeFetch;
+  readonly requester: Requester;
+  readonly transmitter: Transmitter;
+  readonly receiver: Receiver;
+  readonly responder: Responder;
+  readonly responses: ResponseEngine;
+  readonly receives: ReceiveWqeFetch;
+  readonly acknowledgements: Acknowledgements;
+  readonly timers: RetryTimers;
+  readonly completions: CompletionWriter;
+  readonly flusher: Flusher;
+  readonly asyncEvents: AsyncEvents;
+  readonly writer: PayloadWriter;
+
+  constructor(setup: DataPathSetup) {
+    const { config, tables, sram, domain, lp, port, icm, dmaRead, dmaWrite, events } = setup;
+    const { qps, cqs, srqs } = tables;
+    this.tables = tables;
+    this.mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
+    this.mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
+    const translator = this.#makeTranslator(setup);
+    const caches = this.#makeContextCaches(setup);
+    [this.qpcCache, this.cqcCache, this.srqcCache] = caches;
+    this.core = {
+      lp,
+      domain,
+      config,
+      qps,
+      cqs,
+      srqs,
+      icm,
+      translator,
+      dmaRead,
+      dmaWrite,
+      sram: sram.bytes,
+      sramView: new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength),
+      qpcCache: this.qpcCache,
+      cqcCache: this.cqcCache,
+      srqcCache: this.srqcCache,
+      violations: this.violations,
+    };
+    const core = this.core;
+    this.records = new SendRecords(config.outstandingWqes);
+    this.operations = new OperationLedger(this.records, domain.clock, qps.numberOf, setup.tap);
+    this.lines = new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES));
+    this.completions = new CompletionWriter(
+      core,
+      events,
+      TrafficClass.cqe,
+      TrafficClass.doorbellRecord,
+      sram.allocate(CompletionWriter.sramBytes),
+    );
+    this.asyncEvents = new AsyncEvents(domain, events);
+    this.transmitter = new Transmitter(
+      core,
+      port,
+      sram.allocate(config.transmitBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
+      sram.allocate(config.responseBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
+      setup.localLid,
+    );
+    this.writer = new PayloadWriter(dmaWrite, port, TrafficClass.payloadWrite);
+    this.receives = new ReceiveWqeFetch(
+      core,
+      TrafficClass.wqeRead,
+      TrafficClass.doorbellRecord,
+      sram.allocate(receiveFetchSramBytes(config.receiveQueueLineCount, qps.capacity + srqs.capacity)),
+      (cycle) => this.receiver.wake(cycle),
+    );
+    this.responses = this.#makeResponses(sram);
+    this.receiver = new Receiver(core, port, this.writer);
+    this.timers = new RetryTimers(core);
+    this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
+    this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
+      wqesFetched: (qp, cycle) => this.#wqesFetched(qp, cycle),
+      wqeFetchFailed: (qp, cycle) => this.#queueFailed(qp, cycle),
+    });
+    this.requester = this.#makeRequester();
+    this.acknowledgements = new Acknowledgements(
+      core,
+      port,
+      this.writer,
+      this.records,
+      this.completions,
+      this.scheduler,
+      this.timers,
+      this.receiver.account,
+      {
+        qpFailed: (qp, cycle) => this.#fail(qp, cycle),
+        recordCompletedSilently: (record, cycle) => this.#recordDone(record, cycle, true),
+        windowMoved: (_qp, cycle) => this.requester.wake(cycle + 1),
+      },
+    );
+    this.responder = new Responder(
+      core,
+      port,
+      this.writer,
+      this.receives,
+      this.responses,
+      this.completions,
+      this.receiver.account,
+      {
+        qpRefused: (qp, eventType, cycle) => this.#refused(qp, eventType, cycle),
+        communicationEstablished: (qp, cycle) => this.#communicationEstablished(qp, cycle),
+      },
+    );
+    this.flusher = new Flusher(
+      core,
+      this.lines,
+      this.wqeFetch,
+      this.receives,
+      this.completions,
+      this.acknowledgements,
+    );
+    this.doorbells = new Doorbells(core, this.lines, setup.geometry, {
+      sendRequested: (qp, cycle) => this.#sendRequested(qp, cycle),
+      cqArmed: (cq, command, consumer, cycle) => this.completions.arm(cq, command, consumer, cycle),
+      eqDoorbell: (eqn, consumer, isArm, cycle) => events.eqDoorbell(eqn, consumer, isArm, cycle),
+    });
+    this.#connect();
+  }
+
+  /** The cycle accounts of all blocks. */
+  get accounts(): readonly BlockAccount[] {
+    return [
+      this.doorbells.account,
+      this.wqeFetch.account,
+      this.requester.account,
+      this.transmitter.account,
+      this.receiver.account,
+      this.responses.account,
+      this.receives.account,
+      this.completions.account,
+      this.flusher.account,
+      this.asyncEvents.account,
+    ];
+  }
+
+  // ---- DataPathControl ----
+
+  qpCreated(slot: number): void {
+    this.core.qps.create(slot);
+    this.qpcCache.forget(slot);
+    this.responses.open(slot);
+    this.timers.forget(slot);
+    this.flusher.forget(slot);
+    this.receives.open(slot);
+  }
+
+  qpModified(slot: number, previousState: number): void {
+    const { qps, domain } = this.core;
+    qps.load(slot, previousState);
+    const state = qps.state[slot]!;
+    const cycle = domain.cycle;
+    if (state === QpState.RTR && previousState === QpState.INIT) {
+      const queue = this.receives.queueOf(slot);
+      if (queue === slot) this.receives.prefetch(queue, cycle);
+    }
+    if (state !== QpState.RTS) return;
+    if (qps.parkedFor[slot] === PARKED_DRAINING) this.scheduler.unpark(slot, cycle + 1);
+    if (qps.hasDoorbell[slot] === 1) this.scheduler.makeReady(slot, cycle + 1);
+  }
+
+  qpToError(slot: number): void {
+    this.#fail(slot, this.core.domain.cycle);
+  }
+
+  qpDestroyed(slot: number): void {
+    const { qps } = this.core;
+    qps.state[slot] = QpState.RST;
+    qps.epoch[slot] = qps.epoch[slot]! + 1;
+    qps.parkedFor[slot] = NOT_PARKED;
+    qps.isScheduled[slot] = 0;
+    qps.messageKind[slot] = 0;
+    this.acknowledgements.dropAll(slot);
+    this.responses.drop(slot);
+    this.timers.forget(slot);
+    this.flusher.forget(slot);
+    this.receives.close(slot);
+    const line = qps.wqeLine[slot]!;
+    if (line !== -1 && this.lines.isFetching[line] === 0) this.lines.free(line);
+    this.qpcCache.forget(slot);
+    this.requester.wake(this.core.domain.cycle + 1);
+    this.receiver.wake(this.core.domain.cycle + 1);
+  }
+
+  qpSync(slot: number): void {
+    this.core.qps.sync(slot);
+  }
+
+  qpIsBusy(slot: number): boolean {
+    return (
+      this.core.qps.inPipelineCount[slot]! > 0 ||
+      this.requester.isServing(slot) ||
+      this.receiver.isServing(slot) ||
+      this.responses.isBusy(slot) ||
+      this.receives.isBusy(slot)
+    );
+  }
+
+  cqCreated(slot: number): void {
+    this.core.cqs.create(slot);
+    this.cqcCache.forget(slot);
+  }
+
+  cqDestroyed(slot: number): void {
+    this.core.cqs.armState[slot] = 0;
+    this.cqcCache.forget(slot);
+  }
+
+  cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
+    this.core.cqs.load(slot);
+    this.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
+  }
+
+  cqModerated(slot: number): void {
+    this.core.cqs.load(slot);
+  }
+
+  cqSync(slot: number): void {
+    this.core.cqs.sync(slot);
+  }
+
+  cqIsBusy(slot: number): boolean {
+    return this.core.cqs.inPipelineCount[slot]! > 0;
+  }
+
+  srqCreated(slot: number): void {
+    this.core.srqs.load(slot);
+    this.srqcCache.forget(slot);
+    this.receives.open(this.receives.srqQueue(slot));
+  }
+
+  srqDestroyed(slot: number): void {
+    this.receives.close(this.receives.srqQueue(slot));
+    this.srqcCache.forget(slot);
+  }
+
+  srqArmed(slot: number): void {
+    this.core.srqs.load(slot);
+  }
+
+  srqSync(slot: number): void {
+    const queue = this.receives.srqQueue(slot);
+    this.core.srqs.sync(slot, this.receives.postedCounter(queue), this.receives.consumedCounter(queue));
+  }
+
+  mptChanged(index: number): void {
+    this.core.translator.forgetMpt(index);
+  }
+
+  translationChanged(): void {
+    this.core.translator.forgetAll();
+  }
+
+  boundWindowCount(_mptIndex: number): number {
+    return 0;
+  }
+
+  portChanged(_isUp: boolean): void {
+    this.transmitter.wake(this.core.domain.cycle + 1);
+  }
+
+  reset(): void {
+    const { qps } = this.core;
+    for (const slot of qps.liveSlots()) {
+      this.acknowledgements.dropAll(slot);
+      this.timers.forget(slot);
+      this.flusher.forget(slot);
+      qps.state[slot] = QpState.RST;
+      qps.epoch[slot] = qps.epoch[slot]! + 1;
+      qps.inPipelineCount[slot] = 0;
+      qps.isScheduled[slot] = 0;
+    }
+    const blocks = [
+      this.doorbells,
+      this.scheduler,
+      this.wqeFetch,
+      this.requester,
+      this.transmitter,
+      this.receives,
+      this.responses,
+    ];
+    for (const block of blocks) block.reset();
+    this.receiver.reset();
+    this.writer.reset();
+    for (const block of [this.completions, this.flusher, this.asyncEvents, this.core.translator])
+      block.reset();
+    for (const cache of [this.qpcCache, this.cqcCache, this.srqcCache]) cache.reset();
+  }
+
+  // ---- wiring ----
+
+  #makeTranslator(setup: DataPathSetup): Translator {
+    const { config, icm, dmaRead, sram } = setup;
+    const holder: { translator?: Translator } = {};
+    const readRequester = dmaRead.addRequester(
+      { name: 'translation', trafficClass: TrafficClass.translation, fifoDepth: PORT_COUNT, weight: 4 },
+      (translatorPort, status, cycle) => holder.translator!.fillDone(translatorPort, status, cycle),
+    );
+    const translator = new Translator({
+      mptCache: this.mptCache,
+      mttCache: this.mttCache,
+      missCycles: config.cacheMissCycles,
+      portCount: PORT_COUNT,
+      icm,
+      dmaRead,
+      readRequester,
+      sram: sram.bytes,
+      sramOffset: sram.allocate(PORT_COUNT * MTT_LINE_BYTES),
+      reservedLkey: -1,
+    });
+    holder.translator = translator;
+    dmaRead.onSpace(readRequester, () => translator.retryTurnedAway(setup.domain.cycle + 1));
+    return translator;
+  }
+
+  #makeContextCaches(setup: DataPathSetup): [ContextCache, ContextCache, ContextCache] {
+    const { config, tables } = setup;
+    const { qps, cqs, srqs } = tables;
+    return [
+      makeContextCache(setup, 'qpc', qps, config.qpcCacheEntries, config.qpcCacheWays, (slot) =>
+        qps.sync(slot),
+      ),
+      makeContextCache(setup, 'cqc', cqs, config.cqcCacheEntries, config.cqcCacheWays, (slot) =>
+        cqs.sync(slot),
+      ),
+      makeContextCache(setup, 'srqc', srqs, config.srqcCacheEntries, config.srqcCacheWays, (slot) =>
+        this.srqSync(slot),
+      ),
+    ];
+  }
+
+  #makeResponses(sram: SramAllocator): ResponseEngine {
+    const packets = this.transmitter.responses;
+    return new ResponseEngine(
+      this.core,
+      packets,
+      this.writer,
+      { payloadRead: TrafficClass.payloadRead, payloadWrite: TrafficClass.payloadWrite },
+      sram.allocate(64),
+      (slot, status, cycle) => this.transmitter.payloadArrived(packets, slot, status, cycle),
+      {
+        knownReceives: (qp) => this.receives.knownAvailable(this.receives.queueOf(qp)),
+        packetSealed: (cycle) => this.transmitter.wake(cycle),
+        responseFailed: (qp, cycle) => this.#refused(qp, EventType.WQ_ACCESS_ERROR, cycle),
+      },
+    );
+  }
+
+  #makeRequester(): Requester {
+    const packets = this.transmitter.requests;
+    return new Requester(
+      this.core,
+      this.records,
+      packets,
+      this.lines,
+      this.wqeFetch,
+      TrafficClass.payloadRead,
+      (slot, status, cycle) => {
+        if (packets.isLast[slot] === 1)
+          this.records.setMilestone(packets.record[slot]!, MILESTONE_GATHERED, cycle);
+        this.transmitter.payloadArrived(packets, slot, status, cycle);
+      },
+      {
+        packetSealed: (cycle) => this.transmitter.wake(cycle),
+        recordFailed: (qp, cycle) => this.#completeLocally(qp, cycle),
+        recordNeedsNoAnswer: (qp, cycle) => this.#completeLocally(qp, cycle),
+      },
+    );
+  }
+
+  #connect(): void {
+    const { qps } = this.core;
+    this.requester.connect(this.scheduler);
+    this.receiver.connect(this.responder, this.acknowledgements);
+    this.receives.onLimit = (srq, cycle) =>
+      this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
+    this.writer.attach(
+      (cycle) => this.responses.wake(cycle + 1),
+      () => this.receiver.wake(this.core.domain.cycle + 1),
+    );
+    this.completions.connect({
+      cqeIssued: (record, cycle) => {
+        if (record !== -1) this.#recordDone(record, cycle, false);
+      },
+      cqFailed: (cq, syndrome, cycle) => this.#cqFailed(cq, syndrome, cycle),
+      completionSpace: (cycle) => this.#completionSpace(cycle),
+    });
+    this.transmitter.connect({
+      requestSent: (record, qp, isLast, cycle) => {
+        if (isLast === 1) this.records.setMilestone(record, MILESTONE_TRANSMITTED, cycle);
+        this.timers.sent(qp, this.core.domain.clock.edgePs(cycle));
+      },
+      payloadFailed: (record, qp, cycle) => this.#payloadFailed(record, qp, cycle),
+      requestSlotFreed: (cycle) => this.requester.wake(cycle + 1),
+      responseSlotFreed: (cycle) => this.responses.wake(cycle + 1),
+    });
+    this.timers.connect({
+      ackTimedOut: (qp, cycle) => this.#ackTimedOut(qp, cycle),
+      rnrWaitOver: (qp, cycle) => {
+        if (qps.parkedFor[qp] === PARKED_RNR) this.scheduler.unpark(qp, cycle + 1);
+      },
+    });
+  }
+
+  // ---- events between blocks ----
+
+  #sendRequested(qp: number, cycle: number): void {
+    if (this.core.qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    else this.scheduler.makeReady(qp, cycle + this.core.config.scheduleCycles);
+  }
+
+  #wqesFetched(qp: number, cycle: number): void {
+    if (this.core.qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    else this.scheduler.makeReady(qp, cycle + 1);
+  }
+
+  /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
+  #queueFailed(qp: number, cycle: number): void {
+    this.asyncEvents.post(EventType.WQ_CATAS_ERROR, this.core.qps.numberOf[qp]!, 0, cycle);
+    this.core.qps.hasDoorbell[qp] = 0;
+    this.#fail(qp, cycle);
+    this.core.qps.hasDoorbell[qp] = 0;
+  }
+
+  #recordDone(record: number, cycle: number, isSilent: boolean): void {
+    this.operations.completed(record, cycle, isSilent);
+    this.records.release(record);
+    this.requester.wake(cycle + 1);
+  }
+
+  /** Records that wait for room for their CQE, on either side. */
+  readonly #waitingForCompletion = new Set<number>();
+
+  #completeLocally(qp: number, cycle: number): void {
+    if (!this.acknowledgements.completeLocally(qp, cycle)) this.#waitingForCompletion.add(qp);
+  }
+
+  #completionSpace(cycle: number): void {
+    this.receiver.wake(cycle + 1);
+    this.flusher.wake(cycle + 1);
+    if (this.#waitingForCompletion.size === 0) return;
+    for (const qp of this.#waitingForCompletion) {
+      if (!this.acknowledgements.completeLocally(qp, cycle)) return;
+      this.#waitingForCompletion.delete(qp);
+    }
+  }
+
+  /** The QP goes to error: nothing more is sent, and both queues are flushed. */
+  #fail(qp: number, cycle: number): void {
+    const { qps } = this.core;
+    if (qps.state[qp] === QpState.ERR) return;
+    qps.state[qp] = QpState.ERR;
+    qps.epoch[qp] = qps.epoch[qp]! + 1;
+    qps.parkedFor[qp] = NOT_PARKED;
+    qps.isScheduled[qp] = 0;
+    this.timers.forget(qp);
+    this.responses.dropRequests(qp);
+    if (qps.srqn[qp] !== -1) this.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+    this.flusher.begin(qp, cycle);
+  }
+
+  #refused(qp: number, eventType: number, cycle: number): void {
+    if (eventType !== 0) this.asyncEvents.post(eventType, this.core.qps.numberOf[qp]!, 0, cycle);
+    this.#fail(qp, cycle);
+  }
+
+  #communicationEstablished(qp: number, cycle: number): void {
+    const { qps } = this.core;
+    if (qps.state[qp] === QpState.RTR) this.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
+  }
+
+  #cqFailed(cq: number, syndrome: number, cycle: number): void {
+    const { qps, cqs } = this.core;
+    const cqn = cqs.numberOf[cq]!;
+    this.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
+    for (const qp of qps.liveSlots()) {
+      if (qps.sendCqn[qp] === cqn || qps.receiveCqn[qp] === cqn) this.#fail(qp, cycle);
+    }
+  }
+
+  /** The payload of a packet could not be read from host memory. */
+  #payloadFailed(record: number, qp: number, cycle: number): void {
+    this.records.syndrome[record] = CqeSyndrome.LOCAL_PROT_ERR;
+    this.core.qps.epoch[qp] = this.core.qps.epoch[qp]! + 1;
+    this.core.qps.recordCursor[qp] = -1;
+    this.scheduler.park(qp, PARKED_ERROR);
+    if (this.core.qps.recordHead[qp] === record) this.#completeLocally(qp, cycle);
+  }
+
+  #ackTimedOut(qp: number, cycle: number): void {
+    const { qps } = this.core;
+    if (qps.state[qp] === QpState.ERR || qps.recordHead[qp] === -1) return;
+    if (qps.retriesLeft[qp] === 0) {
+      const head = qps.recordHead[qp]!;
+      this.records.syndrome[head] = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
+      this.#completeLocally(qp, cycle);
+      return;
+    }
+    qps.retriesLeft[qp] = qps.retriesLeft[qp]! - 1;
+    qps.lastProgressPs[qp] = this.core.lp.nowPs;
+    this.acknowledgements.goBack(qp, (qps.lastAckedPsn[qp]! + 1) & 0xffffff, cycle);
+  }
+}
+
+function makeContextCache(
+  setup: DataPathSetup,
+  table: 'qpc' | 'cqc' | 'srqc',
+  contexts: QpTable | CqTable | SrqTable,
+  entries: number,
+  ways: number,
+  sync: (slot: number) => void,
+): ContextCache {
+  const { icm, dmaRead, dmaWrite, sram, config, domain } = setup;
+  const holder: { cache?: ContextCache } = {};
+  const readRequester = dmaRead.addRequester(
+    { name: `${table}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
+    (line, _status, cycle) => holder.cache!.fillDone(line, cycle),
+  );
+  const writeRequester = dmaWrite.addRequester({
+    name: `${table}Write`,
+    trafficClass: TrafficClass.context,
+    fifoDepth: CONTEXT_WRITE_DEPTH,
+  });
+  const staging = (PORT_COUNT + CONTEXT_WRITE_DEPTH + 1) * QPC_BYTES;
+  const cache = new ContextCache({
+    entries,
+    ways,
+    policy: config.cacheReplacement,
+    missCycles: config.cacheMissCycles,
+    portCount: PORT_COUNT,
+    table: contexts,
+    addressOf: (objectNumber) => icm.contextAddress(table, objectNumber),
+    sync,
+    dmaRead,
+    dmaWrite,
+    readRequester,
+    writeRequester,
+    sram: sram.bytes,
+    sramOffset: sram.allocate(staging),
+    writeDepth: CONTEXT_WRITE_DEPTH + 1,
+  });
+  holder.cache = cache;
+  dmaRead.onSpace(readRequester, () => cache.retryTurnedAway(domain.cycle + 1));
+  dmaWrite.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle + 1));
+  return cache;
+}

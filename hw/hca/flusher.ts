@@ -1,0 +1,213 @@
+/**
+ * Flushes the queues of QPs in error: every work request posted and not completed completes with syndrome "flushed",
+ * send queue first, each exactly once (IBTA vol 1, 10.3.1).
+ *
+ *   records under way ──> WQEs in the send queue (fetched from memory) ──> receive WQEs up to the doorbell record
+ *
+ * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell, so the
+ * record is looked at again every `errorFlushPollNs`.
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { QpState } from '../../abi/qpc.ts';
+import { controlSegment } from '../../abi/wqe.ts';
+import { BlockAccount, Fifo } from '../../sim/index.ts';
+import type { Acknowledgements } from './acknowledgements.ts';
+import type { CompletionWriter } from './completion-writer.ts';
+import type { HcaCore } from './core.ts';
+import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
+import type { WqeFetch } from './wqe-fetch.ts';
+import type { WqeLines } from './wqe-lines.ts';
+
+const STALL_COMPLETION = 0;
+const PHASE_NONE = 0;
+const PHASE_SEND = 1;
+const PHASE_LOOK = 2;
+const PHASE_RECEIVE = 3;
+const MESSAGE_SEND = 1;
+
+export class Flusher {
+  readonly account = new BlockAccount('flusher', ['completion']);
+  flushedCount = 0;
+  readonly #core: HcaCore;
+  readonly #lines: WqeLines;
+  readonly #fetch: WqeFetch;
+  readonly #receives: ReceiveWqeFetch;
+  readonly #completions: CompletionWriter;
+  readonly #acknowledgements: Acknowledgements;
+  readonly #work: Fifo;
+  readonly #isQueued: Uint8Array;
+  readonly #phase: Uint8Array;
+  readonly #life: Int32Array;
+  readonly #pollHandler: number;
+  readonly #stage: number;
+
+  constructor(
+    core: HcaCore,
+    lines: WqeLines,
+    fetch: WqeFetch,
+    receives: ReceiveWqeFetch,
+    completions: CompletionWriter,
+    acknowledgements: Acknowledgements,
+  ) {
+    this.#core = core;
+    this.#lines = lines;
+    this.#fetch = fetch;
+    this.#receives = receives;
+    this.#completions = completions;
+    this.#acknowledgements = acknowledgements;
+    const count = core.qps.capacity;
+    this.#work = new Fifo(2 * count);
+    this.#isQueued = new Uint8Array(count);
+    this.#phase = new Uint8Array(count);
+    this.#life = new Int32Array(count);
+    this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** The QP has just gone to error. */
+  begin(qp: number, cycle: number): void {
+    this.#core.qps.hasDoorbell[qp] = 1;
+    this.#phase[qp] = PHASE_SEND;
+    this.#enter(qp, cycle);
+  }
+
+  /** A doorbell, or WQEs fetched, for a QP in error. */
+  goOn(qp: number, cycle: number): void {
+    if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
+    this.#enter(qp, cycle);
+  }
+
+  /** The QP is gone or begins anew. */
+  forget(qp: number): void {
+    this.#phase[qp] = PHASE_NONE;
+    this.#life[qp] = this.#life[qp]! + 1;
+  }
+
+  reset(): void {
+    this.#work.clear();
+    this.#isQueued.fill(0);
+    this.#phase.fill(PHASE_NONE);
+  }
+
+  #enter(qp: number, cycle: number): void {
+    if (this.#isQueued[qp] === 0) {
+      this.#isQueued[qp] = 1;
+      this.#work.push(qp, cycle + 1);
+    }
+    this.wake(cycle + 1);
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#work.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#work.isEmpty) this.wake(this.#work.headCycle);
+      return;
+    }
+    const qp = this.#work.head;
+    if (!this.#completions.hasRoom(1)) {
+      this.account.stall(cycle, STALL_COMPLETION);
+      return;
+    }
+    this.account.serve(cycle, 1);
+    const hasMore =
+      this.#phase[qp] !== PHASE_NONE && this.#core.qps.state[qp] === QpState.ERR && this.#step(qp, cycle);
+    if (!hasMore) {
+      this.#work.pop();
+      this.#isQueued[qp] = 0;
+    }
+    if (!this.#work.isEmpty) this.wake(Math.max(cycle + 1, this.#work.headCycle));
+  }
+
+  /** Flushes one work request of the QP. False: nothing to do now. */
+  #step(qp: number, cycle: number): boolean {
+    if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
+    if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
+    return false;
+  }
+
+  #stepSend(qp: number, cycle: number): boolean {
+    const { qps, sramView } = this.#core;
+    if (qps.recordHead[qp] !== -1) {
+      this.flushedCount++;
+      this.#acknowledgements.flushHead(qp, cycle);
+      return true;
+    }
+    const line = qps.wqeLine[qp]!;
+    if (line !== -1 && this.#lines.validCount[line]! > 0) {
+      const at = this.#lines.bytesOffset(line) + this.#lines.firstOffset[line]!;
+      const opcode = controlSegment.fields.opcode.get(sramView, at);
+      this.#post(qp, qps.sendCqn[qp]!, 1, opcode, qps.sqCounter[qp]!, cycle);
+      this.#lines.advance(line, qps.sqStrideBytes[qp]!);
+      qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
+      return true;
+    }
+    if (qps.isFetching[qp] === 1) return false;
+    if (qps.hasDoorbell[qp] === 1 || (line !== -1 && this.#lines.mayHaveMore[line] === 1)) {
+      this.#fetch.ask(qp, cycle);
+      return false;
+    }
+    return this.#beginReceive(qp, cycle);
+  }
+
+  /** The receive WQE of a message half received, then a look at how many are posted. */
+  #beginReceive(qp: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    if (qps.messageKind[qp] === MESSAGE_SEND) {
+      qps.messageKind[qp] = 0;
+      this.#post(qp, qps.receiveCqn[qp]!, 0, 0, qps.receiveWqeCounter[qp]!, cycle);
+      return true;
+    }
+    if (qps.srqn[qp] !== -1 || qps.hasReceiveQueue[qp] === 0) {
+      this.#phase[qp] = PHASE_NONE;
+      return false;
+    }
+    if (this.#receives.isBusy(qp)) {
+      this.#schedulePoll(qp);
+      this.#phase[qp] = PHASE_NONE;
+      return false;
+    }
+    this.#phase[qp] = PHASE_LOOK;
+    this.#receives.refreshPosted(qp, cycle);
+    return false;
+  }
+
+  #recordRead(queue: number, cycle: number): void {
+    if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_LOOK) return;
+    this.#phase[queue] = PHASE_RECEIVE;
+    this.#enter(queue, cycle);
+  }
+
+  #stepReceive(qp: number, cycle: number): boolean {
+    if (this.#receives.knownAvailable(qp) > 0) {
+      const counter = this.#receives.consumeUnseen(qp);
+      this.#post(qp, this.#core.qps.receiveCqn[qp]!, 0, 0, counter, cycle);
+      return true;
+    }
+    this.#phase[qp] = PHASE_NONE;
+    this.#schedulePoll(qp);
+    return false;
+  }
+
+  #schedulePoll(qp: number): void {
+    const { lp, config } = this.#core;
+    lp.queue.schedule(lp.nowPs + config.errorFlushPollNs * 1000, this.#pollHandler, qp, this.#life[qp]!);
+  }
+
+  #poll(qp: number, life: number): void {
+    const { qps, domain, lp } = this.#core;
+    if (life !== this.#life[qp] || qps.state[qp] !== QpState.ERR || this.#phase[qp] !== PHASE_NONE) return;
+    this.#phase[qp] = PHASE_SEND;
+    this.#enter(qp, domain.clock.cycleAfter(lp.nowPs));
+  }
+
+  #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
+    this.flushedCount++;
+    this.#completions.post(cqn, qp, -1, isSend, opcode, counter, 0, 0, 0, CqeSyndrome.WR_FLUSH_ERR, 0, cycle);
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * What the data path asks of its wire port: the consumer's slice of `wire/`. Packets are written into and read from
+ * the port's channel in place, at the words that wire/packet.ts names.
+ */
+export interface PacketPort {
+  canTransmit(opcode: number, payloadBytes: number): boolean;
+  /** Opens a packet that leaves at `nowPs` or when the port is free; the caller fills it at once. Returns its offset. */
+  beginPacket(opcode: number, payloadBytes: number, flags: number, nowPs: number): number;
+  onSpace(listener: () => void): void;
+  readonly txBytes: Uint8Array;
+  readonly txWords: Int32Array;
+  readonly txFloats: Float64Array;
+
+  onPacket(listener: (offset: number) => void): void;
+  /** Gives the packet's buffer back. */
+  consume(offset: number): void;
+  readonly rxBytes: Uint8Array;
+  readonly rxWords: Int32Array;
+  readonly rxFloats: Float64Array;
+  /** Most packets that can be waiting in the receive buffer. */
+  readonly receivePacketsMax: number;
+}

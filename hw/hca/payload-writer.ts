@@ -1,0 +1,62 @@
+/**
+ * Writes received payload into host memory by DMA, straight from the wire port's receive buffer, and keeps each packet
+ * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
+ */
+import { Fifo } from '../../sim/index.ts';
+import type { DmaWrites } from './dma-ports.ts';
+import type { PacketPort } from './packet-port.ts';
+
+export class PayloadWriter {
+  /** Writes requested and writes handed to the link, ever. */
+  requestedCount = 0;
+  doneCount = 0;
+  readonly #dmaWrite: DmaWrites;
+  readonly #port: PacketPort;
+  readonly #requester: number;
+  /** Packets still held, each visible at the done count that releases it. */
+  readonly #held: Fifo;
+  #onProgress: (cycle: number) => void = () => undefined;
+
+  constructor(dmaWrite: DmaWrites, port: PacketPort, trafficClass: number) {
+    this.#dmaWrite = dmaWrite;
+    this.#port = port;
+    this.#held = new Fifo(port.receivePacketsMax);
+    this.#requester = dmaWrite.addRequester(
+      { name: 'payloadWrite', trafficClass, fifoDepth: 16 },
+      (_cookie, cycle) => this.#done(cycle),
+    );
+  }
+
+  /** Says what to tell when a write has left, or room for one became free. */
+  attach(onProgress: (cycle: number) => void, onSpace: () => void): void {
+    this.#onProgress = onProgress;
+    this.#dmaWrite.onSpace(this.#requester, onSpace);
+  }
+
+  get canWrite(): boolean {
+    return this.#dmaWrite.canRequest(this.#requester);
+  }
+
+  /** Requests a write; the caller has checked {@link canWrite}. */
+  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): void {
+    this.requestedCount++;
+    this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
+  }
+
+  /** The packet at `offset` needs no more writes: its buffer is freed when those requested have left. */
+  finish(offset: number): void {
+    if (this.doneCount === this.requestedCount) this.#port.consume(offset);
+    else this.#held.push(offset, this.requestedCount);
+  }
+
+  reset(): void {
+    this.doneCount = this.requestedCount;
+    while (!this.#held.isEmpty) this.#port.consume(this.#held.pop());
+  }
+
+  #done(cycle: number): void {
+    this.doneCount++;
+    while (this.#held.headCycle <= this.doneCount) this.#port.consume(this.#held.pop());
+    this.#onProgress(cycle);
+  }
+}

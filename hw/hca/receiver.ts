@@ -1,0 +1,135 @@
+/**
+ * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
+ * responder (requests) or to the acknowledgement side (responses).
+ *
+ *   wire port ──> fifo (ICRC, parsing) ──> QP, context ──> responder ──> payload writes, completions, responses
+ *                                                    └──> acknowledgements ──> payload writes, completions
+ *
+ * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
+ */
+import { QpState } from '../../abi/qpc.ts';
+import { BlockAccount, Fifo } from '../../sim/index.ts';
+import { isKnownOpcode, isRequest } from '../../wire/opcodes.ts';
+import { WORD_DESTINATION_QPN, WORD_OPCODE } from '../../wire/packet.ts';
+import type { Acknowledgements } from './acknowledgements.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { PacketPort } from './packet-port.ts';
+import type { PayloadWriter } from './payload-writer.ts';
+import { isReliableConnection } from './qp-table.ts';
+import { receiverStallReasons, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
+import type { Responder } from './responder.ts';
+
+const RC_OPCODES_END = 0x20;
+
+export class Receiver {
+  readonly account = new BlockAccount('receiver', receiverStallReasons);
+  readonly #core: HcaCore;
+  readonly #port: PacketPort;
+  readonly #writer: PayloadWriter;
+  readonly #arrived: Fifo;
+  readonly #stage: number;
+  #responder: Responder | undefined;
+  #acknowledgements: Acknowledgements | undefined;
+  /** QP of the packet being worked on, or -1. */
+  #active = -1;
+
+  constructor(core: HcaCore, port: PacketPort, writer: PayloadWriter) {
+    this.#core = core;
+    this.#port = port;
+    this.#writer = writer;
+    this.#arrived = new Fifo(port.receivePacketsMax);
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    const wake = (cycle: number): void => this.wake(cycle);
+    core.translator.attach(PORT_RECEIVER, wake);
+    core.qpcCache.attach(PORT_RECEIVER, wake);
+    port.onPacket((offset) => this.#packetArrived(offset));
+  }
+
+  connect(responder: Responder, acknowledgements: Acknowledgements): void {
+    this.#responder = responder;
+    this.#acknowledgements = acknowledgements;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  isServing(qp: number): boolean {
+    return this.#active === qp;
+  }
+
+  reset(): void {
+    while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
+    this.#active = -1;
+    this.#responder!.reset();
+    this.#acknowledgements!.reset();
+  }
+
+  #packetArrived(offset: number): void {
+    const { domain, lp, config } = this.#core;
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + config.receiveLatencyCycles;
+    this.#arrived.push(offset, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#arrived.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
+      return;
+    }
+    const bytes = this.#process(this.#arrived.head, cycle);
+    if (bytes === WAIT) return;
+    this.#writer.finish(this.#arrived.pop());
+    this.#active = -1;
+    const { config } = this.#core;
+    const busyCycles = Math.max(config.receivePacketCycles, Math.ceil(bytes / config.receiveBytesPerCycle));
+    this.account.serve(cycle, busyCycles);
+    if (!this.#arrived.isEmpty) this.wake(Math.max(cycle + busyCycles, this.#arrived.headCycle));
+  }
+
+  #process(offset: number, cycle: number): number {
+    const { qps, qpcCache } = this.#core;
+    if (this.#active === -1) {
+      this.#active = this.#findQp(offset);
+      if (this.#active === -1) return 0;
+    }
+    const qp = this.#active;
+    if (!qpcCache.access(PORT_RECEIVER, qp, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return WAIT;
+    }
+    if (qps.state[qp] === QpState.ERR || qps.numberOf[qp] === -1) {
+      this.#responder!.reset();
+      this.#acknowledgements!.reset();
+      return 0;
+    }
+    const opcode = this.#port.rxWords[(offset >> 2) + WORD_OPCODE]!;
+    return isRequest(opcode)
+      ? this.#responder!.process(offset, qp, cycle)
+      : this.#acknowledgements!.process(offset, qp, cycle);
+  }
+
+  /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
+  #findQp(offset: number): number {
+    const { qps, violations } = this.#core;
+    const word = offset >> 2;
+    const opcode = this.#port.rxWords[word + WORD_OPCODE]!;
+    const qp = qps.slotOf(this.#port.rxWords[word + WORD_DESTINATION_QPN]!);
+    if (qp === -1) {
+      violations.count('packetUnknownQp');
+      return -1;
+    }
+    if (!isKnownOpcode(opcode) || opcode >= RC_OPCODES_END || !isReliableConnection(qps.serviceType[qp]!)) {
+      violations.count('packetOpcode');
+      return -1;
+    }
+    const state = qps.state[qp]!;
+    const takesRequests = state >= QpState.RTR && state !== QpState.ERR;
+    const takesResponses = takesRequests && state !== QpState.RTR;
+    if (isRequest(opcode) ? takesRequests : takesResponses) return qp;
+    violations.count('packetQpState');
+    return -1;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * A set-associative directory: which tag is in which line, and which line is given up for a new tag.
+ * It holds no data; a cache keeps its data in arrays indexed by line.
+ */
+export type ReplacementPolicy = 'lru' | 'fifo' | 'random';
+
+export class SetAssociativeDirectory {
+  readonly lineCount: number;
+  readonly ways: number;
+  hitCount = 0;
+  missCount = 0;
+  evictionCount = 0;
+
+  /** Tag of each line; -1 when empty. */
+  readonly tags: Float64Array;
+  readonly #setMask: number;
+  readonly #stamps: Float64Array;
+  /** A line locked for the requester it was filled for: given up last until it was used. */
+  readonly #isLocked: Uint8Array;
+  readonly #policy: ReplacementPolicy;
+  #clock = 0;
+  #lfsr = 0xace1;
+
+  /** @param lineCount a power of two; @param ways a power of two of at most lineCount */
+  constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
+    this.lineCount = lineCount;
+    this.ways = Math.min(ways, lineCount);
+    this.#setMask = lineCount / this.ways - 1;
+    this.tags = new Float64Array(lineCount).fill(-1);
+    this.#stamps = new Float64Array(lineCount);
+    this.#isLocked = new Uint8Array(lineCount);
+    this.#policy = policy;
+  }
+
+  /** Line that holds `tag`, or -1. Counts nothing: a requester that retries asks again. */
+  find(tag: number): number {
+    const first = (tag & this.#setMask) * this.ways;
+    for (let line = first; line < first + this.ways; line++) if (this.tags[line] === tag) return line;
+    return -1;
+  }
+
+  /** Notes a use of `line`. */
+  touch(line: number): void {
+    if (this.#policy === 'lru') this.#stamps[line] = ++this.#clock;
+    this.#isLocked[line] = 0;
+  }
+
+  /** Line to be given up for `tag`: an empty one of its set, else by policy, locked ones last. */
+  victimFor(tag: number): number {
+    const first = (tag & this.#setMask) * this.ways;
+    let unlocked = -1;
+    let locked = first;
+    for (let line = first; line < first + this.ways; line++) {
+      if (this.tags[line] === -1) return line;
+      if (this.#isLocked[line] === 1) {
+        if (this.#stamps[line]! < this.#stamps[locked]!) locked = line;
+      } else if (unlocked === -1 || this.#stamps[line]! < this.#stamps[unlocked]!) {
+        unlocked = line;
+      }
+    }
+    if (unlocked === -1) return locked;
+    return this.#policy === 'random' ? this.#randomVictim(first, unlocked) : unlocked;
+  }
+
+  /** Puts `tag` into `line`, locked until its first {@link touch}. */
+  place(line: number, tag: number): void {
+    if (this.tags[line] !== -1) this.evictionCount++;
+    this.tags[line] = tag;
+    this.#stamps[line] = ++this.#clock;
+    this.#isLocked[line] = 1;
+  }
+
+  /** Empties a line. */
+  clear(line: number): void {
+    this.tags[line] = -1;
+    this.#isLocked[line] = 0;
+  }
+
+  clearAll(): void {
+    this.tags.fill(-1);
+    this.#isLocked.fill(0);
+  }
+
+  /** A 16-bit Galois shift register, as hardware would use. */
+  #randomVictim(first: number, fallback: number): number {
+    this.#lfsr = (this.#lfsr >>> 1) ^ (-(this.#lfsr & 1) & 0xb400);
+    const line = first + (this.#lfsr & (this.ways - 1));
+    return this.#isLocked[line] === 1 ? fallback : line;
+  }
+}

@@ -1,0 +1,477 @@
+/**
+ * The requester: takes up the WQE of the QP that the scheduler chose and turns it into packets.
+ *
+ *   scheduler ──QP──> take up WQE ──record──> per packet: translate, DMA read of the payload ──> packet queue
+ *
+ * One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for), as
+ * in a pipeline without reordering. Gathered data may arrive in any order; the packet queue keeps the packets'.
+ * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
+ * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { QpState } from '../../abi/qpc.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { BlockAccount } from '../../sim/index.ts';
+import { Opcode } from '../../wire/opcodes.ts';
+import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
+import { type HcaCore, PORT_REQUESTER } from './core.ts';
+import type { PacketQueue } from './packet-queue.ts';
+import { SEGMENTS_MAX } from './qp-table.ts';
+import {
+  INLINE_BYTES_MAX,
+  MILESTONE_FETCH_BEGUN,
+  MILESTONE_FETCHED,
+  MILESTONE_GATHERED,
+  MILESTONE_TAKEN_UP,
+  type SendRecords,
+} from './send-records.ts';
+import {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_DRAINING,
+  PARKED_ERROR,
+  PARKED_FENCE,
+  PARKED_READ_LIMIT,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from './send-scheduler.ts';
+import { RIGHT_LOCAL_READ } from './translation-cache.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+import { decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+import type { WqeFetch } from './wqe-fetch.ts';
+import type { WqeLines } from './wqe-lines.ts';
+
+const STALL_CONTEXT = 0;
+const STALL_TRANSLATION = 1;
+const STALL_DMA = 2;
+const STALL_TRANSMIT_BUFFER = 3;
+const STALL_RECORDS = 4;
+
+/** The QP has nothing to send now: ask the scheduler for another. */
+const NOTHING = 0;
+/** Waits inside the requester for the reason accounted. */
+const STALLED = -1;
+
+export interface RequesterListener {
+  /** A packet is complete but for DMA reads still under way; it can be sent from `cycle` on. */
+  packetSealed(cycle: number): void;
+  /** A record stands at the head of its QP's list with an error found on this side. */
+  recordFailed(qp: number, cycle: number): void;
+  /** A NOP at the head of its list needs no acknowledgement. */
+  recordNeedsNoAnswer(qp: number, cycle: number): void;
+}
+
+export class Requester {
+  readonly account = new BlockAccount('requester', [
+    'context',
+    'translation',
+    'dma',
+    'transmitBuffer',
+    'records',
+  ]);
+  readonly #core: HcaCore;
+  readonly #records: SendRecords;
+  readonly #packets: PacketQueue;
+  readonly #lines: WqeLines;
+  readonly #fetch: WqeFetch;
+  readonly #listener: RequesterListener;
+  readonly #readRequester: number;
+  readonly #stage: number;
+  #scheduler: SendScheduler | undefined;
+
+  /** QP being served, packets sent in its turn, and the packet being gathered. */
+  #active = -1;
+  #burst = 0;
+  #slot = -1;
+  #filled = 0;
+  #wanted = 0;
+
+  constructor(
+    core: HcaCore,
+    records: SendRecords,
+    packets: PacketQueue,
+    lines: WqeLines,
+    fetch: WqeFetch,
+    trafficClass: number,
+    payloadRead: (slot: number, status: number, cycle: number) => void,
+    listener: RequesterListener,
+  ) {
+    this.#core = core;
+    this.#records = records;
+    this.#packets = packets;
+    this.#lines = lines;
+    this.#fetch = fetch;
+    this.#listener = listener;
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4 },
+      payloadRead,
+    );
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    core.translator.attach(PORT_REQUESTER, wake);
+    core.qpcCache.attach(PORT_REQUESTER, wake);
+    core.dmaRead.onSpace(this.#readRequester, () => wake(core.domain.cycle + 1));
+  }
+
+  connect(scheduler: SendScheduler): void {
+    this.#scheduler = scheduler;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** True while the requester has a packet of this QP half gathered. */
+  isServing(qp: number): boolean {
+    return this.#active === qp;
+  }
+
+  reset(): void {
+    this.#active = -1;
+    this.#slot = -1;
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#active === -1) {
+      this.#active = this.#scheduler!.take(cycle);
+      this.#burst = 0;
+      if (this.#active === -1) {
+        this.account.rest(cycle);
+        const next = this.#scheduler!.nextCycle;
+        if (next < Number.POSITIVE_INFINITY) this.wake(Math.max(next, cycle + 1));
+        return;
+      }
+    }
+    const busyCycles = this.#serve(this.#active, cycle);
+    if (busyCycles === STALLED) return;
+    if (busyCycles === NOTHING) {
+      this.#active = -1;
+      return this.wake(cycle + 1);
+    }
+    this.account.serve(cycle, busyCycles);
+    this.wake(cycle + busyCycles);
+  }
+
+  /** One step for `qp`: cycles it takes, NOTHING or STALLED. */
+  #serve(qp: number, cycle: number): number {
+    const { qps, qpcCache, config } = this.#core;
+    if (this.#slot !== -1 && this.#packets.epoch[this.#slot] !== qps.epoch[qp]) this.#abandonPacket();
+    const state = qps.state[qp]!;
+    if ((state !== QpState.RTS && state !== QpState.SQD) || qps.parkedFor[qp] !== NOT_PARKED) return NOTHING;
+    if (!qpcCache.access(PORT_REQUESTER, qp, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return STALLED;
+    }
+    let busyCycles = 0;
+    if (qps.recordCursor[qp] === -1) {
+      const taken = this.#takeUp(qp, cycle);
+      if (taken !== 1) return taken;
+      busyCycles = config.wqeDecodeCycles;
+      if (qps.recordCursor[qp] === -1) {
+        this.#endTurn(qp, cycle);
+        return busyCycles;
+      }
+    }
+    const sent = this.#sendPacket(qp, qps.recordCursor[qp]!, cycle);
+    if (sent === STALLED) return STALLED;
+    return busyCycles + sent;
+  }
+
+  /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
+  #takeUp(qp: number, cycle: number): number {
+    const { qps, sramView, config } = this.#core;
+    const line = qps.wqeLine[qp]!;
+    if (line === -1 || this.#lines.validCount[line] === 0) {
+      const mayHaveMore = line !== -1 && this.#lines.mayHaveMore[line] === 1;
+      if (qps.hasDoorbell[qp] === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);
+      return NOTHING;
+    }
+    const at = this.#lines.bytesOffset(line) + this.#lines.firstOffset[line]!;
+    const reason = this.#reasonToPark(qp, opcodeOf(sramView, at), isFenced(sramView, at));
+    if (reason !== NOT_PARKED) {
+      this.#scheduler!.park(qp, reason);
+      return NOTHING;
+    }
+    if (this.#records.freeCount === 0) {
+      this.account.stall(cycle, STALL_RECORDS);
+      return STALLED;
+    }
+    this.#makeRecord(qp, line, at, cycle);
+    this.#lines.hitCount++;
+    this.#lines.touch(line);
+    this.#lines.advance(line, qps.sqStrideBytes[qp]!);
+    qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
+    if (qps.recordCount[qp]! > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
+    return 1;
+  }
+
+  #reasonToPark(qp: number, opcode: number, fenced: boolean): number {
+    const { qps, config } = this.#core;
+    if (qps.state[qp] === QpState.SQD) return PARKED_DRAINING;
+    if (qps.recordCount[qp]! >= config.outstandingWqesPerQp) return PARKED_WINDOW;
+    if (fenced && qps.readsOutstanding[qp]! > 0) return PARKED_FENCE;
+    if (isReadOrAtomic(opcode) && qps.readsOutstanding[qp]! >= qps.readsOutstandingMax[qp]!)
+      return PARKED_READ_LIMIT;
+    // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
+    const limit = qps.ssnLimit[qp]!;
+    if (
+      limit !== -1 &&
+      takesCredit(opcode) &&
+      qps.recordCount[qp]! > 0 &&
+      ((limit - qps.ssn[qp]! - 1) & 0x800000) !== 0
+    ) {
+      return PARKED_CREDITS;
+    }
+    return NOT_PARKED;
+  }
+
+  #makeRecord(qp: number, line: number, at: number, cycle: number): void {
+    const { qps, sram, sramView } = this.#core;
+    const records = this.#records;
+    const record = records.allocate();
+    const syndrome = decodeWqe(sramView, sram, at, records, record);
+    records.qp[record] = qp;
+    records.next[record] = -1;
+    records.wqeCounter[record] = qps.sqCounter[qp]!;
+    records.packetsSent[record] = 0;
+    records.responsesReceived[record] = 0;
+    records.firstPsn[record] = qps.nextPsn[qp]!;
+    const tooLong = records.messageBytes[record]! > qps.messageBytesMax[qp]!;
+    records.syndrome[record] = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
+    records.setMilestone(record, MILESTONE_FETCH_BEGUN, this.#lines.fetchBegunCycle[line]!);
+    records.setMilestone(record, MILESTONE_FETCHED, this.#lines.fetchedCycle[line]!);
+    records.setMilestone(record, MILESTONE_TAKEN_UP, cycle);
+    records.setMilestone(record, MILESTONE_GATHERED, cycle);
+    const isEmptyList = qps.recordTail[qp] === -1;
+    if (isEmptyList) qps.recordHead[qp] = record;
+    else records.next[qps.recordTail[qp]!] = record;
+    qps.recordTail[qp] = record;
+    qps.recordCount[qp] = qps.recordCount[qp]! + 1;
+    if (records.syndrome[record] !== 0 || records.opcode[record] === WqeOpcode.NOP) {
+      records.psnCount[record] = 0;
+      this.#makeRecordWithoutPackets(qp, record, isEmptyList, cycle);
+      return;
+    }
+    const packets = Math.max(1, Math.ceil(records.messageBytes[record]! / qps.mtuBytes[qp]!));
+    records.psnCount[record] = packets;
+    qps.nextPsn[qp] = (qps.nextPsn[qp]! + packets) & 0xffffff;
+    qps.ssn[qp] = (qps.ssn[qp]! + 1) & 0xffffff;
+    records.ssn[record] = qps.ssn[qp]!;
+    if (isReadOrAtomic(records.opcode[record]!)) qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! + 1;
+    qps.recordCursor[qp] = record;
+    qps.packetCursor[qp] = 0;
+  }
+
+  #makeRecordWithoutPackets(qp: number, record: number, isHead: boolean, cycle: number): void {
+    if (this.#records.syndrome[record] !== 0) {
+      this.#scheduler!.park(qp, PARKED_ERROR);
+      if (isHead) this.#listener.recordFailed(qp, cycle);
+    } else if (isHead) {
+      this.#listener.recordNeedsNoAnswer(qp, cycle);
+    }
+  }
+
+  /** Gathers and seals the next packet of `record`. Returns the cycles it takes, or STALLED. */
+  #sendPacket(qp: number, record: number, cycle: number): number {
+    const { qps, config } = this.#core;
+    const records = this.#records;
+    if (this.#slot === -1) {
+      if (this.#packets.isFull) {
+        this.account.stall(cycle, STALL_TRANSMIT_BUFFER);
+        return STALLED;
+      }
+      this.#slot = this.#packets.open(qp, qps.epoch[qp]!, record);
+      qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
+      this.#filled = 0;
+      this.#wanted = isReadOrAtomic(records.opcode[record]!)
+        ? 0
+        : Math.min(
+            qps.mtuBytes[qp]!,
+            records.messageBytes[record]! - qps.packetCursor[qp]! * qps.mtuBytes[qp]!,
+          );
+    }
+    const gathered =
+      records.isInline[record] === 1 ? this.#gatherInline(qp, record) : this.#gather(qp, record, cycle);
+    if (gathered === STALLED) return STALLED;
+    if (gathered === NOTHING) {
+      this.#failRecord(qp, record, CqeSyndrome.LOCAL_PROT_ERR, cycle);
+      return 1;
+    }
+    this.#seal(qp, record, cycle);
+    this.#afterPacket(qp, record, cycle);
+    return config.requestPacketCycles;
+  }
+
+  /** Inline data is on chip already. */
+  #gatherInline(qp: number, record: number): number {
+    const { qps, sram } = this.#core;
+    const from = record * INLINE_BYTES_MAX + qps.packetCursor[qp]! * qps.mtuBytes[qp]!;
+    const to = this.#packets.payloadOffset(this.#slot);
+    const data = this.#records.inlineData;
+    for (let index = 0; index < this.#wanted; index++) sram[to + index] = data[from + index]!;
+    this.#filled = this.#wanted;
+    return 1;
+  }
+
+  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. NOTHING: a segment is refused. */
+  #gather(qp: number, record: number, cycle: number): number {
+    const { qps, translator, dmaRead } = this.#core;
+    const records = this.#records;
+    while (this.#filled < this.#wanted) {
+      const position = this.#findSegment(qp, record);
+      const index = record * SEGMENTS_MAX + this.#segment;
+      const address = records.segmentAddress[index]! + position;
+      const wanted = Math.min(records.segmentBytes[index]! - position, this.#wanted - this.#filled);
+      const key = records.segmentKey[index]!;
+      const found = translator.translate(PORT_REQUESTER, key, qps.pd[qp]!, address, wanted, RIGHT_LOCAL_READ);
+      if (found === PENDING) {
+        this.account.stall(cycle, STALL_TRANSLATION);
+        return STALLED;
+      }
+      if (found >= BAD_KEY) return NOTHING;
+      if (!dmaRead.canRequest(this.#readRequester)) {
+        this.account.stall(cycle, STALL_DMA);
+        return STALLED;
+      }
+      const bytes = Math.min(translator.contiguousBytes, wanted);
+      const target = this.#packets.payloadOffset(this.#slot) + this.#filled;
+      this.#packets.pendingReads[this.#slot] = this.#packets.pendingReads[this.#slot]! + 1;
+      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, this.#slot);
+      this.#filled += bytes;
+    }
+    return 1;
+  }
+
+  #segment = 0;
+
+  /** Segment that holds the next byte of the packet, left in #segment; returns the byte's place in it. */
+  #findSegment(qp: number, record: number): number {
+    const { qps } = this.#core;
+    let position = qps.packetCursor[qp]! * qps.mtuBytes[qp]! + this.#filled;
+    let segment = 0;
+    while (position >= this.#records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
+      position -= this.#records.segmentBytes[record * SEGMENTS_MAX + segment]!;
+      segment++;
+    }
+    this.#segment = segment;
+    return position;
+  }
+
+  #seal(qp: number, record: number, cycle: number): void {
+    const { qps, config } = this.#core;
+    const records = this.#records;
+    const packets = this.#packets;
+    const slot = this.#slot;
+    const packet = qps.packetCursor[qp]!;
+    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
+    const isLast = isRead || packet === records.psnCount[record]! - 1;
+    packets.opcode[slot] = packetOpcode(records.opcode[record]!, packet === 0, isLast);
+    packets.psn[slot] = (records.firstPsn[record]! + packet) & 0xffffff;
+    packets.payloadBytes[slot] = this.#wanted;
+    packets.address[slot] = records.remoteAddress[record]!;
+    packets.key[slot] = records.remoteKey[record]!;
+    packets.dmaBytes[slot] = records.messageBytes[record]!;
+    if (isRead && packet > 0) {
+      const skipped = packet * qps.mtuBytes[qp]!;
+      packets.address[slot] = records.remoteAddress[record]! + skipped;
+      packets.dmaBytes[slot] = records.messageBytes[record]! - skipped;
+    }
+    packets.immediate[slot] = records.immediate[record]!;
+    for (let word = 0; word < 4; word++)
+      packets.operands[slot * 4 + word] = records.operands[record * 4 + word]!;
+    packets.isLast[slot] = isLast ? 1 : 0;
+    packets.isRepeat[slot] = packet < records.packetsSent[record]! ? 1 : 0;
+    packets.flags[slot] = this.#flagsOf(qp, record, isLast);
+    packets.readyCycle[slot] = cycle + config.requestPacketCycles + config.transmitLatencyCycles;
+    packets.isSealed[slot] = 1;
+    this.#slot = -1;
+    this.#listener.packetSealed(packets.readyCycle[slot]!);
+  }
+
+  #flagsOf(qp: number, record: number, isLast: boolean): number {
+    const { qps } = this.#core;
+    qps.sinceAckRequest[qp] = qps.sinceAckRequest[qp]! + 1;
+    const asks = isLast || qps.sinceAckRequest[qp]! >= qps.ackRequestEvery[qp]!;
+    if (asks) qps.sinceAckRequest[qp] = 0;
+    const solicited = isLast && this.#records.isSolicited[record] === 1 ? FLAG_SOLICITED : 0;
+    return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
+  }
+
+  #afterPacket(qp: number, record: number, cycle: number): void {
+    const { qps, config } = this.#core;
+    const records = this.#records;
+    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
+    const sent = isRead ? records.psnCount[record]! : qps.packetCursor[qp]! + 1;
+    if (sent > records.packetsSent[record]!) records.packetsSent[record] = sent;
+    this.#burst++;
+    if (sent >= records.psnCount[record]!) {
+      this.#moveCursor(qp, record);
+      this.#endTurn(qp, cycle);
+    } else {
+      qps.packetCursor[qp] = sent;
+      if (this.#burst >= config.burstPackets) {
+        this.#active = -1;
+        this.#scheduler!.makeReady(qp, cycle + config.requestPacketCycles);
+      }
+    }
+  }
+
+  /** To the next record that has packets to send: after going back there may be several. */
+  #moveCursor(qp: number, record: number): void {
+    const { qps } = this.#core;
+    let next = this.#records.next[record]!;
+    while (next !== -1 && this.#records.psnCount[next] === 0) next = this.#records.next[next]!;
+    qps.recordCursor[qp] = next;
+    qps.packetCursor[qp] = next === -1 ? 0 : this.#records.responsesReceived[next]!;
+  }
+
+  #endTurn(qp: number, cycle: number): void {
+    this.#active = -1;
+    this.#scheduler!.makeReadyLater(qp, cycle + this.#core.config.sameQpIntervalCycles);
+  }
+
+  /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
+  #failRecord(qp: number, record: number, syndrome: number, cycle: number): void {
+    const { qps } = this.#core;
+    this.#records.syndrome[record] = syndrome;
+    this.#abandonPacket();
+    qps.recordCursor[qp] = -1;
+    this.#scheduler!.park(qp, PARKED_ERROR);
+    this.#active = -1;
+    if (qps.recordHead[qp] === record) this.#listener.recordFailed(qp, cycle);
+  }
+
+  /** Leaves the open slot to be dropped when its reads are done. */
+  #abandonPacket(): void {
+    this.#packets.epoch[this.#slot] = -1;
+    this.#packets.isSealed[this.#slot] = 1;
+    this.#slot = -1;
+  }
+}
+
+/** Opcode of a request packet by its place in the message (IBTA vol 1, table 38). */
+export function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
+  switch (wqeOpcode) {
+    case WqeOpcode.RDMA_READ:
+      return Opcode.RC_RDMA_READ_REQUEST;
+    case WqeOpcode.ATOMIC_CS:
+      return Opcode.RC_COMPARE_SWAP;
+    case WqeOpcode.ATOMIC_FA:
+      return Opcode.RC_FETCH_ADD;
+    case WqeOpcode.RDMA_WRITE:
+    case WqeOpcode.RDMA_WRITE_IMM: {
+      const withImmediate = wqeOpcode === WqeOpcode.RDMA_WRITE_IMM;
+      if (isFirst && isLast)
+        return withImmediate ? Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_ONLY;
+      if (isLast) return withImmediate ? Opcode.RC_RDMA_WRITE_LAST_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_LAST;
+      return isFirst ? Opcode.RC_RDMA_WRITE_FIRST : Opcode.RC_RDMA_WRITE_MIDDLE;
+    }
+    default: {
+      const withImmediate = wqeOpcode === WqeOpcode.SEND_IMM;
+      if (isFirst && isLast) return withImmediate ? Opcode.RC_SEND_ONLY_WITH_IMMEDIATE : Opcode.RC_SEND_ONLY;
+      if (isLast) return withImmediate ? Opcode.RC_SEND_LAST_WITH_IMMEDIATE : Opcode.RC_SEND_LAST;
+      return isFirst ? Opcode.RC_SEND_FIRST : Opcode.RC_SEND_MIDDLE;
+    }
+  }
+}

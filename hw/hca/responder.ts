@@ -1,0 +1,538 @@
+/**
+ * The responder: executes inbound requests of reliable connections. The checks are made in the specification's order
+ * (IBTA vol 1, 9.7.4.1.1 and figure 84), each by a function of its own:
+ *
+ *   QP state ─> PSN ─> opcode sequence ─> resources ─> length ─> rights ─> payload to memory ─> completion ─> ACK
+ *
+ * A packet is worked on until it is finished; when something is not on chip (translation, receive WQE, DMA room) the
+ * function returns WAIT and is entered again later, at the same step.
+ */
+import { CqeSyndrome, ReceiveOpcode } from '../../abi/cqe.ts';
+import { EventType } from '../../abi/eqe.ts';
+import { dataPointer, invalidLkey } from '../../abi/wqe.ts';
+import type { BlockAccount } from '../../sim/index.ts';
+import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../wire/aeth.ts';
+import { endsMessage, hasImmediate, Opcode, startsMessage } from '../../wire/opcodes.ts';
+import {
+  FLAG_ACK_REQUEST,
+  FLAG_SOLICITED,
+  FLOAT_VIRTUAL_ADDRESS,
+  PACKET_PAYLOAD_OFFSET,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  WORD_RKEY,
+} from '../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
+import type { CompletionWriter } from './completion-writer.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { PacketPort } from './packet-port.ts';
+import type { PayloadWriter } from './payload-writer.ts';
+import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, SEGMENTS_MAX } from './qp-table.ts';
+import {
+  STALL_COMPLETION,
+  STALL_DMA,
+  STALL_RECEIVE_WQE,
+  STALL_TRANSLATION,
+  WAIT,
+} from './receive-pipeline.ts';
+import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+import { RESPONDER_RESOURCES, type ResponseEngine } from './response-engine.ts';
+import {
+  RIGHT_LOCAL_WRITE,
+  RIGHT_REMOTE_ATOMIC,
+  RIGHT_REMOTE_READ,
+  RIGHT_REMOTE_WRITE,
+} from './translation-cache.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+
+const MESSAGE_NONE = 0;
+const MESSAGE_SEND = 1;
+const MESSAGE_WRITE = 2;
+
+const STEP_CHECK = 0;
+const STEP_RECEIVE_WQE = 1;
+const STEP_RIGHTS = 2;
+const STEP_PAYLOAD = 3;
+const STEP_FINISH = 4;
+
+const pointer = dataPointer.fields;
+
+export interface ResponderListener {
+  /** A request broke a rule: the NAK is queued; the QP goes to error, with the given asynchronous event. */
+  qpRefused(qp: number, eventType: number, cycle: number): void;
+  /** First packet on a QP in RTR. */
+  communicationEstablished(qp: number, cycle: number): void;
+}
+
+export class Responder {
+  readonly #core: HcaCore;
+  readonly #port: PacketPort;
+  readonly #writer: PayloadWriter;
+  readonly #receives: ReceiveWqeFetch;
+  readonly #responses: ResponseEngine;
+  readonly #completions: CompletionWriter;
+  readonly #account: BlockAccount;
+  readonly #listener: ResponderListener;
+  #step = STEP_CHECK;
+  /** Payload bytes of the packet already on their way. */
+  #placed = 0;
+  /** CQE syndrome of a receive WQE that the message does not fit or whose memory is refused; 0 while all is well. */
+  #receiveSyndrome = 0;
+
+  constructor(
+    core: HcaCore,
+    port: PacketPort,
+    writer: PayloadWriter,
+    receives: ReceiveWqeFetch,
+    responses: ResponseEngine,
+    completions: CompletionWriter,
+    account: BlockAccount,
+    listener: ResponderListener,
+  ) {
+    this.#core = core;
+    this.#port = port;
+    this.#writer = writer;
+    this.#receives = receives;
+    this.#responses = responses;
+    this.#completions = completions;
+    this.#account = account;
+    this.#listener = listener;
+  }
+
+  /** Works on the request at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
+  process(offset: number, qp: number, cycle: number): number {
+    if (this.#step === STEP_CHECK) {
+      if (!this.#check(offset, qp, cycle)) return this.#done(0);
+      this.#placed = 0;
+      this.#receiveSyndrome = 0;
+      this.#step = STEP_RECEIVE_WQE;
+    }
+    if (this.#step === STEP_RECEIVE_WQE) {
+      const taken = this.#takeReceiveWqe(offset, qp, cycle);
+      if (taken !== 1) return taken === WAIT ? WAIT : this.#done(0);
+      this.#step = STEP_RIGHTS;
+    }
+    if (this.#step === STEP_RIGHTS) {
+      const allowed = this.#checkRights(offset, qp, cycle);
+      if (allowed !== 1) return allowed === WAIT ? WAIT : this.#done(0);
+      this.#step = STEP_PAYLOAD;
+    }
+    if (this.#step === STEP_PAYLOAD) {
+      const placed = this.#placePayload(offset, qp, cycle);
+      if (placed !== 1) return placed === WAIT ? WAIT : this.#done(0);
+      this.#step = STEP_FINISH;
+    }
+    if (!this.#finish(offset, qp, cycle)) return WAIT;
+    return this.#done(this.#placed);
+  }
+
+  reset(): void {
+    this.#step = STEP_CHECK;
+  }
+
+  #done(bytes: number): number {
+    this.#step = STEP_CHECK;
+    return bytes;
+  }
+
+  #word(offset: number, word: number): number {
+    return this.#port.rxWords[(offset >> 2) + word]!;
+  }
+
+  /** PSN, opcode sequence and resources. False: the packet is dropped or refused. */
+  #check(offset: number, qp: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    if (qps.hasCommunicated[qp] === 0) {
+      qps.hasCommunicated[qp] = 1;
+      this.#listener.communicationEstablished(qp, cycle);
+    }
+    const psn = this.#word(offset, WORD_PSN);
+    const distance = psnDistance(psn, qps.expectedPsn[qp]!);
+    if (distance < 0) {
+      this.#repeat(offset, qp, psn, cycle);
+      return false;
+    }
+    if (distance > 0) {
+      this.#core.violations.count('packetOutOfSequence');
+      if (qps.hasNakSent[qp] === 0) this.#refuse(qp, nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
+      return false;
+    }
+    const opcode = this.#word(offset, WORD_OPCODE);
+    if (!this.#followsSequence(qp, opcode) || !this.#hasLegalLength(offset, qp, opcode)) {
+      this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return false;
+    }
+    return this.#hasResources(qp, opcode, cycle);
+  }
+
+  /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
+  #repeat(offset: number, qp: number, psn: number, cycle: number): void {
+    const { qps } = this.#core;
+    this.#core.violations.count('packetDuplicate');
+    const opcode = this.#word(offset, WORD_OPCODE);
+    if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
+      if (this.#responses.queuedCount(qp) < qps.readResourcesMax[qp]!)
+        this.#acceptRead(offset, qp, psn, cycle);
+    } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
+      this.#responses.replayAtomic(qp, psn, cycle);
+    } else {
+      this.#responses.acknowledge(qp, (qps.expectedPsn[qp]! - 1) & PSN_MASK, cycle);
+    }
+  }
+
+  /** First and only start a message when none is open; middle and last continue one of the same kind. */
+  #followsSequence(qp: number, opcode: number): boolean {
+    const kind = messageKindOf(opcode);
+    if (kind === -1) return false;
+    const open = this.#core.qps.messageKind[qp]!;
+    return startsMessage(opcode) ? open === MESSAGE_NONE : open === kind;
+  }
+
+  /** Middle packets fill the MTU, last ones are not empty, a WRITE brings what its header announced (9.7.4.1.6). */
+  #hasLegalLength(offset: number, qp: number, opcode: number): boolean {
+    const { qps } = this.#core;
+    const bytes = this.#word(offset, WORD_PAYLOAD_BYTES);
+    if (messageKindOf(opcode) === MESSAGE_NONE) return true;
+    const mtu = qps.mtuBytes[qp]!;
+    if (!endsMessage(opcode) && bytes !== mtu) return false;
+    if (bytes > mtu || (endsMessage(opcode) && !startsMessage(opcode) && bytes === 0)) return false;
+    if (messageKindOf(opcode) !== MESSAGE_WRITE) return true;
+    const remaining = startsMessage(opcode)
+      ? this.#word(offset, WORD_DMA_LENGTH) >>> 0
+      : qps.writeRemaining[qp]!;
+    return endsMessage(opcode) ? bytes === remaining : bytes < remaining;
+  }
+
+  #hasResources(qp: number, opcode: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    if (messageKindOf(opcode) !== MESSAGE_NONE) return true;
+    if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
+      return true;
+    this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+    return false;
+  }
+
+  /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. 1, 0 (refused) or WAIT. */
+  #takeReceiveWqe(offset: number, qp: number, cycle: number): number {
+    const { qps } = this.#core;
+    const opcode = this.#word(offset, WORD_OPCODE);
+    const isSend = messageKindOf(opcode) === MESSAGE_SEND;
+    if (isSend ? !startsMessage(opcode) : !hasImmediate(opcode)) return 1;
+    const queue = this.#receives.queueOf(qp);
+    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, cycle);
+    if (taken === TAKE_PENDING) {
+      this.#account.stall(cycle, STALL_RECEIVE_WQE);
+      return WAIT;
+    }
+    if (taken === TAKE_EMPTY) {
+      this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
+      return 0;
+    }
+    if (taken === TAKE_FAILED) {
+      this.#refuseForGood(qp, NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
+      return 0;
+    }
+    qps.receiveWqeCounter[qp] = this.#receives.foundCounter;
+    this.#loadSegments(qp);
+    qps.messageBytes[qp] = 0;
+    return 1;
+  }
+
+  /** The scatter list: data pointers up to the stride or the terminator. */
+  #loadSegments(qp: number): void {
+    const { qps, sramView } = this.#core;
+    const end = this.#receives.foundOffset + this.#receives.foundBytes;
+    let count = 0;
+    for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
+      const bytes = pointer.byteCount.get(sramView, at);
+      const key = pointer.lkey.get(sramView, at);
+      if (bytes === 0 && key === invalidLkey) break;
+      if (bytes === 0) continue;
+      const index = qp * SEGMENTS_MAX + count++;
+      qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
+      qps.segmentKey[index] = key;
+      qps.segmentBytes[index] = bytes;
+    }
+    qps.segmentCount[qp] = count;
+    qps.segmentIndex[qp] = 0;
+    qps.segmentUsed[qp] = 0;
+  }
+
+  /** Rights of WRITE, READ and atomics: of the QP first, then of the region. 1, 0 (refused) or WAIT. */
+  #checkRights(offset: number, qp: number, cycle: number): number {
+    const { qps } = this.#core;
+    const opcode = this.#word(offset, WORD_OPCODE);
+    if (messageKindOf(opcode) === MESSAGE_SEND || !startsMessage(opcode)) return 1;
+    const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+    const key = this.#word(offset, WORD_RKEY) >>> 0;
+    if (messageKindOf(opcode) === MESSAGE_WRITE) {
+      const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
+      const allowed = this.#mayAccess(qp, QP_RIGHT_WRITE, key, address, bytes, RIGHT_REMOTE_WRITE, cycle);
+      if (allowed !== 1) return allowed;
+      qps.writeAddress[qp] = address;
+      qps.writeKey[qp] = key;
+      qps.writeRemaining[qp] = bytes;
+      qps.writeBytes[qp] = bytes;
+      return 1;
+    }
+    if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
+      const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
+      return this.#mayAccess(qp, QP_RIGHT_READ, key, address, bytes, RIGHT_REMOTE_READ, cycle);
+    }
+    if (address % 8 !== 0) {
+      this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return 0;
+    }
+    return this.#mayAccess(qp, QP_RIGHT_ATOMIC, key, address, 8, RIGHT_REMOTE_ATOMIC, cycle);
+  }
+
+  #mayAccess(
+    qp: number,
+    qpRight: number,
+    key: number,
+    address: number,
+    bytes: number,
+    right: number,
+    cycle: number,
+  ): number {
+    const { qps, translator } = this.#core;
+    let found = (qps.remoteRights[qp]! & qpRight) === 0 ? BAD_KEY : 0;
+    if (found === 0 && bytes > 0)
+      found = translator.translate(PORT_RECEIVER, key, qps.pd[qp]!, address, bytes, right);
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (found < BAD_KEY) return 1;
+    this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+    return 0;
+  }
+
+  /** Writes the packet's payload to memory, piece by piece. 1, 0 (refused) or WAIT. */
+  #placePayload(offset: number, qp: number, cycle: number): number {
+    const kind = messageKindOf(this.#word(offset, WORD_OPCODE));
+    const bytes = this.#word(offset, WORD_PAYLOAD_BYTES);
+    const source = offset + PACKET_PAYLOAD_OFFSET;
+    while (this.#placed < bytes && this.#receiveSyndrome === 0) {
+      const left = bytes - this.#placed;
+      const placed =
+        kind === MESSAGE_WRITE
+          ? this.#placeWrite(qp, left, source, cycle)
+          : this.#placeSend(qp, left, source, cycle);
+      if (placed !== 1) return placed;
+    }
+    return 1;
+  }
+
+  #placeWrite(qp: number, left: number, source: number, cycle: number): number {
+    const { qps, translator } = this.#core;
+    const found = translator.translate(
+      PORT_RECEIVER,
+      qps.writeKey[qp]!,
+      qps.pd[qp]!,
+      qps.writeAddress[qp]!,
+      left,
+      RIGHT_REMOTE_WRITE,
+    );
+    if (found >= BAD_KEY) {
+      this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+      return 0;
+    }
+    const moved = this.#write(found, left, source, cycle);
+    if (moved === WAIT) return WAIT;
+    qps.writeAddress[qp] = qps.writeAddress[qp]! + moved;
+    qps.writeRemaining[qp] = qps.writeRemaining[qp]! - moved;
+    return 1;
+  }
+
+  /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
+  #placeSend(qp: number, left: number, source: number, cycle: number): number {
+    const { qps, translator } = this.#core;
+    const segment = qps.segmentIndex[qp]!;
+    if (segment >= qps.segmentCount[qp]!) {
+      this.#receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+      return 1;
+    }
+    const index = qp * SEGMENTS_MAX + segment;
+    const used = qps.segmentUsed[qp]!;
+    const wanted = Math.min(left, qps.segmentBytes[index]! - used);
+    const address = qps.segmentAddress[index]! + used;
+    const found = translator.translate(
+      PORT_RECEIVER,
+      qps.segmentKey[index]!,
+      this.#receivePd(qp),
+      address,
+      wanted,
+      RIGHT_LOCAL_WRITE,
+    );
+    if (found >= BAD_KEY) {
+      this.#receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
+      return 1;
+    }
+    const moved = this.#write(found, wanted, source, cycle);
+    if (moved === WAIT) return WAIT;
+    qps.messageBytes[qp] = qps.messageBytes[qp]! + moved;
+    qps.segmentUsed[qp] = used + moved;
+    if (used + moved === qps.segmentBytes[index]) {
+      qps.segmentIndex[qp] = segment + 1;
+      qps.segmentUsed[qp] = 0;
+    }
+    return 1;
+  }
+
+  /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
+  #receivePd(qp: number): number {
+    const { qps, srqs } = this.#core;
+    const srqn = qps.srqn[qp]!;
+    const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
+    return srq === -1 ? qps.pd[qp]! : srqs.pd[srq]!;
+  }
+
+  /** Requests the DMA write of what was translated. Returns the bytes, or WAIT. */
+  #write(found: number, wanted: number, source: number, cycle: number): number {
+    const { translator } = this.#core;
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (!this.#writer.canWrite) {
+      this.#account.stall(cycle, STALL_DMA);
+      return WAIT;
+    }
+    const bytes = Math.min(wanted, translator.contiguousBytes);
+    this.#writer.write(translator.physicalAddress, bytes, this.#port.rxBytes, source + this.#placed);
+    this.#placed += bytes;
+    return bytes;
+  }
+
+  /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
+  #finish(offset: number, qp: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    const opcode = this.#word(offset, WORD_OPCODE);
+    const psn = this.#word(offset, WORD_PSN);
+    const kind = messageKindOf(opcode);
+    const isEnd = endsMessage(opcode);
+    const completes =
+      this.#receiveSyndrome !== 0 || (isEnd && (kind === MESSAGE_SEND || hasImmediate(opcode)));
+    if (completes && this.#completions.isFull) {
+      this.#account.stall(cycle, STALL_COMPLETION);
+      return false;
+    }
+    if (this.#receiveSyndrome !== 0) {
+      this.#failReceive(qp, cycle);
+      return true;
+    }
+    qps.messageKind[qp] = isEnd ? MESSAGE_NONE : kind;
+    qps.hasNakSent[qp] = 0;
+    if (isEnd) qps.msn[qp] = (qps.msn[qp]! + 1) & PSN_MASK;
+    qps.expectedPsn[qp] = (psn + 1) & PSN_MASK;
+    if (completes) this.#complete(offset, qp, opcode, cycle);
+    if (opcode === Opcode.RC_RDMA_READ_REQUEST) this.#acceptNewRead(offset, qp, psn, cycle);
+    else if (kind === MESSAGE_NONE) this.#acceptAtomic(offset, qp, psn, opcode, cycle);
+    else if ((this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
+      this.#responses.acknowledge(qp, psn, cycle);
+    return true;
+  }
+
+  #complete(offset: number, qp: number, opcode: number, cycle: number): void {
+    const { qps } = this.#core;
+    const isWrite = messageKindOf(opcode) === MESSAGE_WRITE;
+    const withImmediate = hasImmediate(opcode);
+    const receiveOpcode = isWrite
+      ? ReceiveOpcode.RDMA_WRITE_IMM
+      : withImmediate
+        ? ReceiveOpcode.SEND_IMM
+        : ReceiveOpcode.SEND;
+    const isSolicited = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_SOLICITED) !== 0 ? 1 : 0;
+    const bytes = isWrite ? qps.writeBytes[qp]! : qps.messageBytes[qp]!;
+    const immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : 0;
+    const sourceLid = this.#word(offset, WORD_LIDS) >>> 16;
+    this.#completions.post(
+      qps.receiveCqn[qp]!,
+      qp,
+      -1,
+      0,
+      receiveOpcode,
+      qps.receiveWqeCounter[qp]!,
+      bytes,
+      immediate,
+      isSolicited,
+      0,
+      sourceLid,
+      cycle,
+    );
+  }
+
+  /** The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). */
+  #failReceive(qp: number, cycle: number): void {
+    const { qps } = this.#core;
+    const syndrome = this.#receiveSyndrome;
+    const nak =
+      syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
+    this.#completions.post(
+      qps.receiveCqn[qp]!,
+      qp,
+      -1,
+      0,
+      0,
+      qps.receiveWqeCounter[qp]!,
+      0,
+      0,
+      0,
+      syndrome,
+      0,
+      cycle,
+    );
+    qps.messageKind[qp] = MESSAGE_NONE;
+    this.#responses.refuse(qp, qps.expectedPsn[qp]!, nakSyndrome(nak), cycle);
+    this.#listener.qpRefused(qp, 0, cycle);
+  }
+
+  #acceptNewRead(offset: number, qp: number, psn: number, cycle: number): void {
+    const { qps } = this.#core;
+    const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
+    const packets = Math.max(1, Math.ceil(bytes / qps.mtuBytes[qp]!));
+    qps.expectedPsn[qp] = (psn + packets) & PSN_MASK;
+    this.#acceptRead(offset, qp, psn, cycle);
+  }
+
+  #acceptRead(offset: number, qp: number, psn: number, cycle: number): void {
+    const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+    const key = this.#word(offset, WORD_RKEY) >>> 0;
+    this.#responses.addRead(qp, psn, address, key, this.#word(offset, WORD_DMA_LENGTH) >>> 0, cycle);
+  }
+
+  #acceptAtomic(offset: number, qp: number, psn: number, opcode: number, cycle: number): void {
+    const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+    const key = this.#word(offset, WORD_RKEY) >>> 0;
+    const operands = (offset + PACKET_PAYLOAD_OFFSET) >> 2;
+    this.#responses.addAtomic(qp, psn, opcode, address, key, this.#port.rxWords, operands, cycle);
+  }
+
+  /** NAK or RNR NAK for the expected PSN; what follows is dropped in silence until it comes (9.7.5.2). */
+  #refuse(qp: number, syndrome: number, cycle: number): void {
+    this.#core.qps.hasNakSent[qp] = 1;
+    this.#responses.refuse(qp, this.#core.qps.expectedPsn[qp]!, syndrome, cycle);
+  }
+
+  #refuseForGood(qp: number, nakCode: number, eventType: number, cycle: number): void {
+    this.#refuse(qp, nakSyndrome(nakCode), cycle);
+    this.#listener.qpRefused(qp, eventType, cycle);
+  }
+}
+
+/** SEND, WRITE, or none (READ and atomics are one packet); -1 for what is no RC request. */
+function messageKindOf(opcode: number): number {
+  if (opcode <= Opcode.RC_SEND_ONLY_WITH_IMMEDIATE) return MESSAGE_SEND;
+  if (opcode <= Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE) return MESSAGE_WRITE;
+  const isSingle =
+    opcode === Opcode.RC_RDMA_READ_REQUEST ||
+    opcode === Opcode.RC_COMPARE_SWAP ||
+    opcode === Opcode.RC_FETCH_ADD;
+  return isSingle ? MESSAGE_NONE : -1;
+}

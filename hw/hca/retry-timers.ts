@@ -1,0 +1,114 @@
+/**
+ * Transport timers of the send side: the local ACK timeout and the RNR wait (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8).
+ *
+ * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it looks at
+ * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
+ * and a busy one an event per timeout.
+ */
+import { Fifo } from '../../sim/index.ts';
+import type { HcaCore } from './core.ts';
+
+export interface TimerListener {
+  /** No progress for a whole timeout while packets are outstanding. */
+  ackTimedOut(qp: number, cycle: number): void;
+  /** The RNR wait is over. */
+  rnrWaitOver(qp: number, cycle: number): void;
+}
+
+const DUE_RNR = 0.5;
+
+export class RetryTimers {
+  timeoutCount = 0;
+  readonly #core: HcaCore;
+  readonly #ackHandler: number;
+  readonly #rnrHandler: number;
+  readonly #due: Fifo;
+  readonly #stage: number;
+  #listener: TimerListener | undefined;
+  /** Raised with each life of a QP: a timer of an earlier life means nothing. */
+  readonly #life: Int32Array;
+
+  constructor(core: HcaCore) {
+    this.#core = core;
+    this.#life = new Int32Array(core.qps.capacity);
+    this.#due = new Fifo(2 * core.qps.capacity);
+    this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
+    this.#rnrHandler = core.lp.queue.addHandler((qp, life) => this.#rnrDue(qp, life));
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+  }
+
+  connect(listener: TimerListener): void {
+    this.#listener = listener;
+  }
+
+  /** A packet that wants an answer was sent at `nowPs`. */
+  sent(qp: number, nowPs: number): void {
+    const { qps, lp } = this.#core;
+    if (qps.hasTimer[qp] === 1 || qps.ackTimeoutPs[qp] === 0) return;
+    qps.hasTimer[qp] = 1;
+    qps.lastProgressPs[qp] = nowPs;
+    lp.queue.schedule(nowPs + qps.ackTimeoutPs[qp]!, this.#ackHandler, qp, this.#life[qp]!);
+  }
+
+  /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
+  progress(qp: number): void {
+    const { qps, lp } = this.#core;
+    qps.lastProgressPs[qp] = lp.nowPs;
+    qps.retriesLeft[qp] = qps.retryCountMax[qp]!;
+    qps.rnrRetriesLeft[qp] = qps.rnrRetryCountMax[qp]!;
+  }
+
+  waitRnr(qp: number, durationPs: number, cycle: number): void {
+    const { qps, lp, domain } = this.#core;
+    qps.isWaitingRnr[qp] = 1;
+    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, qp, this.#life[qp]!);
+  }
+
+  /** The QP begins or ends a life. */
+  forget(qp: number): void {
+    this.#life[qp] = this.#life[qp]! + 1;
+    this.#core.qps.hasTimer[qp] = 0;
+    this.#core.qps.isWaitingRnr[qp] = 0;
+  }
+
+  #ackDue(qp: number, life: number): void {
+    const { qps, lp } = this.#core;
+    if (life !== this.#life[qp]) return;
+    qps.hasTimer[qp] = 0;
+    if (qps.recordHead[qp] === -1 || qps.isWaitingRnr[qp] === 1) return;
+    const sincePs = lp.nowPs - qps.lastProgressPs[qp]!;
+    if (sincePs < qps.ackTimeoutPs[qp]!) {
+      qps.hasTimer[qp] = 1;
+      lp.queue.schedule(qps.lastProgressPs[qp]! + qps.ackTimeoutPs[qp]!, this.#ackHandler, qp, life);
+      return;
+    }
+    this.#leave(qp);
+  }
+
+  #rnrDue(qp: number, life: number): void {
+    if (life !== this.#life[qp]) return;
+    this.#core.qps.isWaitingRnr[qp] = 0;
+    this.#leave(qp + DUE_RNR);
+  }
+
+  #leave(what: number): void {
+    const { domain, lp } = this.#core;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    this.#due.push(what, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  #run(cycle: number): void {
+    while (this.#due.headCycle <= cycle) {
+      const what = this.#due.pop();
+      const qp = Math.floor(what);
+      if (what !== qp) {
+        this.#listener!.rnrWaitOver(qp, cycle);
+        continue;
+      }
+      this.timeoutCount++;
+      this.#listener!.ackTimedOut(qp, cycle);
+    }
+    if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
+  }
+}

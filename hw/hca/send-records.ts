@@ -1,0 +1,116 @@
+/**
+ * Records of send WQEs that have been taken up and are not yet complete: what the requester needs to send their
+ * packets, once or again, and what the acknowledgement side needs to complete them.
+ *
+ * Records of one QP form a list in the order of their PSNs. The pool is bounded; the requester stalls when it is
+ * empty. Times are core cycles of the milestones of the work request's life.
+ */
+import { SEGMENTS_MAX } from './qp-table.ts';
+
+/** Largest descriptor, hence most inline data. */
+export const INLINE_BYTES_MAX = 1008;
+
+/** The life of a send work request on chip, in order. Each interval is named after what was waited for. */
+export const MILESTONE_FETCH_BEGUN = 0;
+export const MILESTONE_FETCHED = 1;
+export const MILESTONE_TAKEN_UP = 2;
+export const MILESTONE_GATHERED = 3;
+export const MILESTONE_TRANSMITTED = 4;
+export const MILESTONE_ACKNOWLEDGED = 5;
+export const MILESTONE_COUNT = 6;
+
+export class SendRecords {
+  readonly capacity: number;
+  readonly next: Int32Array;
+  readonly qp: Int32Array;
+  readonly wqeCounter: Int32Array;
+  readonly opcode: Uint8Array;
+  readonly isSignalled: Uint8Array;
+  readonly isSolicited: Uint8Array;
+  readonly isFenced: Uint8Array;
+  readonly firstPsn: Int32Array;
+  /** PSNs this message occupies: packets sent, or responses expected of a READ. */
+  readonly psnCount: Int32Array;
+  readonly messageBytes: Float64Array;
+  readonly remoteAddress: Float64Array;
+  readonly remoteKey: Float64Array;
+  readonly immediate: Int32Array;
+  /** Operands of atomics as low and high words: swap or add, then compare. */
+  readonly operands: Int32Array;
+  readonly ssn: Int32Array;
+  readonly segmentCount: Uint8Array;
+  readonly segmentAddress: Float64Array;
+  readonly segmentKey: Float64Array;
+  readonly segmentBytes: Float64Array;
+  readonly isInline: Uint8Array;
+  readonly inlineData: Uint8Array;
+  /** Packets sent at least once, and responses of a READ received. */
+  readonly packetsSent: Int32Array;
+  readonly responsesReceived: Int32Array;
+  /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
+  readonly syndrome: Uint8Array;
+  readonly milestones: Float64Array;
+  #free: Int32Array;
+  #freeCount: number;
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+    const ints = (): Int32Array => new Int32Array(capacity);
+    const bytes = (): Uint8Array => new Uint8Array(capacity);
+    const floats = (): Float64Array => new Float64Array(capacity);
+    this.next = ints();
+    this.qp = ints();
+    this.wqeCounter = ints();
+    this.opcode = bytes();
+    this.isSignalled = bytes();
+    this.isSolicited = bytes();
+    this.isFenced = bytes();
+    this.firstPsn = ints();
+    this.psnCount = ints();
+    this.messageBytes = floats();
+    this.remoteAddress = floats();
+    this.remoteKey = floats();
+    this.immediate = ints();
+    this.operands = new Int32Array(capacity * 4);
+    this.ssn = ints();
+    this.segmentCount = bytes();
+    this.segmentAddress = new Float64Array(capacity * SEGMENTS_MAX);
+    this.segmentKey = new Float64Array(capacity * SEGMENTS_MAX);
+    this.segmentBytes = new Float64Array(capacity * SEGMENTS_MAX);
+    this.isInline = bytes();
+    this.inlineData = new Uint8Array(capacity * INLINE_BYTES_MAX);
+    this.packetsSent = ints();
+    this.responsesReceived = ints();
+    this.syndrome = bytes();
+    this.milestones = new Float64Array(capacity * MILESTONE_COUNT);
+    this.#free = ints();
+    this.#freeCount = capacity;
+    for (let index = 0; index < capacity; index++) this.#free[index] = capacity - 1 - index;
+  }
+
+  get freeCount(): number {
+    return this.#freeCount;
+  }
+
+  /** Takes a record. The caller has checked {@link freeCount}. */
+  allocate(): number {
+    return this.#free[--this.#freeCount]!;
+  }
+
+  release(record: number): void {
+    this.#free[this.#freeCount++] = record;
+  }
+
+  /** PSN of the last packet of the message. */
+  lastPsn(record: number): number {
+    return (this.firstPsn[record]! + this.psnCount[record]! - 1) & 0xffffff;
+  }
+
+  setMilestone(record: number, milestone: number, cycle: number): void {
+    this.milestones[record * MILESTONE_COUNT + milestone] = cycle;
+  }
+
+  milestone(record: number, milestone: number): number {
+    return this.milestones[record * MILESTONE_COUNT + milestone]!;
+  }
+}

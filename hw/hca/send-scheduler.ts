@@ -1,0 +1,88 @@
+/**
+ * Chooses which QP sends next: a ring of QPs that have work, served in turn, and a delay line of QPs that have just
+ * sent a message and may not be revisited before `sameQpIntervalCycles`.
+ *
+ *   doorbell ─┐
+ *   fetched  ─┼─> ring of ready QPs ──> requester
+ *   progress ─┘         ^── delay line <──┘
+ *
+ * A QP is in the ring or the delay line at most once. A QP that cannot go on is parked with a reason, outside both,
+ * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
+ */
+import { Fifo } from '../../sim/index.ts';
+import type { QpTable } from './qp-table.ts';
+
+/** Why a QP that has work is not scheduled. */
+export const NOT_PARKED = 0;
+export const PARKED_READ_LIMIT = 1;
+export const PARKED_FENCE = 2;
+export const PARKED_CREDITS = 3;
+export const PARKED_RNR = 4;
+export const PARKED_WINDOW = 5;
+export const PARKED_DRAINING = 6;
+/** A local error was found: what follows waits to be flushed. */
+export const PARKED_ERROR = 7;
+
+export class SendScheduler {
+  readonly #qps: QpTable;
+  readonly #ring: Fifo;
+  readonly #delayed: Fifo;
+  readonly #wakeRequester: (cycle: number) => void;
+
+  constructor(qps: QpTable, wakeRequester: (cycle: number) => void) {
+    this.#qps = qps;
+    this.#ring = new Fifo(2 * qps.capacity);
+    this.#delayed = new Fifo(2 * qps.capacity);
+    this.#wakeRequester = wakeRequester;
+  }
+
+  /** The QP has work: to be considered from `cycle` on. */
+  makeReady(qp: number, cycle: number): void {
+    if (this.#qps.isScheduled[qp] === 1 || this.#qps.parkedFor[qp] !== NOT_PARKED) return;
+    this.#qps.isScheduled[qp] = 1;
+    this.#ring.push(qp, cycle);
+    this.#wakeRequester(cycle);
+  }
+
+  /** The QP has sent a message: it may be considered again at `cycle`, a constant distance from now. */
+  makeReadyLater(qp: number, cycle: number): void {
+    if (this.#qps.isScheduled[qp] === 1) return;
+    this.#qps.isScheduled[qp] = 1;
+    this.#delayed.push(qp, cycle);
+    this.#wakeRequester(cycle);
+  }
+
+  park(qp: number, reason: number): void {
+    this.#qps.parkedFor[qp] = reason;
+  }
+
+  /** What a parked QP waited for may have happened. */
+  unpark(qp: number, cycle: number): void {
+    if (this.#qps.parkedFor[qp] === NOT_PARKED) return;
+    this.#qps.parkedFor[qp] = NOT_PARKED;
+    this.makeReady(qp, cycle);
+  }
+
+  /** Takes the next QP, or returns -1 when none may be considered at `cycle`. */
+  take(cycle: number): number {
+    while (this.#delayed.headCycle <= cycle) this.#ring.push(this.#delayed.pop(), cycle);
+    while (this.#ring.headCycle <= cycle) {
+      const qp = this.#ring.pop();
+      // A QP destroyed while in the ring has left its entry behind.
+      if (this.#qps.isScheduled[qp] === 0) continue;
+      this.#qps.isScheduled[qp] = 0;
+      return qp;
+    }
+    return -1;
+  }
+
+  /** Earliest cycle at which {@link take} may find a QP. */
+  get nextCycle(): number {
+    return Math.min(this.#ring.headCycle, this.#delayed.headCycle);
+  }
+
+  reset(): void {
+    this.#ring.clear();
+    this.#delayed.clear();
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * Address translation and protection: from (key, virtual address, length) to a physical address, by the MPT and
+ * MTT; and from an offset in a queue's buffer to a physical address, by the MTT alone.
+ *
+ * Each user has a port of its own. An access answers at once when everything is on chip; else a DMA read is begun,
+ * the port is woken when it is done, and asks again. A line filled for a port is the last to be given up until that port has used it.
+ * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
+ * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
+ */
+import type { DmaReads } from './dma-ports.ts';
+import type { IcmMap } from './icm.ts';
+import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
+
+export const TRANSLATED = 0;
+/** Not on chip: the port will be woken. */
+export const PENDING = 1;
+/** No such region, or not valid, or another key variant. */
+export const BAD_KEY = 2;
+export const BAD_PD = 3;
+export const OUT_OF_BOUNDS = 4;
+export const MISSING_RIGHT = 5;
+/** The page is not present in the MTT, or ICM or memory could not be read. */
+export const BAD_PAGE = 6;
+
+const FILL_MPT = 0;
+const FILL_MTT = 1;
+
+export interface TranslatorSetup {
+  readonly mptCache: MptCache;
+  readonly mttCache: MttCache;
+  readonly missCycles: number;
+  readonly portCount: number;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly readRequester: number;
+  readonly sram: Uint8Array;
+  /** Room for one line of 64 bytes per port. */
+  readonly sramOffset: number;
+  /** Key that means physical addresses; -1 for none. */
+  readonly reservedLkey: number;
+}
+
+export class Translator {
+  /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
+  physicalAddress = 0;
+  contiguousBytes = 0;
+
+  readonly #setup: TranslatorSetup;
+  readonly #view: DataView;
+  readonly #wakePort: ((cycle: number) => void)[];
+  readonly #fillKind: Uint8Array;
+  readonly #fillTag: Float64Array;
+  readonly #isFilling: Uint8Array;
+  readonly #failedTag: Float64Array;
+  /** An access counts as a miss once, however often it is retried. */
+  readonly #missedMpt: Float64Array;
+  readonly #missedMtt: Float64Array;
+  #turnedAway = 0;
+  /** Raised when all cached entries are forgotten: a fill begun before is not kept. */
+  #generation = 0;
+  readonly #fillGeneration: Int32Array;
+
+  constructor(setup: TranslatorSetup) {
+    const { portCount, sram } = setup;
+    this.#setup = setup;
+    this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
+    this.#wakePort = new Array<(cycle: number) => void>(portCount).fill(() => undefined);
+    this.#fillKind = new Uint8Array(portCount);
+    this.#fillTag = new Float64Array(portCount);
+    this.#isFilling = new Uint8Array(portCount);
+    this.#failedTag = new Float64Array(portCount).fill(-1);
+    this.#missedMpt = new Float64Array(portCount).fill(-1);
+    this.#missedMtt = new Float64Array(portCount).fill(-1);
+    this.#fillGeneration = new Int32Array(portCount);
+  }
+
+  attach(port: number, wake: (cycle: number) => void): void {
+    this.#wakePort[port] = wake;
+  }
+
+  /**
+   * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
+   * @returns {@link TRANSLATED} with the result in the fields above, {@link PENDING}, or what is wrong
+   */
+  translate(
+    port: number,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
+    const cache = this.#setup.mptCache;
+    const index = key >>> 8;
+    const line = cache.directory.find(index);
+    if (line === -1) return this.#missMpt(port, index);
+    this.#countMpt(port, line, index);
+    if (cache.status[line] !== 0 || cache.key[line] !== key || cache.isRegion[line] === 0) return BAD_KEY;
+    if (cache.pd[line] !== pd) return BAD_PD;
+    const offset = address - cache.start[line]!;
+    if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
+    if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
+    if (cache.isPhysical[line] === 1) {
+      this.physicalAddress = address;
+      this.contiguousBytes = lengthBytes;
+      return TRANSLATED;
+    }
+    const pageBytes = cache.pageBytes[line]!;
+    const byte = offset + (cache.start[line]! % pageBytes);
+    return this.#translatePage(port, cache.mttOffset[line]!, byte, pageBytes, lengthBytes);
+  }
+
+  /**
+   * Translates the first part of a piece of a queue's buffer.
+   * @param mttOffset of the buffer's first page; @param pageBytes its page size; @param byte offset from the first page's start
+   */
+  translateBuffer(
+    port: number,
+    mttOffset: number,
+    pageBytes: number,
+    byte: number,
+    lengthBytes: number,
+  ): number {
+    return this.#translatePage(port, mttOffset, byte, pageBytes, lengthBytes);
+  }
+
+  /** An MPT entry changed: forget it. Entries are cached by all of key >> 8, of which the index is the low part. */
+  forgetMpt(index: number): void {
+    const directory = this.#setup.mptCache.directory;
+    const count = 2 ** (this.#setup.icm.placeOf('dmpt')?.logEntries ?? 0);
+    for (let line = 0; line < directory.lineCount; line++) {
+      if (directory.tags[line] !== -1 && directory.tags[line]! % count === index) directory.clear(line);
+    }
+    this.#generation++;
+  }
+
+  /** Forgets everything cached. */
+  forgetAll(): void {
+    this.#setup.mptCache.directory.clearAll();
+    this.#setup.mttCache.directory.clearAll();
+    this.#generation++;
+  }
+
+  /** The DMA read begun for `port` is complete. */
+  fillDone(port: number, status: number, cycle: number): void {
+    if (this.#isFilling[port] === 0) return;
+    this.#isFilling[port] = 0;
+    const tag = this.#fillTag[port]!;
+    if (status !== 0) this.#failedTag[port] = tag * 2 + this.#fillKind[port]!;
+    else if (this.#fillGeneration[port] === this.#generation) this.#install(port, tag);
+    const wakeCycle = cycle + 1 + this.#setup.missCycles;
+    this.#wakePort[port]!(wakeCycle);
+    this.retryTurnedAway(wakeCycle);
+  }
+
+  /** DMA room or a line became free: ports turned away ask again. */
+  retryTurnedAway(cycle: number): void {
+    const ports = this.#turnedAway;
+    this.#turnedAway = 0;
+    for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+  }
+
+  reset(): void {
+    this.forgetAll();
+    this.#isFilling.fill(0);
+    this.#failedTag.fill(-1);
+    this.#turnedAway = 0;
+  }
+
+  #translatePage(
+    port: number,
+    mttOffset: number,
+    byte: number,
+    pageBytes: number,
+    lengthBytes: number,
+  ): number {
+    const cache = this.#setup.mttCache;
+    const page = Math.floor(byte / pageBytes);
+    const entryOffset = mttOffset + page * 8;
+    const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
+    const line = cache.directory.find(tag);
+    if (line === -1) return this.#missMtt(port, tag);
+    cache.directory.touch(line);
+    if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
+    else cache.directory.hitCount++;
+    const pageAddress = cache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
+    if (pageAddress < 0) return BAD_PAGE;
+    const within = byte - page * pageBytes;
+    this.physicalAddress = pageAddress + within;
+    this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
+    return TRANSLATED;
+  }
+
+  #countMpt(port: number, line: number, index: number): void {
+    const directory = this.#setup.mptCache.directory;
+    directory.touch(line);
+    if (this.#missedMpt[port] === index) this.#missedMpt[port] = -1;
+    else directory.hitCount++;
+  }
+
+  #missMpt(port: number, index: number): number {
+    if (this.#missedMpt[port] !== index) {
+      this.#missedMpt[port] = index;
+      this.#setup.mptCache.directory.missCount++;
+    }
+    const address = this.#setup.icm.dmptEntryAddress(index);
+    return this.#miss(port, FILL_MPT, index, address, MPT_ENTRY_BYTES, BAD_KEY);
+  }
+
+  #missMtt(port: number, tag: number): number {
+    if (this.#missedMtt[port] !== tag) {
+      this.#missedMtt[port] = tag;
+      this.#setup.mttCache.directory.missCount++;
+    }
+    const address = this.#setup.icm.mttEntryAddress(tag * MTT_LINE_BYTES);
+    return this.#miss(port, FILL_MTT, tag, address, MTT_LINE_BYTES, BAD_PAGE);
+  }
+
+  #miss(
+    port: number,
+    kind: number,
+    tag: number,
+    address: number,
+    lengthBytes: number,
+    failure: number,
+  ): number {
+    const { dmaRead, readRequester, sramOffset } = this.#setup;
+    if (this.#isFilling[port] === 1) return PENDING;
+    if (address < 0 || this.#failedTag[port] === tag * 2 + kind) {
+      this.#failedTag[port] = -1;
+      return failure;
+    }
+    if (!dmaRead.canRequest(readRequester)) {
+      this.#turnedAway |= 1 << port;
+      return PENDING;
+    }
+    this.#isFilling[port] = 1;
+    this.#fillKind[port] = kind;
+    this.#fillTag[port] = tag;
+    this.#fillGeneration[port] = this.#generation;
+    dmaRead.request(readRequester, address, lengthBytes, sramOffset + port * MTT_LINE_BYTES, port);
+    return PENDING;
+  }
+
+  #install(port: number, tag: number): void {
+    const cache = this.#fillKind[port] === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
+    const present = cache.directory.find(tag);
+    const line = present !== -1 ? present : cache.directory.victimFor(tag);
+    if (present === -1) cache.directory.place(line, tag);
+    cache.load(line, this.#view, this.#setup.sramOffset + port * MTT_LINE_BYTES);
+  }
+}

@@ -1,0 +1,48 @@
+/** Violations of the interface or the protocol that the data path answers by refusing, counted by name. */
+export const dataPathViolations = {
+  /** A send doorbell or BlueFlame post for a QP that does not exist. */
+  doorbellUnknownQp: 0,
+  /** A send doorbell on a UAR page that is not the QP's. */
+  doorbellForeignUar: 1,
+  /** A doorbell for a QP in a state that sends nothing. */
+  doorbellQpState: 2,
+  /** A CQ arm for a CQ that does not exist, or on a UAR page that is not the CQ's. */
+  armUnknownCq: 3,
+  armForeignUar: 4,
+  /** A CQ arm of a round that has already fired. */
+  armStale: 5,
+  /** A write of BAR2 that hits no register, or with the wrong size. */
+  doorbellOffset: 6,
+  /** A BlueFlame post overtaken by another one in the same register half: executed from memory instead. */
+  blueFlameTorn: 7,
+  /** A BlueFlame post whose counter is not the next one of the QP: treated as a doorbell. */
+  blueFlameStale: 8,
+  /** Packets dropped: QP unknown, in the wrong state, or of a service that is not there. */
+  packetUnknownQp: 9,
+  packetQpState: 10,
+  packetOpcode: 11,
+  /** Packets outside the expected PSN range. */
+  packetDuplicate: 12,
+  packetOutOfSequence: 13,
+  /** A response that no request waits for. */
+  responseUnexpected: 14,
+} as const;
+
+export type DataPathViolation = keyof typeof dataPathViolations;
+
+export class ViolationCounters {
+  readonly counts = new Float64Array(Object.keys(dataPathViolations).length);
+
+  count(name: DataPathViolation): void {
+    const index = dataPathViolations[name];
+    this.counts[index] = this.counts[index]! + 1;
+  }
+
+  /** The counters that are not zero, by name. */
+  report(): Record<string, number> {
+    const entries = Object.entries(dataPathViolations).map(
+      ([name, index]) => [name, this.counts[index]!] as const,
+    );
+    return Object.fromEntries(entries.filter(([, count]) => count > 0));
+  }
+}

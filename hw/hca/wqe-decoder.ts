@@ -1,0 +1,153 @@
+/**
+ * Turns the bytes of a send WQE into a record: opcode, remote address, operands, and the list of data pointers or the
+ * inline data. Pure work on bytes; what it costs and what becomes of an error is the requester's matter.
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import {
+  atomicSegment,
+  completionRequested,
+  controlSegment,
+  dataPointer,
+  inlineHeader,
+  remoteAddressSegment,
+  wqeUnitBytes,
+} from '../../abi/wqe.ts';
+import { WqeOpcode, wqeOpcodeRows } from '../../abi/wqe-opcodes.ts';
+import { SEGMENTS_MAX } from './qp-table.ts';
+import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
+
+const control = controlSegment.fields;
+const remote = remoteAddressSegment.fields;
+const atomic = atomicSegment.fields;
+const pointer = dataPointer.fields;
+const inline = inlineHeader.fields;
+
+const LINE_BYTES = 64;
+const INLINE_HEADER_BYTES = 4;
+const ATOMIC_BYTES = 8;
+
+export function opcodeOf(view: DataView, at: number): number {
+  return control.opcode.get(view, at);
+}
+
+export function isFenced(view: DataView, at: number): boolean {
+  return control.fence.get(view, at) === 1;
+}
+
+/** READ and the atomics: requests that a response answers and that take responder resources. */
+export function isReadOrAtomic(opcode: number): boolean {
+  return opcode === WqeOpcode.RDMA_READ || opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
+}
+
+/** Requests that consume a receive WQE at the responder, hence an end-to-end credit. */
+export function takesCredit(opcode: number): boolean {
+  return opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM;
+}
+
+/** Opcodes that an RC QP of this device executes. The others are known, and refused as local QP operation errors. */
+function isExecutable(opcode: number): boolean {
+  return (
+    isReadOrAtomic(opcode) ||
+    takesCredit(opcode) ||
+    opcode === WqeOpcode.RDMA_WRITE ||
+    opcode === WqeOpcode.NOP
+  );
+}
+
+/**
+ * Fills `record` from the WQE at `at`. The record's own fields (QP, counter, PSNs) are the caller's.
+ * @returns 0, or the CQE syndrome of what is wrong with the WQE
+ */
+export function decodeWqe(
+  view: DataView,
+  bytes: Uint8Array,
+  at: number,
+  records: SendRecords,
+  record: number,
+): number {
+  const opcode = control.opcode.get(view, at);
+  const sizeBytes = control.ds.get(view, at) * wqeUnitBytes;
+  records.opcode[record] = opcode;
+  records.isSignalled[record] = control.completion.get(view, at) === completionRequested ? 1 : 0;
+  records.isSolicited[record] = control.solicited.get(view, at);
+  records.isFenced[record] = control.fence.get(view, at);
+  records.immediate[record] = control.immediate.get(view, at) | 0;
+  records.segmentCount[record] = 0;
+  records.isInline[record] = 0;
+  records.messageBytes[record] = 0;
+  if (wqeOpcodeRows[opcode] === undefined || !isExecutable(opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  let next = wqeUnitBytes;
+  if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
+    if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    records.remoteAddress[record] = remote.address.getNumber(view, at + next);
+    records.remoteKey[record] = remote.rkey.get(view, at + next);
+    next += wqeUnitBytes;
+  }
+  if (opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA) {
+    if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    loadOperands(view, at + next, records, record);
+    next += wqeUnitBytes;
+  }
+  return loadData(view, bytes, at, next, sizeBytes, records, record);
+}
+
+function loadOperands(view: DataView, at: number, records: SendRecords, record: number): void {
+  const operands = records.operands;
+  operands[record * 4] = atomic.swapOrAdd.getLowWord(view, at);
+  operands[record * 4 + 1] = atomic.swapOrAdd.getHighWord(view, at);
+  operands[record * 4 + 2] = atomic.compare.getLowWord(view, at);
+  operands[record * 4 + 3] = atomic.compare.getHighWord(view, at);
+}
+
+/** Data pointers and inline segments up to the WQE's end. Inline data of several segments is joined. */
+function loadData(
+  view: DataView,
+  bytes: Uint8Array,
+  at: number,
+  first: number,
+  sizeBytes: number,
+  records: SendRecords,
+  record: number,
+): number {
+  let next = first;
+  let count = 0;
+  let inlineBytes = 0;
+  let messageBytes = 0;
+  while (next < sizeBytes) {
+    if (inline.isInline.get(view, at + next) === 1) {
+      const length = inline.byteCount.get(view, at + next);
+      if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
+        return CqeSyndrome.LOCAL_QP_OP_ERR;
+      const from = at + next + INLINE_HEADER_BYTES;
+      const to = record * INLINE_BYTES_MAX + inlineBytes;
+      for (let index = 0; index < length; index++) records.inlineData[to + index] = bytes[from + index]!;
+      inlineBytes += length;
+      next = nextAfterInline(next, length);
+      continue;
+    }
+    const length = pointer.byteCount.get(view, at + next);
+    if (length > 0) {
+      if (count === SEGMENTS_MAX) return CqeSyndrome.LOCAL_QP_OP_ERR;
+      const index = record * SEGMENTS_MAX + count++;
+      records.segmentAddress[index] = pointer.address.getNumber(view, at + next);
+      records.segmentKey[index] = pointer.lkey.get(view, at + next);
+      records.segmentBytes[index] = length;
+      messageBytes += length;
+    }
+    next += wqeUnitBytes;
+  }
+  if (inlineBytes > 0 && count > 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  records.segmentCount[record] = count;
+  records.isInline[record] = inlineBytes > 0 ? 1 : 0;
+  records.messageBytes[record] = inlineBytes + messageBytes;
+  const isAtomic =
+    records.opcode[record] === WqeOpcode.ATOMIC_CS || records.opcode[record] === WqeOpcode.ATOMIC_FA;
+  return isAtomic && messageBytes !== ATOMIC_BYTES ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
+}
+
+/** A segment that ends at a 64-byte boundary is followed there by the next one; the last is padded to 16. */
+function nextAfterInline(next: number, length: number): number {
+  const end = next + INLINE_HEADER_BYTES + length;
+  if (end % LINE_BYTES === 0) return end;
+  return Math.ceil(end / wqeUnitBytes) * wqeUnitBytes;
+}

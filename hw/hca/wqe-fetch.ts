@@ -1,0 +1,159 @@
+/**
+ * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by
+ * DMA into a line of the WQE cache.
+ *
+ *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
+ *
+ * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
+ * prefetcher does: the doorbell does not say how many WQEs there are.
+ */
+import { BlockAccount, Fifo } from '../../sim/index.ts';
+import { type HcaCore, PORT_WQE_FETCH } from './core.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+import { WQE_LINE_BYTES, type WqeLines } from './wqe-lines.ts';
+
+const STALL_TRANSLATION = 0;
+const STALL_DMA = 1;
+const STALL_LINES = 2;
+
+export interface WqeFetchListener {
+  /** The QP's line holds what memory held; it may hold no valid WQE. */
+  wqesFetched(qp: number, cycle: number): void;
+  /** The WQEs could not be read: the queue is unusable. */
+  wqeFetchFailed(qp: number, cycle: number): void;
+}
+
+export class WqeFetch {
+  readonly account = new BlockAccount('wqeFetch', ['translation', 'dma', 'lines']);
+  readonly #core: HcaCore;
+  readonly #lines: WqeLines;
+  readonly #listener: WqeFetchListener;
+  readonly #asked: Fifo;
+  readonly #requester: number;
+  readonly #stage: number;
+  readonly #blocksInLine: Int32Array;
+  #outstanding = 0;
+
+  constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
+    this.#core = core;
+    this.#lines = lines;
+    this.#listener = listener;
+    this.#asked = new Fifo(core.qps.capacity);
+    this.#blocksInLine = new Int32Array(lines.count);
+    const fifoDepth = core.config.wqeFetchOutstanding;
+    this.#requester = core.dmaRead.addRequester(
+      { name: 'wqeRead', trafficClass, fifoDepth, weight: 4 },
+      (line, status, cycle) => this.#readDone(line, status, cycle),
+    );
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
+    core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
+  }
+
+  /** The requester wants WQEs of `qp` that are not on chip. At most one fetch per QP is under way. */
+  ask(qp: number, cycle: number): void {
+    if (this.#core.qps.isFetching[qp] === 1) return;
+    this.#core.qps.isFetching[qp] = 1;
+    this.#core.qps.inPipelineCount[qp] = this.#core.qps.inPipelineCount[qp]! + 1;
+    this.#lines.missCount++;
+    this.#asked.push(qp, cycle + 1);
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  reset(): void {
+    this.#asked.clear();
+    this.#outstanding = 0;
+  }
+
+  #run(cycle: number): void {
+    const { domain } = this.#core;
+    if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
+    if (this.#asked.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#asked.isEmpty) domain.wake(this.#stage, this.#asked.headCycle);
+      return;
+    }
+    if (this.#fetch(this.#asked.head, cycle)) {
+      this.#asked.pop();
+      this.account.serve(cycle, 1);
+      if (!this.#asked.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#asked.headCycle));
+    }
+  }
+
+  /** Begins one fetch; false when it has to wait. */
+  #fetch(qp: number, cycle: number): boolean {
+    const { qps, translator, dmaRead, config } = this.#core;
+    if (this.#outstanding >= config.wqeFetchOutstanding || !dmaRead.canRequest(this.#requester)) {
+      this.account.stall(cycle, STALL_DMA);
+      return false;
+    }
+    const stride = qps.sqStrideBytes[qp]!;
+    const logCount = qps.sqLogCount[qp]!;
+    const index = qps.sqCounter[qp]! & ((1 << logCount) - 1);
+    const blocks = Math.min(
+      config.wqePrefetchCount,
+      (1 << logCount) - index,
+      Math.floor(WQE_LINE_BYTES / stride),
+    );
+    const wanted = Math.max(1, blocks) * stride;
+    const byte = qps.sqOffset[qp]! + index * stride;
+    const found = translator.translateBuffer(
+      PORT_WQE_FETCH,
+      qps.bufferMttOffset[qp]!,
+      qps.bufferPageBytes[qp]!,
+      byte,
+      wanted,
+    );
+    if (found === PENDING) {
+      this.account.stall(cycle, STALL_TRANSLATION);
+      return false;
+    }
+    if (found >= BAD_KEY) {
+      this.#finish(qp);
+      this.#listener.wqeFetchFailed(qp, cycle);
+      return true;
+    }
+    const line = this.#lines.claim(qp, qps.wqeLine[qp]!, this.#evict);
+    if (line === -1) {
+      this.account.stall(cycle, STALL_LINES);
+      return false;
+    }
+    const whole = Math.floor(translator.contiguousBytes / stride) * stride;
+    qps.wqeLine[qp] = line;
+    qps.hasDoorbell[qp] = 0;
+    this.#lines.isFetching[line] = 1;
+    this.#lines.fetchBegunCycle[line] = cycle;
+    this.#blocksInLine[line] = whole / stride;
+    this.#outstanding++;
+    dmaRead.request(this.#requester, translator.physicalAddress, whole, this.#lines.bytesOffset(line), line);
+    return true;
+  }
+
+  /** A QP that loses its line looks again into memory when it is next served. */
+  readonly #evict = (qp: number): void => {
+    const line = this.#core.qps.wqeLine[qp]!;
+    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1)
+      this.#core.qps.hasDoorbell[qp] = 1;
+    this.#core.qps.wqeLine[qp] = -1;
+  };
+
+  #readDone(line: number, status: number, cycle: number): void {
+    const { qps, sramView, domain } = this.#core;
+    const qp = this.#lines.qp[line]!;
+    this.#lines.isFetching[line] = 0;
+    this.#outstanding--;
+    domain.wake(this.#stage, cycle + 1);
+    if (qp === -1) return;
+    this.#finish(qp);
+    if (status !== 0) return this.#listener.wqeFetchFailed(qp, cycle);
+    this.#lines.fetchedCycle[line] = cycle;
+    const count = this.#blocksInLine[line]!;
+    this.#lines.scan(line, sramView, qps.sqCounter[qp]!, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
+    this.#listener.wqesFetched(qp, cycle);
+  }
+
+  #finish(qp: number): void {
+    this.#core.qps.isFetching[qp] = 0;
+    this.#core.qps.inPipelineCount[qp] = this.#core.qps.inPipelineCount[qp]! - 1;
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched
+ * by one DMA read or copied from a BlueFlame post. A line is given up, least recently used first, when another QP
+ * needs it; its QP then fetches again.
+ */
+import { controlSegment } from '../../abi/wqe.ts';
+
+export const WQE_LINE_BYTES = 1024;
+
+export class WqeLines {
+  readonly count: number;
+  readonly sramOffset: number;
+  hitCount = 0;
+  missCount = 0;
+  evictionCount = 0;
+  /** QP of each line; -1 when free. */
+  readonly qp: Int32Array;
+  readonly isFetching: Uint8Array;
+  /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
+  readonly firstCounter: Int32Array;
+  readonly validCount: Int32Array;
+  /** Offset of the first valid WQE in the line. */
+  readonly firstOffset: Int32Array;
+  readonly fetchBegunCycle: Float64Array;
+  readonly fetchedCycle: Float64Array;
+  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
+  readonly mayHaveMore: Uint8Array;
+  readonly #stamp: Float64Array;
+  #clock = 0;
+
+  constructor(count: number, sramOffset: number) {
+    this.count = count;
+    this.sramOffset = sramOffset;
+    this.qp = new Int32Array(count).fill(-1);
+    this.isFetching = new Uint8Array(count);
+    this.firstCounter = new Int32Array(count);
+    this.validCount = new Int32Array(count);
+    this.firstOffset = new Int32Array(count);
+    this.fetchBegunCycle = new Float64Array(count);
+    this.fetchedCycle = new Float64Array(count);
+    this.mayHaveMore = new Uint8Array(count);
+    this.#stamp = new Float64Array(count);
+  }
+
+  /** Line to fill for `qp`: its own, a free one, or the least recently used. -1 when all are being filled. */
+  claim(qp: number, own: number, onEvict: (qp: number) => void): number {
+    let victim = own;
+    if (victim === -1) {
+      for (let line = 0; line < this.count; line++) {
+        if (this.isFetching[line] === 1) continue;
+        if (this.qp[line] === -1) {
+          victim = line;
+          break;
+        }
+        if (victim === -1 || this.#stamp[line]! < this.#stamp[victim]!) victim = line;
+      }
+    }
+    if (victim === -1) return -1;
+    const loser = this.qp[victim]!;
+    if (loser !== -1 && loser !== qp) {
+      if (this.validCount[victim]! > 0) this.evictionCount++;
+      onEvict(loser);
+    }
+    this.qp[victim] = qp;
+    this.validCount[victim] = 0;
+    this.mayHaveMore[victim] = 0;
+    this.touch(victim);
+    return victim;
+  }
+
+  touch(line: number): void {
+    this.#stamp[line] = ++this.#clock;
+  }
+
+  free(line: number): void {
+    this.qp[line] = -1;
+    this.validCount[line] = 0;
+    this.mayHaveMore[line] = 0;
+  }
+
+  bytesOffset(line: number): number {
+    return this.sramOffset + line * WQE_LINE_BYTES;
+  }
+
+  /**
+   * Counts the valid WQEs at the start of a freshly filled line.
+   * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
+   */
+  scan(
+    line: number,
+    view: DataView,
+    firstCounter: number,
+    blockCount: number,
+    strideBytes: number,
+    logCount: number,
+  ): void {
+    const owner = controlSegment.fields.owner;
+    const base = this.bytesOffset(line);
+    let valid = 0;
+    while (valid < blockCount) {
+      const passBit = ((firstCounter + valid) >>> logCount) & 1;
+      if (owner.get(view, base + valid * strideBytes) !== passBit) break;
+      valid++;
+    }
+    this.firstCounter[line] = firstCounter;
+    this.firstOffset[line] = 0;
+    this.validCount[line] = valid;
+    this.mayHaveMore[line] = valid === blockCount ? 1 : 0;
+  }
+
+  /** Moves past the first valid WQE. */
+  advance(line: number, strideBytes: number): void {
+    this.firstCounter[line] = (this.firstCounter[line]! + 1) & 0xffff;
+    this.firstOffset[line] = this.firstOffset[line]! + strideBytes;
+    this.validCount[line] = this.validCount[line]! - 1;
+  }
+}
