@@ -18,6 +18,8 @@ export {
   PHASE_SOFTWARE,
 } from './event-queue.ts';
 export { Fifo } from './fifo.ts';
+export { Histogram, type HistogramData } from './histogram.ts';
+export { type Imbalance, Ledger } from './ledger.ts';
 export { LogicalProcess, type RecordHandler } from './logical-process.ts';
 export { Random } from './random.ts';
 export {
@@ -30,5 +32,6 @@ export {
 } from './run-errors.ts';
 export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';
 export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';
+export { type TraceEntry, type TraceHook, TraceRing } from './trace.ts';
 export { WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
 export { type WatchedWorker, watchWorker } from './worker-watch.ts';

@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BlockAccount } from './block-account.ts';
+
+const REASONS = ['credits', 'tags'];
+
+const total = (account: BlockAccount): number =>
+  account.busyCycles + account.idleCycles + account.stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
+
+describe('block account', () => {
+  it('tells busy, stalled by reason and idle cycles apart', () => {
+    const account = new BlockAccount('engine', REASONS);
+    account.serve(10, 4); // idle 0–10, busy 10–14
+    account.stall(16, 1); // idle 14–16
+    account.stall(20, 0); // tags 16–20
+    account.rest(25); // credits 20–25
+    account.serve(30, 2); // idle 25–30, busy 30–32
+    account.close(40); // idle 32–40
+    expect(account.busyCycles).toBe(4 + 2);
+    expect(account.idleCycles).toBe(10 + 2 + 5 + 8);
+    expect([...account.stalledCycles]).toEqual([5, 4]);
+    expect(total(account)).toBe(40);
+  });
+
+  it('starts a stall that is noticed while work is going on when that work ends', () => {
+    const account = new BlockAccount('engine', REASONS);
+    account.serve(0, 10);
+    account.stall(3, 0);
+    expect(account.freeCycle).toBe(10);
+    account.serve(12, 1);
+    expect(account.stalledCycles[0]).toBe(2);
+    expect(account.overlapCount).toBe(0);
+  });
+
+  it('cuts work that outlasts the run', () => {
+    const account = new BlockAccount('engine', REASONS);
+    account.serve(5, 100);
+    account.close(50);
+    expect([account.idleCycles, account.busyCycles]).toEqual([5, 45]);
+  });
+
+  it('goes on after a close as if there had been none', () => {
+    const account = new BlockAccount('engine', REASONS);
+    account.stall(5, 0);
+    account.close(8);
+    account.serve(20, 1);
+    expect([account.idleCycles, account.stalledCycles[0]]).toEqual([5, 15]);
+  });
+
+  it('counts work taken up before the last had ended: the sum alone would not show it', () => {
+    const account = new BlockAccount('engine', REASONS);
+    account.serve(0, 10);
+    account.serve(4, 10);
+    account.close(20);
+    // 10 + 10 busy, 6 idle after cycle 14, and the 6 cycles counted twice taken from idleness.
+    expect([account.busyCycles, account.idleCycles, total(account)]).toEqual([20, 0, 20]);
+    expect(account.overlapCount).toBe(1);
+  });
+
+  it('tiles the elapsed cycles, whatever happens in whatever order', () => {
+    const happening = fc.record({
+      afterCycles: fc.nat(20),
+      kind: fc.constantFrom('serve', 'stall', 'rest'),
+      number: fc.nat(10),
+    });
+    fc.assert(
+      fc.property(fc.array(happening, { maxLength: 60 }), fc.nat(50), (happenings, tail) => {
+        const account = new BlockAccount('engine', REASONS);
+        let cycle = 0;
+        for (const { afterCycles, kind, number } of happenings) {
+          cycle += afterCycles;
+          if (kind === 'serve') {
+            cycle = Math.max(cycle, account.freeCycle);
+            account.serve(cycle, number);
+          } else if (kind === 'stall') account.stall(cycle, number & 1);
+          else account.rest(cycle);
+        }
+        account.close(cycle + tail);
+        expect(total(account)).toBe(cycle + tail);
+        expect(account.overlapCount).toBe(0);
+        expect(account.idleCycles).toBeGreaterThanOrEqual(0);
+      }),
+    );
+  });
+});

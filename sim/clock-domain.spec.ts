@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { Clock } from './clock.ts';
+import { ClockDomain } from './clock-domain.ts';
+import { Fifo } from './fifo.ts';
+
+describe('clock domain', () => {
+  it('skips the edges at which nothing is due', () => {
+    const domain = new ClockDomain(new Clock(250));
+    const cycles: number[] = [];
+    const stage = domain.addStage((cycle) => cycles.push(cycle));
+    expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
+    domain.wake(stage, 1000);
+    domain.wake(stage, 7);
+    domain.wake(stage, 9);
+    // Cycle 7 of 4000 ps.
+    expect(domain.nextPs).toBe(28_000);
+    domain.runEdge();
+    expect(cycles).toEqual([7]);
+    expect(domain.activeEdgeCount).toBe(1);
+    // The earliest wish is the one that holds: the stage asks again if it has more to do.
+    expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('wakes a stage at the first edge strictly after an instant', () => {
+    const domain = new ClockDomain(new Clock(427));
+    const stage = domain.addStage(() => undefined);
+    // Edge 1 of 427 MHz lies at floor(2341.9) = 2341 ps; what happens there is seen at edge 2, at 4683 ps.
+    domain.wakeAfter(stage, 2341);
+    expect(domain.nextPs).toBe(4683);
+    domain.wakeAfter(stage, 2340);
+    expect(domain.nextPs).toBe(2341);
+  });
+
+  it('runs the output side first, so that what is handed over is seen one cycle later', () => {
+    const domain = new ClockDomain(new Clock(1000));
+    const fifo = new Fifo(1);
+    const seen: string[] = [];
+    const output = domain.addStage((cycle) => {
+      if (fifo.headCycle <= cycle) seen.push(`${fifo.pop()} at ${cycle}`);
+    });
+    let produced = 0;
+    const input = domain.addStage((cycle) => {
+      // A slot freed by the output in this cycle is used again in this cycle.
+      if (!fifo.isFull) fifo.push(++produced, cycle + 1);
+      domain.wake(output, cycle + 1);
+      if (produced < 3) domain.wake(input, cycle + 1);
+    });
+    domain.wake(input, 5);
+    while (domain.nextPs !== Number.POSITIVE_INFINITY) domain.runEdge();
+    expect(seen).toEqual(['1 at 6', '2 at 7', '3 at 8']);
+  });
+
+  it('runs a stage that a later one woke for the running edge at the next edge', () => {
+    const domain = new ClockDomain(new Clock(1000));
+    const cycles: number[] = [];
+    const output = domain.addStage((cycle) => cycles.push(cycle));
+    const input = domain.addStage((cycle) => domain.wake(output, cycle));
+    domain.wake(input, 3);
+    domain.runEdge();
+    expect(domain.nextPs).toBe(4000);
+    domain.runEdge();
+    expect(cycles).toEqual([4]);
+  });
+
+  it('holds 64 stages', () => {
+    const domain = new ClockDomain(new Clock(1));
+    for (let count = 0; count < 64; count++) domain.addStage(() => undefined);
+    expect(() => domain.addStage(() => undefined)).toThrow('more than 64 stages');
+  });
+});

@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Fifo } from './fifo.ts';
+
+describe('fifo', () => {
+  it('gives back in order what was pushed, like an array', () => {
+    const operation = fc.oneof(fc.record({ push: fc.double({ noNaN: true }) }), fc.constant('pop' as const));
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(operation, { maxLength: 100 }),
+        (capacity, operations) => {
+          const fifo = new Fifo(capacity);
+          const reference: number[] = [];
+          let highWater = 0;
+          for (const [cycle, act] of operations.entries()) {
+            if (act === 'pop') {
+              if (reference.length > 0) expect(fifo.pop()).toBe(reference.shift());
+            } else if (reference.length < capacity) {
+              fifo.push(act.push, cycle);
+              reference.push(act.push);
+            }
+            highWater = Math.max(highWater, reference.length);
+            expect(fifo.count).toBe(reference.length);
+            expect(fifo.isEmpty).toBe(reference.length === 0);
+            expect(fifo.isFull).toBe(reference.length === capacity);
+            if (reference.length > 0) expect(fifo.head).toBe(reference[0]);
+          }
+          expect(fifo.highWater).toBe(highWater);
+        },
+      ),
+    );
+  });
+
+  it('says from which cycle its head can be seen', () => {
+    const fifo = new Fifo(2);
+    expect(fifo.headCycle).toBe(Number.POSITIVE_INFINITY);
+    fifo.push(7, 12);
+    fifo.push(8, 15);
+    expect(fifo.headCycle).toBe(12);
+    fifo.pop();
+    expect(fifo.headCycle).toBe(15);
+  });
+
+  it('refuses a push when full, and takes one after a pop or a clear', () => {
+    const fifo = new Fifo(1);
+    fifo.push(1, 0);
+    expect(() => fifo.push(2, 0)).toThrow('push into a full fifo of 1');
+    fifo.pop();
+    fifo.push(3, 0);
+    fifo.clear();
+    expect(fifo.isEmpty).toBe(true);
+    fifo.push(4, 0);
+    expect(fifo.head).toBe(4);
+  });
+});
