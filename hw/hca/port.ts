@@ -32,6 +32,8 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {
   readonly isLinkUp: boolean;
+  /** Switches the port's transmitter and receiver on or off: a cable comes up when both its ends are on. */
+  setEnabled(isEnabled: boolean): void;
   /** Tells when the cable has come up or gone down, with the instant in picoseconds. */
   onLinkState(listener: (isUp: boolean, nowPs: number) => void): void;
 }
@@ -116,6 +118,7 @@ export class HcaPort {
   open(cycle: number): void {
     if (this.isEnabled) return;
     this.isEnabled = true;
+    this.setup.link?.setEnabled(true);
     this.#setPhysicalState(PortPhysicalState.POLLING);
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
@@ -123,6 +126,7 @@ export class HcaPort {
   /** CLOSE_PORT; a port that is closed already stays as it is. */
   close(cycle: number): void {
     this.isEnabled = false;
+    this.setup.link?.setEnabled(false);
     this.#goDown(PortPhysicalState.DISABLED, cycle);
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
@@ -205,6 +209,7 @@ export class HcaPort {
   reset(): void {
     const wasActive = this.isActive;
     this.isEnabled = false;
+    this.setup.link?.setEnabled(false);
     this.#trainedCycle = NEVER;
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];

@@ -1,0 +1,225 @@
+/**
+ * The host channel adapter: one logical process from the PCIe link to the cable. This file only wires it.
+ *
+ *   PCIe link ── PcieFunction ──BAR0──> ControlSide (commands, event queues, port)
+ *                     │        ──BAR2──> DataPath (doorbells … completions) ── wire port ── cable
+ *                     └── DMA read and write engines <── both
+ *
+ * Stages are added from the output side back: DMA engines, function, control side, data path.
+ */
+import type { ChannelReader, ChannelWriter, ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import { type WireConfig, WirePort } from '../../wire/index.ts';
+import {
+  type DmaConfig,
+  DmaMessageSender,
+  DmaReadEngine,
+  DmaWriteEngine,
+  TrafficClass,
+  trafficClassCount,
+} from '../dma/index.ts';
+import {
+  type BarTarget,
+  type FunctionConfig,
+  type LinkConfig,
+  type LinkEndConfig,
+  type LinkIdentity,
+  PcieFunction,
+  PcieLinkPort,
+} from '../pcie/index.ts';
+import type { ControlConfig } from './command-parameters.ts';
+import { ControlSide } from './control-side.ts';
+import { DataPath, makeTables } from './data-path.ts';
+import type { CapabilityConfig } from './device-capabilities.ts';
+import type { SramAllocator } from './dma-ports.ts';
+import { IcmMap } from './icm.ts';
+import type { OperationTap } from './operations.ts';
+import type { HcaConfig } from './parameters.ts';
+
+const MESSAGE_FIFO_DEPTH = 32;
+const BAR_REGISTERS = 0;
+const SRAM_ALIGNMENT = 64;
+const MIB = 1 << 20;
+
+export interface HcaSetup {
+  readonly lp: LogicalProcess;
+  readonly config: HcaConfig;
+  readonly control: ControlConfig;
+  readonly capabilities: CapabilityConfig;
+  readonly dma: DmaConfig;
+  readonly pcieFunction: FunctionConfig;
+  readonly linkIdentity: LinkIdentity;
+  readonly link: LinkConfig;
+  readonly linkEnd: LinkEndConfig;
+  readonly linkPeer: LinkEndConfig;
+  readonly wire: WireConfig;
+  readonly pcieWriter: ChannelWriter;
+  readonly pcieReader: ChannelReader;
+  readonly wireWriter: ChannelWriter;
+  readonly wireReader: ChannelReader;
+  /** Which node this is, from 0. */
+  readonly nodeIndex: number;
+  readonly tap: OperationTap | undefined;
+}
+
+export class Hca implements BarTarget {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly linkPort: PcieLinkPort;
+  readonly pcieFunction: PcieFunction;
+  readonly dmaRead: DmaReadEngine;
+  readonly dmaWrite: DmaWriteEngine;
+  readonly wirePort: WirePort;
+  readonly control: ControlSide;
+  readonly dataPath: DataPath;
+  #barBytes: Uint8Array | undefined;
+  #barView: DataView = new DataView(new ArrayBuffer(8));
+  /** A reset of the function resets the core and the other way round. */
+  #isResetting = false;
+
+  constructor(setup: HcaSetup) {
+    const { lp, config, capabilities } = setup;
+    this.lp = lp;
+    this.domain = lp.addClockDomain(config.coreClockMHz);
+    const { domain } = this;
+    this.linkPort = new PcieLinkPort({
+      lp,
+      link: setup.link,
+      end: setup.linkEnd,
+      peer: setup.linkPeer,
+      writer: setup.pcieWriter,
+      reader: setup.pcieReader,
+      trafficClassCount,
+    });
+    this.wirePort = new WirePort({
+      lp,
+      config: setup.wire,
+      writer: setup.wireWriter,
+      reader: setup.wireReader,
+    });
+    const tables = makeTables(config);
+    const sram = new Sram(sramBytesFor(config));
+    this.pcieFunction = new PcieFunction({
+      process: lp,
+      domain,
+      port: this.linkPort,
+      config: setup.pcieFunction,
+      link: setup.linkIdentity,
+      messageTrafficClass: TrafficClass.message,
+    });
+    const { pcieFunction } = this;
+    const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
+    this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes });
+    this.dmaWrite = new DmaWriteEngine(engine);
+    const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
+    pcieFunction.onCompletion((offset) => this.dmaRead.receiveCompletion(offset));
+    pcieFunction.connect({ target: this, messageSender, hasTransactionsPending: () => false });
+    const icm = new IcmMap();
+    this.control = new ControlSide({
+      domain,
+      icm,
+      interrupts: {
+        get isMsixEnabled() {
+          return pcieFunction.msixEnabled;
+        },
+        requestInterrupt: (vector, cycle) => pcieFunction.requestInterrupt(vector, cycle),
+        setInterruptPin: (isAsserted, cycle) => pcieFunction.setIntx(isAsserted, cycle),
+      },
+      reads: this.dmaRead,
+      writes: this.dmaWrite,
+      sram,
+      tables,
+      link: this.wirePort,
+      config: setup.control,
+      capabilities,
+      nodeIndex: setup.nodeIndex,
+      dataPath: () => this.dataPath,
+      onDeviceReset: (cycle) => this.#resetAll(cycle),
+    });
+    this.dataPath = new DataPath({
+      lp,
+      domain,
+      config,
+      tables,
+      icm,
+      dmaRead: this.dmaRead,
+      dmaWrite: this.dmaWrite,
+      sram,
+      port: this.wirePort,
+      localLid: () => this.control.ports[0]!.lid,
+      events: this.control.events,
+      geometry: {
+        uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
+        blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),
+      },
+      tap: setup.tap,
+    });
+  }
+
+  barWrite(
+    bar: number,
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    _issuedPs: number,
+    cycle: number,
+  ): number {
+    if (bar === BAR_REGISTERS) return this.control.barWrite(offset, bytes, byteOffset, lengthBytes, cycle);
+    if (bytes !== this.#barBytes) {
+      this.#barBytes = bytes;
+      this.#barView = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    }
+    return this.dataPath.doorbells.barWrite(offset, this.#barView, byteOffset, lengthBytes, cycle);
+  }
+
+  /** BAR2 is write-only: reads of doorbell pages return zeros. */
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+    if (bar === BAR_REGISTERS) this.control.barRead(offset, lengthBytes, into, cycle);
+  }
+
+  functionReset(cycle: number): void {
+    if (this.#isResetting) return;
+    this.#isResetting = true;
+    this.control.reset(cycle);
+    this.#resetDataPath(cycle);
+    this.#isResetting = false;
+  }
+
+  /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
+  #resetAll(cycle: number): void {
+    if (this.#isResetting) return;
+    this.#resetDataPath(cycle);
+  }
+
+  #resetDataPath(cycle: number): void {
+    this.dmaRead.reset(cycle);
+    this.dmaWrite.reset(cycle);
+    this.dataPath.reset();
+  }
+}
+
+/** Memory of the HCA, handed out once. */
+class Sram implements SramAllocator {
+  readonly bytes: Uint8Array;
+  #next = 0;
+
+  constructor(sizeBytes: number) {
+    this.bytes = new Uint8Array(sizeBytes);
+  }
+
+  allocate(lengthBytes: number): number {
+    const offset = this.#next;
+    this.#next = Math.ceil((offset + lengthBytes) / SRAM_ALIGNMENT) * SRAM_ALIGNMENT;
+    if (this.#next > this.bytes.length)
+      throw new RangeError(`on-chip memory of ${this.bytes.length} bytes is used up`);
+    return offset;
+  }
+}
+
+/** Packet buffers, WQE lines and the small staging areas of all blocks. */
+function sramBytesFor(config: HcaConfig): number {
+  const packets = (config.transmitBufferPackets + config.responseBufferPackets) * 4096;
+  const lines = (config.wqeLineCount + config.receiveQueueLineCount) * 1024;
+  const queues = (config.qpCountMax + config.srqCountMax) * 4;
+  return packets + lines + queues + ControlSide.sramBytes + 256 * 1024;
+}
