@@ -41,3 +41,4 @@ export { DeviceFaultLog, type LoggedFault } from './root-complex-log.ts';
 export * from './root-complex-parameters.ts';
 export * from './tlp.ts';
 export { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
+export { type DecodedTlp, decodeTlpHeader, encodeTlpHeader, formatTlpHeader } from './tlp-layout.ts';
