@@ -30,7 +30,7 @@ import {
 } from './interrupt-controller.ts';
 import { PageFrames } from './page-frames.ts';
 import { PhysicalMemory } from './physical-memory.ts';
-import { Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
+import { type ExitHook, Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
 import { instantOf, Signal } from './signal.ts';
 import { WriteCombiningBuffers } from './write-combining.ts';
 
@@ -48,7 +48,7 @@ export interface HostOptions {
   readonly random?: () => number;
 }
 
-/** What a program gets. With `memory` and `costs` it fits the verbs library's platform. */
+/** What a program gets. With the driver's devices added, it is the verbs library's platform. */
 export interface ProgramContext {
   readonly name: string;
   readonly host: Host;
@@ -56,6 +56,8 @@ export interface ProgramContext {
   readonly process: Process;
   readonly memory: ProcessMemory;
   readonly costs: ReturnType<typeof verbsCostsOf>;
+  /** Has `hook` called when the process ends, before its memory goes. Returns how to take it back. */
+  onExit(hook: ExitHook): () => void;
 }
 
 export type ProgramBody = (context: ProgramContext) => Promise<void>;
@@ -136,6 +138,7 @@ export class Host {
       process,
       memory: process.memory,
       costs: verbsCostsOf(this.config.cost),
+      onExit: (hook) => process.onExit(hook),
     };
     this.#processOfThread.set(cpu, process);
     this.logicalProcess.addMember();

@@ -10,8 +10,9 @@
  * comparison for that.
  *
  * Measured on Node 24, shared to shared memory, ns a copy of 16 / 64 / 256 / 4096 bytes: `set(subarray)` 52 / 70 /
- * 107 / 612, loop over words 13 / 29 / 149 / 1380, Buffer's copy 46 / 37 / 40 / 245. So words up to 32 bytes when
- * both ends are aligned, Buffer's copy else.
+ * 107 / 612, loop over words 13 / 29 / 149 / 1380, Buffer's copy 46 / 37 / 40 / 245. So words up to 64 bytes when
+ * both ends are aligned, Buffer's copy else. Views of words are made once for each buffer that devices copy from or
+ * to: a root complex has one of each.
  */
 import { assertRange } from '../base/assert.ts';
 import { bytesPerGib, bytesPerMib } from '../base/units.ts';
@@ -21,7 +22,7 @@ export interface PageWatcher {
   pageWritten(): void;
 }
 
-const wordCopyLimitBytes = 32;
+const wordCopyLimitBytes = 64;
 const pageShift = 12;
 const copyBytes = Buffer.prototype.copy;
 
@@ -32,6 +33,11 @@ export class PhysicalMemory {
   readonly view: DataView;
 
   readonly #words: Int32Array;
+  /** Words of the last source and the last target seen. */
+  #source: Uint8Array;
+  #sourceWords: Int32Array;
+  #target: Uint8Array;
+  #targetWords: Int32Array;
   /** Watchers of each page: 0 almost everywhere, nearly always. */
   readonly #watchCounts: Uint8Array;
   readonly #watchers: PageWatcher[] = [];
@@ -45,6 +51,10 @@ export class PhysicalMemory {
     this.bytes = new Uint8Array(this.buffer);
     this.view = new DataView(this.buffer);
     this.#words = new Int32Array(this.buffer);
+    this.#source = this.bytes;
+    this.#sourceWords = this.#words;
+    this.#target = this.bytes;
+    this.#targetWords = this.#words;
     this.#watchCounts = new Uint8Array(sizeBytes / 2 ** pageShift);
   }
 
@@ -56,19 +66,32 @@ export class PhysicalMemory {
   /** Copies from memory into `target`. False, and nothing copied, when the range is not all memory. */
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     if (!this.contains(address, lengthBytes)) return false;
-    copyBytes.call(this.bytes, target, targetOffset, address, address + lengthBytes);
+    if (
+      lengthBytes > wordCopyLimitBytes ||
+      ((address | lengthBytes | targetOffset | target.byteOffset) & 3) !== 0
+    ) {
+      copyBytes.call(this.bytes, target, targetOffset, address, address + lengthBytes);
+      return true;
+    }
+    if (target !== this.#target) {
+      this.#target = target;
+      this.#targetWords = wordsOf(target);
+    }
+    copyWords(this.#words, address / 4, this.#targetWords, targetOffset >>> 2, lengthBytes >> 2);
     return true;
   }
 
   /** Copies into memory. False, and nothing copied, when the range is not all memory. */
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
-    if (!this.contains(address, lengthBytes)) return false;
-    copyBytes.call(source, this.bytes, address, sourceOffset, sourceOffset + lengthBytes);
-    if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
-    return true;
+    if (lengthBytes > wordCopyLimitBytes) return this.#writeBlock(address, lengthBytes, source, sourceOffset);
+    if (source !== this.#source) {
+      this.#source = source;
+      this.#sourceWords = wordsOf(source);
+    }
+    return this.writeWords(address, lengthBytes, source, this.#sourceWords, sourceOffset);
   }
 
-  /** {@link write} from a source that is also seen as little-endian words: faster when short and aligned. */
+  /** {@link write} from a source of which the caller keeps a view as words, from the same first byte. */
   writeWords(
     address: number,
     lengthBytes: number,
@@ -76,14 +99,14 @@ export class PhysicalMemory {
     sourceWords: Int32Array,
     sourceOffset: number,
   ): boolean {
-    if (lengthBytes > wordCopyLimitBytes || ((address | lengthBytes | sourceOffset) & 3) !== 0) {
-      return this.write(address, lengthBytes, source, sourceOffset);
+    if (
+      lengthBytes > wordCopyLimitBytes ||
+      ((address | lengthBytes | sourceOffset | source.byteOffset) & 3) !== 0
+    ) {
+      return this.#writeBlock(address, lengthBytes, source, sourceOffset);
     }
     if (!this.contains(address, lengthBytes)) return false;
-    const words = this.#words;
-    let to = address / 4;
-    let from = sourceOffset >> 2;
-    for (const end = from + (lengthBytes >> 2); from < end; from++, to++) words[to] = sourceWords[from]!;
+    copyWords(sourceWords, sourceOffset >>> 2, this.#words, address / 4, lengthBytes >> 2);
     if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
     return true;
   }
@@ -114,6 +137,13 @@ export class PhysicalMemory {
     return this.#watchers.length;
   }
 
+  #writeBlock(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
+    if (!this.contains(address, lengthBytes)) return false;
+    copyBytes.call(source, this.bytes, address, sourceOffset, sourceOffset + lengthBytes);
+    if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
+    return true;
+  }
+
   #tellWatchers(address: number, lengthBytes: number): void {
     const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
     for (let page = Math.floor(address / 2 ** pageShift); page <= last; page++) {
@@ -123,4 +153,15 @@ export class PhysicalMemory {
       }
     }
   }
+}
+
+/** Copies `count` words between indices of words. */
+function copyWords(from: Int32Array, fromWord: number, to: Int32Array, toWord: number, count: number): void {
+  for (let word = 0; word < count; word++) to[toWord + word] = from[fromWord + word]!;
+}
+
+/** The whole words of a view; empty where it does not begin at one, since then they are not used. */
+function wordsOf(bytes: Uint8Array): Int32Array {
+  if ((bytes.byteOffset & 3) !== 0) return new Int32Array(0);
+  return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
 }

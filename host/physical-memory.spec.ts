@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { mib } from '../base/units.ts';
+import { PhysicalMemory } from './physical-memory.ts';
+
+const sizeBytes = mib(64);
+
+describe('physical memory', () => {
+  it('refuses sizes out of its range', () => {
+    expect(() => new PhysicalMemory(mib(32))).toThrow(
+      /memory.sizeMib is 32, expected an integer from 64 to 4096/,
+    );
+    expect(() => new PhysicalMemory(mib(8192))).toThrow(/memory.sizeMib/);
+  });
+
+  it('gives back what was written, at every alignment and length', () => {
+    const memory = new PhysicalMemory(sizeBytes);
+    const source = Uint8Array.from({ length: 512 }, (_, index) => (index * 7 + 1) & 0xff);
+    const words = new Int32Array(source.buffer);
+    const property = fc.property(
+      fc.integer({ min: 0, max: sizeBytes - 512 }),
+      fc.integer({ min: 0, max: 300 }),
+      fc.integer({ min: 0, max: 200 }),
+      fc.boolean(),
+      (address, length, offset, byWords) => {
+        memory.bytes.fill(0, address, address + length + 1);
+        if (byWords) expect(memory.writeWords(address, length, source, words, offset)).toBe(true);
+        else expect(memory.write(address, length, source, offset)).toBe(true);
+        const back = new Uint8Array(length + 2);
+        expect(memory.readInto(address, length, back, 1)).toBe(true);
+        expect(back).toEqual(Uint8Array.from([0, ...source.subarray(offset, offset + length), 0]));
+        expect(memory.bytes[address + length]).toBe(0);
+      },
+    );
+    fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
+  it('reaches its last byte when it is as large as it gets', () => {
+    const memory = new PhysicalMemory(mib(4096));
+    const source = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+    const back = new Uint8Array(8);
+    expect(memory.write(2 ** 32 - 8, 8, source, 0)).toBe(true);
+    expect(memory.readInto(2 ** 32 - 8, 8, back, 0)).toBe(true);
+    expect(back).toEqual(source);
+    expect(memory.bytes[2 ** 32 - 1]).toBe(8);
+    expect(memory.write(2 ** 31 + 1, 5, source, 0)).toBe(true);
+    expect(memory.bytes[2 ** 31 + 5]).toBe(5);
+  });
+
+  it('does nothing, and says so, when an access leaves memory', () => {
+    const memory = new PhysicalMemory(sizeBytes);
+    const bytes = new Uint8Array(8).fill(9);
+    expect(memory.write(sizeBytes - 4, 8, bytes, 0)).toBe(false);
+    expect(memory.writeWords(sizeBytes - 4, 8, bytes, new Int32Array(bytes.buffer), 0)).toBe(false);
+    expect(memory.write(2 ** 40, 8, bytes, 0)).toBe(false);
+    expect(memory.readInto(sizeBytes - 7, 8, bytes, 0)).toBe(false);
+    expect(memory.bytes[sizeBytes - 4]).toBe(0);
+    expect(bytes).toEqual(new Uint8Array(8).fill(9));
+    expect(memory.write(sizeBytes - 8, 8, bytes, 0)).toBe(true);
+  });
+
+  it('tells a watcher of writes to its page only, after they have landed, until it is taken off', () => {
+    const memory = new PhysicalMemory(sizeBytes);
+    const seen: number[] = [];
+    const watcher = { pageWritten: () => seen.push(memory.bytes[0x5010]!) };
+    const other = { pageWritten: () => seen.push(-1) };
+    const one = Uint8Array.of(1);
+    memory.watch(0x5fff, watcher);
+    memory.watch(0x7000, other);
+    memory.write(0x5010, 1, one, 0);
+    memory.write(0x6000, 1, one, 0);
+    expect(seen).toEqual([1]);
+    // A write across the boundary of pages 4 and 5.
+    memory.write(0x4ffe, 4, new Uint8Array(4), 0);
+    expect(seen).toEqual([1, 1]);
+    memory.unwatch(watcher);
+    memory.write(0x5010, 1, one, 0);
+    memory.write(0x7000, 1, one, 0);
+    expect(seen).toEqual([1, 1, -1]);
+    memory.unwatch(other);
+    expect(memory.watchCount).toBe(0);
+  });
+});
