@@ -31,6 +31,10 @@ const ABORT_TIME = ABORT_KIND + 4;
 const ABORT_TEXT = 4 * LINE;
 const TEXT_BYTES_MAX = (GLOBAL_WORDS - ABORT_TEXT) * 4;
 
+/** The phase grows by this with every meeting; its lowest bit says that the run was ended. */
+const PHASE_STEP = 2;
+const PHASE_ABORTED = 1;
+
 const ABORT_NONE = 0;
 const ABORT_COMPLETE = 2;
 const KIND_FAILED = 1;
@@ -257,24 +261,25 @@ export class SharedControl {
   }
 
   /**
-   * Waits until every worker has come here.
-   * @throws RunError when the run was ended meanwhile
+   * Waits until every worker has come here. Once all have, nothing that happens later keeps any from going on.
+   * @throws RunError when the run was ended before that
    */
   meet(): void {
     const words = this.#words;
+    const phase = Atomics.load(words, BARRIER_PHASE) & ~PHASE_ABORTED;
     this.throwIfAborted();
-    const phase = Atomics.load(words, BARRIER_PHASE);
     if (Atomics.add(words, BARRIER_ARRIVED, 1) + 1 === this.workerCount) {
       Atomics.store(words, BARRIER_ARRIVED, 0);
-      Atomics.add(words, BARRIER_PHASE, 1);
+      Atomics.add(words, BARRIER_PHASE, PHASE_STEP);
       Atomics.notify(words, BARRIER_PHASE);
       return;
     }
-    while (Atomics.load(words, BARRIER_PHASE) === phase) {
-      this.throwIfAborted();
-      Atomics.wait(words, BARRIER_PHASE, phase, PARK_MS);
+    for (;;) {
+      const now = Atomics.load(words, BARRIER_PHASE);
+      if ((now & ~PHASE_ABORTED) !== phase) return;
+      if (now !== phase) this.throwIfAborted();
+      Atomics.wait(words, BARRIER_PHASE, now, PARK_MS);
     }
-    this.throwIfAborted();
   }
 
   /** Says what this worker was asked to run. */
@@ -339,7 +344,7 @@ export class SharedControl {
     this.#setTimeAt(ABORT_TIME, instantPs);
     Atomics.store(words, ABORT, ABORT_COMPLETE);
     this.wakeAll();
-    Atomics.add(words, BARRIER_PHASE, 1);
+    Atomics.or(words, BARRIER_PHASE, PHASE_ABORTED);
     Atomics.notify(words, BARRIER_PHASE);
   }
 

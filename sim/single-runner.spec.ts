@@ -1,35 +1,166 @@
 import { describe, expect, it } from 'vitest';
+import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
+import { LogicalProcess } from './logical-process.ts';
 import { DeadlockError, ProcessFailedError } from './run-errors.ts';
 import { SingleRunner } from './single-runner.ts';
 import { Toy, toyConfigs } from './toy-process.ts';
 
-function toys(...args: Parameters<typeof toyConfigs>): { toys: Toy[]; runner: SingleRunner } {
-  const built = toyConfigs(...args).map((config) => new Toy(config));
-  for (const toy of built) toy.start();
-  return { toys: built, runner: new SingleRunner(built.map((toy) => toy.process)) };
+const DRAIN_PS = 1_000_000;
+
+function start(...args: Parameters<typeof toyConfigs>): { toys: Toy[]; runner: SingleRunner } {
+  const toys = toyConfigs(...args).map((config) => new Toy(config));
+  for (const toy of toys) toy.start();
+  return { toys, runner: new SingleRunner(toys.map((toy) => toy.process)) };
 }
 
-const digests = (built: readonly Toy[]): string[] => built.map((toy) => toy.digest);
+const digestsOf = (toys: readonly Toy[]): string[] => toys.map((toy) => toy.digest);
+
+/** Two processes that answer one another's records after `latencyPs`, and the instants at which they did. */
+function pair(latencyPs: number) {
+  const instants: number[] = [];
+  const buffers = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(4096)));
+  const processes = ['left', 'right'].map((name) => new LogicalProcess(name));
+  const writers = buffers.map((buffer) => new ChannelWriter(buffer));
+  processes.forEach((process, index) => {
+    const writer = writers[index]!;
+    const reader = new ChannelReader(buffers[1 - index]!);
+    process.addOutbound(writer);
+    process.addInbound(reader, latencyPs, (offset) => {
+      instants.push(process.nowPs);
+      const leftCount = reader.words[(offset >> 2) + 4]!;
+      reader.release(offset);
+      if (leftCount === 0) return;
+      const answer = writer.append(process.nowPs + latencyPs, 1, 0);
+      writer.words[(answer >> 2) + 4] = leftCount - 1;
+    });
+  });
+  return { processes, writers, instants, runner: new SingleRunner(processes) };
+}
 
 describe('single runner', () => {
+  it('delivers every record at its instant', async () => {
+    const { processes, writers, instants, runner } = pair(150);
+    const serve = processes[0]!.queue.addHandler(() => {
+      const offset = writers[0]!.append(1000 + 150, 1, 0);
+      writers[0]!.words[(offset >> 2) + 4] = 3;
+    });
+    processes[0]!.queue.schedule(1000, serve);
+    await runner.runTo(10_000);
+    expect(instants).toEqual([1150, 1300, 1450, 1600]);
+    expect(processes.map(({ nowPs }) => nowPs)).toEqual([10_000, 10_000]);
+  });
+
+  it('executes what lies strictly before the limit, and stands at it', async () => {
+    const { processes, runner } = pair(150);
+    const ran: number[] = [];
+    const note = processes[1]!.queue.addHandler((a) => ran.push(a));
+    for (const atPs of [99, 100, 101]) processes[1]!.queue.schedule(atPs, note, atPs);
+    expect(await runner.runTo(100)).toEqual({ reason: 'limit', stoppedPs: 100 });
+    expect(ran).toEqual([99]);
+    await runner.runTo(101);
+    expect(ran).toEqual([99, 100]);
+    expect(runner.nowPs).toBe(101);
+  });
+
+  it('passes a second of silence in a few turns', async () => {
+    const { processes, runner } = pair(150);
+    for (const [index, atPs] of [10, 1e12].entries()) {
+      const { queue } = processes[index]!;
+      queue.schedule(
+        atPs,
+        queue.addHandler(() => undefined),
+      );
+    }
+    await runner.runTo(2e12);
+    expect(runner.turnCount).toBe(2);
+  });
+
   it('gives the same run however it is cut into pieces', async () => {
-    const whole = toys(1);
-    const outcome = await whole.runner.runUntilEnded(2_000_000);
+    const whole = start(1);
+    const outcome = await whole.runner.runUntilEnded(DRAIN_PS);
     expect(outcome.reason).toBe('ended');
-    const pieces = toys(1);
+    const pieces = start(1);
     for (let limitPs = 0; limitPs < outcome.stoppedPs; limitPs += 1_234_567)
       await pieces.runner.runTo(limitPs);
     await pieces.runner.runTo(outcome.stoppedPs);
-    console.log(digests(whole.toys), whole.runner.turnCount);
-    expect(digests(pieces.toys)).toEqual(digests(whole.toys));
+    expect(digestsOf(pieces.toys)).toEqual(digestsOf(whole.toys));
+    const other = start(2);
+    await other.runner.runUntilEnded(DRAIN_PS);
+    expect(digestsOf(other.toys)).not.toEqual(digestsOf(whole.toys));
   });
 
-  it('fails with a deadlock', async () => {
-    const { runner } = toys(1, { ending: 'silence' });
-    await expect(runner.runUntilEnded(1000)).rejects.toThrow(DeadlockError);
+  it('stops a drain after the last end, even if that drain is shorter than any latency', async () => {
+    for (const drainPs of [1, 1000, DRAIN_PS, 50_000_000]) {
+      const { toys, runner } = start(3);
+      const { reason, stoppedPs } = await runner.runUntilEnded(drainPs);
+      const lastEndPs = Math.max(...toys.map(({ process }) => process.endedPs));
+      expect({ reason, stoppedPs }).toEqual({ reason: 'ended', stoppedPs: lastEndPs + drainPs });
+      expect(toys.map(({ process }) => process.nowPs)).toEqual(toys.map(() => stoppedPs));
+    }
   });
-  it('fails with a throw', async () => {
-    const { runner } = toys(1, { ending: 'throw' });
-    await expect(runner.runUntilEnded(1000)).rejects.toThrow(ProcessFailedError);
+
+  it('stops at the limit when programs have not ended by then, and can go on', async () => {
+    const whole = start(1);
+    await whole.runner.runUntilEnded(DRAIN_PS);
+    const { toys, runner } = start(1);
+    expect(await runner.runUntilEnded(DRAIN_PS, 5_000_000)).toEqual({
+      reason: 'limit',
+      stoppedPs: 5_000_000,
+    });
+    expect((await runner.runUntilEnded(DRAIN_PS)).reason).toBe('ended');
+    expect(digestsOf(toys)).toEqual(digestsOf(whole.toys));
+  });
+
+  it('drains only, when nothing was ever to end', async () => {
+    const { runner } = pair(150);
+    await runner.runTo(500);
+    expect(await runner.runUntilEnded(70)).toEqual({ reason: 'ended', stoppedPs: 570 });
+  });
+
+  it('names who waits, and since when, when nothing is left to do', async () => {
+    const { toys, runner } = start(1, { ending: 'silence' });
+    const thrown = await runner.runUntilEnded(DRAIN_PS).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(DeadlockError);
+    const expected = toys.slice(0, 3).map(({ process: { name, nowPs } }) => ({ name, instantPs: nowPs }));
+    expect((thrown as DeadlockError).waiting).toEqual(expected);
+    await expect(runner.runTo(1e12)).rejects.toBe(thrown);
+  });
+
+  it('finds a deadlock before a limit as well', async () => {
+    const { runner } = start(1, { ending: 'silence' });
+    await expect(runner.runUntilEnded(DRAIN_PS, 1e15)).rejects.toThrow(DeadlockError);
+  });
+
+  it('fails with the name and instant of the process whose program threw', async () => {
+    const { toys, runner } = start(1, { ending: 'throw' });
+    const thrown = (await runner
+      .runUntilEnded(DRAIN_PS)
+      .catch((error: unknown) => error)) as ProcessFailedError;
+    expect(thrown).toBeInstanceOf(ProcessFailedError);
+    const failed = toys.find(({ process }) => process.name === thrown.processName)!;
+    expect(thrown.instantPs).toBe(failed.process.nowPs);
+    expect(thrown.cause).toBeInstanceOf(TypeError);
+    expect(thrown.message).toContain('TypeError: the toy broke');
+  });
+
+  it('fails with the name and instant of the process whose event threw', async () => {
+    const { processes, runner } = pair(150);
+    const fail = processes[1]!.queue.addHandler(() => {
+      throw new RangeError('no');
+    });
+    processes[1]!.queue.schedule(777, fail);
+    await expect(runner.runTo(1000)).rejects.toThrow('right failed at 777 ps: RangeError: no');
+  });
+
+  it('refuses limits and drains that are no times, and channels that lead nowhere', async () => {
+    const { processes, runner } = pair(150);
+    await runner.runTo(100);
+    for (const limitPs of [99, 100.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      await expect(runner.runTo(limitPs)).rejects.toThrow('limitPs is');
+    }
+    for (const drainPs of [0, -1, 0.5])
+      await expect(runner.runUntilEnded(drainPs)).rejects.toThrow('drainPs is');
+    expect(() => new SingleRunner(processes.slice(0, 1))).toThrow('channel of left is "open"');
+    expect(() => new SingleRunner([])).toThrow('number of logical processes is 0');
   });
 });
