@@ -1,0 +1,163 @@
+/**
+ * The logical process of one host: memory, cores and interrupt controller, the root complex at its end of the PCIe
+ * link, firmware that enumerates the slot, and the kernel's driver.
+ *
+ *     boot: enumerate the function ─► probe the driver ─► programs may open the device
+ *
+ * Everything is made from the plan, so that the same code builds a host in any thread.
+ */
+import { defaultsOf } from '../../base/parameter.ts';
+import { Driver, driverParameters } from '../../driver/index.ts';
+import {
+  configAccessOf,
+  type CoreThread,
+  driverPlatformOf,
+  Host,
+  type Signal,
+} from '../../host/index.ts';
+import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
+import {
+  type EnumeratedFunction,
+  enumerateFunction,
+  PcieLinkPort,
+  RootComplex,
+  STATUS_SUCCESS,
+} from '../../hw/pcie/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { faultsOf } from '../fault-plan.ts';
+import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { ExchangePort } from './exchange.ts';
+import { InterruptGate } from './interrupt-gate.ts';
+
+/** The function did not appear where the slot is: nothing can be driven. */
+export class DeviceMissingError extends Error {
+  override readonly name = 'DeviceMissingError';
+}
+
+const mib = 2 ** 20;
+
+export class HostNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly host: Host;
+  readonly port: PcieLinkPort;
+  readonly rootComplex: RootComplex;
+  readonly interruptGate: InterruptGate;
+  readonly exchange: ExchangePort;
+  /** What firmware found in the slot; undefined until it has looked. */
+  enumerated: EnumeratedFunction | undefined;
+  /** The driver; undefined until the slot was enumerated. */
+  driver: Driver | undefined;
+  /** Simulated time at which the driver had probed the device. */
+  bootedPs: number | undefined;
+  readonly #booted: Signal;
+
+  constructor(plan: MachinePlan, node: number) {
+    const { config, shuffleSeed } = plan;
+    this.node = node;
+    this.config = config;
+    const name = hostName(node);
+    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
+    this.lp = new LogicalProcess(name, shuffle);
+    this.port = this.#makePort(plan);
+    const parts: { rootComplex?: RootComplex; gate?: InterruptGate } = {};
+    this.host = new Host({
+      logicalProcess: this.lp,
+      config: config.host,
+      classify: (busAddress) => this.#classify(busAddress),
+      random: new Random(config.machine.seed, `${name}.frames`).unit,
+      connect: (memory, interrupts) => {
+        parts.gate = new InterruptGate(this.lp, interrupts);
+        parts.rootComplex = new RootComplex({
+          lp: this.lp,
+          config: config.pcie.rootComplex,
+          end: config.pcie.rootPort,
+          port: this.port,
+          memory,
+          interrupts: parts.gate,
+          coreCount: config.host.core.count,
+          trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+        });
+        return (core) => parts.rootComplex!.corePort(core);
+      },
+    });
+    this.rootComplex = parts.rootComplex!;
+    this.interruptGate = parts.gate!;
+    this.exchange = this.#makeExchange(plan);
+    this.#booted = this.host.newSignal();
+    this.#injectFaults(plan);
+    this.#boot();
+  }
+
+  /** Waits, on this thread, until the driver has probed the device. */
+  async untilBooted(cpu: CoreThread): Promise<void> {
+    while (this.bootedPs === undefined) await this.#booted.wait(cpu);
+    this.#booted.raise();
+  }
+
+  #makePort({ channels, config }: MachinePlan): PcieLinkPort {
+    const [host, hca] = [hostName(this.node), hcaName(this.node)];
+    return new PcieLinkPort({
+      lp: this.lp,
+      link: config.pcie.link,
+      end: config.pcie.rootPort,
+      peer: config.pcie.endpointPort,
+      writer: new ChannelWriter(channels[channelKey(host, hca)]!),
+      reader: new ChannelReader(channels[channelKey(hca, host)]!),
+      trafficClassCount,
+    });
+  }
+
+  #makeExchange({ channels, config }: MachinePlan): ExchangePort {
+    const others = Array.from({ length: config.machine.nodeCount }, (_, node) => hostName(node)).filter(
+      (name) => name !== this.lp.name,
+    );
+    const inbound = others.map((other) => channels[channelKey(other, this.lp.name)]!);
+    const outbound = others.map((other) => channels[channelKey(this.lp.name, other)]!);
+    return new ExchangePort(this.lp, this.host, config, inbound, outbound);
+  }
+
+  /** Accounting class of a core's store: by where in the device's BARs it goes. */
+  #classify(busAddress: number): number {
+    const bar2 = this.enumerated?.bars[2];
+    if (bar2 === undefined) return TrafficClass.register;
+    const offset = busAddress - bar2.address;
+    if (offset < 0 || offset >= bar2.sizeBytes) return TrafficClass.register;
+    const uarBytes = 2 ** this.config.hca.capability.logUarAreaMib * mib;
+    return offset < uarBytes ? TrafficClass.doorbell : TrafficClass.blueFlame;
+  }
+
+  /** Firmware and kernel, as a thread of the kernel on core 0; the run counts it like a program. */
+  #boot(): void {
+    this.lp.addMember();
+    this.host.spawn('boot', async (cpu) => {
+      const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+      const access = configAccessOf(cpu);
+      const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
+      if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
+      this.enumerated = found;
+      const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+      this.driver = new Driver(platform, { ...defaultsOf(driverParameters), ...this.config.driver });
+      await this.driver.probe(cpu);
+      await cpu.settle();
+      this.bootedPs = this.lp.nowPs;
+      this.#booted.raise();
+      this.lp.markEnded();
+    });
+  }
+
+  #injectFaults({ faults }: MachinePlan): void {
+    const [drop] = faultsOf(faults, 'completionDrop', this.node);
+    const [poison] = faultsOf(faults, 'completionPoison', this.node);
+    if (drop !== undefined || poison !== undefined)
+      this.port.faults = { dropNth: drop?.[0] ?? 0, poisonNth: poison?.[0] ?? 0 };
+    const [refused] = faultsOf(faults, 'readRefused', this.node);
+    if (refused !== undefined)
+      this.rootComplex.reads.faults = { failNthRead: refused[0]!, failStatus: refused[1] ?? STATUS_SUCCESS };
+    for (const [nth] of faultsOf(faults, 'interruptLost', this.node)) this.interruptGate.lose(nth!);
+    for (const [vector, atPs] of faultsOf(faults, 'interruptSpurious', this.node))
+      this.interruptGate.raiseAt(vector!, atPs!);
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * One thread's share of a machine: the nodes placed in it, their runner, and everything that can be asked of them.
+ * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
+import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
+import { HcaNode } from '../node/hca-node.ts';
+import { HostNode } from '../node/host-node.ts';
+import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
+import { hcaName, hostName, type MachinePlan } from '../plan.ts';
+import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
+import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
+import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
+import { loadProgram } from './program-module.ts';
+
+/** What one part knows at the end of a run: plain data. */
+export interface PartLedgers {
+  readonly hosts: readonly HostLedger[];
+  readonly hcas: readonly HcaLedger[];
+}
+
+/** Facts of the computation, not of the machine. */
+export interface PartEffort {
+  readonly eventCount: number;
+  readonly recordCount: number;
+  readonly edgeCount: number;
+  readonly turnCount: number;
+}
+
+export class MachinePart {
+  readonly hosts: readonly HostNode[];
+  readonly hcas: readonly HcaNode[];
+  readonly programs: readonly ProgramRunner[];
+  readonly #processes: readonly LogicalProcess[];
+  readonly #runner: Runner & { readonly turnCount: number };
+
+  /** @param thread index in the plan's placement */
+  constructor(plan: MachinePlan, thread: number) {
+    const names = plan.placement[thread]!;
+    const nodes = Array.from({ length: plan.config.machine.nodeCount }, (_, node) => node);
+    this.hosts = nodes.filter((node) => names.includes(hostName(node))).map((node) => new HostNode(plan, node));
+    this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
+    this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
+    const all = [...this.hosts, ...this.hcas].map(({ lp }) => lp);
+    this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
+    this.#runner =
+      plan.control === undefined
+        ? new SingleRunner(this.#processes)
+        : new WorkerRunner(new SharedControl(plan.control), thread, this.#processes);
+  }
+
+  set onProgress(listener: ProgressListener) {
+    for (const programs of this.programs) programs.onProgress = listener;
+  }
+
+  /** Loads a function as a program of a host in this thread. */
+  loadFunction(node: number, order: ProgramOrder, run: ProgramFunction): void {
+    this.programs[this.#indexOf(node)]!.load(order, run);
+  }
+
+  /** Loads a function that a module exports. */
+  async loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void> {
+    this.loadFunction(node, order, await loadProgram(url, exportName));
+  }
+
+  runTo(limitPs: number): Promise<RunOutcome> {
+    return this.#runner.runTo(limitPs);
+  }
+
+  runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome> {
+    return this.#runner.runUntilEnded(drainPs, limitPs);
+  }
+
+  programStates(): ProgramState[] {
+    return this.programs.flatMap((programs) => programs.states());
+  }
+
+  logLines(): LogLine[] {
+    return this.programs.flatMap(({ log }) => log);
+  }
+
+  /** Brings all books up to now and copies them. */
+  ledgers(): PartLedgers {
+    return { hosts: this.hosts.map(hostLedgerOf), hcas: this.hcas.map(hcaLedgerOf) };
+  }
+
+  effort(): PartEffort {
+    const sum = (pick: (lp: LogicalProcess) => number) =>
+      this.#processes.reduce((total, lp) => total + pick(lp), 0);
+    return {
+      eventCount: sum((lp) => lp.queue.firedCount),
+      recordCount: sum((lp) => lp.recordCount),
+      edgeCount: sum((lp) => lp.activeEdgeCount),
+      turnCount: this.#runner.turnCount,
+    };
+  }
+
+  /** Physical memory of a host in this thread: shared memory, seen by every thread it is handed to. */
+  memoryOf(node: number): SharedArrayBuffer {
+    return this.hosts[this.#indexOf(node)]!.host.memory.buffer;
+  }
+
+  /** Has the driver of a host remove its device, as a kernel thread. */
+  removeDriver(node: number): void {
+    this.hosts[this.#indexOf(node)]!.removeDriver();
+  }
+
+  #indexOf(node: number): number {
+    const index = this.hosts.findIndex((host) => host.node === node);
+    if (index < 0) throw new ConfigurationError('node', node, 'the number of a host of this machine');
+    return index;
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The plan of a machine: plain data (and shared memory) from which every thread builds the logical processes that are
+ * placed in it. Whatever the placement, the parts and their channels are the same.
+ *
+ *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1
+ *       └────────────── exchange ──────────────────┘
+ */
+import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
+import { channelBufferBytes } from '../sim/channel.ts';
+import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
+import { wireChannelBytes } from '../wire/wire-port.ts';
+import type { FaultPlan } from './fault-plan.ts';
+import { type Partition, placementOf } from './partition/placement.ts';
+import type { MachineConfig } from './profile/index.ts';
+
+export interface MachinePlan {
+  readonly config: MachineConfig;
+  readonly faults: FaultPlan;
+  /** Names of the logical processes of each thread. */
+  readonly placement: readonly (readonly string[])[];
+  /** Memory of each channel, by `from>to`. */
+  readonly channels: Readonly<Record<string, SharedArrayBuffer>>;
+  /** Reorders what one instant leaves unordered, under this seed; the report does not change. */
+  readonly shuffleSeed: number | undefined;
+  /** How threads keep in step; undefined when there is only one. */
+  readonly control: SharedControlPlan | undefined;
+  /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
+  readonly progress: SharedArrayBuffer;
+}
+
+export const hostName = (node: number): string => `host${node}`;
+export const hcaName = (node: number): string => `hca${node}`;
+
+/** The node at the other end of the cable. */
+export const peerOf = (node: number): number => node ^ 1;
+
+export const channelKey = (from: string, to: string): string => `${from}>${to}`;
+
+export interface PlanChoice {
+  readonly config: MachineConfig;
+  readonly faults: FaultPlan;
+  readonly partition: Partition;
+  readonly shuffleSeed: number | undefined;
+}
+
+export function planMachine({ config, faults, partition, shuffleSeed }: PlanChoice): MachinePlan {
+  const { nodeCount } = config.machine;
+  const placement = placementOf(partition, nodeCount);
+  const channels: Record<string, SharedArrayBuffer> = {};
+  const add = (from: string, to: string, bytes: number): void => {
+    channels[channelKey(from, to)] = new SharedArrayBuffer(bytes);
+  };
+  for (let node = 0; node < nodeCount; node++) {
+    add(hostName(node), hcaName(node), bytesToDevice(config));
+    add(hcaName(node), hostName(node), bytesToHost(config));
+    add(hcaName(node), hcaName(peerOf(node)), wireChannelBytes(config.wire));
+    for (let other = 0; other < nodeCount; other++)
+      if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
+  }
+  const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
+  const progress = new SharedArrayBuffer(nodeCount * 16);
+  return { config, faults, placement, channels, shuffleSeed, control, progress };
+}
+
+/** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
+function bytesToDevice({ pcie, dma }: MachineConfig): number {
+  const { link, endpointPort, rootComplex, enumeration } = pcie;
+  const readBytes = enumeration.maxReadRequestBytes;
+  const completionsPerRead = readBytes / rootComplex.readCompletionBoundaryBytes + 1;
+  const completions = dma.tagCount * completionsPerRead;
+  return channelBufferBytes(linkChannelBytes(link, endpointPort, completions, dma.tagCount * readBytes));
+}
+
+/** Requests under the root port's credits, and one completion for every load and configuration access of a core. */
+function bytesToHost({ pcie }: MachineConfig): number {
+  const { link, rootPort, rootComplex } = pcie;
+  return channelBufferBytes(linkChannelBytes(link, rootPort, rootComplex.cpuTagCount, rootComplex.cpuTagCount * 64));
+}
+
+/** A channel's capacity is a power of two. */
+const exchangeBytes = ({ machine }: MachineConfig): number =>
+  channelBufferBytes(2 ** Math.ceil(Math.log2(machine.exchangeBufferKib * 1024)));
