@@ -154,7 +154,12 @@ export class FakeFunction {
   isBusMaster = (): boolean => this.isMaster;
   maxReadRequestBytes = (): number => this.maxReadRequest;
   maxPayloadBytes = (): number => this.maxPayload;
+  tagCountMax = 256;
+  completionTimeoutPs = 10_000_000_000;
+  readonly reported: string[] = [];
   requesterId = (): number => 0x0100;
+  reportUnexpectedCompletion = (): unknown => this.reported.push('unexpected');
+  reportCompletionTimeout = (): unknown => this.reported.push('timeout');
 }
 
 export class DmaBench {

@@ -1,7 +1,7 @@
 export { type ArbitrationPolicy, REQUESTER_COUNT_MAX } from './arbiter.ts';
 export { copyBytes, wordsOver } from './copy.ts';
 export { DmaRequestError, DmaStatus } from './errors.ts';
-export type { DmaFunctionState, DmaReadLink, DmaWriteLink } from './link.ts';
+export type { DmaReadFunction, DmaReadLink, DmaWriteFunction, DmaWriteLink } from './link.ts';
 export { DmaMessageSender } from './message-sender.ts';
 export { type DmaConfig, dmaParameters } from './parameters.ts';
 export { DmaReadEngine, type DmaReadEngineOptions } from './read-engine.ts';

@@ -34,14 +34,26 @@ export interface DmaWriteLink {
   ): void;
 }
 
-/** What the PCIe function tells the engines: may they speak, in whose name, and how much at a time. */
-export interface DmaFunctionState {
+/** What the write engine asks the PCIe function: may it speak, and how much at a time. */
+export interface DmaWriteFunction {
   /** Bus Master Enable of the command register. */
+  isBusMaster(): boolean;
+  /** Max_Payload_Size of the device control register, in bytes. */
+  maxPayloadBytes(): number;
+}
+
+/** What the read engine asks the PCIe function, and tells it. */
+export interface DmaReadFunction {
   isBusMaster(): boolean;
   /** Max_Read_Request_Size of the device control register, in bytes. */
   maxReadRequestBytes(): number;
-  /** Max_Payload_Size of the device control register, in bytes. */
-  maxPayloadBytes(): number;
   /** Bus, device and function number captured from the last configuration write. */
   requesterId(): number;
+  /** Tags below this number may be used: 32, or 256 with extended tags. */
+  readonly tagCountMax: number;
+  /** Time a read may take in picoseconds; Infinity when software switched the timeout off. */
+  readonly completionTimeoutPs: number;
+  /** A completion that answers no outstanding read; its record is still there. */
+  reportUnexpectedCompletion(offset: number): void;
+  reportCompletionTimeout(): void;
 }

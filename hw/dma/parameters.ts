@@ -1,4 +1,7 @@
-/** Sizes and timings of the DMA engines. MPS and MRRS are not here: software programmes them into the PCIe capability. */
+/**
+ * Sizes and timings of the DMA engines. MPS, MRRS, the completion timeout and whether tags have 5 or 8 bits are not here:
+ * software programmes them into the PCIe capability.
+ */
 import { type ConfigOf, choice, number } from '../../base/parameter.ts';
 
 export const dmaParameters = {
@@ -21,13 +24,6 @@ export const dmaParameters = {
     ['roundRobin', 'strictPriority', 'weighted'],
     'estimate',
     'Which requester sends the next memory read: in turn, the one added first, or in turn by weight.',
-  ),
-  completionTimeoutUs: number(
-    10_000,
-    'us',
-    [1, 64_000_000],
-    'PCIe Base 3.0, 2.8: 50 us to 50 ms by default, at least 10 ms recommended',
-    'Time after which a memory read without all its completions has failed.',
   ),
   writeIssueCycles: number(
     1,

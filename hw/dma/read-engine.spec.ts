@@ -209,6 +209,21 @@ describe('the DMA read engine', () => {
     expect(counters).toMatchObject({ requests: 3, bytes: 24, tlps: 3, waitTagCycles: 99, waitLinkCycles: 0 });
   });
 
+  it('uses only tags that the function allows', () => {
+    const bench = new DmaBench({ tagCount: 6 });
+    const reports = withRequesters(bench, 1);
+    bench.pcieFunction.tagCountMax = 2;
+    bench.answerAll(20_000);
+    bench.atCycle(1, () => bench.reads.request(0, 0, 8 * 512, 0, 0));
+    bench.runTo(200);
+    expect(bench.link.reads.map(({ tag }) => tag)).toEqual([0, 1, 0, 1, 0, 1, 0, 1]);
+    bench.pcieFunction.tagCountMax = 32;
+    bench.atCycle(200, () => bench.reads.request(0, 0, 8 * 512, 0, 0));
+    bench.runTo(400);
+    expect(bench.link.reads.slice(8, 14).map(({ tag }) => tag)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(reports).toHaveLength(2);
+  });
+
   it('waits for the link, and goes on at the edge behind the instant at which it has room', () => {
     const bench = new DmaBench();
     withRequesters(bench, 1);
@@ -381,7 +396,8 @@ describe('reads that fail', () => {
   });
 
   it('time out, ignore what comes late, and use the tag again only then', () => {
-    const bench = new DmaBench({ tagCount: 1, completionTimeoutUs: 1 });
+    const bench = new DmaBench({ tagCount: 1 });
+    bench.pcieFunction.completionTimeoutPs = 1_000_000;
     const reports = withRequesters(bench, 1);
     bench.atCycle(1, () => {
       bench.reads.request(0, 0, 8, 0, 5);
@@ -396,6 +412,7 @@ describe('reads that fail', () => {
     bench.atPs(1_500_000, () => bench.link.answer(bench.link.reads[0]!));
     bench.runTo(1600);
     expect(bench.reads.lateCompletions).toBe(1);
+    expect(bench.pcieFunction.reported).toEqual(['timeout', 'unexpected']);
     expect(bench.sram.every((byte) => byte === 0xee)).toBe(true);
     // The late answer gave the tag back at edge 1501.
     expect(bench.link.reads[1]!.timePs).toBe(1_501_000);
@@ -406,13 +423,36 @@ describe('reads that fail', () => {
   });
 
   it('give a tag back after a second timeout when nothing ever comes', () => {
-    const bench = new DmaBench({ tagCount: 2, completionTimeoutUs: 1 });
+    const bench = new DmaBench({ tagCount: 2 });
+    bench.pcieFunction.completionTimeoutPs = 1_000_000;
     withRequesters(bench, 1);
     bench.atCycle(1, () => bench.reads.request(0, 0, 8, 0, 5));
     bench.runTo(2002);
-    expect(bench.reads.freeTagCount).toBe(1);
+    expect(bench.reads.pendingTagCount).toBe(1);
     bench.runTo(2003);
-    expect(bench.reads.freeTagCount).toBe(2);
+    expect(bench.reads.pendingTagCount).toBe(0);
+  });
+
+  it('never time out while software has switched the timeout off, and keep to a changed one', () => {
+    const bench = new DmaBench({ tagCount: 3 });
+    const reports = withRequesters(bench, 1);
+    bench.pcieFunction.completionTimeoutPs = Number.POSITIVE_INFINITY;
+    bench.atCycle(1, () => bench.reads.request(0, 0, 8, 0, 1));
+    bench.runTo(10);
+    bench.pcieFunction.completionTimeoutPs = 50_000_000;
+    bench.atCycle(10, () => bench.reads.request(0, 0, 8, 0, 2));
+    bench.runTo(20);
+    bench.pcieFunction.completionTimeoutPs = 1_000_000;
+    bench.atCycle(20, () => bench.reads.request(0, 0, 8, 0, 3));
+    bench.runTo(1022);
+    // Sent at 21 and timed out 1000 cycles later; reported behind the others.
+    expect(bench.reads.timeouts).toBe(1);
+    bench.runTo(100_000);
+    expect(bench.reads.timeouts).toBe(2);
+    expect(reports).toEqual([]);
+    bench.atPs(100_000_000, () => bench.link.answer(bench.link.reads[0]!));
+    bench.runTo(100_100);
+    expect(reports.map(({ status }) => status)).toEqual([DmaStatus.ok, DmaStatus.timeout, DmaStatus.timeout]);
   });
 
   it('ignore completions that belong to no read or do not continue one', () => {
@@ -426,6 +466,7 @@ describe('reads that fail', () => {
     bench.atPs(40_000, () => link.announce(link.record(COMPLETION_DATA, link.reads[0]!.tag, 0, 32, 32)));
     bench.runTo(100);
     expect([bench.reads.unexpectedCompletions, bench.reads.malformedCompletions]).toEqual([2, 2]);
+    expect(bench.pcieFunction.reported).toEqual(Array(4).fill('unexpected'));
     expect(link.heldRecords).toBe(0);
     bench.atPs(100_000, () => link.answer(link.reads[0]!));
     bench.runTo(200);
@@ -461,7 +502,8 @@ describe('reset of the read engine', () => {
         fc.integer({ min: 2, max: 60 }),
         fc.nat({ max: 4 }),
         (requests, resetCycle, answered) => {
-          const bench = new DmaBench({ tagCount: 4, completionTimeoutUs: 1 });
+          const bench = new DmaBench({ tagCount: 4 });
+          bench.pcieFunction.completionTimeoutPs = 1_000_000;
           const reports = withRequesters(bench, 2, 10);
           bench.atCycle(1, () => {
             for (const [requester, bytes] of requests) bench.reads.request(requester, 0, bytes, 0, 0);
@@ -476,11 +518,12 @@ describe('reset of the read engine', () => {
             bench.atPs((resetCycle + 20 + index) * 1000, () => bench.link.answer(read));
           });
           bench.runTo(resetCycle + 100);
-          expect(bench.reads.freeTagCount).toBe(4 - before.length + Math.min(answered, before.length));
+          expect(bench.reads.pendingTagCount).toBe(before.length - Math.min(answered, before.length));
+          expect(bench.pcieFunction.reported).toEqual([]);
           bench.runTo(resetCycle + 1100);
           expect(reports).toHaveLength(told);
           expect(bench.sram.every((byte) => byte === 0xee)).toBe(true);
-          expect(bench.reads.freeTagCount).toBe(4);
+          expect(bench.reads.pendingTagCount).toBe(0);
           expect(bench.reads.isIdle).toBe(true);
           expect(bench.link.heldRecords).toBe(0);
           // It works as if new.

@@ -14,7 +14,7 @@
  *   the callee only leaves work for later cycles than that.
  * - A failed request is reported once all its reads have come to an end; nothing lands for it afterwards.
  * - A tag is free as soon as the header of the last completion has been taken, for use in that very cycle.
- * - Reset drops every request unreported. Tags in flight stay in quarantine until their completions or timeouts.
+ * - Reset drops every request unreported. Tags in flight stay unused until their completions or timeouts.
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
@@ -40,11 +40,11 @@ import {
 import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
 import { copyBytes, wordsOver } from './copy.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
-import type { DmaFunctionState, DmaReadLink } from './link.ts';
+import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';
 import { firstTlpBytes } from './split.ts';
-import { TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
+import { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
 import { readStallReasons, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
 
 const NOT_BLOCKED = -1;
@@ -55,7 +55,7 @@ export interface DmaReadEngineOptions {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly link: DmaReadLink;
-  readonly pcieFunction: DmaFunctionState;
+  readonly pcieFunction: DmaReadFunction;
   readonly config: DmaConfig;
   /** On-chip memory in which reads land; begins on a word boundary of its buffer. */
   readonly sram: Uint8Array;
@@ -77,11 +77,10 @@ export class DmaReadEngine {
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #link: DmaReadLink;
-  readonly #function: DmaFunctionState;
+  readonly #function: DmaReadFunction;
   readonly #config: DmaConfig;
   readonly #sram: Uint8Array;
   readonly #sramWords: Int32Array;
-  readonly #timeoutCycles: number;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
   readonly #issueStage: number;
@@ -96,6 +95,9 @@ export class DmaReadEngine {
   #newCycle = -1;
   #blockedBy = NOT_BLOCKED;
   #lastReportCycle = -1;
+  /** The completion timeout last asked for, and the same in cycles, rounded up. */
+  #timeoutPs = Number.POSITIVE_INFINITY;
+  #timeoutCycles = Number.POSITIVE_INFINITY;
 
   constructor(options: DmaReadEngineOptions) {
     const { config, domain, link } = options;
@@ -106,7 +108,6 @@ export class DmaReadEngine {
     this.#config = config;
     this.#sram = options.sram;
     this.#sramWords = wordsOver(options.sram);
-    this.#timeoutCycles = config.completionTimeoutUs * domain.clock.frequencyMHz;
     this.#arbiter = new Arbiter(config.readArbitration);
     this.#tags = new TagPool(config.tagCount);
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
@@ -171,7 +172,7 @@ export class DmaReadEngine {
   /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */
   receiveCompletion(offset: number): void {
     if (this.#completions.isFull) {
-      this.unexpectedCompletions++;
+      this.#unexpected(offset);
       this.#link.consume(offset);
       return;
     }
@@ -183,7 +184,7 @@ export class DmaReadEngine {
   /** Drops every request unreported. */
   reset(cycle: number): void {
     for (const queue of this.#queues) queue.clear();
-    this.#tags.quarantineAll();
+    this.#tags.abandonAll();
     this.#arbiter.reset();
     this.#waitingMask = 0;
     this.#unblock(cycle);
@@ -192,12 +193,12 @@ export class DmaReadEngine {
 
   /** True when no request is held and no tag is out. */
   get isIdle(): boolean {
-    return this.#tags.freeCount === this.#tags.tagCount && this.#queues.every((queue) => queue.count === 0);
+    return this.#tags.takenCount === 0 && this.#queues.every((queue) => queue.count === 0);
   }
 
-  /** Tags that can be given to a memory read now. */
-  get freeTagCount(): number {
-    return this.#tags.freeCount;
+  /** Tags whose completions may still come: the Transactions Pending bit. */
+  get pendingTagCount(): number {
+    return this.#tags.takenCount;
   }
 
   /** Most tags out at once so far. */
@@ -225,7 +226,8 @@ export class DmaReadEngine {
       return;
     }
     const isBusMaster = this.#function.isBusMaster();
-    if (isBusMaster && this.#tags.freeCount === 0) this.#block(STALL_TAGS, cycle);
+    if (isBusMaster && this.#tags.freeCountBelow(this.#function.tagCountMax) === 0)
+      this.#block(STALL_TAGS, cycle);
     else if (isBusMaster && !this.#link.canSend(NON_POSTED)) this.#block(STALL_LINK, cycle);
     else this.#serve(this.#arbiter.grant(waiting), isBusMaster, cycle);
   }
@@ -246,7 +248,7 @@ export class DmaReadEngine {
     const address = queue.address[slot]!;
     const bytes = firstTlpBytes(address, queue.unsentBytes[slot]!, this.#function.maxReadRequestBytes());
     const tags = this.#tags;
-    const deadlineCycle = cycle + this.#timeoutCycles;
+    const deadlineCycle = cycle + this.#timeout();
     const tag = tags.take(deadlineCycle);
     if (tags.oldestTag === tag) this.#domain.wake(this.#timeoutStage, deadlineCycle);
     tags.requester[tag] = requester;
@@ -318,7 +320,7 @@ export class DmaReadEngine {
     const tags = this.#tags;
     const tag = words[record + WORD_TAG]!;
     if (tag < 0 || tag >= tags.tagCount || tags.state[tag] === TAG_FREE) {
-      this.unexpectedCompletions++;
+      this.#unexpected(offset);
       return 1;
     }
     const flags = words[record + WORD_FLAGS]!;
@@ -331,6 +333,7 @@ export class DmaReadEngine {
       bytes > 0 && bytes <= remainingBytes && words[record + WORD_BYTE_COUNT] === remainingBytes;
     if (!isError && !continues) {
       this.malformedCompletions++;
+      this.#function.reportUnexpectedCompletion(offset);
       return 1;
     }
     const serviceCycles =
@@ -345,11 +348,17 @@ export class DmaReadEngine {
       if (isLast) this.#finish(queue, tags.slot[tag]!, landedCycle);
     } else {
       this.lateCompletions++;
+      if (tags.state[tag] !== TAG_ABANDONED) this.#function.reportUnexpectedCompletion(offset);
     }
     tags.landingOffset[tag] = tags.landingOffset[tag]! + bytes;
     tags.remainingBytes[tag] = remainingBytes - bytes;
     if (isLast) this.#freeTag(tag, cycle);
     return serviceCycles;
+  }
+
+  #unexpected(offset: number): void {
+    this.unexpectedCompletions++;
+    this.#function.reportUnexpectedCompletion(offset);
   }
 
   #land(offset: number, sramOffset: number, bytes: number): void {
@@ -396,13 +405,23 @@ export class DmaReadEngine {
 
   // ---- timeout ----
 
+  #timeout(): number {
+    const timeoutPs = this.#function.completionTimeoutPs;
+    if (timeoutPs !== this.#timeoutPs) {
+      this.#timeoutPs = timeoutPs;
+      this.#timeoutCycles = Math.ceil((timeoutPs * this.#domain.clock.frequencyMHz) / 1e6);
+    }
+    return this.#timeoutCycles;
+  }
+
   #expire(cycle: number): void {
     const tags = this.#tags;
     while (tags.nextDeadlineCycle <= cycle) {
       const tag = tags.oldestTag;
       if (tags.state[tag] === TAG_ACTIVE) {
         this.timeouts++;
-        tags.quarantine(tag, cycle + this.#timeoutCycles);
+        this.#function.reportCompletionTimeout();
+        tags.expire(tag, cycle + this.#timeout());
         this.#fail(tag, DmaStatus.timeout, cycle);
         this.#finish(this.#queues[tags.requester[tag]!]!, tags.slot[tag]!, cycle);
       } else {

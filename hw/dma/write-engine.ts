@@ -21,7 +21,7 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { POSTED } from '../pcie/tlp.ts';
 import { DmaRequestError } from './errors.ts';
-import type { DmaFunctionState, DmaWriteLink } from './link.ts';
+import type { DmaWriteFunction, DmaWriteLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { firstTlpBytes } from './split.ts';
 import { STALL_LINK, StallClock, writeStallReasons } from './waiting.ts';
@@ -31,7 +31,7 @@ export interface DmaWriteEngineOptions {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly link: DmaWriteLink;
-  readonly pcieFunction: DmaFunctionState;
+  readonly pcieFunction: DmaWriteFunction;
   readonly config: DmaConfig;
 }
 
@@ -44,7 +44,7 @@ export class DmaWriteEngine {
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #link: DmaWriteLink;
-  readonly #function: DmaFunctionState;
+  readonly #function: DmaWriteFunction;
   readonly #config: DmaConfig;
   readonly #stage: number;
   readonly #queue = new WriteQueue();
