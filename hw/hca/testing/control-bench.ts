@@ -82,10 +82,15 @@ export class InterruptSink implements InterruptPort {
 
 export class Cable implements LinkStateSource {
   isLinkUp = false;
+  isEnabled = false;
   #listener: (isUp: boolean, nowPs: number) => void = () => undefined;
 
   onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
     this.#listener = listener;
+  }
+
+  setEnabled(isEnabled: boolean): void {
+    this.isEnabled = isEnabled;
   }
 
   set(isUp: boolean, nowPs: number): void {

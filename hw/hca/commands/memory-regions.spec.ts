@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { MptStatus, mpt } from '../../../abi/mpt.ts';
+import { writeMttHeader } from '../../../abi/mtt.ts';
+import { viewOf } from '../../../base/index.ts';
+import { broughtUp, firstMptIndex, icmBase, icmHostBase, must } from '../testing/bring-up.ts';
+
+const { OK, BAD_INDEX, BAD_RESOURCE, BAD_RES_STATE, BAD_PARAM, ICM_ERROR, REG_BOUND } = CommandStatus;
+const index = firstMptIndex;
+const pageAddress = icmHostBase + icmBase.dmpt + index * 64;
+const region = mpt.encode({
+  status: MptStatus.SOFTWARE,
+  isRegion: 1,
+  localReadEnabled: 1,
+  keyIndexForm: index,
+  pd: 5,
+  startAddress: 0x7000_0000n,
+  lengthBytes: 8192n,
+  logPageSize: 12,
+});
+
+describe('MPT commands', () => {
+  it('store the entry in the donated page, owned by hardware', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    const stored = mpt.decode(bench.memory.read(pageAddress, 64));
+    expect(stored).toEqual({ ...mpt.decode(region), status: MptStatus.VALID });
+    expect(bench.dataPath.calls).toEqual([`mptChanged ${index}`]);
+  });
+
+  it('keep an entry free that was passed as free', () => {
+    const bench = broughtUp();
+    const inBox = region.slice();
+    mpt.fields.status.set(viewOf(inBox), 0, MptStatus.FREE);
+    must(bench, 'SW2HW_MPT', { inBox, inputModifier: index });
+    expect(mpt.decode(bench.memory.read(pageAddress, 64)).status).toBe(MptStatus.FREE);
+  });
+
+  it('change only the ownership nibble when the entry goes back to software', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    must(bench, 'HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 });
+    expect(bench.memory.read(pageAddress, 64)).toEqual(region); // which software passed with nibble 0xf
+    expect(bench.command('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 }).status).toBe(
+      BAD_RES_STATE,
+    );
+  });
+
+  it('return the entry as it was with opcode modifier 0', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    const { outBox } = must(bench, 'HW2SW_MPT', { inputModifier: index, outBytes: 64 });
+    expect(mpt.decode(outBox).status).toBe(MptStatus.VALID);
+  });
+
+  it('let a driver re-register in the page: edit, clear the nibble, SYNC_TPT, and take it back later', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    must(bench, 'HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 });
+    bench.memory.write(pageAddress + 0x0f, new Uint8Array([9])); // PD 9
+    bench.memory.write(pageAddress, new Uint8Array([0]));
+    must(bench, 'SYNC_TPT');
+    expect(bench.dataPath.calls.at(-1)).toBe('translationChanged');
+    expect(mpt.decode(must(bench, 'QUERY_MPT', { inputModifier: index, outBytes: 64 }).outBox).pd).toBe(9);
+    expect(bench.command('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 }).status).toBe(OK);
+    expect(bench.command('SW2HW_MPT', { inBox: region, inputModifier: index }).status).toBe(OK);
+  });
+
+  it('refuse to take back a region with bound windows, and leave it', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    bench.dataPath.boundWindows = 1;
+    expect(bench.command('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 }).status).toBe(REG_BOUND);
+    expect(mpt.decode(bench.memory.read(pageAddress, 64)).status).toBe(MptStatus.VALID);
+  });
+
+  it('refuse indices that are taken, reserved, outside the table, unknown, or not mapped', () => {
+    const bench = broughtUp();
+    must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+    const create = (inputModifier: number) =>
+      bench.command('SW2HW_MPT', { inBox: region, inputModifier }).status;
+    expect(create(index)).toBe(BAD_RES_STATE);
+    expect(create(255)).toBe(BAD_RESOURCE);
+    expect(create(2 ** 16)).toBe(BAD_INDEX);
+    expect(create(4096)).toBe(ICM_ERROR); // 64 bytes each: 4096 entries in a chunk
+    expect(bench.command('HW2SW_MPT', { inputModifier: 300, opcodeModifier: 1 }).status).toBe(BAD_RES_STATE);
+    expect(bench.command('QUERY_MPT', { inputModifier: 300 }).status).toBe(BAD_RES_STATE);
+  });
+});
+
+describe('MTT commands', () => {
+  it('write entries where contexts will look for them, over a page edge, and read them back', () => {
+    const bench = broughtUp();
+    const entries = Uint8Array.from({ length: 24 }, (_, at) => at + 1);
+    const inBox = new Uint8Array(40);
+    inBox.set(writeMttHeader.encode({ mttAddress: 4080n }), 0);
+    inBox.set(entries, 16);
+    must(bench, 'WRITE_MTT', { inBox, inputModifier: 3 });
+    expect(bench.memory.read(icmHostBase + icmBase.mtt + 4080, 24)).toEqual(entries);
+    expect(bench.dataPath.calls).toEqual(['translationChanged']);
+    const { outBox } = must(bench, 'READ_MTT', { inParam: 4080, inputModifier: 3, outBytes: 40 });
+    expect(outBox).toEqual(inBox);
+  });
+
+  it('refuse no entries, too many, and a place that is not mapped', () => {
+    const bench = broughtUp();
+    const at = (mttAddress: bigint) => writeMttHeader.encode({ mttAddress });
+    expect(bench.command('WRITE_MTT', { inBox: at(0n), inputModifier: 0 }).status).toBe(BAD_PARAM);
+    expect(bench.command('WRITE_MTT', { inBox: at(0n), inputModifier: 511 }).status).toBe(BAD_PARAM);
+    expect(bench.command('WRITE_MTT', { inBox: at(4n), inputModifier: 1 }).status).toBe(BAD_PARAM);
+    expect(bench.command('WRITE_MTT', { inBox: at(262_136n), inputModifier: 2 }).status).toBe(ICM_ERROR);
+    expect(bench.command('WRITE_MTT', { inBox: at(262_136n), inputModifier: 1 }).status).toBe(OK);
+  });
+});
