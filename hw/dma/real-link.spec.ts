@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bytesEqual } from '../../base/bytes.ts';
 import { defaultsOf } from '../../base/parameter.ts';
+import { Random } from '../../sim/random.ts';
 import { rootComplexBench } from '../pcie/root-complex-bench.ts';
 import { COMPLETION, COMPLETION_DATA } from '../pcie/tlp.ts';
 import { FakeFunction } from './dma-bench.ts';
@@ -19,8 +20,8 @@ interface Copy {
 }
 
 /** A card that copies memory to memory: each finished read is written out, in order. */
-function copier(copies: readonly Copy[], tagCount: number) {
-  const bench = rootComplexBench({ memoryBytes: 1 << 16 });
+function copier(copies: readonly Copy[], tagCount: number, shuffle?: () => number) {
+  const bench = rootComplexBench({ memoryBytes: 1 << 16, ...(shuffle === undefined ? {} : { shuffle }) });
   const lp = bench.deviceLp;
   const domain = lp.addClockDomain(427);
   const link = bench.device;
@@ -36,6 +37,7 @@ function copier(copies: readonly Copy[], tagCount: number) {
   const arrived: number[] = [];
   const statuses: number[] = [];
   const written: number[] = [];
+  const writtenCycles: number[] = [];
   let asked = 0;
   const onRead = (index: number, status: number, cycle: number): void => {
     arrived.push(index);
@@ -43,9 +45,10 @@ function copier(copies: readonly Copy[], tagCount: number) {
     domain.wake(stage, cycle + 1);
   };
   const reader = reads.addRequester({ name: 'r', trafficClass: 4, fifoDepth: 4, weight: 1 }, onRead);
-  const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 4 }, (index) =>
-    written.push(index),
-  );
+  const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 4 }, (index, cycle) => {
+    written.push(index);
+    writtenCycles.push(cycle);
+  });
   const stage = domain.addStage((cycle) => {
     while (asked < copies.length && reads.canRequest(reader)) {
       reads.request(reader, copies[asked]!.from, copies[asked]!.bytes, asked * SLOT_BYTES, asked);
@@ -58,7 +61,7 @@ function copier(copies: readonly Copy[], tagCount: number) {
     if (asked < copies.length || arrived.length > 0) domain.wake(stage, cycle + 1);
   });
   domain.wake(stage, 1);
-  return { ...bench, reads, writes, pcieFunction, written, statuses };
+  return { ...bench, reads, writes, pcieFunction, written, writtenCycles, statuses };
 }
 
 describe('the DMA engines on a real link with a root complex', () => {
@@ -88,6 +91,25 @@ describe('the DMA engines on a real link with a root complex', () => {
       ),
       { numRuns: 40 },
     );
+  });
+
+  it('take the same cycles in whatever order one instant is run', () => {
+    const copies = Array.from({ length: 40 }, (_, index) => ({
+      from: index * 601,
+      to: 32_768 + index * 97,
+      bytes: 1 + ((index * 379) % 2500),
+    }));
+    const cyclesOf = (shuffle?: () => number): number[] => {
+      const { writtenCycles, run } = copier(copies, 3, shuffle);
+      run(1_000_000_000);
+      return writtenCycles;
+    };
+    const expected = cyclesOf();
+    expect(expected).toHaveLength(40);
+    for (const seed of [1, 2, 3, 4]) {
+      const random = new Random(seed);
+      expect(cyclesOf(() => random.uint32() / 2 ** 32)).toEqual(expected);
+    }
   });
 
   it('learn from the root complex that an address does not exist', () => {
