@@ -1,5 +1,5 @@
 export { Driver } from './driver.ts';
-export { CommandFailure, type ErrnoName, errnoNumbers, KernelError } from './kernel-error.ts';
+export { CommandFailure, KernelError } from './kernel-error.ts';
 export type * from './kernel-verbs.ts';
 export { type DriverConfig, driverParameters } from './parameters.ts';
 export type * from './platform.ts';

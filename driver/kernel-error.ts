@@ -4,18 +4,8 @@
  * Commands that the device refuses become the errno Linux derives from their status (interface sheet 3.2). The rest is
  * the driver's own judgement: a number that is not an object of the caller, a size over a limit, memory that ran out.
  */
-import { commandStatusName, Errno, errnoOfStatus } from '../abi/command-status.ts';
-
-/** The error codes system calls of this driver return, by their POSIX names, with Linux' numbers. */
-export const errnoNumbers = {
-  ...Errno,
-  ENOENT: 2,
-  EINTR: 4,
-  ENODEV: 19,
-  EOPNOTSUPP: 95,
-  ETIMEDOUT: 110,
-} as const;
-export type ErrnoName = keyof typeof errnoNumbers;
+import { commandStatusName, errnoOfStatus } from '../abi/command-status.ts';
+import { type ErrnoName, errnoNumbers } from './uapi.ts';
 
 /** A system call that failed, before it changed anything. */
 export class KernelError extends Error {

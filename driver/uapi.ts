@@ -4,6 +4,19 @@
  * Source: libibverbs verbs.h, Linux include/uapi/rdma.
  */
 
+import { Errno } from '../abi/command-status.ts';
+
+/** The error codes system calls of this driver return, by their POSIX names, with Linux' numbers. */
+export const errnoNumbers = {
+  ...Errno,
+  ENOENT: 2,
+  EINTR: 4,
+  ENODEV: 19,
+  EOPNOTSUPP: 95,
+  ETIMEDOUT: 110,
+} as const;
+export type ErrnoName = keyof typeof errnoNumbers;
+
 /** QP states (ibv_qp_state); the numbers of the device (abi QpState) differ from 4 on. */
 export const QpStateVerb = {
   IBV_QPS_RESET: 0,

@@ -3,6 +3,12 @@
  * structure; the library imports nothing of it.
  */
 
+import type {
+  Cpu as KernelCpu,
+  KernelDevice,
+  ProcessMemory as KernelProcessMemory,
+} from '../driver/kernel-verbs.ts';
+
 /** Causes the library charges cycles to; the host knows more of them. */
 export type UserCause = 'post' | 'poll' | 'copy' | 'application';
 
@@ -71,10 +77,21 @@ export interface OperationTap {
   completed(qpNumber: number, wqeCounter: number, localPs: number): void;
 }
 
-/** The process a program runs in: what the library is given to open a device. */
+/** The thread that uses an object of the library; the kernel is entered on the same thread. */
+export type VerbsCpu = UserCpu & KernelCpu;
+
+/** The process a program runs in, as one of its threads sees it: what the library is given to list and open devices. */
 export interface VerbsPlatform {
-  readonly memory: UserMemory;
+  readonly cpu: VerbsCpu;
+  readonly memory: UserMemory & KernelProcessMemory;
   readonly costs: VerbsCosts;
+  /** The devices that the kernel drives. */
+  readonly devices: readonly KernelDevice[];
   /** Called when defined; costs nothing when not. */
   readonly tap?: OperationTap;
+  /**
+   * Has `hook` called when the process ends, before its memory goes: the kernel closes the device files that are still
+   * open. @returns how to take it back
+   */
+  onExit?(hook: (cpu: KernelCpu) => Promise<void>): () => void;
 }

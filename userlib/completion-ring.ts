@@ -1,0 +1,67 @@
+/**
+ * A completion queue's ring: where its entries are, how far the program has read, and the arm sequence number.
+ * Sources: interface sheet 6.6, 6.8, 6.10.
+ */
+import { cqe, cqeBytes, cqeOwnerOffset } from '../abi/cqe.ts';
+import { log2Exact } from '../base/units.ts';
+import type { UserMemory } from './platform.ts';
+import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
+
+const ownerMask = cqe.fields.owner.mask;
+
+export class CompletionRing {
+  readonly cqn: number;
+  readonly record: DoorbellRecord;
+  buffer: QueueMemory;
+  entries: number;
+  /** Free-running counter of 32 bits; the device knows its low 24. */
+  consumerCounter = 0;
+  /** Counts completion events; its low 2 bits are the arm sequence number. */
+  armSequence = 1;
+  /** Physical address of each entry. */
+  slots: Float64Array;
+  /** Holds when the next entry is software's; made once, for spinning. */
+  readonly isReady: () => boolean;
+  private readonly bytes: Uint8Array;
+
+  constructor(cqn: number, memory: UserMemory, buffer: QueueMemory, entries: number, record: DoorbellRecord) {
+    this.cqn = cqn;
+    this.record = record;
+    this.buffer = buffer;
+    this.entries = entries;
+    this.bytes = memory.bytes;
+    this.slots = slotsOf(buffer, entries);
+    this.isReady = () => this.nextEntry() >= 0;
+  }
+
+  /** log2 of the entries, for the kernel. */
+  get logEntries(): number {
+    return log2Exact(this.entries);
+  }
+
+  /** Goes on in another ring. */
+  moveTo(buffer: QueueMemory, entries: number): void {
+    this.buffer = buffer;
+    this.entries = entries;
+    this.slots = slotsOf(buffer, entries);
+  }
+
+  /** Physical address of the next entry if it is software's, else -1. */
+  nextEntry(): number {
+    return this.entryAt(this.consumerCounter);
+  }
+
+  /** The same for any counter. */
+  entryAt(counter: number): number {
+    const address = this.slots[counter & (this.entries - 1)]!;
+    const isOwnerSet = (this.bytes[address + cqeOwnerOffset]! & ownerMask) !== 0;
+    const isOddPass = (counter & this.entries) !== 0;
+    return isOwnerSet === isOddPass ? address : -1;
+  }
+}
+
+function slotsOf(buffer: QueueMemory, entries: number): Float64Array {
+  const slots = new Float64Array(entries);
+  for (let slot = 0; slot < entries; slot++) slots[slot] = buffer.physicalOf(slot * cqeBytes);
+  return slots;
+}

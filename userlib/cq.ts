@@ -1,0 +1,202 @@
+/**
+ * Completion queues and their events: creation, resizing, moderation, destruction, channels. Polling is in `poll-cq.ts`.
+ *
+ * Resizing: the device marks the end of the old ring with an entry of its own; what the program has not yet taken is
+ * moved to the new ring, one place on, because the mark has used a number (interface sheet 3.16; rdma-core).
+ */
+import { CqeOpcode, cqe, cqeBytes } from '../abi/cqe.ts';
+import { cqRecord } from '../abi/doorbells.ts';
+import { log2Ceil } from '../base/units.ts';
+import { CompletionRing } from './completion-ring.ts';
+import type { IbvCompChannel, IbvContext, IbvCq, IbvSrq } from './objects.ts';
+import { QueueMemory } from './queue-memory.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+/** Makes a channel on which CQs raise their events (ibv_create_comp_channel). */
+export async function createCompChannel(context: IbvContext): Promise<IbvCompChannel> {
+  const handle = await verb('ibv_create_comp_channel', () =>
+    context.kernel.createCompletionChannel(context.cpu),
+  );
+  return { context, handle, cpu: context.cpu };
+}
+
+/** Rejects with EBUSY while a CQ uses it (ibv_destroy_comp_channel). */
+export const destroyCompChannel = (channel: IbvCompChannel): Promise<void> =>
+  verb('ibv_destroy_comp_channel', () =>
+    channel.context.kernel.destroyCompletionChannel(channel.context.cpu, channel.handle),
+  );
+
+/** Makes a CQ of at least `cqe` entries (ibv_create_cq). */
+export async function createCq(
+  context: IbvContext,
+  cqeMin: number,
+  cqContext: unknown = null,
+  channel: IbvCompChannel | null = null,
+  compVector = 0,
+): Promise<IbvCq> {
+  const { memory } = context.platform;
+  return verb('ibv_create_cq', async () => {
+    const entries = entriesFor('ibv_create_cq', context, cqeMin);
+    await context.cpu.settle();
+    const buffer = mapOrFail('ibv_create_cq', context, entries * cqeBytes);
+    const record = context.cqRecords.take();
+    try {
+      if (record === undefined) throw new VerbsError('ibv_create_cq', 'ENOMEM', 'no doorbell record');
+      const { handle, cqn } = await context.kernel.createCq(context.cpu, {
+        entries,
+        bufferAddress: buffer.address,
+        doorbellRecordAddress: record.address,
+        channel: channel?.handle ?? -1,
+        completionVector: compVector,
+      });
+      const ring = new CompletionRing(cqn, memory, buffer, entries, record);
+      const cq: IbvCq = {
+        context,
+        channel,
+        cqContext,
+        handle,
+        cqe: entries - 1,
+        cpu: context.cpu,
+        ring,
+        eventsUnacked: 0,
+      };
+      context.cqs.set(handle, cq);
+      return cq;
+    } catch (error) {
+      if (record !== undefined) context.cqRecords.give(record);
+      buffer.unmap();
+      throw error;
+    }
+  });
+}
+
+/** Gives a CQ at least `cqe` entries (ibv_resize_cq). Rejects with EINVAL when it holds more completions than that. */
+export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
+  const { context, ring } = cq;
+  await verb('ibv_resize_cq', async () => {
+    const entries = entriesFor('ibv_resize_cq', context, cqeMin);
+    if (entries === ring.entries) return;
+    await cq.cpu.settle();
+    if (outstanding(ring) + 1 > entries)
+      throw new VerbsError('ibv_resize_cq', 'EINVAL', 'too many completions');
+    const buffer = mapOrFail('ibv_resize_cq', context, entries * cqeBytes);
+    try {
+      await context.kernel.resizeCq(context.cpu, {
+        cq: cq.handle,
+        entries,
+        bufferAddress: buffer.address,
+      });
+    } catch (error) {
+      buffer.unmap();
+      throw error;
+    }
+    await cq.cpu.settle();
+    moveEntries(cq, buffer, entries);
+    cq.cqe = entries - 1;
+  });
+}
+
+/** Moderates events: one after `cqCount` completions or `cqPeriod` µs (ibv_modify_cq). */
+export const modifyCq = (cq: IbvCq, cqCount: number, cqPeriod: number): Promise<void> =>
+  verb('ibv_modify_cq', () => cq.context.kernel.modifyCq(cq.context.cpu, cq.handle, cqCount, cqPeriod));
+
+/**
+ * Destroys a CQ (ibv_destroy_cq). Rejects with EBUSY while a QP uses it, or while events were taken and not acknowledged
+ * (libibverbs would wait for them).
+ */
+export async function destroyCq(cq: IbvCq): Promise<void> {
+  const { context, ring } = cq;
+  await verb('ibv_destroy_cq', async () => {
+    if (cq.eventsUnacked > 0) {
+      throw new VerbsError('ibv_destroy_cq', 'EBUSY', `${cq.eventsUnacked} events are not acknowledged`);
+    }
+    await cq.cpu.settle();
+    await context.kernel.destroyCq(context.cpu, cq.handle);
+    context.cqs.delete(cq.handle);
+    context.cqRecords.give(ring.record);
+    ring.buffer.unmap();
+  });
+}
+
+/**
+ * Removes the completions of a QP that is being reset or destroyed, as mlx4_cq_clean does: the others move up, and the
+ * consumer counter skips what went. Receives of a shared queue give their WQEs back.
+ */
+export function cleanCq(cq: IbvCq, qpNum: number, freeShared: ((index: number) => void) | undefined): void {
+  const { ring, context } = cq;
+  const { bytes, view } = context.platform.memory;
+  const { qpn, owner, isSend, wqeCounter } = cqe.fields;
+  let removed = 0;
+  for (
+    let counter = ring.consumerCounter + outstanding(ring) - 1;
+    counter >= ring.consumerCounter;
+    counter--
+  ) {
+    const from = ring.slots[counter & (ring.entries - 1)]!;
+    if (qpn.get(view, from) === qpNum) {
+      if (freeShared !== undefined && isSend.get(view, from) === 0) freeShared(wqeCounter.get(view, from));
+      removed++;
+    } else if (removed > 0) {
+      const to = ring.slots[(counter + removed) & (ring.entries - 1)]!;
+      const ownerThere = owner.get(view, to);
+      bytes.copyWithin(to, from, from + cqeBytes);
+      owner.set(view, to, ownerThere);
+    }
+  }
+  if (removed === 0) return;
+  ring.consumerCounter = (ring.consumerCounter + removed) >>> 0;
+  cqRecord.fields.consumerCounter.set(view, ring.record.physicalAddress, ring.consumerCounter);
+}
+
+/** Gives back the WQE of a shared receive queue at once: the caller's stores have settled. */
+export function freeSharedNow(
+  srq: IbvSrq,
+  index: number,
+  setLink: (address: number, index: number) => void,
+): void {
+  const { ring } = srq;
+  ring.next[ring.tail] = index;
+  setLink(ring.slots[ring.tail]!, index);
+  ring.tail = index;
+}
+
+/** Completions that wait in the ring. */
+function outstanding(ring: CompletionRing): number {
+  let count = 0;
+  while (count < ring.entries && ring.entryAt(ring.consumerCounter + count) >= 0) count++;
+  return count;
+}
+
+/** Takes over what the old ring still holds; the device's mark has used one number. */
+function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
+  const { ring, context } = cq;
+  const { bytes, view } = context.platform.memory;
+  const old = ring.buffer;
+  let counter = ring.consumerCounter;
+  const end = counter + ring.entries;
+  for (; counter <= end; counter++) {
+    const from = ring.slots[counter & (ring.entries - 1)]!;
+    if (cqe.fields.opcode.get(view, from) === CqeOpcode.RESIZE) break;
+    const to = buffer.physicalOf(((counter + 1) & (entries - 1)) * cqeBytes);
+    bytes.copyWithin(to, from, from + cqeBytes);
+    cqe.fields.owner.set(view, to, ((counter + 1) & entries) !== 0 ? 1 : 0);
+  }
+  ring.consumerCounter = (ring.consumerCounter + 1) >>> 0;
+  ring.moveTo(buffer, entries);
+  cqRecord.fields.consumerCounter.set(view, ring.record.physicalAddress, ring.consumerCounter);
+  old.unmap();
+}
+
+/** A power of two above what is asked, so that a full CQ can be told from an empty one. */
+function entriesFor(verbName: string, context: IbvContext, cqeMin: number): number {
+  if (!Number.isInteger(cqeMin) || cqeMin < 1 || cqeMin > context.info.maxCqe) {
+    throw new VerbsError(verbName, 'EINVAL', `${cqeMin} entries, expected 1 to ${context.info.maxCqe}`);
+  }
+  return 2 ** log2Ceil(cqeMin + 1);
+}
+
+function mapOrFail(verbName: string, context: IbvContext, lengthBytes: number): QueueMemory {
+  const buffer = QueueMemory.map(context.platform.memory, lengthBytes);
+  if (buffer === undefined) throw new VerbsError(verbName, 'ENOMEM', `no memory for ${lengthBytes} bytes`);
+  return buffer;
+}

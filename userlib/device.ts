@@ -1,0 +1,71 @@
+/**
+ * Devices: the list, opening and closing, and the query verbs.
+ *
+ *     const [device] = getDeviceList(platform);
+ *     const context = await openDevice(device!);
+ */
+import { cqRecord, receiveRecord } from '../abi/doorbells.ts';
+import type { DeviceAttr, PortAttr } from '../driver/uapi.ts';
+import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
+import type { VerbsPlatform } from './platform.ts';
+import { RecordPool } from './queue-memory.ts';
+import { verb } from './verbs-error.ts';
+
+/** The devices of this host (ibv_get_device_list). */
+export function getDeviceList(platform: VerbsPlatform): IbvDevice[] {
+  return platform.devices.map((kernel) => ({ name: kernel.name, guid: kernel.nodeGuid, kernel, platform }));
+}
+
+/** The name of a device (ibv_get_device_name). */
+export const getDeviceName = (device: IbvDevice): string => device.name;
+
+/** Opens a device: this process gets a doorbell page of its own (ibv_open_device). */
+export async function openDevice(device: IbvDevice): Promise<IbvContext> {
+  const { platform } = device;
+  return verb('ibv_open_device', async () => {
+    await platform.cpu.settle();
+    const kernel = await device.kernel.openDevice(platform.cpu, platform.memory);
+    const forgetExit = platform.onExit?.((cpu) => kernel.close(cpu));
+    return {
+      device,
+      cpu: platform.cpu,
+      numCompVectors: kernel.info.completionVectors,
+      platform,
+      kernel,
+      info: kernel.info,
+      qpTable: new QpTable(kernel.info.qpTableSize),
+      cqRecords: new RecordPool(platform.memory, cqRecord.sizeBytes),
+      receiveRecords: new RecordPool(platform.memory, receiveRecord.sizeBytes),
+      cqs: new Map(),
+      qps: new Map(),
+      srqs: new Map(),
+      blueFlameHalf: 0,
+      forgetExit: forgetExit ?? (() => {}),
+    };
+  });
+}
+
+/** Closes a device; what the program left open is destroyed by the kernel (ibv_close_device). */
+export async function closeDevice(context: IbvContext): Promise<void> {
+  await verb('ibv_close_device', async () => {
+    await context.cpu.settle();
+    await context.kernel.close(context.cpu);
+    context.forgetExit();
+  });
+}
+
+/** Limits of the device (ibv_query_device). */
+export const queryDevice = (context: IbvContext): Promise<DeviceAttr> =>
+  verb('ibv_query_device', () => context.kernel.queryDevice(context.cpu));
+
+/** State of a port, from 1 (ibv_query_port). */
+export const queryPort = (context: IbvContext, portNum: number): Promise<PortAttr> =>
+  verb('ibv_query_port', () => context.kernel.queryPort(context.cpu, portNum));
+
+/** The 16 bytes of a GID (ibv_query_gid). */
+export const queryGid = (context: IbvContext, portNum: number, index: number): Promise<Uint8Array> =>
+  verb('ibv_query_gid', () => context.kernel.queryGid(context.cpu, portNum, index));
+
+/** A P_Key (ibv_query_pkey). */
+export const queryPkey = (context: IbvContext, portNum: number, index: number): Promise<number> =>
+  verb('ibv_query_pkey', () => context.kernel.queryPkey(context.cpu, portNum, index));

@@ -1,0 +1,60 @@
+/** Waiting for events: completion channels and asynchronous events. Both block the thread in the kernel. */
+import { AsyncEventType } from '../driver/uapi.ts';
+import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq } from './objects.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+/** An asynchronous event (ibv_async_event): the field of its element is set, the others are not. */
+export interface IbvAsyncEvent {
+  readonly eventType: AsyncEventType;
+  readonly cq?: IbvCq;
+  readonly qp?: IbvQp;
+  readonly srq?: IbvSrq;
+  readonly portNum?: number;
+}
+
+/**
+ * Waits for a completion event of the channel's CQs (ibv_get_cq_event). The CQ has to be armed again, and the event be
+ * acknowledged before the CQ is destroyed. @returns undefined only when `timeoutPs` is given and has passed
+ */
+export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): Promise<IbvCq | undefined> {
+  const { context } = channel;
+  return verb('ibv_get_cq_event', async () => {
+    const handle = await context.kernel.getCqEvent(channel.cpu, channel.handle, timeoutPs);
+    if (handle < 0) return undefined;
+    const cq = context.cqs.get(handle);
+    if (cq === undefined) throw new VerbsError('ibv_get_cq_event', 'EINVAL', 'the CQ is gone');
+    cq.ring.armSequence++;
+    cq.eventsUnacked++;
+    return cq;
+  });
+}
+
+/** Acknowledges events that getCqEvent returned (ibv_ack_cq_events). */
+export function ackCqEvents(cq: IbvCq, count: number): void {
+  cq.eventsUnacked = Math.max(0, cq.eventsUnacked - count);
+}
+
+/** Waits for an asynchronous event (ibv_get_async_event). @returns undefined only when `timeoutPs` has passed */
+export async function getAsyncEvent(
+  context: IbvContext,
+  timeoutPs?: number,
+): Promise<IbvAsyncEvent | undefined> {
+  return verb('ibv_get_async_event', async () => {
+    const record = await context.kernel.getAsyncEvent(context.cpu, timeoutPs);
+    if (record === undefined) return undefined;
+    const { eventType, element, handle } = record;
+    if (element === 'port') return { eventType, portNum: handle };
+    const cq = element === 'cq' ? context.cqs.get(handle) : undefined;
+    const qp = element === 'qp' ? context.qps.get(handle) : undefined;
+    const srq = element === 'srq' ? context.srqs.get(handle) : undefined;
+    return { eventType, ...(cq && { cq }), ...(qp && { qp }), ...(srq && { srq }) };
+  });
+}
+
+/** Events need no acknowledgement here: the kernel drops those of objects that go (ibv_ack_async_event). */
+export function ackAsyncEvent(_event: IbvAsyncEvent): void {}
+
+/** The name of an event, as ibv_event_type_str gives it. */
+export function eventTypeStr(eventType: AsyncEventType): string {
+  return Object.entries(AsyncEventType).find(([, code]) => code === eventType)![0];
+}

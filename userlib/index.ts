@@ -1,0 +1,54 @@
+export type { SrqAttr } from '../driver/kernel-verbs.ts';
+export type {
+  AhAttr,
+  AsyncEventType,
+  DeviceAttr,
+  GlobalRoute,
+  PortAttr,
+  QpAttr,
+  QpCap,
+} from '../driver/uapi.ts';
+export * from './constants.ts';
+export { createCompChannel, createCq, destroyCompChannel, destroyCq, modifyCq, resizeCq } from './cq.ts';
+export {
+  closeDevice,
+  getDeviceList,
+  getDeviceName,
+  openDevice,
+  queryDevice,
+  queryGid,
+  queryPkey,
+  queryPort,
+} from './device.ts';
+export {
+  ackAsyncEvent,
+  ackCqEvents,
+  eventTypeStr,
+  getAsyncEvent,
+  getCqEvent,
+  type IbvAsyncEvent,
+} from './events.ts';
+export { allocPd, createAh, deallocPd, deregMr, destroyAh, regMr } from './memory.ts';
+export {
+  type BadWr,
+  type IbvAh,
+  type IbvCompChannel,
+  type IbvContext,
+  type IbvCq,
+  type IbvDevice,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  type IbvRecvWr,
+  type IbvSendWr,
+  type IbvSge,
+  type IbvSrq,
+  IbvWc,
+} from './objects.ts';
+export type * from './platform.ts';
+export { pollCq, pollSettled, reqNotifyCq, spinCq } from './poll-cq.ts';
+export { postRecv, postSrqRecv } from './post-recv.ts';
+export { postSend } from './post-send.ts';
+export { createQp, destroyQp, type IbvQpInitAttr, modifyQp, queryQp } from './qp.ts';
+export { createSrq, destroySrq, type IbvSrqInitAttr, modifySrq, querySrq } from './srq.ts';
+export * from './verbs-error.ts';

@@ -1,0 +1,56 @@
+/** Protection domains, memory regions and address handles. */
+import { addressVector } from '../abi/wqe.ts';
+import type { AhAttr } from '../driver/uapi.ts';
+import type { IbvAh, IbvContext, IbvMr, IbvPd } from './objects.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+/** Makes a protection domain (ibv_alloc_pd). */
+export async function allocPd(context: IbvContext): Promise<IbvPd> {
+  const { handle, pdn } = await verb('ibv_alloc_pd', () => context.kernel.allocPd(context.cpu));
+  return { context, handle, pdn };
+}
+
+/** Rejects with EBUSY while something uses it (ibv_dealloc_pd). */
+export const deallocPd = (pd: IbvPd): Promise<void> =>
+  verb('ibv_dealloc_pd', () => pd.context.kernel.deallocPd(pd.context.cpu, pd.handle));
+
+/** Registers memory of the process: pins it and makes it the device's (ibv_reg_mr). `access` is a mask of IBV_ACCESS_…. */
+export async function regMr(pd: IbvPd, addr: number, length: number, access: number): Promise<IbvMr> {
+  const { context } = pd;
+  const request = { pd: pd.handle, address: addr, lengthBytes: length, access };
+  const keys = await verb('ibv_reg_mr', () => context.kernel.regMr(context.cpu, request));
+  return { context, pd, addr, length, ...keys };
+}
+
+/** Takes the memory from the device and unpins it (ibv_dereg_mr). */
+export const deregMr = (mr: IbvMr): Promise<void> =>
+  verb('ibv_dereg_mr', () => mr.context.kernel.deregMr(mr.context.cpu, mr.handle));
+
+/** An address for UD sends; needs no system call on InfiniBand (ibv_create_ah). */
+export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
+  if (attr.portNum < 1 || attr.portNum > 2) throw new VerbsError('ibv_create_ah', 'EINVAL', 'port number');
+  const route = attr.isGlobal === 1 ? attr.grh : undefined;
+  const rate = attr.staticRate ?? 0;
+  const vector = addressVector.encode({
+    port: attr.portNum,
+    pd: pd.pdn,
+    sourcePathBits: attr.srcPathBits ?? 0,
+    destinationLid: attr.dlid,
+    staticRate: rate === 0 ? 0 : rate + 5,
+    serviceLevel: attr.sl ?? 0,
+    ...(route === undefined
+      ? {}
+      : {
+          grhPresent: 1,
+          sourceGidIndex: route.sgidIndex,
+          hopLimit: route.hopLimit,
+          trafficClass: route.trafficClass,
+          flowLabel: route.flowLabel,
+          destinationGid: route.dgid,
+        }),
+  });
+  return { context: pd.context, pd, attr, addressVector: vector };
+}
+
+/** Nothing to give back (ibv_destroy_ah). */
+export async function destroyAh(_ah: IbvAh): Promise<void> {}

@@ -1,0 +1,208 @@
+/**
+ * The objects of the library, as a program holds them (struct ibv_context, ibv_pd, ibv_mr, ibv_cq, ibv_qp, ibv_srq …).
+ * Fields that libibverbs has keep its names in camelCase; the rest is the library's own business.
+ *
+ * An object belongs to the thread that made it. Another thread takes it over by setting its `cpu`; two threads must not
+ * use one at the same time, as with libibverbs without locks.
+ */
+import type { ContextInfo, KernelContext, KernelDevice } from '../driver/kernel-verbs.ts';
+import type { AhAttr, Handle, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import type { CompletionRing } from './completion-ring.ts';
+import type { VerbsCpu, VerbsPlatform } from './platform.ts';
+import type { RecordPool } from './queue-memory.ts';
+import type { ReceiveRing } from './receive-ring.ts';
+import type { SendRing } from './send-ring.ts';
+import type { SharedRing } from './shared-ring.ts';
+
+/** A device that can be opened. */
+export interface IbvDevice {
+  readonly name: string;
+  readonly guid: bigint;
+  /** @internal */
+  readonly kernel: KernelDevice;
+  /** @internal */
+  readonly platform: VerbsPlatform;
+}
+
+/** An open device. */
+export interface IbvContext {
+  readonly device: IbvDevice;
+  cpu: VerbsCpu;
+  readonly numCompVectors: number;
+  /** @internal */
+  readonly platform: VerbsPlatform;
+  /** @internal */
+  readonly kernel: KernelContext;
+  /** @internal */
+  readonly info: ContextInfo;
+  /** @internal QPs by number, in pages of 256. */
+  readonly qpTable: QpTable;
+  /** @internal */
+  readonly cqRecords: RecordPool;
+  /** @internal */
+  readonly receiveRecords: RecordPool;
+  /** @internal Objects by kernel handle, for events. */
+  readonly cqs: Map<Handle, IbvCq>;
+  /** @internal */
+  readonly qps: Map<Handle, IbvQp>;
+  /** @internal */
+  readonly srqs: Map<Handle, IbvSrq>;
+  /** @internal Half of the BlueFlame register that the next post uses: 0 or 1. */
+  blueFlameHalf: number;
+  /** @internal Takes back the exit hook. */
+  forgetExit: () => void;
+}
+
+export interface IbvPd {
+  readonly context: IbvContext;
+  readonly handle: Handle;
+  /** @internal */
+  readonly pdn: number;
+}
+
+export interface IbvMr {
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly addr: number;
+  readonly length: number;
+  readonly handle: Handle;
+  readonly lkey: number;
+  readonly rkey: number;
+}
+
+export interface IbvCompChannel {
+  readonly context: IbvContext;
+  readonly handle: Handle;
+  cpu: VerbsCpu;
+}
+
+export interface IbvCq {
+  readonly context: IbvContext;
+  readonly channel: IbvCompChannel | null;
+  readonly cqContext: unknown;
+  readonly handle: Handle;
+  /** Entries it holds. */
+  cqe: number;
+  cpu: VerbsCpu;
+  /** @internal */
+  readonly ring: CompletionRing;
+  /** @internal Events handed out and not yet acknowledged. */
+  eventsUnacked: number;
+}
+
+export interface IbvSrq {
+  readonly context: IbvContext;
+  readonly srqContext: unknown;
+  readonly pd: IbvPd;
+  readonly handle: Handle;
+  cpu: VerbsCpu;
+  /** @internal */
+  readonly ring: SharedRing;
+}
+
+export interface IbvQp {
+  readonly context: IbvContext;
+  readonly qpContext: unknown;
+  readonly pd: IbvPd;
+  readonly sendCq: IbvCq;
+  readonly recvCq: IbvCq;
+  readonly srq: IbvSrq | null;
+  readonly handle: Handle;
+  readonly qpNum: number;
+  readonly qpType: QpTypeVerb;
+  readonly sqSigAll: number;
+  /** As far as the library knows; queryQp asks the device. */
+  state: QpStateVerb;
+  cpu: VerbsCpu;
+  /** @internal */
+  readonly sendRing: SendRing;
+  /** @internal Null with an SRQ. */
+  readonly receiveRing: ReceiveRing | null;
+}
+
+export interface IbvAh {
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly attr: AhAttr;
+  /** @internal The 32 bytes of the address vector. */
+  readonly addressVector: Uint8Array;
+}
+
+/** QPs by number: the upper bits find a page, the low eight the entry. */
+export class QpTable {
+  private readonly pages: (IbvQp | undefined)[][] = [];
+  private readonly mask: number;
+
+  /** `size` is that of the device's table, a power of two. */
+  constructor(size: number) {
+    this.mask = size - 1;
+    for (let page = 0; page < size >>> 8; page++) this.pages.push([]);
+  }
+
+  get(qpn: number): IbvQp | undefined {
+    return this.pages[(qpn & this.mask) >>> 8]![qpn & 0xff];
+  }
+
+  set(qpn: number, qp: IbvQp | undefined): void {
+    this.pages[(qpn & this.mask) >>> 8]![qpn & 0xff] = qp;
+  }
+}
+
+/** A buffer of a work request (ibv_sge). */
+export interface IbvSge {
+  addr: number;
+  length: number;
+  lkey: number;
+}
+
+/** A send work request (ibv_send_wr). Opcodes use `wr.rdma`, `wr.atomic` or `wr.ud` as in libibverbs. */
+export interface IbvSendWr {
+  wrId: number;
+  next?: IbvSendWr | null;
+  sgList: readonly IbvSge[];
+  numSge: number;
+  opcode: number;
+  sendFlags: number;
+  /** As a number; sent in network order. */
+  immData?: number;
+  wr?: {
+    rdma?: { remoteAddr: number; rkey: number };
+    atomic?: { remoteAddr: number; compareAdd: bigint; swap: bigint; rkey: number };
+    ud?: { ah: IbvAh; remoteQpn: number; remoteQkey: number };
+  };
+}
+
+/** A receive work request (ibv_recv_wr). */
+export interface IbvRecvWr {
+  wrId: number;
+  next?: IbvRecvWr | null;
+  sgList: readonly IbvSge[];
+  numSge: number;
+}
+
+/** Where a post failed: the caller's own object, filled on error. Work requests before it are posted. */
+export interface BadWr<T> {
+  wr: T | null;
+  /** Its place in the list, from 0. */
+  index: number;
+}
+
+/** A work completion (struct ibv_wc); the caller owns and reuses them. */
+export class IbvWc {
+  wrId = 0;
+  status = 0;
+  opcode = 0;
+  vendorErr = 0;
+  byteLen = 0;
+  /** Immediate data, as a number; counts with IBV_WC_WITH_IMM. */
+  immData = 0;
+  qpNum = 0;
+  srcQp = 0;
+  wcFlags = 0;
+  pkeyIndex = 0;
+  slid = 0;
+  sl = 0;
+  dlidPathBits = 0;
+  /** Counter of the WQE that completed, as the device told it; not part of libibverbs. */
+  wqeCounter = 0;
+}

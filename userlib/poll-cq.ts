@@ -1,0 +1,192 @@
+/**
+ * ibv_poll_cq and ibv_req_notify_cq.
+ *
+ *   entry is ours? -> decode into the caller's completion -> advance the work queue's tail -> … -> consumer record
+ *
+ * Promises: entries are taken in order; an entry is read only after its owner bit; a CQ's consumer record is stored once
+ * per poll; the completion objects are the caller's and nothing is allocated. Source: interface sheet 6.6, 6.8, 6.10.
+ */
+import { uarOffset } from '../abi/bar-map.ts';
+import { CqeOpcode, CqeSyndrome, cqe, errorCqe, ReceiveOpcode } from '../abi/cqe.ts';
+import { CqArmCommand, cqArm, cqRecord } from '../abi/doorbells.ts';
+import { WqeOpcode } from '../abi/wqe-opcodes.ts';
+import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
+import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
+import { freeSharedWqe } from './post-recv.ts';
+
+const fields = cqe.fields;
+const wcOpcodeBySendOpcode = new Uint8Array(32);
+wcOpcodeBySendOpcode[WqeOpcode.SEND] = WcOpcode.IBV_WC_SEND;
+wcOpcodeBySendOpcode[WqeOpcode.SEND_IMM] = WcOpcode.IBV_WC_SEND;
+wcOpcodeBySendOpcode[WqeOpcode.SEND_INVAL] = WcOpcode.IBV_WC_SEND;
+wcOpcodeBySendOpcode[WqeOpcode.RDMA_WRITE] = WcOpcode.IBV_WC_RDMA_WRITE;
+wcOpcodeBySendOpcode[WqeOpcode.RDMA_WRITE_IMM] = WcOpcode.IBV_WC_RDMA_WRITE;
+wcOpcodeBySendOpcode[WqeOpcode.RDMA_READ] = WcOpcode.IBV_WC_RDMA_READ;
+wcOpcodeBySendOpcode[WqeOpcode.ATOMIC_CS] = WcOpcode.IBV_WC_COMP_SWAP;
+wcOpcodeBySendOpcode[WqeOpcode.ATOMIC_FA] = WcOpcode.IBV_WC_FETCH_ADD;
+wcOpcodeBySendOpcode[WqeOpcode.BIND_MW] = WcOpcode.IBV_WC_BIND_MW;
+wcOpcodeBySendOpcode[WqeOpcode.LOCAL_INVAL] = WcOpcode.IBV_WC_LOCAL_INV;
+const atomicBytes = 8;
+
+const statusBySyndrome = new Uint8Array(256).fill(WcStatus.IBV_WC_GENERAL_ERR);
+statusBySyndrome[CqeSyndrome.LOCAL_LENGTH_ERR] = WcStatus.IBV_WC_LOC_LEN_ERR;
+statusBySyndrome[CqeSyndrome.LOCAL_QP_OP_ERR] = WcStatus.IBV_WC_LOC_QP_OP_ERR;
+statusBySyndrome[CqeSyndrome.LOCAL_PROT_ERR] = WcStatus.IBV_WC_LOC_PROT_ERR;
+statusBySyndrome[CqeSyndrome.WR_FLUSH_ERR] = WcStatus.IBV_WC_WR_FLUSH_ERR;
+statusBySyndrome[CqeSyndrome.MW_BIND_ERR] = WcStatus.IBV_WC_MW_BIND_ERR;
+statusBySyndrome[CqeSyndrome.BAD_RESP_ERR] = WcStatus.IBV_WC_BAD_RESP_ERR;
+statusBySyndrome[CqeSyndrome.LOCAL_ACCESS_ERR] = WcStatus.IBV_WC_LOC_ACCESS_ERR;
+statusBySyndrome[CqeSyndrome.REMOTE_INVAL_REQ_ERR] = WcStatus.IBV_WC_REM_INV_REQ_ERR;
+statusBySyndrome[CqeSyndrome.REMOTE_ACCESS_ERR] = WcStatus.IBV_WC_REM_ACCESS_ERR;
+statusBySyndrome[CqeSyndrome.REMOTE_OP_ERR] = WcStatus.IBV_WC_REM_OP_ERR;
+statusBySyndrome[CqeSyndrome.TRANSPORT_RETRY_EXC_ERR] = WcStatus.IBV_WC_RETRY_EXC_ERR;
+statusBySyndrome[CqeSyndrome.RNR_RETRY_EXC_ERR] = WcStatus.IBV_WC_RNR_RETRY_EXC_ERR;
+statusBySyndrome[CqeSyndrome.REMOTE_ABORTED_ERR] = WcStatus.IBV_WC_REM_ABORT_ERR;
+
+/** Takes up to `max` completions that are there now, into `wc[0…]`. @returns how many */
+export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
+  await cq.cpu.settle();
+  return pollSettled(cq, max, wc);
+}
+
+/** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many */
+export async function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
+  const { cpu, ring, context } = cq;
+  await cpu.settle();
+  for (;;) {
+    if (ring.nextEntry() >= 0) {
+      const count = pollSettled(cq, max, wc);
+      if (count > 0) return count;
+    }
+    const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
+    await cpu.spin(address, context.platform.costs.pollEmpty, ring.isReady);
+  }
+}
+
+/**
+ * The body of {@link pollCq}, for a thread whose own time simulated time has reached (right after `settle`, `spin` or
+ * another wait of its cpu).
+ */
+export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): number {
+  const { cpu, ring, context } = cq;
+  const { costs, tap } = context.platform;
+  const first = ring.consumerCounter;
+  let count = 0;
+  while (count < max) {
+    const address = ring.nextEntry();
+    if (address < 0) break;
+    ring.consumerCounter = (ring.consumerCounter + 1) >>> 0;
+    if (takeEntry(cq, address, wc[count]!)) count++;
+  }
+  if (ring.consumerCounter === first) {
+    cpu.charge('poll', costs.pollEmpty);
+    return 0;
+  }
+  const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
+  cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
+  cpu.commit('poll', (costs.pollCompletion + costs.readDmaLine) * count);
+  if (tap !== undefined) {
+    const at = cpu.localPs;
+    for (let done = 0; done < count; done++) {
+      const entry = wc[done]!;
+      if (entry.opcode < WcOpcode.IBV_WC_RECV) tap.completed(entry.qpNum, entry.wqeCounter, at);
+    }
+  }
+  return count;
+}
+
+const fields24 = cqRecord.fields.consumerCounter.mask;
+
+/** Decodes one entry. @returns false for one that is no completion (the mark of a resize, a QP that is gone) */
+function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
+  const { view } = cq.context.platform.memory;
+  const opcode = fields.opcode.get(view, address);
+  if (opcode === CqeOpcode.RESIZE) return false;
+  const qp = cq.context.qpTable.get(fields.qpn.get(view, address));
+  if (qp === undefined) return false;
+  const isSend = fields.isSend.get(view, address) === 1;
+  const counter = fields.wqeCounter.get(view, address);
+  wc.qpNum = qp.qpNum;
+  wc.wqeCounter = counter;
+  wc.wrId = isSend ? completeSend(qp, counter) : completeReceive(cq, qp, counter);
+  wc.wcFlags = 0;
+  wc.vendorErr = 0;
+  if (opcode === CqeOpcode.ERROR) {
+    wc.status = statusBySyndrome[errorCqe.fields.syndrome.get(view, address)]!;
+    wc.vendorErr = errorCqe.fields.vendorSyndrome.get(view, address);
+    // The opcode of a failed request is not told; what is left says only which queue it was on.
+    wc.opcode = isSend ? WcOpcode.IBV_WC_SEND : WcOpcode.IBV_WC_RECV;
+    wc.byteLen = 0;
+    return true;
+  }
+  wc.status = WcStatus.IBV_WC_SUCCESS;
+  if (isSend) decodeSend(view, address, opcode, wc);
+  else decodeReceive(view, address, opcode, wc);
+  return true;
+}
+
+function completeSend(qp: IbvQp, counter: number): number {
+  const ring = qp.sendRing;
+  // Unsignalled requests before this one have completed with it.
+  ring.tail = (ring.tail + ((counter - ring.tail) & 0xffff)) >>> 0;
+  const wrId = ring.wrIds[ring.tail & (ring.wqeCount - 1)]!;
+  ring.tail = (ring.tail + 1) >>> 0;
+  return wrId;
+}
+
+function completeReceive(cq: IbvCq, qp: IbvQp, counter: number): number {
+  if (qp.srq !== null) {
+    const { ring } = qp.srq;
+    freeSharedWqe(cq.cpu, ring, counter);
+    return ring.wrIds[counter]!;
+  }
+  const ring = qp.receiveRing!;
+  const wrId = ring.wrIds[ring.tail & (ring.wqeCount - 1)]!;
+  ring.tail = (ring.tail + 1) >>> 0;
+  return wrId;
+}
+
+function decodeSend(view: DataView, address: number, opcode: number, wc: IbvWc): void {
+  wc.opcode = wcOpcodeBySendOpcode[opcode]!;
+  if (wc.opcode === WcOpcode.IBV_WC_RDMA_READ) wc.byteLen = fields.byteCount.get(view, address);
+  else if (wc.opcode === WcOpcode.IBV_WC_COMP_SWAP || wc.opcode === WcOpcode.IBV_WC_FETCH_ADD) {
+    wc.byteLen = atomicBytes;
+  } else wc.byteLen = 0;
+}
+
+function decodeReceive(view: DataView, address: number, opcode: number, wc: IbvWc): void {
+  wc.opcode =
+    opcode === ReceiveOpcode.RDMA_WRITE_IMM ? WcOpcode.IBV_WC_RECV_RDMA_WITH_IMM : WcOpcode.IBV_WC_RECV;
+  if (opcode === ReceiveOpcode.SEND_INVAL) wc.wcFlags = WcFlag.IBV_WC_WITH_INV;
+  else if (opcode !== ReceiveOpcode.SEND) wc.wcFlags = WcFlag.IBV_WC_WITH_IMM;
+  if (fields.grhPresent.get(view, address) === 1) wc.wcFlags |= WcFlag.IBV_WC_GRH;
+  wc.byteLen = fields.byteCount.get(view, address);
+  wc.immData = fields.immediate.get(view, address);
+  wc.pkeyIndex = wc.immData & 0x7f;
+  wc.srcQp = fields.sourceQpn.get(view, address);
+  wc.dlidPathBits = fields.destinationPathBits.get(view, address);
+  wc.slid = fields.sourceLid.get(view, address);
+  wc.sl = fields.serviceLevel.get(view, address);
+}
+
+const armSequenceShift = cqArm.fields.sequenceNumber.shift;
+const armSequenceBits = cqArm.fields.sequenceNumber.mask >>> armSequenceShift;
+const armCommandShift = cqArm.fields.command.shift;
+
+/**
+ * Asks for one completion event: for the next entry, or with `solicitedOnly` for the next solicited or failed one. The
+ * record is stored first, then the doorbell. @returns 0
+ */
+export function reqNotifyCq(cq: IbvCq, solicitedOnly: number): number {
+  const { cpu, ring, context } = cq;
+  const command = solicitedOnly !== 0 ? CqArmCommand.SOLICITED : CqArmCommand.NEXT;
+  const consumer = ring.consumerCounter & fields24;
+  const request = ((ring.armSequence & armSequenceBits) << armSequenceShift) | (command << armCommandShift);
+  const record = cpu.pushMemoryStore(ring.record.physicalAddress + cqRecord.fields.command.wordOffset, 4);
+  cpu.storeView.setUint32(record, request | consumer);
+  const at = cpu.pushDeviceStore(context.info.uarBusAddress + uarOffset.cqArm, cqArm.sizeBytes, 'uncached');
+  cpu.storeView.setUint32(at + cqArm.fields.cqn.wordOffset, request | ring.cqn);
+  cpu.storeView.setUint32(at + cqArm.fields.consumerCounter.wordOffset, consumer);
+  cpu.commit('post', context.platform.costs.mmioStore);
+  return 0;
+}

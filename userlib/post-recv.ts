@@ -1,0 +1,105 @@
+/**
+ * ibv_post_recv and ibv_post_srq_recv: lists of buffers into the queue, then the doorbell record. No MMIO.
+ * Sources: interface sheet 6.4, 6.5, 6.8; rdma-core providers/mlx4.
+ */
+import { receiveRecord } from '../abi/doorbells.ts';
+import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
+import { QpStateVerb } from '../driver/uapi.ts';
+import type { BadWr, IbvQp, IbvRecvWr, IbvSrq } from './objects.ts';
+import type { VerbsCpu } from './platform.ts';
+import type { SharedRing } from './shared-ring.ts';
+import { EINVAL, ENOMEM } from './verbs-error.ts';
+import { writeListEnd, writePointer } from './wqe-writer.ts';
+
+const pointerBytes = dataPointer.sizeBytes;
+const nextBytes = srqNextSegment.sizeBytes;
+const { mask: postedMask } = receiveRecord.fields.postedCounter;
+const recordBytes = receiveRecord.sizeBytes;
+
+/** @returns 0, or ENOMEM (queue full) or EINVAL (state, too many buffers, QP with an SRQ) */
+export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): number {
+  const { cpu, receiveRing: ring, context } = qp;
+  const { costs } = context.platform;
+  let count = 0;
+  let error = ring === null || qp.state === QpStateVerb.IBV_QPS_RESET ? EINVAL : 0;
+  let current: IbvRecvWr | null | undefined = wr;
+  for (; ring !== null && error === 0 && current !== null && current !== undefined; current = current.next) {
+    if (((ring.head - ring.tail) >>> 0) + count >= ring.wqeCount) error = ENOMEM;
+    else if (!isListValid(current, ring.maxSge)) error = EINVAL;
+    if (error !== 0) break;
+    const slot = (ring.head + count) & (ring.wqeCount - 1);
+    writeList(cpu, ring.slots[slot]!, current, ring.maxSge);
+    ring.wrIds[slot] = current.wrId;
+    count++;
+  }
+  if (error !== 0 && badWr !== undefined) {
+    badWr.wr = current ?? null;
+    badWr.index = count;
+  }
+  if (ring === null || count === 0) {
+    cpu.charge('post', costs.postRecv);
+    return error;
+  }
+  ring.head = (ring.head + count) >>> 0;
+  storeRecord(cpu, ring.record.physicalAddress, ring.head);
+  cpu.commit('post', costs.postRecv * count);
+  return error;
+}
+
+/** @returns 0, or ENOMEM (queue full) or EINVAL (too many buffers) */
+export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): number {
+  const { cpu, ring, context } = srq;
+  const { costs } = context.platform;
+  let count = 0;
+  let error = 0;
+  let current: IbvRecvWr | null | undefined = wr;
+  for (; current !== null && current !== undefined; current = current.next) {
+    if (!isListValid(current, ring.maxSge)) error = EINVAL;
+    else if (ring.head === ring.tail) error = ENOMEM;
+    if (error !== 0) break;
+    const slot = ring.head;
+    ring.head = ring.next[slot]!;
+    writeList(cpu, ring.slots[slot]! + nextBytes, current, ring.maxSge);
+    ring.wrIds[slot] = current.wrId;
+    count++;
+  }
+  if (error !== 0 && badWr !== undefined) {
+    badWr.wr = current ?? null;
+    badWr.index = count;
+  }
+  if (count === 0) {
+    cpu.charge('post', costs.postRecv);
+    return error;
+  }
+  ring.counter = (ring.counter + count) & postedMask;
+  storeRecord(cpu, ring.record.physicalAddress, ring.counter);
+  cpu.commit('post', costs.postRecv * count);
+  return error;
+}
+
+/** A completed WQE goes back to the end of the list; the store is part of the caller's commit. */
+export function freeSharedWqe(cpu: VerbsCpu, ring: SharedRing, index: number): void {
+  ring.next[ring.tail] = index;
+  const { wordOffset } = srqNextSegment.fields.nextWqeIndex;
+  const offset = cpu.pushMemoryStore(ring.slots[ring.tail]! + wordOffset, 2);
+  cpu.storeView.setUint16(offset, index);
+  ring.tail = index;
+}
+
+const isListValid = (wr: IbvRecvWr, maxSge: number): boolean =>
+  wr.numSge >= 0 && wr.numSge <= maxSge && wr.numSge <= wr.sgList.length;
+
+/** The pointers, and an end mark if there is room for more. */
+function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, maxSge: number): void {
+  const isShorter = wr.numSge < maxSge;
+  const entries = wr.numSge + (isShorter ? 1 : 0);
+  if (entries === 0) return;
+  let at = cpu.pushMemoryStore(address, entries * pointerBytes);
+  for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(cpu.storeView, at, wr.sgList[sge]!);
+  if (isShorter) writeListEnd(cpu.storeView, at, invalidLkey);
+}
+
+function storeRecord(cpu: VerbsCpu, physicalAddress: number, counter: number): void {
+  const offset = cpu.pushMemoryStore(physicalAddress, recordBytes);
+  cpu.storeView.setUint32(offset, counter & postedMask);
+}

@@ -1,0 +1,157 @@
+/**
+ * ibv_post_send. Each request is checked, written into its slot and handed over; the list ends with one doorbell, or a
+ * lone short request goes whole through BlueFlame.
+ *
+ *   check -> WQE into the slot -> … -> BlueFlame copy, or doorbell with the QPN -> stamp the headroom
+ *
+ * Promises: nothing is half-posted, requests before a bad one are posted, `badWr` names the bad one; nothing is
+ * allocated. Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
+ * Sources: interface sheet 6.2, 6.3, 6.9; golden captures, observations 1, 7, 9.
+ */
+import { blueFlameCopyBytes, uarOffset } from '../abi/bar-map.ts';
+import { sendDoorbell } from '../abi/doorbells.ts';
+import { wqeStamp, wqeUnitBytes } from '../abi/wqe.ts';
+import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
+import { inlineBoundaryBytes, type SendRing } from './send-ring.ts';
+import { EINVAL, ENOMEM } from './verbs-error.ts';
+import { addBlueFlameFields, inlineLengthOf, opcodeRows, wqeBytesOf, writeWqe } from './wqe-writer.ts';
+
+const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
+const qpnShift = sendDoorbell.fields.qpn.shift;
+
+/** @returns 0, or ENOMEM (queue full) or EINVAL (state, opcode, too many buffers, inline data too long) */
+export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): number {
+  const { cpu, sendRing: ring, context } = qp;
+  const { costs, tap } = context.platform;
+  let cycles = costs.postSend;
+  let count = 0;
+  let error = 0;
+  let isShort = false;
+  let storeOffset = 0;
+  let wqeBytes = 0;
+  let current: IbvSendWr | null | undefined = wr;
+  for (; current !== null && current !== undefined; current = current.next) {
+    const inlineLength = inlineLengthOf(current);
+    error = check(qp, ring, current, count, inlineLength);
+    if (error !== 0) break;
+    const counter = ring.head + count;
+    const slot = counter & (ring.wqeCount - 1);
+    const opcode = opcodeRows[current.opcode]!;
+    wqeBytes = wqeBytesOf(qp.qpType, opcode, current, inlineLength);
+    storeOffset = cpu.pushMemoryStore(ring.slots[slot]!, wqeBytes);
+    const ownerIsSet = (counter & ring.wqeCount) !== 0;
+    const signalled = qp.sqSigAll !== 0;
+    const { memory } = context.platform;
+    writeWqe(
+      cpu.storeView,
+      storeOffset,
+      qp.qpType,
+      opcode,
+      current,
+      ownerIsSet,
+      signalled,
+      wqeBytes,
+      inlineLength,
+      memory,
+    );
+    ring.wrIds[slot] = current.wrId;
+    ring.units[slot] = wqeBytes / wqeUnitBytes;
+    isShort = opcode.isShort || inlineLength >= 0 || (opcode.hasRemoteAddress && current.numSge === 0);
+    cycles += costs.postSendPerSegment * current.numSge;
+    if (inlineLength > 0) {
+      cycles += costs.postSendPerInlineByte64 * Math.ceil(inlineLength / inlineBoundaryBytes);
+    }
+    count++;
+  }
+  if (error !== 0 && badWr !== undefined) {
+    badWr.wr = current ?? null;
+    badWr.index = count;
+  }
+  if (count === 0) {
+    cpu.charge('post', cycles);
+    return error;
+  }
+  const first = ring.head;
+  if (count === 1 && isShort && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {
+    cycles += ringByBlueFlame(qp, storeOffset, wqeBytes) * costs.mmioStore;
+  } else {
+    ringDoorbell(qp);
+    cycles += costs.mmioStore;
+  }
+  ring.head = (first + count) >>> 0;
+  for (let posted = 0; posted < count; posted++) stamp(qp, ring, first + posted + ring.spareWqes);
+  cpu.commit('post', cycles);
+  if (tap !== undefined) {
+    const at = cpu.localPs;
+    for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
+      tap.posted(qp.qpNum, (first + posted) & 0xffff, opcodeRows[of.opcode]!.opcode, at);
+    }
+  }
+  return error;
+}
+
+function check(qp: IbvQp, ring: SendRing, wr: IbvSendWr, count: number, inlineLength: number): number {
+  const { state } = qp;
+  if (state !== IBV_QPS_RTS && state !== IBV_QPS_SQD && state !== IBV_QPS_SQE && state !== IBV_QPS_ERR) {
+    return EINVAL;
+  }
+  if (((ring.head - ring.tail) >>> 0) + count >= ring.maxPost) return ENOMEM;
+  const opcode = opcodeRows[wr.opcode];
+  if (opcode === undefined) return EINVAL;
+  if (wr.numSge < 0 || wr.numSge > ring.maxSge || wr.numSge > wr.sgList.length) return EINVAL;
+  if (inlineLength > ring.maxInline) return EINVAL;
+  if (opcode.isAtomic) {
+    return qp.qpType === QpTypeVerb.IBV_QPT_RC && wr.numSge === 1 && wr.wr?.atomic !== undefined ? 0 : EINVAL;
+  }
+  if (qp.qpType === QpTypeVerb.IBV_QPT_UD) return checkDatagram(wr, opcode.hasRemoteAddress);
+  if (opcode.hasRemoteAddress && wr.wr?.rdma === undefined) return EINVAL;
+  return opcode.isShort && (qp.qpType !== QpTypeVerb.IBV_QPT_RC || inlineLength >= 0) ? EINVAL : 0;
+}
+
+const checkDatagram = (wr: IbvSendWr, hasRemoteAddress: boolean): number =>
+  hasRemoteAddress || wr.wr?.ud === undefined ? EINVAL : 0;
+
+/** A half of the register takes the WQE. */
+const fitsBlueFlame = (qp: IbvQp, wqeBytes: number): boolean =>
+  wqeBytes <= qp.context.info.blueFlameRegisterBytes >>> 1;
+
+function ringDoorbell(qp: IbvQp): void {
+  const { cpu, context } = qp;
+  const at = cpu.pushDeviceStore(context.info.uarBusAddress + uarOffset.sendDoorbell, 4, 'uncached');
+  cpu.storeView.setUint32(at, qp.qpNum << qpnShift);
+}
+
+/**
+ * Copies the WQE, rounded up to 64 bytes with what lies behind it in the slot, into one half of the register. The bytes
+ * of the WQE in memory are patched too: both carry counter and QPN. @returns write-combining buffers filled
+ */
+function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): number {
+  const { cpu, context, sendRing: ring } = qp;
+  addBlueFlameFields(cpu.storeView, storeOffset, ring.head & 0xffff, qp.qpNum);
+  const copyBytes = Math.ceil(wqeBytes / blueFlameCopyBytes) * blueFlameCopyBytes;
+  const { blueFlameBusAddress, blueFlameRegisterBytes } = context.info;
+  const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 1);
+  const at = cpu.pushDeviceStore(blueFlameBusAddress + half, copyBytes, 'writeCombining');
+  const view = cpu.storeView;
+  for (let offset = 0; offset < wqeBytes; offset += 4) {
+    view.setUint32(at + offset, view.getUint32(storeOffset + offset));
+  }
+  const slot = ring.slots[ring.head & (ring.wqeCount - 1)]!;
+  const memory = context.platform.memory.view;
+  for (let offset = wqeBytes; offset < copyBytes; offset += 4) {
+    view.setUint32(at + offset, memory.getUint32(slot + offset));
+  }
+  context.blueFlameHalf ^= 1;
+  return copyBytes / blueFlameCopyBytes;
+}
+
+/** Marks the WQE that will be met after the headroom as not written behind its first 64 bytes. */
+function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
+  const slot = counter & (ring.wqeCount - 1);
+  const bytes = ring.units[slot]! * wqeUnitBytes;
+  for (let at = inlineBoundaryBytes; at < bytes; at += inlineBoundaryBytes) {
+    const offset = qp.cpu.pushMemoryStore(ring.slots[slot]! + at, 4);
+    qp.cpu.storeView.setUint32(offset, wqeStamp);
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Queue pairs: creation with libmlx4's sizes, transitions, query, destruction. Posting is in `post-send.ts` and
+ * `post-recv.ts`.
+ *
+ *   buffer:  the queue with the larger stride first; with equal strides the send queue      (interface sheet 6.1)
+ */
+import { receiveRecord } from '../abi/doorbells.ts';
+import { srqNextSegment } from '../abi/wqe.ts';
+import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, type QpTypeVerb } from '../driver/uapi.ts';
+import { cleanCq, freeSharedNow } from './cq.ts';
+import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq } from './objects.ts';
+import { type DoorbellRecord, QueueMemory } from './queue-memory.ts';
+import { ReceiveRing, type ReceiveSizes, receiveSizesOf } from './receive-ring.ts';
+import { SendRing, type SendSizes, sendSizesOf } from './send-ring.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+export interface IbvQpInitAttr {
+  readonly qpContext?: unknown;
+  readonly sendCq: IbvCq;
+  readonly recvCq: IbvCq;
+  readonly srq?: IbvSrq | null;
+  /** As asked; after creation, as granted. */
+  cap: Partial<QpCap>;
+  readonly qpType: QpTypeVerb;
+  /** 1: every send completes with a completion. */
+  readonly sqSigAll?: number;
+}
+
+/** Longest inline data a program may ask for, as libmlx4 has it. */
+const maxInlineDataMax = 1024;
+
+/** What a QP's buffer is made of, kept for its destruction. */
+const homes = new WeakMap<
+  IbvQp,
+  { readonly buffer: QueueMemory; readonly record: DoorbellRecord | undefined }
+>();
+
+/** Makes a QP in RESET (ibv_create_qp); `init.cap` then says what was granted. */
+export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
+  const { context } = pd;
+  return verb('ibv_create_qp', async () => {
+    const cap = checkedCap(context, init);
+    const hasSrq = init.srq !== undefined && init.srq !== null;
+    const send = sendSizesOf(init.qpType, cap.maxSendWr, cap.maxSendSge, cap.maxInlineData);
+    const receive = hasSrq ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
+    await context.cpu.settle();
+    const layout = bufferLayout(send, receive);
+    const buffer = QueueMemory.map(context.platform.memory, layout.bytes);
+    const record = receive === undefined ? undefined : context.receiveRecords.take();
+    try {
+      if (buffer === undefined || (receive !== undefined && record === undefined)) {
+        throw new VerbsError('ibv_create_qp', 'ENOMEM', `no memory for ${layout.bytes} bytes of queues`);
+      }
+      return await makeQp(pd, init, { send, receive, layout, buffer, record });
+    } catch (error) {
+      if (record !== undefined) context.receiveRecords.give(record);
+      buffer?.unmap();
+      throw error;
+    }
+  });
+}
+
+/** Changes state and attributes; `attrMask` of IBV_QP_… says which fields of `attr` count (ibv_modify_qp). */
+export async function modifyQp(qp: IbvQp, attr: QpAttr, attrMask: number): Promise<void> {
+  const { context } = qp;
+  await verb('ibv_modify_qp', async () => {
+    await qp.cpu.settle();
+    const to = (attrMask & QpAttrMask.IBV_QP_STATE) !== 0 ? (attr.qpState ?? qp.state) : qp.state;
+    if (qp.state === QpStateVerb.IBV_QPS_RESET && to === QpStateVerb.IBV_QPS_INIT) {
+      qp.sendRing.initialiseOwnership(context.platform.memory);
+    }
+    await context.kernel.modifyQp(context.cpu, qp.handle, attr, attrMask);
+    qp.state = to;
+    if (to === QpStateVerb.IBV_QPS_RESET) forgetWork(qp);
+  });
+}
+
+/** The attributes as the device has them (ibv_query_qp). */
+export const queryQp = (qp: IbvQp): Promise<QpAttr> =>
+  verb('ibv_query_qp', () => qp.context.kernel.queryQp(qp.context.cpu, qp.handle));
+
+/** Destroys a QP; its completions that were not taken are gone (ibv_destroy_qp). */
+export async function destroyQp(qp: IbvQp): Promise<void> {
+  const { context } = qp;
+  await verb('ibv_destroy_qp', async () => {
+    await qp.cpu.settle();
+    await context.kernel.destroyQp(context.cpu, qp.handle);
+    await qp.cpu.settle();
+    forgetWork(qp);
+    context.qpTable.set(qp.qpNum, undefined);
+    context.qps.delete(qp.handle);
+    const home = homes.get(qp);
+    if (home?.record !== undefined) context.receiveRecords.give(home.record);
+    home?.buffer.unmap();
+  });
+}
+
+interface Parts {
+  readonly send: SendSizes;
+  readonly receive: ReceiveSizes | undefined;
+  readonly layout: BufferLayout;
+  readonly buffer: QueueMemory;
+  readonly record: DoorbellRecord | undefined;
+}
+
+async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<IbvQp> {
+  const { context } = pd;
+  const { send, receive, layout, buffer, record } = parts;
+  const cap = grantedCap(send, receive);
+  const { handle, qpn } = await context.kernel.createQp(context.cpu, {
+    pd: pd.handle,
+    type: init.qpType,
+    sendCq: init.sendCq.handle,
+    receiveCq: init.recvCq.handle,
+    srq: init.srq?.handle ?? -1,
+    logSendWqes: send.logCount,
+    logSendStride: send.logStride,
+    receiveWqes: receive?.wqeCount ?? 0,
+    logReceiveStride: receive?.logStride ?? 0,
+    bufferAddress: buffer.address,
+    bufferBytes: layout.bytes,
+    doorbellRecordAddress: record?.address ?? -1,
+    cap,
+  });
+  init.cap = cap;
+  const qp: IbvQp = {
+    context,
+    qpContext: init.qpContext ?? null,
+    pd,
+    sendCq: init.sendCq,
+    recvCq: init.recvCq,
+    srq: init.srq ?? null,
+    handle,
+    qpNum: qpn,
+    qpType: init.qpType,
+    sqSigAll: init.sqSigAll ?? 0,
+    state: QpStateVerb.IBV_QPS_RESET,
+    cpu: context.cpu,
+    sendRing: new SendRing(send, buffer, layout.sendOffset),
+    receiveRing:
+      receive === undefined || record === undefined
+        ? null
+        : new ReceiveRing(receive, buffer, layout.receiveOffset, record),
+  };
+  homes.set(qp, { buffer, record });
+  context.qpTable.set(qpn, qp);
+  context.qps.set(handle, qp);
+  return qp;
+}
+
+interface BufferLayout {
+  readonly bytes: number;
+  readonly sendOffset: number;
+  readonly receiveOffset: number;
+}
+
+function bufferLayout(send: SendSizes, receive: ReceiveSizes | undefined): BufferLayout {
+  const sendBytes = 2 ** (send.logCount + send.logStride);
+  if (receive === undefined) return { bytes: sendBytes, sendOffset: 0, receiveOffset: 0 };
+  const receiveBytes = receive.wqeCount * 2 ** receive.logStride;
+  const bytes = sendBytes + receiveBytes;
+  return receive.logStride > send.logStride
+    ? { bytes, sendOffset: receiveBytes, receiveOffset: 0 }
+    : { bytes, sendOffset: 0, receiveOffset: sendBytes };
+}
+
+function checkedCap(context: IbvContext, init: IbvQpInitAttr): QpCap {
+  const { maxQpWr, maxSendSge, maxRecvSge } = context.info;
+  const cap: QpCap = {
+    maxSendWr: init.cap.maxSendWr ?? 0,
+    maxRecvWr: init.cap.maxRecvWr ?? 0,
+    maxSendSge: init.cap.maxSendSge ?? 0,
+    maxRecvSge: init.cap.maxRecvSge ?? 0,
+    maxInlineData: init.cap.maxInlineData ?? 0,
+  };
+  const isWithin = (value: number, max: number): boolean =>
+    Number.isInteger(value) && value >= 0 && value <= max;
+  const isValid =
+    isWithin(cap.maxSendWr, maxQpWr) &&
+    isWithin(cap.maxRecvWr, maxQpWr) &&
+    isWithin(cap.maxSendSge, maxSendSge) &&
+    isWithin(cap.maxRecvSge, maxRecvSge) &&
+    isWithin(cap.maxInlineData, maxInlineDataMax);
+  if (!isValid) throw new VerbsError('ibv_create_qp', 'EINVAL', `capacities ${JSON.stringify(cap)}`);
+  return cap;
+}
+
+const grantedCap = (send: SendSizes, receive: ReceiveSizes | undefined): QpCap => ({
+  maxSendWr: send.maxPost,
+  maxSendSge: send.maxSge,
+  maxInlineData: send.maxInline,
+  maxRecvWr: receive?.wqeCount ?? 0,
+  maxRecvSge: receive?.maxSge ?? 0,
+});
+
+/** The QP is in RESET: its completions and what it had posted are gone. */
+function forgetWork(qp: IbvQp): void {
+  const { memory } = qp.context.platform;
+  const { srq } = qp;
+  const setLink = (address: number, index: number): void =>
+    srqNextSegment.fields.nextWqeIndex.set(memory.view, address, index);
+  const free = srq === null ? undefined : (index: number) => freeSharedNow(srq, index, setLink);
+  cleanCq(qp.recvCq, qp.qpNum, free);
+  if (qp.sendCq !== qp.recvCq) cleanCq(qp.sendCq, qp.qpNum, undefined);
+  qp.sendRing.reset();
+  if (qp.receiveRing === null) return;
+  qp.receiveRing.reset();
+  receiveRecord.fields.postedCounter.set(memory.view, qp.receiveRing.record.physicalAddress, 0);
+}

@@ -1,0 +1,127 @@
+/**
+ * The send queue of a QP: sizes as libmlx4 chooses them, counters, and what the library remembers of each WQE.
+ *
+ *   counter (runs freely)  head ─ posted          tail ─ completed
+ *   slot = counter & (wqeCount − 1)               owner bit = the counter's bit above the slot
+ *
+ * (2048 >> log stride) + 1 WQEs stay unused, so that a prefetching device never meets valid WQEs of the last pass.
+ * Sources: interface sheet 6.1, 6.2; rdma-core providers/mlx4 (sizes).
+ */
+import {
+  atomicSegment,
+  bindSegment,
+  controlSegment,
+  datagramSegment,
+  dataPointer,
+  inlineHeader,
+  remoteAddressSegment,
+  wqeStamp,
+  wqeUnitBytes,
+} from '../abi/wqe.ts';
+import { log2Ceil, roundUp } from '../base/units.ts';
+import { QpTypeVerb } from '../driver/uapi.ts';
+import type { UserMemory } from './platform.ts';
+import type { QueueMemory } from './queue-memory.ts';
+
+/** Inline data are cut at multiples of this many bytes of the WQE. */
+export const inlineBoundaryBytes = 64;
+const headroomBytes = 2048;
+const logStrideMin = 6;
+
+export interface SendSizes {
+  readonly logStride: number;
+  readonly logCount: number;
+  readonly spareWqes: number;
+  /** What the program may rely on. */
+  readonly maxPost: number;
+  readonly maxSge: number;
+  readonly maxInline: number;
+}
+
+/** Bytes before the data of a WQE, the control segment apart. */
+function addressBytesOf(type: QpTypeVerb): number {
+  return type === QpTypeVerb.IBV_QPT_UD ? datagramSegment.sizeBytes : remoteAddressSegment.sizeBytes;
+}
+
+/** The sizes for what a program asks. Every WQE fits one stride. */
+export function sendSizesOf(
+  type: QpTypeVerb,
+  maxSendWr: number,
+  maxSendSge: number,
+  maxInlineData: number,
+): SendSizes {
+  const inlinePointers = Math.ceil((maxInlineData + inlineHeader.sizeBytes) / dataPointer.sizeBytes);
+  const pointers = Math.max(maxSendSge, inlinePointers);
+  let bytes = pointers * dataPointer.sizeBytes + addressBytesOf(type);
+  const atomicBytes = atomicSegment.sizeBytes + remoteAddressSegment.sizeBytes + dataPointer.sizeBytes;
+  if (type === QpTypeVerb.IBV_QPT_RC) bytes = Math.max(bytes, atomicBytes);
+  bytes = Math.max(bytes, bindSegment.sizeBytes) + controlSegment.sizeBytes;
+  const logStride = Math.max(logStrideMin, log2Ceil(bytes));
+  const spareWqes = (headroomBytes >>> logStride) + 1;
+  const logCount = log2Ceil(maxSendWr + spareWqes);
+  const dataBytes = 2 ** logStride - controlSegment.sizeBytes - addressBytesOf(type);
+  const inlineHeaders = roundUp(dataBytes, inlineBoundaryBytes) / inlineBoundaryBytes;
+  return {
+    logStride,
+    logCount,
+    spareWqes,
+    maxPost: 2 ** logCount - spareWqes,
+    maxSge: Math.floor(dataBytes / dataPointer.sizeBytes),
+    maxInline: dataBytes - inlineHeaders * inlineHeader.sizeBytes,
+  };
+}
+
+export class SendRing {
+  readonly wqeCount: number;
+  readonly strideBytes: number;
+  readonly spareWqes: number;
+  readonly maxPost: number;
+  readonly maxSge: number;
+  readonly maxInline: number;
+  /** Free-running counters of 32 bits. */
+  head = 0;
+  tail = 0;
+  /** By slot: the work request's id, and the WQE's size in 16-byte units. */
+  readonly wrIds: Float64Array;
+  readonly units: Uint8Array;
+  /** Physical address of each slot. */
+  readonly slots: Float64Array;
+
+  constructor(sizes: SendSizes, buffer: QueueMemory, offset: number) {
+    this.wqeCount = 2 ** sizes.logCount;
+    this.strideBytes = 2 ** sizes.logStride;
+    this.spareWqes = sizes.spareWqes;
+    this.maxPost = sizes.maxPost;
+    this.maxSge = sizes.maxSge;
+    this.maxInline = sizes.maxInline;
+    this.wrIds = new Float64Array(this.wqeCount);
+    this.units = new Uint8Array(this.wqeCount);
+    this.slots = new Float64Array(this.wqeCount);
+    for (let slot = 0; slot < this.wqeCount; slot++) {
+      this.slots[slot] = buffer.physicalOf(offset + slot * this.strideBytes);
+    }
+  }
+
+  /** Forgets what was posted: the QP is in RESET. */
+  reset(): void {
+    this.head = 0;
+    this.tail = 0;
+  }
+
+  /** Marks every WQE as not valid in the first pass and not written behind its first 64 bytes. */
+  initialiseOwnership(memory: UserMemory): void {
+    const units = this.strideBytes / wqeUnitBytes;
+    for (let slot = 0; slot < this.wqeCount; slot++) {
+      const address = this.slots[slot]!;
+      controlSegment.encodeInto(
+        { owner: 1, ds: units & controlSegment.fields.ds.mask },
+        memory.bytes,
+        address,
+      );
+      for (let at = inlineBoundaryBytes; at < this.strideBytes; at += inlineBoundaryBytes) {
+        memory.view.setUint32(address + at, wqeStamp);
+      }
+      this.units[slot] = units;
+    }
+  }
+}

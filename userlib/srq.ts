@@ -1,0 +1,82 @@
+/** Shared receive queues: creation, limit, query, destruction. Posting is in `post-recv.ts`. */
+import type { SrqAttr } from '../driver/kernel-verbs.ts';
+import type { IbvContext, IbvPd, IbvSrq } from './objects.ts';
+import { QueueMemory } from './queue-memory.ts';
+import { SharedRing, sharedSizesOf } from './shared-ring.ts';
+import { VerbsError, verb } from './verbs-error.ts';
+
+export interface IbvSrqInitAttr {
+  readonly srqContext?: unknown;
+  readonly attr: { readonly maxWr: number; readonly maxSge: number };
+}
+
+/** Makes a shared receive queue of at least the given size (ibv_create_srq). */
+export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq> {
+  const { context } = pd;
+  const { memory } = context.platform;
+  return verb('ibv_create_srq', async () => {
+    checkSize(context, init.attr.maxWr, init.attr.maxSge);
+    const sizes = sharedSizesOf(init.attr.maxWr, init.attr.maxSge);
+    const strideBytes = 2 ** sizes.logStride;
+    await context.cpu.settle();
+    const buffer = QueueMemory.map(memory, sizes.wqeCount * strideBytes);
+    const record = context.receiveRecords.take();
+    try {
+      if (buffer === undefined || record === undefined) {
+        throw new VerbsError('ibv_create_srq', 'ENOMEM', 'no memory for the queue');
+      }
+      const ring = new SharedRing(sizes, buffer, record);
+      ring.initialise(memory);
+      const { handle } = await context.kernel.createSrq(context.cpu, {
+        pd: pd.handle,
+        wqeCount: sizes.wqeCount,
+        wqeStrideBytes: strideBytes,
+        bufferAddress: buffer.address,
+        doorbellRecordAddress: record.address,
+      });
+      const srq: IbvSrq = {
+        context,
+        srqContext: init.srqContext ?? null,
+        pd,
+        handle,
+        cpu: context.cpu,
+        ring,
+      };
+      context.srqs.set(handle, srq);
+      return srq;
+    } catch (error) {
+      if (record !== undefined) context.receiveRecords.give(record);
+      buffer?.unmap();
+      throw error;
+    }
+  });
+}
+
+/** Arms the limit, with IBV_SRQ_LIMIT (ibv_modify_srq). */
+export const modifySrq = (srq: IbvSrq, attr: Partial<SrqAttr>, attrMask: number): Promise<void> =>
+  verb('ibv_modify_srq', () => srq.context.kernel.modifySrq(srq.context.cpu, srq.handle, attr, attrMask));
+
+/** Size and present limit (ibv_query_srq). */
+export const querySrq = (srq: IbvSrq): Promise<SrqAttr> =>
+  verb('ibv_query_srq', async () => {
+    const { srqLimit } = await srq.context.kernel.querySrq(srq.context.cpu, srq.handle);
+    return { maxWr: srq.ring.wqeCount - 1, maxSge: srq.ring.maxSge, srqLimit };
+  });
+
+/** Rejects with EBUSY while a QP uses it (ibv_destroy_srq). */
+export async function destroySrq(srq: IbvSrq): Promise<void> {
+  const { context, ring } = srq;
+  await verb('ibv_destroy_srq', async () => {
+    await srq.cpu.settle();
+    await context.kernel.destroySrq(context.cpu, srq.handle);
+    context.srqs.delete(srq.handle);
+    context.receiveRecords.give(ring.record);
+    ring.buffer.unmap();
+  });
+}
+
+function checkSize(context: IbvContext, maxWr: number, maxSge: number): void {
+  const { maxSrqWr, maxSrqSge } = context.info;
+  const isValid = maxWr >= 1 && maxWr <= maxSrqWr && maxSge >= 0 && maxSge <= maxSrqSge;
+  if (!isValid) throw new VerbsError('ibv_create_srq', 'EINVAL', `${maxWr} WQEs of ${maxSge} buffers`);
+}
