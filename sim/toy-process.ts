@@ -28,15 +28,13 @@ export interface ToyConfig {
   readonly pauseMaxPs: number;
   /** What happens instead of the last pong: nothing, an exception, or silence for ever. */
   readonly ending?: 'throw' | 'silence';
-  /** Orders events of one instant at random under this seed. */
-  readonly shuffleSeed?: number;
 }
 
 const PING = 1;
 const PONG = 2;
 const WORK_MAX_PS = 90_000;
 
-/** Four toys around a square, and with `chord` a fifth channel pair across it. */
+/** Four toys around a square, each pair of neighbours joined by two channels of about `latencyPs`. */
 export function toyConfigs(seed: number, changes: Partial<ToyConfig> = {}, latencyPs = 150_000): ToyConfig[] {
   const names = ['north', 'east', 'south', 'west'];
   const neighbours: ToyNeighbour[][] = names.map(() => []);
@@ -78,8 +76,7 @@ export class Toy {
   constructor(config: ToyConfig) {
     this.#config = config;
     this.#random = new Random(config.seed, config.name);
-    const shuffle = config.shuffleSeed === undefined ? undefined : new Random(config.shuffleSeed).unit;
-    this.process = new LogicalProcess(config.name, shuffle);
+    this.process = new LogicalProcess(config.name);
     const queue = this.process.queue;
     this.#replyHandler = queue.addHandler((neighbour, value) => this.#send(neighbour, PONG, value));
     this.#wakeHandler = queue.addHandler(() => this.#wake(), PHASE_SOFTWARE);
@@ -182,9 +179,8 @@ export class Toy {
 
   #send(neighbour: number, kind: number, value: number): void {
     const writer = this.#writers[neighbour]!;
-    const extraPs = 0;
     const { latencyPs } = this.#config.neighbours[neighbour]!;
-    const offset = writer.append(this.process.nowPs + latencyPs + extraPs, kind, RECORD_HEADER_BYTES);
+    const offset = writer.append(this.process.nowPs + latencyPs, kind, RECORD_HEADER_BYTES);
     writer.floats[(offset >> 3) + 2] = value;
     this.#note(3, value);
   }

@@ -15,6 +15,7 @@
  *
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
+import { availableParallelism } from 'node:os';
 import { ConfigurationError } from '../base/assert.ts';
 import type { ChannelWriter } from './channel.ts';
 import type { LogicalProcess } from './logical-process.ts';
@@ -31,8 +32,14 @@ const TURNS_PER_LOOK = 4;
 /** A window is the least latency into the worker, divided by this: how often promises are made within it. */
 const WINDOW_DIVISOR = 3;
 
+/** About 200 us of looking: several times what waking a thread takes. */
+const SPIN_COUNT = 1000;
+
 export interface WorkerRunnerOptions {
-  /** Looks at the others before the thread waits for a signal; 0 where threads outnumber cores. */
+  /**
+   * Looks at the others before the thread waits for a signal. Otherwise: many where every worker has a core, none
+   * where they share cores, since a spinning thread then keeps the one from running that it waits for.
+   */
   readonly spinCount?: number;
 }
 
@@ -70,7 +77,7 @@ export class WorkerRunner implements Runner {
     this.#group = new ProcessGroup(processes);
     this.#horizon = new SharedHorizon(control, worker, this.#group);
     this.#firstProcess = control.workerOf.indexOf(worker);
-    this.#spinCount = options.spinCount ?? 40;
+    this.#spinCount = options.spinCount ?? (control.workerCount <= availableParallelism() ? SPIN_COUNT : 0);
     this.#promisedPs = new Float64Array(processes.length);
     this.#wasEnded = processes.map(() => false);
     this.#writers = processes.map((_, process) =>
