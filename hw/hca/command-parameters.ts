@@ -98,19 +98,19 @@ export const controlParameters = {
     'MSI-X vectors of the function, interface sheet 1.3',
     'EQ contexts the device can hold at once.',
   ),
-  linkTrainingCycles: number(
-    42_700,
+  linkInitialiseCycles: number(
+    427,
     'cycles',
     [0, 1_000_000_000],
-    'estimate: 100 µs',
-    'From INIT_PORT on a connected port to the physical state LinkUp.',
+    'estimate: 1 µs',
+    'From the link being trained to the port state Init.',
   ),
   subnetManagerCycles: number(
     42_700,
     'cycles',
     [0, 1_000_000_000],
     'estimate: 100 µs',
-    'From LinkUp to the embedded subnet manager making the port active.',
+    'From state Init to the embedded subnet manager making the port active.',
   ),
   embeddedSubnetManager: flag(
     true,

@@ -170,7 +170,7 @@ export class ControlSide {
           logGids: capabilities.logGids,
           logPkeys: capabilities.logPkeys,
           maxVls: capabilities.maxVls,
-          linkTrainingCycles: config.linkTrainingCycles,
+          linkInitialiseCycles: config.linkInitialiseCycles,
           subnetManagerCycles: config.subnetManagerCycles,
           hasEmbeddedSubnetManager: config.embeddedSubnetManager,
           lid: config.portLid === 0 ? nodeIndex + 1 : config.portLid,

@@ -87,7 +87,11 @@ export class EventWriter {
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
-    this.moderation = new InterruptModeration(setup.eqs, setup.interrupts);
+    this.moderation = new InterruptModeration(
+      setup.eqs,
+      setup.interrupts,
+      () => this.#released === this.#taken,
+    );
     this.#depth = setup.fifoDepth;
     this.#bytes = new Uint8Array(setup.fifoDepth * eqeBytes);
     this.#view = viewOf(this.#bytes);

@@ -105,8 +105,10 @@ describe('interrupts of an EQ', () => {
   it('raise the pin without MSI-X, until software clears it', () => {
     const { bench, eqn } = withEq();
     bench.interrupts.isMsixEnabled = false;
+    const written = bench.dma.writeLog.length;
     post(bench, eqn);
-    bench.run();
+    while (!bench.interrupts.isPinAsserted) bench.run(1);
+    expect(bench.dma.writeLog.length).toBe(written + 1); // not before the EQE has left
     expect([bench.interrupts.isPinAsserted, bench.interrupts.messages.length]).toEqual([true, 0]);
     bench.control.events.moderation.clearPin(bench.cycle);
     expect(bench.interrupts.isPinAsserted).toBe(false);

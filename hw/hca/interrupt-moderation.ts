@@ -28,12 +28,15 @@ export class InterruptModeration {
   nextCycle = NEVER;
   readonly #eqs: EqTable;
   readonly #interrupts: InterruptPort;
+  readonly #mayAssertPin: () => boolean;
   /** Vectors whose message the function had no room for; at most one per firing of an EQ. */
   #waiting: number[] = [];
 
-  constructor(eqs: EqTable, interrupts: InterruptPort) {
+  /** @param mayAssertPin true when no EQE is on its way to the link: a pin's message is not ordered behind them */
+  constructor(eqs: EqTable, interrupts: InterruptPort, mayAssertPin: () => boolean) {
     this.#eqs = eqs;
     this.#interrupts = interrupts;
+    this.#mayAssertPin = mayAssertPin;
   }
 
   /** An entry was written to the EQ, or the EQ was armed: interrupts, or plans to, if the EQ is armed and not empty. */
@@ -95,15 +98,20 @@ export class InterruptModeration {
   }
 
   #send(vector: number, cycle: number): void {
-    if (!this.#interrupts.isMsixEnabled) {
-      this.pinAssertionCount++;
-      this.#interrupts.setInterruptPin(true, cycle);
-    } else if (!this.#interrupts.requestInterrupt(vector, cycle)) {
+    if (!this.#isSent(vector, cycle)) {
       this.#waiting.push(vector);
       this.nextCycle = cycle + 1;
       return;
     }
     this.messageCount[vector] = this.messageCount[vector]! + 1;
+  }
+
+  #isSent(vector: number, cycle: number): boolean {
+    if (this.#interrupts.isMsixEnabled) return this.#interrupts.requestInterrupt(vector, cycle);
+    if (!this.#mayAssertPin()) return false;
+    this.pinAssertionCount++;
+    this.#interrupts.setInterruptPin(true, cycle);
+    return true;
   }
 
   /** Reset: nothing is owed to anybody. */

@@ -31,7 +31,7 @@ const eqeAt = (bench: ControlBench, index: number): Uint8Array =>
 describe('a port', () => {
   it('is down and disabled before INIT_PORT, although the cable is there', () => {
     const bench = withEvents();
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     expect(infoOf(bench)).toMatchObject({
       portState: PortState.DOWN,
@@ -53,7 +53,7 @@ describe('a port', () => {
   it('trains, is given its addresses by the embedded subnet manager, and becomes active', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run(1100); // training takes 1000 cycles here
     expect(infoOf(bench)).toMatchObject({
       portState: PortState.INIT,
@@ -70,7 +70,7 @@ describe('a port', () => {
   it('tells software of its addresses and of being active', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     expect(portInfoChangeEqe.decode(eqeAt(bench, 0))).toMatchObject({
       type: EventType.PORT_MNG_CHG_EVENT,
@@ -92,16 +92,16 @@ describe('a port', () => {
   it('goes down with the cable, says so once, and comes back with it', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
-    bench.cable.set(false, bench.lp.nowPs);
+    bench.cable.set(false);
     bench.run();
     expect(infoOf(bench)).toMatchObject({
       portState: PortState.DOWN,
       portPhysicalState: PortPhysicalState.POLLING,
     });
     expect(portChangeEqe.decode(eqeAt(bench, 2))).toMatchObject({ subtype: PortChange.DOWN, port: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     expect(bench.dataPath.calls).toEqual(['portUp', 'portDown', 'portUp']);
   });
@@ -109,10 +109,10 @@ describe('a port', () => {
   it('says nothing when the cable goes before the port was active', () => {
     const bench = withEvents({ embeddedSubnetManager: false });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     expect(infoOf(bench).portState).toBe(PortState.INIT);
-    bench.cable.set(false, bench.lp.nowPs);
+    bench.cable.set(false);
     bench.run();
     expect([infoOf(bench).portState, bench.control.events.writtenCount]).toEqual([PortState.DOWN, 0]);
   });
@@ -121,7 +121,7 @@ describe('a port', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     must(bench, 'CLOSE_PORT', { inputModifier: 1 });
     must(bench, 'CLOSE_PORT', { inputModifier: 1 });
@@ -137,7 +137,7 @@ describe('a port', () => {
   it('keeps events back while the event fifo is full', () => {
     const bench = withEvents({ eventFifoDepth: 4 });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run(1990); // just before the subnet manager acts, at about 2000
     while (bench.control.events.canPost()) bench.control.events.postCompletion(4, 128, bench.cycle);
     bench.run();
@@ -150,7 +150,7 @@ describe('a port', () => {
   it('takes the LID of its parameter', () => {
     const bench = withEvents({ portLid: 0x123, subnetManagerLid: 9 });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
-    bench.cable.set(true, bench.lp.nowPs);
+    bench.cable.set(true);
     bench.run();
     expect(infoOf(bench)).toMatchObject({ lid: 0x123, masterSmLid: 9 });
   });

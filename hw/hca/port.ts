@@ -52,7 +52,7 @@ export interface PortSetup {
   readonly logGids: number;
   readonly logPkeys: number;
   readonly maxVls: number;
-  readonly linkTrainingCycles: number;
+  readonly linkInitialiseCycles: number;
   readonly subnetManagerCycles: number;
   readonly hasEmbeddedSubnetManager: boolean;
   readonly lid: number;
@@ -81,8 +81,8 @@ export class HcaPort {
   isEnabled = false;
   readonly #stage: number;
   #isLinkUp = false;
-  /** When training ends, and when the embedded subnet manager acts. */
-  #trainedCycle = NEVER;
+  /** When the trained link is in use, and when the embedded subnet manager acts. */
+  #initialisedCycle = NEVER;
   #managedCycle = NEVER;
   /** Events that wait for room in the event fifo. */
   #pendingEvents: ((cycle: number) => void)[] = [];
@@ -210,7 +210,7 @@ export class HcaPort {
     const wasActive = this.isActive;
     this.isEnabled = false;
     this.setup.link?.setEnabled(false);
-    this.#trainedCycle = NEVER;
+    this.#initialisedCycle = NEVER;
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];
     this.#setDefaults();
@@ -219,22 +219,22 @@ export class HcaPort {
 
   #run(cycle: number): void {
     if (!this.#isLinkUp && this.state !== PortState.DOWN) this.#goDown(PortPhysicalState.POLLING, cycle);
-    if (this.isEnabled && this.state === PortState.DOWN) this.#train(cycle);
+    if (this.isEnabled && this.state === PortState.DOWN) this.#initialise(cycle);
     if (this.#managedCycle <= cycle) this.#manage(cycle);
     while (this.#pendingEvents.length > 0 && this.setup.events.canPost()) this.#pendingEvents.shift()!(cycle);
     const next =
-      this.#pendingEvents.length > 0 ? cycle + 1 : Math.min(this.#trainedCycle, this.#managedCycle);
+      this.#pendingEvents.length > 0 ? cycle + 1 : Math.min(this.#initialisedCycle, this.#managedCycle);
     if (next !== NEVER) this.setup.domain.wake(this.#stage, next);
   }
 
-  #train(cycle: number): void {
+  #initialise(cycle: number): void {
     if (!this.#isLinkUp) {
-      this.#trainedCycle = NEVER;
+      this.#initialisedCycle = NEVER;
       return;
     }
-    if (this.#trainedCycle === NEVER) this.#trainedCycle = cycle + this.setup.linkTrainingCycles;
-    if (this.#trainedCycle > cycle) return;
-    this.#trainedCycle = NEVER;
+    if (this.#initialisedCycle === NEVER) this.#initialisedCycle = cycle + this.setup.linkInitialiseCycles;
+    if (this.#initialisedCycle > cycle) return;
+    this.#initialisedCycle = NEVER;
     this.#setPhysicalState(PortPhysicalState.LINK_UP);
     this.#setState(PortState.INIT, cycle);
     if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
@@ -261,7 +261,7 @@ export class HcaPort {
   }
 
   #goDown(physicalState: number, cycle: number): void {
-    this.#trainedCycle = NEVER;
+    this.#initialisedCycle = NEVER;
     this.#managedCycle = NEVER;
     this.#setPhysicalState(physicalState);
     this.#setState(PortState.DOWN, cycle);

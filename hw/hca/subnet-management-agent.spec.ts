@@ -15,7 +15,7 @@ beforeEach(() => {
   const inParam = 2 ** EventType.PORT_CHANGE + 2 ** EventType.PORT_MNG_CHG_EVENT;
   must(bench, 'MAP_EQ', { inParam, inputModifier: eqn });
   must(bench, 'INIT_PORT', { inputModifier: 1 });
-  bench.cable.set(true, bench.lp.nowPs);
+  bench.cable.set(true);
   bench.run();
 });
 

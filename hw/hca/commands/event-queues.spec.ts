@@ -132,7 +132,7 @@ describe('MAP_EQ', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     must(bench, 'MAP_EQ', {
-      inParam: 2 ** EventType.PORT_CHANGE + 2 ** EventType.RECOVERABLE_ERROR_EVENT / 2 ** 10,
+      inParam: 2 ** EventType.PORT_CHANGE + 2 ** EventType.CMD,
       inputModifier: eqn,
     });
     expect(bench.control.events.eqnOfType(EventType.PORT_CHANGE)).toBe(eqn);

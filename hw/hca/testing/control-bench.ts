@@ -80,10 +80,17 @@ export class InterruptSink implements InterruptPort {
   }
 }
 
+/** A cable that trains at once: the link is up while it is plugged in and the port is enabled. */
 export class Cable implements LinkStateSource {
   isLinkUp = false;
   isEnabled = false;
+  #isPlugged = false;
+  readonly #nowPs: () => number;
   #listener: (isUp: boolean, nowPs: number) => void = () => undefined;
+
+  constructor(nowPs: () => number) {
+    this.#nowPs = nowPs;
+  }
 
   onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
     this.#listener = listener;
@@ -91,11 +98,19 @@ export class Cable implements LinkStateSource {
 
   setEnabled(isEnabled: boolean): void {
     this.isEnabled = isEnabled;
+    this.#update();
   }
 
-  set(isUp: boolean, nowPs: number): void {
+  set(isPlugged: boolean): void {
+    this.#isPlugged = isPlugged;
+    this.#update();
+  }
+
+  #update(): void {
+    const isUp = this.#isPlugged && this.isEnabled;
+    if (isUp === this.isLinkUp) return;
     this.isLinkUp = isUp;
-    this.#listener(isUp, nowPs);
+    this.#listener(isUp, this.#nowPs());
   }
 }
 
@@ -117,7 +132,7 @@ export interface CommandOutcome {
 }
 
 /** Costs that keep specs short and make cycle counts easy to follow. */
-const quickCosts = { linkTrainingCycles: 1000, subnetManagerCycles: 1000, initialiseCycles: 1000 };
+const quickCosts = { linkInitialiseCycles: 1000, subnetManagerCycles: 1000, initialiseCycles: 1000 };
 export const latencyCycles = 10;
 
 export class ControlBench {
@@ -126,7 +141,7 @@ export class ControlBench {
   readonly memory = new SparseMemory();
   readonly dataPath = new RecordingDataPath();
   readonly interrupts = new InterruptSink();
-  readonly cable = new Cable();
+  readonly cable = new Cable(() => this.lp.nowPs);
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly tables = {
