@@ -3,7 +3,8 @@
  * single-consumer ring in a SharedArrayBuffer. The ring is the only thing two logical processes share, in one
  * thread or in two.
  *
- * Record: 64-byte header, then the payload, padded to a multiple of 8 bytes and never split at the ring's end.
+ * Record: 64-byte header, then the payload, padded to a multiple of 16 bytes (so that what is left at the ring's end
+ * always has room for the size and kind of a padding record) and never split at the ring's end.
  *
  *     +0   f64  timePs          instant at which the record takes effect at the reader
  *     +8   i32  recordBytes     header, payload and padding
@@ -99,7 +100,7 @@ export class ChannelWriter extends ChannelEnd {
     if (!(timePs >= this.#lastPs))
       throw new InvariantError('time of a record in ps', timePs, `at least ${this.#lastPs}`);
     this.#lastPs = timePs;
-    const recordBytes = (RECORD_HEADER_BYTES + payloadBytes + 7) & ~7;
+    const recordBytes = (RECORD_HEADER_BYTES + payloadBytes + 15) & ~15;
     let offset = this.#tail & this.mask;
     const untilEnd = this.capacityBytes - offset;
     if (recordBytes > untilEnd) {
