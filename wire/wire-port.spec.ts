@@ -222,6 +222,30 @@ describe('a wire port', () => {
     }
   });
 
+  it('asks again a sender that was refused at the very instant at which credits came', async () => {
+    const bench = new WireBench({
+      receiveBufferBytes: 8448,
+      creditReturnBytes: 64,
+      transmitAheadBytes: 65_536,
+    });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => {
+      while (bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)) bench.a.send(Opcode.RC_SEND_ONLY, 2048);
+    });
+    await bench.runTo(upPs + 5_000_000);
+    bench.a.send(Opcode.RC_ACKNOWLEDGE, 0); // breaks the credits, so that nobody is waiting any more
+    const consumedPs = upPs + 6_000_000;
+    const creditsPs = consumedPs + 1 + 8 * 250 + LATENCY_PS;
+    bench.b.at(consumedPs, () => bench.b.consumeAll());
+    const spacePs: number[] = [];
+    bench.a.port.onSpace(() => spacePs.push(bench.a.lp.nowPs));
+    // Records of an instant come before its events: the credits are there, but count only from the next picosecond on.
+    bench.a.at(creditsPs, () => expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false));
+    await bench.runTo(creditsPs + 1_000_000);
+    expect(spacePs).toEqual([creditsPs + 1]);
+  });
+
   it('finds out a sender that breaks its credits', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
     const upPs = await bench.bringUp();
@@ -312,6 +336,28 @@ describe('link training', () => {
     expect(bench.b.linkStates).toEqual([{ isUp: true, nowPs: 1_000_000 + 2 * LATENCY_PS + 10_000_000 }]);
     expect(bench.a.linkStates).toEqual([{ isUp: true, nowPs: 1_000_000 + 3 * LATENCY_PS + 10_000_000 }]);
     expect([bench.a.port.physicalState, bench.b.port.physicalState]).toEqual([5, 5]);
+  });
+
+  it('counts a change of the link from the next picosecond on', async () => {
+    const bench = new WireBench({ trainingUs: 10 });
+    const upPs = 2 * LATENCY_PS + 10_000_000; // both enabled at 0: TS1 crosses TS1, TS2 crosses TS2
+    const downPs = upPs + 5_000_000;
+    // Records of an instant, and what they cause, come before its events made later.
+    await bench.runTo(0);
+    bench.a.port.setEnabled(true);
+    bench.b.port.setEnabled(true);
+    await bench.runTo(upPs - 1);
+    bench.a.at(upPs, () => bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 1));
+    bench.a.at(upPs + 1, () => bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 2));
+    bench.b.at(downPs - LATENCY_PS, () => bench.b.port.setEnabled(false));
+    bench.a.at(downPs, () => bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 3));
+    bench.a.at(downPs + 1, () => bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 4));
+    await bench.runTo(downPs + 1_000_000);
+    expect(bench.a.linkStates.map(({ nowPs }) => nowPs)).toEqual([upPs, downPs]);
+    expect(bench.a.port.transmitted.discardedCount).toBe(2);
+    expect(bench.a.port.transmitted.packetCount).toBe(2);
+    expect(bench.b.arrivals.map(({ psn }) => psn)).toEqual([2]);
+    expect(bench.b.port.received.linkDownDrops).toBe(1);
   });
 
   it('takes the other end down too, and comes up again', async () => {

@@ -282,6 +282,22 @@ describe('the DMA read engine', () => {
     expect(orderUnder('weighted')).toBe('011122012200');
   });
 
+  it('sees a request only in the cycle after the one in which it was made', () => {
+    const bench = new DmaBench({ tagCount: 1 });
+    withRequesters(bench, 1);
+    // Asks requester 1 for more inside the engine's own stage, in the cycle in which a tag comes free.
+    const chaining = { name: 'chaining', trafficClass: 3, fifoDepth: 2, weight: 1 };
+    bench.reads.addRequester(chaining, () => {});
+    bench.reads.addRequester(chaining, () => bench.reads.request(1, 0x1000, 8, 0, 0));
+    bench.answerAll(20_000);
+    bench.atCycle(1, () => bench.reads.request(2, 0x2000, 8, 0, 0));
+    bench.atCycle(2, () => bench.reads.request(2, 0x3000, 8, 0, 0));
+    bench.runTo(100);
+    // Behind requester 2 it would be requester 1's turn; but at edge 23 its request cannot be seen yet.
+    expect(piecesOf(bench.link.reads).map(([address]) => address)).toEqual([0x2000, 0x3000, 0x1000, 0x1000]);
+    expect(bench.link.reads[1]!.timePs).toBe(23_000);
+  });
+
   it('accounts each wait once: tags, link and other requesters sum to the time from ready to sent', () => {
     fc.assert(
       fc.property(
@@ -345,6 +361,17 @@ describe('reads that fail', () => {
       ]);
       expect(bench.reads.isIdle).toBe(true);
     }
+  });
+
+  it('keep the first of several errors', () => {
+    const bench = new DmaBench();
+    const reports = withRequesters(bench, 1);
+    bench.atCycle(1, () => bench.reads.request(0, 0, 1024, 0, 5));
+    bench.atPs(100_000, () => bench.link.refuse(bench.link.reads[1]!, 4));
+    bench.atPs(110_000, () => bench.link.refuse(bench.link.reads[0]!, 1));
+    bench.runTo(200);
+    expect(reports.map(({ status }) => status)).toEqual([DmaStatus.completerAbort]);
+    expect(bench.reads.requesters[0]!.counters.failedRequests).toBe(1);
   });
 
   it('send no more of a request that has failed', () => {
