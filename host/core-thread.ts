@@ -53,7 +53,7 @@ export class CoreThread {
 
   /** Since when it wants the core; threads that lost it stand in front. */
   readyPs = 0;
-  /** Off the core: the mode to go on in, cycles charged but not yet lived through, and the cycle it left at. */
+  /** Halted: whether it was spinning, cycles charged but not yet lived through, and the cycle it stopped at. */
   isSpinPending = false;
   owedCycles = 0;
   leftCycle = 0;

@@ -19,10 +19,13 @@
 import type { Clock } from '../sim/clock.ts';
 import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
+import { CoreSpins } from './core-spins.ts';
+import { CoreStores } from './core-stores.ts';
 import { type AfterBusy, CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 import { CpuAccount, type CpuReport, causeIndexOf, cpuReportOf } from './cpu-account.ts';
 import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
+import { ReadyQueue } from './ready-queue.ts';
 import type { StoreTarget } from './store-buffer.ts';
 
 export interface CoreOptions {
@@ -38,7 +41,6 @@ export interface CoreOptions {
 }
 
 const kernelStoreSpaceBytes = 65_536;
-const never = Number.POSITIVE_INFINITY;
 
 export class Core {
   readonly index: number;
@@ -56,29 +58,23 @@ export class Core {
   /** Times a thread was switched in, interrupts apart. */
   contextSwitchCount = 0;
 
-  readonly #storeBufferEntries: number;
   readonly #storeSpaceBytes: number;
   readonly #serveInterrupt: (vector: number, cpu: CoreThread) => Promise<void>;
   readonly #threads: CoreThread[] = [];
   readonly #freeSlots: number[] = [];
-  /** Threads that want the core, by level; interrupts are numbers of vectors. */
-  readonly #ready: CoreThread[][] = [[], [], []];
-  readonly #pendingVectors: number[] = [];
+  readonly #ready = new ReadyQueue();
   readonly #interruptThread: CoreThread;
-  /** Cycle causes of open intervals: a stalled store, a load. */
-  #stallCause = 0;
-  #retryRef = 0;
+  readonly #stores: CoreStores;
+  readonly #spins: CoreSpins;
+  /** Cause of the cycles of a stall: a load, or stores that the bus does not take. */
+  stallCause = 0;
   #attentionRef = 0;
 
   readonly #busyHandler: number;
-  readonly #drainHandler: number;
-  readonly #evaluateHandler: number;
-  readonly #overflowHandler: number;
   readonly #deadlineHandler: number;
   readonly #wakeHandler: number;
   readonly #readyHandler: number;
   readonly #loadHandler: number;
-  readonly #retryHandler: number;
   readonly #attentionHandler: number;
 
   constructor(options: CoreOptions) {
@@ -87,23 +83,23 @@ export class Core {
     this.clock = options.clock;
     this.target = options.target;
     this.cost = options.cost;
-    this.#storeBufferEntries = options.storeBufferEntries;
     this.#storeSpaceBytes = options.storeSpaceBytes;
     this.#serveInterrupt = options.serveInterrupt;
-    const add = (phase: number, handle: (thread: CoreThread) => void) =>
-      this.process.queue.addHandler((slot) => handle(this.#threads[slot]!), phase);
+    const add = (phase: number, handle: (thread: CoreThread) => void) => this.addHandler(handle, phase);
     this.#deadlineHandler = add(PHASE_HARDWARE, (thread) => this.#deadlinePassed(thread));
     this.#wakeHandler = add(PHASE_HARDWARE, (thread) => this.#signalled(thread));
     this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.#makeReady(thread));
     this.#busyHandler = add(PHASE_SOFTWARE, (thread) => this.#busyEnded(thread));
-    this.#drainHandler = add(PHASE_SOFTWARE, (thread) => this.#drainDue(thread));
-    this.#evaluateHandler = add(PHASE_SOFTWARE, (thread) => this.#evaluate(thread));
-    this.#overflowHandler = add(PHASE_SOFTWARE, (thread) => this.#freeze(thread));
     this.#loadHandler = add(PHASE_SOFTWARE, (thread) => this.#loadEnded(thread));
-    this.#retryHandler = this.process.queue.addHandler(() => this.#retryStores(), PHASE_SOFTWARE);
     this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), PHASE_SOFTWARE);
     this.#interruptThread = this.newThread(`interrupts of core ${options.index}`, levelInterrupt);
-    this.target.port.onStoreSpace(() => this.#storeSpace());
+    this.#spins = new CoreSpins(this);
+    this.#stores = new CoreStores(this, options.storeBufferEntries);
+  }
+
+  /** Registers an event that concerns one thread. */
+  addHandler(handle: (thread: CoreThread) => void, phase: number): number {
+    return this.process.queue.addHandler((slot) => handle(this.#threads[slot]!), phase);
   }
 
   // What threads ask of their core.
@@ -135,13 +131,12 @@ export class Core {
   stayBusy(thread: CoreThread, after: AfterBusy): void {
     thread.mode = 'busy';
     thread.after = after;
-    thread.busyRef = this.#schedule(this.localCycle, this.#busyHandler, thread);
+    thread.busyRef = this.schedule(this.localCycle, this.#busyHandler, thread);
   }
 
   /** A commit was added to the thread's store buffer. */
   committed(thread: CoreThread): void {
-    if (thread.isBlocked) this.#watchOverflow(thread);
-    else if (thread.drainRef === 0) this.#scheduleDrain(thread);
+    this.#stores.committed(thread);
   }
 
   /** Ends the thread's wait with false at an instant, unless something else ended it before. */
@@ -159,39 +154,18 @@ export class Core {
    * here already. Of several pending vectors the highest is served first, as by a local APIC.
    */
   interrupt(vector: number): void {
-    this.#pendingVectors.push(vector);
+    this.#ready.addVector(vector);
     this.#callAttention();
   }
 
-  /** A page that the thread spins on was written: evaluates at the end of the round that this falls into. */
+  /** A page that the thread spins on was written. */
   spinHit(thread: CoreThread): void {
-    if (thread !== this.current || thread.isFrozen) {
-      thread.isSpinHit = true;
-      return;
-    }
-    if (thread.evaluateRef !== 0) return;
-    const origin = thread.spinOriginCycle;
-    const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
-    const rounds = cycle <= origin ? 0 : Math.ceil((cycle - origin) / thread.spinRoundCycles);
-    this.#scheduleEvaluation(thread, origin + rounds * thread.spinRoundCycles);
+    this.#spins.hit(thread);
   }
 
-  /** Carries out the thread's stores that are due, and schedules the next. */
+  /** Carries out the thread's stores that are due. */
   drain(thread: CoreThread): void {
-    const store = thread.storeIfAny;
-    if (store === undefined || store.isDrained || thread.isBlocked) return;
-    const now = this.process.nowPs;
-    const cycle = this.clock.cycleAtOrAfter(now);
-    let dueCycle = this.clock.edgePs(cycle) > now ? cycle - 1 : cycle;
-    // What lies behind the cycle at which the core stands still has not been executed yet.
-    if (thread.isFrozen) dueCycle = thread.leftCycle;
-    thread.isBlocked = !store.drain(dueCycle);
-    if (thread.isBlocked) {
-      this.#stallCause = store.headCause;
-      this.#watchOverflow(thread);
-      return;
-    }
-    if (!store.isDrained && thread.drainRef === 0) this.#scheduleDrain(thread);
+    this.#stores.drain(thread);
   }
 
   /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
@@ -226,19 +200,14 @@ export class Core {
   #openCause(): number {
     const current = this.current;
     if (current === undefined) return causeIndexOf.idle;
-    if (current.isFrozen || current.awaitsDrain || current.mode !== 'spinning') return this.#stallCause;
+    if (current.isFrozen || current.awaitsDrain || current.mode !== 'spinning') return this.stallCause;
     return causeIndexOf.poll;
   }
 
   // Which thread has the core.
 
   #makeReady(thread: CoreThread): void {
-    const ready = this.#ready[thread.level]!;
-    thread.readyPs = this.process.nowPs;
-    // Threads that become ready at one instant queue by their slots, in whatever order that happened.
-    let at = ready.length;
-    while (at > 0 && ready[at - 1]!.readyPs === thread.readyPs && ready[at - 1]!.slot > thread.slot) at--;
-    ready.splice(at, 0, thread);
+    this.#ready.add(thread, this.process.nowPs);
     this.#callAttention();
   }
 
@@ -249,36 +218,27 @@ export class Core {
 
   #attend(): void {
     this.#attentionRef = 0;
-    this.#dispatch();
+    this.dispatch();
   }
 
   /** Something happened at the instant at which the current thread is about to go on: that comes first. */
-  #losesCore(thread: CoreThread): boolean {
+  losesCore(thread: CoreThread): boolean {
     if (this.#attentionRef === 0) return false;
-    this.#dispatch();
+    this.dispatch();
     return this.current !== thread;
   }
 
   /** Gives the core to the highest thread that wants it, if that is higher than the one that has it. */
-  #dispatch(): void {
-    const level = this.#readyLevel();
+  dispatch(): void {
+    const level = this.#ready.highestLevel;
     if (level < 0) return;
     if (this.current === undefined) this.#endIdle();
     else if (level <= this.current.level || !this.#preempt(this.current, level)) return;
-    const thread = level === levelInterrupt ? this.#takeInterrupt() : this.#ready[level]!.shift()!;
-    this.#enter(thread);
-  }
-
-  #readyLevel(): number {
-    if (this.#pendingVectors.length > 0) return levelInterrupt;
-    if (this.#ready[levelKernel]!.length > 0) return levelKernel;
-    return this.#ready[levelProgram]!.length > 0 ? levelProgram : -1;
+    this.#enter(level === levelInterrupt ? this.#takeInterrupt() : this.#ready.take(level));
   }
 
   #takeInterrupt(): CoreThread {
-    const pending = this.#pendingVectors;
-    const vector = Math.max(...pending);
-    pending.splice(pending.indexOf(vector), 1);
+    const vector = this.#ready.takeVector();
     const thread = this.#interruptThread;
     thread.body = () => this.#serveInterrupt(vector, thread);
     return thread;
@@ -296,54 +256,33 @@ export class Core {
     if (thread.isBlocked || (thread.mode !== 'busy' && thread.mode !== 'spinning')) return false;
     this.drain(thread);
     if (thread.isBlocked) return false;
-    this.#halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
+    this.halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
     thread.mode = 'ready';
     thread.needsSwitch = byLevel !== levelInterrupt;
-    thread.readyPs = 0;
-    this.#ready[thread.level]!.unshift(thread);
+    this.#ready.putBack(thread);
     this.current = undefined;
     return true;
   }
 
   /** Stops a busy or spinning thread at `cycle`, and notes what it is owed. */
-  #halt(thread: CoreThread, cycle: number): void {
-    thread.isSpinPending = thread.mode === 'spinning';
-    if (thread.isSpinPending) {
-      if (cycle > this.localCycle) this.account.add(causeIndexOf.poll, cycle - this.localCycle);
-      const origin = thread.spinOriginCycle;
-      const intoRound = cycle <= origin ? 0 : (cycle - origin) % thread.spinRoundCycles;
-      thread.spinOriginCycle =
-        cycle <= origin ? origin : cycle + (intoRound === 0 ? 0 : thread.spinRoundCycles - intoRound);
-      if (thread.evaluateRef !== 0) thread.isSpinHit = true;
-    }
+  halt(thread: CoreThread, cycle: number): void {
+    if (thread.mode === 'spinning') this.#spins.halt(thread, cycle);
     thread.owedCycles = Math.max(0, this.localCycle - cycle);
     thread.leftCycle = cycle;
     this.localCycle = cycle;
-    thread.busyRef = this.#cancel(thread.busyRef);
-    thread.evaluateRef = this.#cancel(thread.evaluateRef);
-    thread.drainRef = this.#cancel(thread.drainRef);
+    thread.busyRef = this.cancel(thread.busyRef);
+    thread.evaluateRef = this.cancel(thread.evaluateRef);
+    thread.drainRef = this.cancel(thread.drainRef);
   }
 
   /** Has a halted thread go on at the core's own time: everything of it that lay ahead is later by what it missed. */
-  #goOn(thread: CoreThread): void {
+  goOn(thread: CoreThread): void {
     const missed = this.localCycle - thread.leftCycle;
-    const store = thread.storeIfAny;
-    if (store !== undefined && !store.isDrained) {
-      store.shiftAfter(thread.isFrozen ? thread.leftCycle : -1, missed);
-      if (!thread.isBlocked) this.#scheduleDrain(thread);
-    }
+    this.#stores.shift(thread, missed);
     this.localCycle += thread.owedCycles;
     thread.owedCycles = 0;
-    if (!thread.isSpinPending) {
-      this.stayBusy(thread, thread.after);
-      return;
-    }
-    thread.isSpinPending = false;
-    thread.mode = 'spinning';
-    thread.spinOriginCycle += missed;
-    if (!thread.isSpinHit) return;
-    thread.isSpinHit = false;
-    this.#scheduleEvaluation(thread, thread.spinOriginCycle);
+    if (thread.isSpinPending) this.#spins.goOn(thread, missed);
+    else this.stayBusy(thread, thread.after);
   }
 
   #enter(thread: CoreThread): void {
@@ -356,7 +295,7 @@ export class Core {
     }
     const body = thread.body;
     if (body === undefined) {
-      this.#goOn(thread);
+      this.goOn(thread);
       return;
     }
     thread.body = undefined;
@@ -378,10 +317,10 @@ export class Core {
   #fail(thread: CoreThread, thrown: unknown): void {
     this.process.failure ??= new ProgramFailedError(thread.name, this.process.nowPs, thrown);
     thread.mode = 'ended';
-    thread.busyRef = this.#cancel(thread.busyRef);
-    thread.evaluateRef = this.#cancel(thread.evaluateRef);
-    thread.deadlineRef = this.#cancel(thread.deadlineRef);
-    thread.signalRef = this.#cancel(thread.signalRef);
+    thread.busyRef = this.cancel(thread.busyRef);
+    thread.evaluateRef = this.cancel(thread.evaluateRef);
+    thread.deadlineRef = this.cancel(thread.deadlineRef);
+    thread.signalRef = this.cancel(thread.signalRef);
     if (this.running === thread) {
       this.suspend(thread);
       return;
@@ -401,7 +340,8 @@ export class Core {
     this.process.runningProgramCount++;
   }
 
-  #resume(thread: CoreThread): void {
+  /** The thread's code goes on now. */
+  resume(thread: CoreThread): void {
     this.#run(thread);
     thread.resolve();
   }
@@ -409,12 +349,12 @@ export class Core {
   #leave(thread: CoreThread): void {
     if (thread.isWoken) {
       thread.isWoken = false;
-      this.#resume(thread);
+      this.resume(thread);
       return;
     }
     thread.mode = 'waiting';
     this.current = undefined;
-    this.#dispatch();
+    this.dispatch();
   }
 
   #end(thread: CoreThread): void {
@@ -422,20 +362,20 @@ export class Core {
     this.current = undefined;
     if (thread !== this.#interruptThread) this.#freeSlots.push(thread.slot);
     thread.onEnded?.();
-    this.#dispatch();
+    this.dispatch();
   }
 
   // Events.
 
   #busyEnded(thread: CoreThread): void {
-    if (this.#losesCore(thread)) return;
+    if (this.losesCore(thread)) return;
     thread.busyRef = 0;
     this.drain(thread);
     if (thread.isBlocked && thread.after !== 'resume') {
       thread.awaitsDrain = true;
       return;
     }
-    if (thread.after === 'resume') this.#resume(thread);
+    if (thread.after === 'resume') this.resume(thread);
     else if (thread.after === 'leave') this.#leave(thread);
     else if (thread.after === 'end') this.#end(thread);
     else this.#load(thread);
@@ -443,7 +383,7 @@ export class Core {
 
   #load(thread: CoreThread): void {
     thread.mode = 'loading';
-    this.#stallCause = thread.level === levelInterrupt ? causeIndexOf.interrupt : causeIndexOf.driver;
+    this.stallCause = thread.level === levelInterrupt ? causeIndexOf.interrupt : causeIndexOf.driver;
     thread.issueLoad!((status, value) => {
       thread.accessDone(status, value);
       this.process.queue.schedule(this.process.nowPs, this.#loadHandler, thread.slot);
@@ -451,23 +391,9 @@ export class Core {
   }
 
   #loadEnded(thread: CoreThread): void {
-    this.#endStall();
+    this.endStall();
     this.stayBusy(thread, 'resume');
-    this.#dispatch();
-  }
-
-  #evaluate(thread: CoreThread): void {
-    if (this.#losesCore(thread)) return;
-    thread.evaluateRef = 0;
-    if (!thread.spinIsReady!()) return;
-    const cycle = thread.evaluateCycle;
-    if (cycle > this.localCycle) {
-      this.account.add(causeIndexOf.poll, cycle - this.localCycle);
-      this.localCycle = cycle;
-    }
-    this.target.memory.unwatch(thread);
-    this.drain(thread);
-    this.#resume(thread);
+    this.dispatch();
   }
 
   #deadlinePassed(thread: CoreThread): void {
@@ -478,7 +404,7 @@ export class Core {
 
   #signalled(thread: CoreThread): void {
     thread.signalRef = 0;
-    thread.deadlineRef = this.#cancel(thread.deadlineRef);
+    thread.deadlineRef = this.cancel(thread.deadlineRef);
     this.#wake(thread, true);
   }
 
@@ -495,81 +421,22 @@ export class Core {
     this.#makeReady(thread);
   }
 
-  // Stores that the bus does not take.
-
-  #drainDue(thread: CoreThread): void {
-    thread.drainRef = 0;
-    this.drain(thread);
-  }
-
-  #storeSpace(): void {
-    if (this.current?.isBlocked !== true || this.#retryRef !== 0) return;
-    this.#retryRef = this.process.queue.schedule(this.process.nowPs, this.#retryHandler);
-  }
-
-  #retryStores(): void {
-    this.#retryRef = 0;
-    const thread = this.current;
-    if (thread?.isBlocked !== true) return;
-    thread.isBlocked = false;
-    thread.overflowRef = this.#cancel(thread.overflowRef);
-    this.drain(thread);
-    if (thread.isFrozen) this.#thaw(thread);
-    if (thread.isBlocked) return;
-    if (thread.awaitsDrain) {
-      thread.awaitsDrain = false;
-      this.#endStall();
-      this.stayBusy(thread, thread.after);
-    }
-    this.#dispatch();
-  }
-
-  /** Has the core stand still from the commit on with which the store buffer is over-full. */
-  #watchOverflow(thread: CoreThread): void {
-    if (thread.overflowRef !== 0 || thread.isFrozen) return;
-    const cycle = thread.store.overflowCycle(this.#storeBufferEntries);
-    if (cycle !== never) thread.overflowRef = this.#schedule(cycle, this.#overflowHandler, thread);
-  }
-
-  #freeze(thread: CoreThread): void {
-    thread.overflowRef = 0;
-    if (!thread.isBlocked || thread.awaitsDrain) return;
-    this.#halt(thread, this.clock.cycleAtOrAfter(this.process.nowPs));
-    thread.isFrozen = true;
-  }
-
-  #thaw(thread: CoreThread): void {
-    if (thread.isBlocked && thread.store.overflowCycle(this.#storeBufferEntries) <= thread.leftCycle) return;
-    this.#endStall();
-    this.#goOn(thread);
-    thread.isFrozen = false;
-    if (thread.isBlocked) this.#watchOverflow(thread);
-  }
-
-  #endStall(): void {
+  /** The core stood still until now. */
+  endStall(): void {
     const cycle = this.clock.cycleAtOrAfter(this.process.nowPs);
     if (cycle <= this.localCycle) return;
-    this.account.add(this.#stallCause, cycle - this.localCycle);
+    this.account.add(this.stallCause, cycle - this.localCycle);
     this.localCycle = cycle;
   }
 
-  // Scheduling.
-
-  #scheduleDrain(thread: CoreThread): void {
-    thread.drainRef = this.#schedule(thread.store.headCycle, this.#drainHandler, thread);
-  }
-
-  #scheduleEvaluation(thread: CoreThread, cycle: number): void {
-    thread.evaluateCycle = cycle;
-    thread.evaluateRef = this.#schedule(cycle, this.#evaluateHandler, thread);
-  }
-
-  #schedule(cycle: number, handler: number, thread: CoreThread): number {
+  /** Has a registered event happen at a cycle, now if that is past. */
+  schedule(cycle: number, handler: number, thread: CoreThread): number {
     const atPs = Math.max(this.process.nowPs, this.clock.edgePs(cycle));
     return this.process.queue.schedule(atPs, handler, thread.slot);
   }
 
-  #cancel(ref: number): 0 {
+  /** Takes an event back; returns the reference that names none. */
+  cancel(ref: number): 0 {
     if (ref !== 0) this.process.queue.cancel(ref);
     return 0;
   }

@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { at, newTestHost } from './testing.ts';
+
+interface Scenario {
+  readonly entries: number;
+  /** Cycles of each post of one 8-byte store. */
+  readonly posts: readonly number[];
+  /** Cycles at which the bus has room for one store. */
+  readonly openings: readonly number[];
+}
+
+/** A bounded store buffer stepped cycle by cycle: what the events must equal. */
+function stepped({ entries, posts, openings }: Scenario): { left: number[]; endCycle: number } {
+  const dueAt = posts.map((_, index) => posts.slice(0, index + 1).reduce((sum, cycles) => sum + cycles, 0));
+  const left: number[] = [];
+  let waiting = 0;
+  let posted = 0;
+  let room = 0;
+  let own = 0;
+  for (let cycle = 0; ; cycle++) {
+    if (openings.includes(cycle)) room = 1;
+    for (let isDone = false; !isDone; ) {
+      isDone = true;
+      if (posted < posts.length && dueAt[posted] === own) {
+        posted++;
+        waiting++;
+        isDone = false;
+      }
+      if (waiting > 0 && room > 0) {
+        room--;
+        waiting--;
+        left.push(cycle);
+        isDone = false;
+      }
+    }
+    if (posted === posts.length && waiting === 0) return { left, endCycle: cycle };
+    if (waiting <= entries) own++;
+  }
+}
+
+describe('a store buffer behind a slow bus', () => {
+  it('lets stores out and stalls the core as a buffer stepped cycle by cycle does', async () => {
+    const scenario = fc
+      .record({
+        entries: fc.integer({ min: 1, max: 5 }),
+        posts: fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 25 }),
+        openings: fc.uniqueArray(fc.integer({ min: 0, max: 600 }), { maxLength: 30 }),
+      })
+      .map((given) => ({
+        ...given,
+        // Enough room in the end: further apart than posts are.
+        openings: [...given.openings, ...Array.from({ length: 60 }, (_, index) => 1000 + index * 40)],
+      }));
+    const property = fc.asyncProperty(scenario, async (given) => {
+      const { host, process, ports, runToEnd } = newTestHost({
+        core: { clockMHz: 1000, storeBufferEntries: given.entries },
+      });
+      const port = ports[0]!;
+      port.room = 0;
+      for (const cycle of given.openings) at(process, cycle * 1000, () => port.open(1));
+      const program = host.runProgram('p', 0, async ({ cpu }) => {
+        for (const cycles of given.posts) {
+          cpu.pushDeviceStore(0x8000_0000, 8, 'uncached');
+          cpu.commit('post', cycles);
+        }
+      });
+      await runToEnd();
+      const expected = stepped(given);
+      expect(port.stores.map(({ atPs }) => atPs / 1000)).toEqual(expected.left);
+      expect(program.endedPs).toBe(expected.endCycle * 1000);
+      expect(host.report().isBalanced).toBe(true);
+    });
+    await fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
+  it('delays an interrupt until it has taken the stores that are due', async () => {
+    const { host, process, ports, runToEnd } = newTestHost({
+      interrupt: { deliveryNs: 1, entryCycles: 10, exitCycles: 0 },
+    });
+    ports[0]!.room = 0;
+    host.interrupts.attach(0, async (cpu) => cpu.mmioWrite32(0x8000_0008, 2));
+    const { address, data } = host.interrupts.messageFor(0);
+    at(process, 100_000, () => host.interrupts.message(address, data));
+    at(process, 300_000, () => ports[0]!.open());
+    host.runProgram('p', 0, async ({ cpu }) => {
+      cpu.pushDeviceStore(0x8000_0000, 4, 'uncached');
+      cpu.commit('post', 10);
+      cpu.charge('application', 1990);
+      await cpu.settle();
+    });
+    await runToEnd();
+    expect(ports[0]!.stores.map(({ atPs, address: to }) => [atPs, to])).toEqual([
+      [300_000, 0x8000_0000],
+      // 10 cycles to enter and 60 of the store, of 400 ps each.
+      [300_000 + 28_000, 0x8000_0008],
+    ]);
+  });
+});

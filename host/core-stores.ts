@@ -1,0 +1,126 @@
+/**
+ * When the stores of a core's threads leave, and how a full bus stalls the core.
+ *
+ *     commits ── due ──> drain ──> memory, bus
+ *                          │ the bus takes no more
+ *                          v
+ *                       blocked ── more than the store buffer holds is due ──> frozen: the core stands still
+ *                          └──────────── room again: drain on, thaw ───────────────┘
+ *
+ * One event is scheduled at a time, for the oldest commit. A blocked thread runs on, since the store buffer hides
+ * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
+ * stands still until enough of them have left, and everything the thread does later is later by as much.
+ */
+import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
+import type { Core } from './core.ts';
+import type { CoreThread } from './core-thread.ts';
+
+const never = Number.POSITIVE_INFINITY;
+
+export class CoreStores {
+  readonly #core: Core;
+  readonly #entryCount: number;
+  readonly #drainHandler: number;
+  readonly #overflowHandler: number;
+  readonly #retryHandler: number;
+  #retryRef = 0;
+
+  /** @param entryCount entries of 8 bytes that the store buffer holds */
+  constructor(core: Core, entryCount: number) {
+    this.#core = core;
+    this.#entryCount = entryCount;
+    this.#drainHandler = core.addHandler((thread) => this.#drainDue(thread), PHASE_SOFTWARE);
+    this.#overflowHandler = core.addHandler((thread) => this.#freeze(thread), PHASE_SOFTWARE);
+    this.#retryHandler = core.process.queue.addHandler(() => this.#retry(), PHASE_SOFTWARE);
+    core.target.port.onStoreSpace(() => this.#spaceAgain());
+  }
+
+  /** A commit was added to the thread's store buffer. */
+  committed(thread: CoreThread): void {
+    if (thread.isBlocked) this.#watchOverflow(thread);
+    else if (thread.drainRef === 0) this.#scheduleDrain(thread);
+  }
+
+  /** Carries out the thread's stores that are due, and schedules the next. */
+  drain(thread: CoreThread): void {
+    const store = thread.storeIfAny;
+    if (store === undefined || store.isDrained || thread.isBlocked) return;
+    thread.isBlocked = !store.drain(thread.isFrozen ? thread.leftCycle : this.#lastDueCycle());
+    if (thread.isBlocked) {
+      this.#core.stallCause = store.headCause;
+      this.#watchOverflow(thread);
+    } else if (!store.isDrained && thread.drainRef === 0 && !thread.isFrozen) {
+      this.#scheduleDrain(thread);
+    }
+  }
+
+  /** The thread goes on after it missed some cycles: its stores that lay ahead are later by as much. */
+  shift(thread: CoreThread, missedCycles: number): void {
+    const store = thread.storeIfAny;
+    if (store === undefined || store.isDrained) return;
+    store.shiftAfter(thread.isFrozen ? thread.leftCycle : -1, missedCycles);
+    if (!thread.isBlocked) this.#scheduleDrain(thread);
+  }
+
+  #lastDueCycle(): number {
+    const { clock, process } = this.#core;
+    const cycle = clock.cycleAtOrAfter(process.nowPs);
+    return clock.edgePs(cycle) > process.nowPs ? cycle - 1 : cycle;
+  }
+
+  #scheduleDrain(thread: CoreThread): void {
+    thread.drainRef = this.#core.schedule(thread.store.headCycle, this.#drainHandler, thread);
+  }
+
+  #drainDue(thread: CoreThread): void {
+    thread.drainRef = 0;
+    this.drain(thread);
+  }
+
+  /** The root complex's call, at one of its clock edges. */
+  #spaceAgain(): void {
+    const core = this.#core;
+    if (core.current?.isBlocked !== true || this.#retryRef !== 0) return;
+    this.#retryRef = core.process.queue.schedule(core.process.nowPs, this.#retryHandler);
+  }
+
+  #retry(): void {
+    this.#retryRef = 0;
+    const core = this.#core;
+    const thread = core.current;
+    if (thread?.isBlocked !== true) return;
+    thread.isBlocked = false;
+    thread.overflowRef = core.cancel(thread.overflowRef);
+    this.drain(thread);
+    if (thread.isFrozen) this.#thaw(thread);
+    if (thread.isBlocked) return;
+    if (thread.awaitsDrain) {
+      thread.awaitsDrain = false;
+      core.endStall();
+      core.stayBusy(thread, thread.after);
+    }
+    core.dispatch();
+  }
+
+  /** Has the core stand still from the commit on with which the store buffer is over-full. */
+  #watchOverflow(thread: CoreThread): void {
+    if (thread.overflowRef !== 0 || thread.isFrozen) return;
+    const cycle = thread.store.overflowCycle(this.#entryCount);
+    if (cycle !== never) thread.overflowRef = this.#core.schedule(cycle, this.#overflowHandler, thread);
+  }
+
+  #freeze(thread: CoreThread): void {
+    thread.overflowRef = 0;
+    if (!thread.isBlocked || thread.awaitsDrain) return;
+    this.#core.halt(thread, this.#core.clock.cycleAtOrAfter(this.#core.process.nowPs));
+    thread.isFrozen = true;
+  }
+
+  #thaw(thread: CoreThread): void {
+    if (thread.isBlocked && thread.store.overflowCycle(this.#entryCount) <= thread.leftCycle) return;
+    this.#core.endStall();
+    this.#core.goOn(thread);
+    thread.isFrozen = false;
+    if (thread.isBlocked) this.#watchOverflow(thread);
+  }
+}

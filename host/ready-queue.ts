@@ -1,0 +1,57 @@
+/**
+ * Who wants a core: interrupt vectors, kernel threads, the program.
+ *
+ * The order does not depend on the order in which things happened within one instant: of pending vectors the
+ * highest is served first, as by a local APIC; threads queue by the instant at which they became ready, then by
+ * their slots. A thread that lost the core stands in front of its level.
+ */
+import { type CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
+
+const nobody = -1;
+
+export class ReadyQueue {
+  readonly #threads: readonly [CoreThread[], CoreThread[]] = [[], []];
+  readonly #vectors: number[] = [];
+
+  /** Level of the first in the queue, -1 when nobody wants the core. */
+  get highestLevel(): number {
+    if (this.#vectors.length > 0) return levelInterrupt;
+    if (this.#threads[levelKernel].length > 0) return levelKernel;
+    return this.#threads[levelProgram].length > 0 ? levelProgram : nobody;
+  }
+
+  addVector(vector: number): void {
+    this.#vectors.push(vector);
+  }
+
+  /** Takes the highest pending vector. */
+  takeVector(): number {
+    const vector = Math.max(...this.#vectors);
+    this.#vectors.splice(this.#vectors.indexOf(vector), 1);
+    return vector;
+  }
+
+  /** Adds a thread that becomes ready at `nowPs`. */
+  add(thread: CoreThread, nowPs: number): void {
+    const queue = this.#queueOf(thread.level);
+    thread.readyPs = nowPs;
+    let at = queue.length;
+    while (at > 0 && queue[at - 1]!.readyPs === nowPs && queue[at - 1]!.slot > thread.slot) at--;
+    queue.splice(at, 0, thread);
+  }
+
+  /** Puts a thread that lost the core in front of its level. */
+  putBack(thread: CoreThread): void {
+    thread.readyPs = 0;
+    this.#queueOf(thread.level).unshift(thread);
+  }
+
+  /** Takes the first thread of a level that has one. */
+  take(level: number): CoreThread {
+    return this.#queueOf(level).shift()!;
+  }
+
+  #queueOf(level: number): CoreThread[] {
+    return level === levelKernel ? this.#threads[levelKernel] : this.#threads[levelProgram];
+  }
+}
