@@ -26,6 +26,7 @@ export * from './link-parameters.ts';
 export {
   type CompletionFaults,
   type LinkPortOptions,
+  type Nth,
   PcieLinkPort,
   type TlpListener,
 } from './link-port.ts';

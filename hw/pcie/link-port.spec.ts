@@ -318,6 +318,58 @@ describe('random traffic over tiny fifos and credits', () => {
   });
 });
 
+describe('what reaches a port at one instant', () => {
+  /**
+   * A read that lacks credits waits; the credits of the one before come back. A write is handed over at `pushPs`
+   * by `side`. `isEventFirst` chooses what is worked off first when that is also the instant of a record.
+   */
+  function play(side: 'device' | 'host', pushPs: number, isEventFirst: boolean) {
+    const bench = linkPair({
+      rootPort: { nonPostedHeaders: 1, transmitBufferTlps: 1 },
+      endpoint: { transmitBufferTlps: 1 },
+      link: { ackEveryTlps: 1 },
+      shuffle: () => (isEventFirst ? 0.999 : 0),
+    });
+    const trace: string[] = [];
+    for (const name of ['device', 'host'] as const) {
+      const port = bench[name];
+      port.onReceive((offset, kind) => {
+        trace.push(`${name} ${kind} ${port.reader.floats[(offset >> 3) + FLOAT_TIME]}`);
+        port.consume(offset);
+      });
+    }
+    bench.device.sendMemoryRead(0, 4, 64, 1, 0);
+    bench.device.sendMemoryRead(0, 4, 64, 2, 0);
+    bench.host.sendMemoryWrite(0, 0, zeros, 0, 64);
+    const lp = side === 'device' ? bench.deviceLp : bench.hostLp;
+    const push = lp.queue.addHandler(() => bench[side].sendMemoryWrite(0, 5, zeros, 0, 256));
+    lp.queue.schedule(pushPs, push);
+    runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
+    return trace;
+  }
+
+  it.each(['device', 'host'] as const)('commutes with a TLP handed over by the %s', (side) => {
+    // Ends of TLPs, arrivals of the first read (20 B: 127,546) and of the write (135,693), and the UpdateFC's.
+    const instants = [10_693, 12_221, 127_546, 127_547, 135_693, 253_566, 254_584, 255_102, 256_113];
+    for (const instant of instants) {
+      for (let pushPs = instant - 3; pushPs <= instant + 3; pushPs++) {
+        expect(play(side, pushPs, true)).toEqual(play(side, pushPs, false));
+      }
+    }
+  });
+
+  it('lets credits count from the picosecond after their arrival', () => {
+    // The Ack and then the UpdateFC leave at 127,547: 16 B = 2,036.8 ps; + 125,000.
+    const arrivalPs = 127_547 + 2_037 + 125_000;
+    const order = (pushPs: number): number[] =>
+      play('device', pushPs, false)
+        .filter((line) => line.startsWith('host'))
+        .map((line) => Number(line.split(' ')[1]));
+    expect(order(arrivalPs)).toEqual([MEMORY_READ, MEMORY_WRITE, MEMORY_READ]);
+    expect(order(arrivalPs + 1)).toEqual([MEMORY_READ, MEMORY_READ, MEMORY_WRITE]);
+  });
+});
+
 describe('the books at the end of a run', () => {
   it('find the TLPs that were sent and have not arrived', () => {
     const bench = linkBench();

@@ -41,12 +41,19 @@ import {
 /** Receives a record at its time. It is the receiver's until {@link PcieLinkPort.consume}. */
 export type TlpListener = (offset: number, kind: number) => void;
 
-/** Faults to inject into the completions that this end sends: which one, counted from 1; 0 is none. */
+/** Which events of a kind, counted from 1: one, several, or none (0). */
+export type Nth = number | readonly number[];
+
+/** Whether the event with this count is among `nth`. */
+export const isNth = (nth: Nth, count: number): boolean =>
+  typeof nth === 'number' ? nth === count : nth.includes(count);
+
+/** Faults to inject into the completions that this end sends. */
 export interface CompletionFaults {
-  /** This completion is never sent: its requester runs into its completion timeout. */
-  readonly dropNth: number;
-  /** This completion with data carries the poisoned bit. */
-  readonly poisonNth: number;
+  /** These completions are never sent: their requesters run into the completion timeout. */
+  readonly dropNth: Nth;
+  /** These completions with data carry the poisoned bit. */
+  readonly poisonNth: Nth;
 }
 
 export interface LinkPortOptions {
@@ -191,7 +198,7 @@ export class PcieLinkPort {
     let sentFlags = flags;
     if (this.faults !== undefined) {
       if (this.#isDropped()) return false;
-      if (++this.#dataCompletionCount === this.faults.poisonNth) sentFlags |= FLAG_POISONED;
+      if (isNth(this.faults.poisonNth, ++this.#dataCompletionCount)) sentFlags |= FLAG_POISONED;
     }
     const lower = address % 128;
     const id = this.completerId;
@@ -346,7 +353,7 @@ export class PcieLinkPort {
   }
 
   #isDropped(): boolean {
-    if (++this.#completionCount !== this.faults!.dropNth) return false;
+    if (!isNth(this.faults!.dropNth, ++this.#completionCount)) return false;
     this.droppedCompletionCount++;
     return true;
   }

@@ -1,5 +1,7 @@
 /** What the root complex needs of the host around it. */
 
+import type { Nth } from './link-port.ts';
+
 /** Physical memory as devices see it: [0, sizeBytes). Both calls do nothing and return false outside of it. */
 export interface HostMemory {
   readonly sizeBytes: number;
@@ -37,10 +39,10 @@ export const DEVICE_FAULTS = [
 ] as const;
 export type DeviceFault = (typeof DEVICE_FAULTS)[number];
 
-/** Faults to inject into the root complex's answers; 0 is none. */
+/** Reads of the device that are not carried out but answered with a status. */
 export interface ReadFaults {
-  /** The device's n-th read, counted from 1, is not carried out … */
-  readonly failNthRead: number;
-  /** … but answered with this status: STATUS_UNSUPPORTED_REQUEST or STATUS_ABORT. */
+  /** Which reads. */
+  readonly failNthRead: Nth;
+  /** STATUS_UNSUPPORTED_REQUEST or STATUS_ABORT. */
   readonly failStatus: number;
 }

@@ -11,7 +11,7 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
-import type { PcieLinkPort } from './link-port.ts';
+import { isNth, type PcieLinkPort } from './link-port.ts';
 import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
@@ -48,7 +48,8 @@ export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
-  faults: ReadFaults | undefined;
+  /** Faults to inject; undefined is none. */
+  faults: ReadFaults | readonly ReadFaults[] | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -196,8 +197,8 @@ export class RootComplexReads {
   /** Status with which a request will be answered. */
   #judge(offset: number): number {
     const { words, floats } = this.#port.reader;
-    if (this.faults !== undefined && this.readCount === this.faults.failNthRead)
-      return this.faults.failStatus;
+    const fault = this.faults === undefined ? undefined : this.#faultOf(this.faults);
+    if (fault !== undefined) return fault.failStatus;
     if (this.#port.reader.kindAt(offset) !== MEMORY_READ) {
       this.#note('unsupportedRequest', offset);
       return STATUS_UNSUPPORTED_REQUEST;
@@ -211,6 +212,10 @@ export class RootComplexReads {
       return STATUS_UNSUPPORTED_REQUEST;
     }
     return STATUS_SUCCESS;
+  }
+
+  #faultOf(faults: ReadFaults | readonly ReadFaults[]): ReadFaults | undefined {
+    return [faults].flat().find(({ failNthRead }) => isNth(failNthRead, this.readCount));
   }
 
   /** Neither carried out nor answered: its requester runs into its completion timeout. */

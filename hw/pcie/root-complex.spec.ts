@@ -162,6 +162,17 @@ describe('the root complex, to a device', () => {
     ]);
   });
 
+  it('answers several chosen reads, each with its own status', () => {
+    const bench = rootComplexBench();
+    bench.rootComplex.reads.faults = [
+      { failNthRead: [1, 4], failStatus: STATUS_UNSUPPORTED_REQUEST },
+      { failNthRead: 3, failStatus: STATUS_ABORT },
+    ];
+    for (const tag of [1, 2, 3, 4]) bench.device.sendMemoryRead(0x1000, 4, 64, tag, 0x100);
+    bench.run(2_000_000);
+    expect(bench.atDevice.map(({ status }) => status)).toEqual([1, 0, STATUS_ABORT, 1]);
+  });
+
   it('drops or poisons the chosen completion', () => {
     const bench = rootComplexBench();
     bench.host.faults = { dropNth: 2, poisonNth: 2 };
