@@ -6,7 +6,8 @@ import { SingleRunner } from '../sim/single-runner.ts';
 import { operandBytes } from './opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } from './packet.ts';
 import { type WireConfig, wireParameters } from './parameters.ts';
-import { WirePort, wireChannelBytes } from './wire-port.ts';
+import { WirePort } from './wire-port.ts';
+import { wireChannelBytes } from './wire-sizing.ts';
 
 /** A packet as an end has received it. */
 export interface Arrival {

@@ -14,13 +14,7 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import { ConfigurationError } from '../base/assert.ts';
-import {
-  type ChannelReader,
-  type ChannelWriter,
-  channelBufferBytes,
-  RECORD_HEADER_BYTES,
-} from '../sim/channel.ts';
+import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
@@ -54,9 +48,8 @@ import {
 import { ReceiveCounters, TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireFaults } from './wire-faults.ts';
+import { checkConfig } from './wire-sizing.ts';
 
-/** The longest packet: 4096 bytes of payload behind every header there is. */
-const PACKET_BYTES_MAX = 4096 + 128;
 const NEVER = Number.POSITIVE_INFINITY;
 const NOT_WAITING = 0;
 const WAITING_FOR_CREDITS = 1;
@@ -464,29 +457,5 @@ export class WirePort {
       this.#wakeSenderAt(nowPs + 1);
     }
     for (const listener of this.#stateListeners) listener(isUp, nowPs);
-  }
-}
-
-/** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
-export function wireChannelBytes(config: WireConfig): number {
-  const { numeratorPs, denominator } = byteTimeOf(config);
-  const flightBytes = config.transmitAheadBytes + (wireLatencyPs(config) * denominator) / numeratorPs;
-  const perBlock = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
-  const heldBytes = blocksOf(config.receiveBufferBytes) * perBlock;
-  const flyingBytes = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) * perBlock;
-  const managementBytes = config.managementBufferPackets * 512;
-  const neededBytes = 2 * (heldBytes + flyingBytes + managementBytes) + 16_384;
-  return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
-}
-
-function checkConfig(config: WireConfig): void {
-  const blocks = blocksOf(config.receiveBufferBytes);
-  const returnBlocksMax = blocks - blocksOf(PACKET_BYTES_MAX);
-  if (blocksOf(config.creditReturnBytes) > returnBlocksMax) {
-    throw new ConfigurationError(
-      'creditReturnBytes',
-      config.creditReturnBytes,
-      `at most ${returnBlocksMax * CREDIT_BLOCK_BYTES}: a sender must always get to send its longest packet`,
-    );
   }
 }
