@@ -50,6 +50,8 @@ import type { WireConfig } from './parameters.ts';
 import { WireFaults } from './wire-faults.ts';
 import { checkConfig } from './wire-sizing.ts';
 
+export { wireChannelBytes } from './wire-sizing.ts';
+
 const NEVER = Number.POSITIVE_INFINITY;
 const NOT_WAITING = 0;
 const WAITING_FOR_CREDITS = 1;
