@@ -16,7 +16,7 @@
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
-import { type CpuCause, causeIndexOf } from './cpu-account.ts';
+import { type CpuCause, indexOfCause } from './cpu-account.ts';
 import { type AccessDone, failedLoadValue } from './device-port.ts';
 import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
 
@@ -132,7 +132,7 @@ export class CoreThread {
     if (core.running !== this) throw core.misuse(this);
     if (!Number.isInteger(cycles) || cycles < 0)
       throw new ConfigurationError('cycles', cycles, 'a whole number');
-    core.account.add(causeIndexOf[cause], cycles);
+    core.account.add(indexOfCause(cause), cycles);
     core.localCycle += cycles;
   }
 
@@ -159,7 +159,7 @@ export class CoreThread {
   /** Charges `cycles`; the stores pushed since the last commit leave at the core's own time that results. */
   commit(cause: CpuCause, cycles: number): void {
     this.charge(cause, cycles);
-    this.store.commit(this.core.localCycle, causeIndexOf[cause]);
+    this.store.commit(this.core.localCycle, indexOfCause(cause));
     this.core.committed(this);
   }
 

@@ -235,6 +235,12 @@ describe('misuse of a core', () => {
     await expect(runToEnd()).rejects.toThrow(/thread hasty is busy, expected running/);
   });
 
+  it('finds a program that ends without committing what it stored', async () => {
+    const { host, runToEnd } = newTestHost();
+    host.runProgram('careless', 0, async ({ cpu }) => pushWord(cpu, page, 1));
+    await expect(runToEnd()).rejects.toThrow(/stores of careless is "pushed", expected committed/);
+  });
+
   it('finds a program that stores without end', async () => {
     const { host, runToEnd } = newTestHost();
     host.runProgram('endless', 0, async ({ cpu }) => {

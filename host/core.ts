@@ -16,6 +16,7 @@
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
+import { InvariantError } from '../base/assert.ts';
 import type { Clock } from '../sim/clock.ts';
 import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -306,6 +307,9 @@ export class Core {
   async #runBody(thread: CoreThread, body: () => Promise<void>): Promise<void> {
     try {
       await body();
+      if (thread.storeIfAny?.hasUncommitted === true) {
+        throw new InvariantError(`stores of ${thread.name}`, 'pushed', 'committed before the thread ends');
+      }
       this.suspend(thread);
       this.stayBusy(thread, 'end');
     } catch (thrown) {

@@ -27,6 +27,18 @@ export const causeIndexOf = Object.fromEntries(cpuCauses.map((cause, index) => [
   Record<CpuCause, number>
 >;
 
+const postIndex = causeIndexOf.post;
+const pollIndex = causeIndexOf.poll;
+const applicationIndex = causeIndexOf.application;
+
+/** Index of a cause: like {@link causeIndexOf}, faster for those of the data path. */
+export function indexOfCause(cause: CpuCause): number {
+  if (cause === 'post') return postIndex;
+  if (cause === 'poll') return pollIndex;
+  if (cause === 'application') return applicationIndex;
+  return causeIndexOf[cause];
+}
+
 export class CpuAccount {
   readonly cycles = new Float64Array(cpuCauses.length);
 

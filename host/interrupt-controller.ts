@@ -26,7 +26,6 @@ export const messageWindowAddress = 0xfee0_0000;
 export const messageWindowBytes = 0x10_0000;
 
 const firstSystemVector = 32;
-const pinCount = 4;
 
 export interface InterruptCounts {
   /** MSI-X vector of the platform, or `INTA` to `INTD`. */
@@ -210,9 +209,6 @@ export class InterruptController {
     return this.#lines[vector]!;
   }
 }
-
-/** Number of legacy pins. */
-export const legacyPinCount = pinCount;
 
 function attachTo(line: Line, handler: InterruptHandler): void {
   if (line.handler !== undefined) {
