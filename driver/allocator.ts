@@ -52,8 +52,13 @@ export class NumberAllocator {
     if (index < 0) return -1;
     this.words[index >>> 5]! |= 1 << (index & 31);
     this.takenCount++;
-    this.next = index + 1 === this.range.count ? this.range.reserved : index + 1;
-    return (index + this.generation) >>> 0;
+    const number = (index + this.generation) >>> 0;
+    this.next = index + 1;
+    if (this.next === this.range.count) {
+      this.next = this.range.reserved;
+      this.bumpGeneration();
+    }
+    return number;
   }
 
   release(number: number): void {

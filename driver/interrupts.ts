@@ -47,10 +47,15 @@ export async function setUpInterrupts(
   const vectors = msix === undefined ? 0 : vectorCountOf(setup, msix);
   if (msix !== undefined && vectors >= 2) {
     const attempt = new Teardown();
-    const queues = await createQueues(cpu, setup, attempt, vectors - 1, { msix });
-    if (await interruptsArrive(cpu, setup)) {
-      teardown.adopt(attempt);
-      return queues;
+    try {
+      const queues = await createQueues(cpu, setup, attempt, vectors - 1, { msix });
+      if (await interruptsArrive(cpu, setup)) {
+        teardown.adopt(attempt);
+        return queues;
+      }
+    } catch (error) {
+      await attempt.run(cpu);
+      throw error;
     }
     await attempt.run(cpu);
   }

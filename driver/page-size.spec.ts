@@ -1,0 +1,51 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { blockAddresses, largestLogPageBytes } from './page-size.ts';
+
+const frames = (...numbers: number[]): Float64Array => Float64Array.from(numbers, (frame) => frame * 4096);
+
+describe('the page size of a translation', () => {
+  it('is 4 KiB when frames are scattered', () => {
+    expect(largestLogPageBytes(frames(0x10, 0x35, 0x22), 0)).toBe(12);
+  });
+
+  it('grows with contiguous frames that lie as their virtual pages do', () => {
+    // Four frames from 64 KiB on, for a buffer at virtual 16 KiB: both are aligned to 16 KiB, not to 32 KiB.
+    expect(largestLogPageBytes(frames(16, 17, 18, 19), 4 * 4096)).toBe(14);
+  });
+
+  it('may begin before the buffer, as Linux was seen to do', () => {
+    // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000.
+    const virtual = 0x55e8_65fa_3000;
+    expect(largestLogPageBytes(frames(0x3f09), virtual)).toBe(13);
+    expect([...blockAddresses(frames(0x3f09), virtual, 13)]).toEqual([0x3f0_8000]);
+  });
+
+  it('never exceeds 1 GiB', () => {
+    expect(largestLogPageBytes(frames(0), 0)).toBe(30);
+  });
+
+  it('translates every byte to its own frame, whatever the frames and the address', () => {
+    const run = fc.record({ start: fc.nat(5000), length: fc.integer({ min: 1, max: 20 }) });
+    fc.assert(
+      fc.property(fc.array(run, { minLength: 1, maxLength: 6 }), fc.nat(10_000), (runs, firstPage) => {
+        const list = runs.flatMap(({ start, length }) =>
+          Array.from({ length }, (_, at) => (start + at) * 4096),
+        );
+        const buffer = Float64Array.from(list);
+        const virtual = firstPage * 4096;
+        const log = largestLogPageBytes(buffer, virtual);
+        const blocks = blockAddresses(buffer, virtual, log);
+        const size = 2 ** log;
+        const firstBlock = Math.floor(virtual / size);
+        for (const [at, frame] of list.entries()) {
+          const address = virtual + at * 4096;
+          const block = blocks[Math.floor(address / size) - firstBlock]!;
+          expect(block + (address % size)).toBe(frame);
+        }
+        expect(blocks.length).toBe(Math.floor((virtual + (list.length - 1) * 4096) / size) - firstBlock + 1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
