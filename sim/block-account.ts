@@ -28,6 +28,11 @@ export class BlockAccount {
     return this.#waitingSince;
   }
 
+  /** True while the block waits for the reason of this index: a neighbour that removes it wakes the block. */
+  isStalledFor(reason: number): boolean {
+    return this.#waitingFor === reason;
+  }
+
   /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
   serve(cycle: number, serviceCycles: number): void {
     this.#close(cycle);

@@ -54,8 +54,6 @@ export interface AcknowledgementListener {
   qpFailed(qp: number, cycle: number): void;
   /** A record completed without a CQE. */
   recordCompletedSilently(record: number, cycle: number): void;
-  /** A record or a place in the window became free. */
-  windowMoved(qp: number, cycle: number): void;
 }
 
 export class Acknowledgements {
@@ -283,7 +281,6 @@ export class Acknowledgements {
       (reason === PARKED_FENCE && qps.readsOutstanding[qp] === 0) ||
       (reason === PARKED_CREDITS && qps.recordCount[qp] === 0);
     if (isOver) this.#scheduler.unpark(qp, cycle + 1);
-    this.#listener.windowMoved(qp, cycle);
   }
 
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */

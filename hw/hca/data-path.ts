@@ -185,7 +185,7 @@ export class DataPath implements DataPathControl {
       {
         qpFailed: (qp, cycle) => this.#fail(qp, cycle),
         recordCompletedSilently: (record, cycle) => this.#recordDone(record, cycle, true),
-        windowMoved: (_qp, cycle) => this.requester.wake(cycle + 1),
+        
       },
     );
     this.responder = new Responder(
@@ -474,7 +474,7 @@ export class DataPath implements DataPathControl {
     this.receives.onLimit = (srq, cycle) =>
       this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
     this.writer.attach(
-      (cycle) => this.responses.wake(cycle + 1),
+      (cycle) => this.responses.payloadLeft(cycle),
       () => this.receiver.wake(this.core.domain.cycle + 1),
     );
     this.completions.connect({
@@ -490,8 +490,8 @@ export class DataPath implements DataPathControl {
         this.timers.sent(qp, this.core.domain.clock.edgePs(cycle));
       },
       payloadFailed: (record, qp, cycle) => this.#payloadFailed(record, qp, cycle),
-      requestSlotFreed: (cycle) => this.requester.wake(cycle + 1),
-      responseSlotFreed: (cycle) => this.responses.wake(cycle + 1),
+      requestSlotFreed: (cycle) => this.requester.slotFreed(cycle),
+      responseSlotFreed: (cycle) => this.responses.slotFreed(cycle),
     });
     this.timers.connect({
       ackTimedOut: (qp, cycle) => this.#ackTimedOut(qp, cycle),
@@ -524,7 +524,7 @@ export class DataPath implements DataPathControl {
   #recordDone(record: number, cycle: number, isSilent: boolean): void {
     this.operations.completed(record, cycle, isSilent);
     this.records.release(record);
-    this.requester.wake(cycle + 1);
+    this.requester.recordFreed(cycle);
   }
 
   /** Records that wait for room for their CQE, on either side. */
@@ -535,8 +535,8 @@ export class DataPath implements DataPathControl {
   }
 
   #completionSpace(cycle: number): void {
-    this.receiver.wake(cycle + 1);
-    this.flusher.wake(cycle + 1);
+    this.receiver.completionSpace(cycle);
+    this.flusher.completionSpace(cycle);
     if (this.#waitingForCompletion.size === 0) return;
     for (const qp of this.#waitingForCompletion) {
       if (!this.acknowledgements.completeLocally(qp, cycle)) return;

@@ -69,6 +69,11 @@ export class Flusher {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
+  /** Room for a completion became free. */
+  completionSpace(cycle: number): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
+  }
+
   /** The QP has just gone to error. */
   begin(qp: number, cycle: number): void {
     this.#core.qps.hasDoorbell[qp] = 1;

@@ -16,7 +16,7 @@ import { type HcaCore, PORT_RECEIVER } from './core.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { isReliableConnection } from './qp-table.ts';
-import { receiverStallReasons, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
+import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
 import type { Responder } from './responder.ts';
 
 const RC_OPCODES_END = 0x20;
@@ -52,6 +52,11 @@ export class Receiver {
 
   wake(cycle: number): void {
     this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: number): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
   isServing(qp: number): boolean {

@@ -53,7 +53,7 @@ const NOTHING = 0;
 const STALLED = -1;
 
 export interface RequesterListener {
-  /** A packet is complete but for DMA reads still under way; it can be sent from `cycle` on. */
+  /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
   packetSealed(cycle: number): void;
   /** A record stands at the head of its QP's list with an error found on this side. */
   recordFailed(qp: number, cycle: number): void;
@@ -121,6 +121,16 @@ export class Requester {
     this.#core.domain.wake(this.#stage, cycle);
   }
 
+  /** A slot of the packet queue became free. */
+  slotFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
+  }
+
+  /** A record became free. */
+  recordFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_RECORDS)) this.wake(cycle + 1);
+  }
+
   /** True while the requester has a packet of this QP half gathered. */
   isServing(qp: number): boolean {
     return this.#active === qp;
@@ -150,7 +160,8 @@ export class Requester {
       return this.wake(cycle + 1);
     }
     this.account.serve(cycle, busyCycles);
-    this.wake(cycle + busyCycles);
+    const next = this.#active === -1 ? this.#scheduler!.nextCycle : 0;
+    if (next < Number.POSITIVE_INFINITY) this.wake(Math.max(next, cycle + busyCycles));
   }
 
   /** One step for `qp`: cycles it takes, NOTHING or STALLED. */
@@ -386,7 +397,7 @@ export class Requester {
     packets.readyCycle[slot] = cycle + config.requestPacketCycles + config.transmitLatencyCycles;
     packets.isSealed[slot] = 1;
     this.#slot = -1;
-    this.#listener.packetSealed(packets.readyCycle[slot]!);
+    if (packets.pendingReads[slot] === 0) this.#listener.packetSealed(packets.readyCycle[slot]!);
   }
 
   #flagsOf(qp: number, record: number, isLast: boolean): number {

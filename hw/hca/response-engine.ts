@@ -45,7 +45,7 @@ const FINISHED = 0;
 export interface ResponseListener {
   /** Credits the QP can grant: receive WQEs known to be posted. */
   knownReceives(qp: number): number;
-  /** A packet is complete but for DMA reads still under way; it can be sent from `cycle` on. */
+  /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
   packetSealed(cycle: number): void;
   /** A response could not be made: memory failed or the region is gone. */
   responseFailed(qp: number, cycle: number): void;
@@ -168,6 +168,16 @@ export class ResponseEngine {
 
   wake(cycle: number): void {
     this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Payload has left for memory. */
+  payloadLeft(cycle: number): void {
+    if (this.account.isStalledFor(STALL_ORDERING)) this.wake(cycle + 1);
+  }
+
+  /** A slot of the packet queue became free. */
+  slotFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_RESPONSE_BUFFER)) this.wake(cycle + 1);
   }
 
   /** READs and atomics the QP still has to answer. */
@@ -298,7 +308,7 @@ export class ResponseEngine {
     const busyCycles = this.#serve(qp, cycle);
     if (busyCycles === STALLED) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
-    this.wake(cycle + Math.max(1, busyCycles));
+    if (this.#active !== -1 || !this.#ring.isEmpty) this.wake(cycle + Math.max(1, busyCycles));
   }
 
   /** Takes the next QP that has something due. */
@@ -544,7 +554,7 @@ export class ResponseEngine {
     this.#packets.readyCycle[slot] = cycle + config.responseCycles + config.transmitLatencyCycles;
     this.#packets.isSealed[slot] = 1;
     this.#slot = -1;
-    this.#listener.packetSealed(this.#packets.readyCycle[slot]!);
+    if (this.#packets.pendingReads[slot] === 0) this.#listener.packetSealed(this.#packets.readyCycle[slot]!);
   }
 
   #creditSyndrome(qp: number): number {

@@ -84,7 +84,8 @@ export class Transmitter {
   payloadArrived(queue: PacketQueue, slot: number, status: number, cycle: number): void {
     queue.pendingReads[slot] = queue.pendingReads[slot]! - 1;
     if (status !== 0) queue.failure[slot] = status;
-    if (queue.pendingReads[slot] === 0 && slot === queue.head) this.wake(cycle + 1);
+    if (queue.pendingReads[slot] !== 0 || queue.isSealed[slot] === 0 || slot !== queue.head) return;
+    this.wake(Math.max(cycle + 1, queue.readyCycle[slot]!));
   }
 
   reset(): void {
@@ -106,7 +107,7 @@ export class Transmitter {
     this.#send(queue, slot, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
-    this.wake(cycle + busyCycles);
+    if (this.responses.isHeadComplete || this.requests.isHeadComplete) this.wake(cycle + busyCycles);
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
