@@ -21,18 +21,14 @@ export { type FunctionNeighbours, type FunctionOptions, PcieFunction } from './f
 export { type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { BarTarget, FunctionPort } from './function-port.ts';
 export * from './link-copy.ts';
+export type { LinkPortOptions, TlpListener } from './link-engine.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
-export {
-  type CompletionFaults,
-  type LinkPortOptions,
-  type Nth,
-  PcieLinkPort,
-  type TlpListener,
-} from './link-port.ts';
+export { type CompletionFaults, type Nth, PcieLinkPort } from './link-port.ts';
 export { type LinkRate, linkRateOf } from './link-rate.ts';
 export type { LinkReceiver, TrafficCount } from './link-receiver.ts';
-export { type LinkTransmitter, STALL_REASONS } from './link-transmitter.ts';
+export { STALL_REASONS } from './link-stall.ts';
+export type { LinkTransmitter } from './link-transmitter.ts';
 export { type MessageSender, Msix, MsixCounters } from './msix.ts';
 export { FunctionCounters } from './request-decoder.ts';
 export { RootComplex, type RootComplexOptions } from './root-complex.ts';

@@ -1,0 +1,33 @@
+/** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
+import { FLOW_COUNT } from './tlp.ts';
+
+export const STALL_REASONS = ['serializer', 'headerCredits', 'dataCredits', 'ordering'] as const;
+export const STALL_SERIALIZER = 0;
+export const STALL_HEADER_CREDITS = 1;
+export const STALL_DATA_CREDITS = 2;
+export const STALL_ORDERING = 3;
+export const NOT_STALLED = -1;
+const STALL_COUNT = STALL_REASONS.length;
+
+export class StallAccount {
+  /** Picoseconds that the oldest TLP of flow f waited for reason r, at f × 4 + r. */
+  readonly stallPs = new Float64Array(FLOW_COUNT * STALL_COUNT);
+  readonly #reason = new Int8Array(FLOW_COUNT).fill(NOT_STALLED);
+  readonly #sincePs = new Float64Array(FLOW_COUNT);
+
+  /** From `nowPs` on the oldest TLP of the flow waits for `reason`, or does not wait. */
+  note(flow: number, reason: number, nowPs: number): void {
+    const old = this.#reason[flow]!;
+    if (old !== NOT_STALLED) {
+      const account = flow * STALL_COUNT + old;
+      this.stallPs[account] = this.stallPs[account]! + nowPs - this.#sincePs[flow]!;
+    }
+    this.#reason[flow] = reason;
+    this.#sincePs[flow] = nowPs;
+  }
+
+  /** Brings all times up to `nowPs`. */
+  close(nowPs: number): void {
+    for (let flow = 0; flow < FLOW_COUNT; flow++) this.note(flow, this.#reason[flow]!, nowPs);
+  }
+}
