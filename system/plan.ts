@@ -10,6 +10,7 @@ import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
 import { wireChannelBytes } from '../wire/wire-port.ts';
 import type { FaultPlan } from './fault-plan.ts';
+import { operationTimesBytes } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 
@@ -24,6 +25,8 @@ export interface MachinePlan {
   readonly shuffleSeed: number | undefined;
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
+  /** Memory of each node in which {@link OperationTimes} are noted. */
+  readonly operationTimes: readonly SharedArrayBuffer[];
   /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
   readonly progress: SharedArrayBuffer;
 }
@@ -59,7 +62,8 @@ export function planMachine({ config, faults, partition, shuffleSeed }: PlanChoi
   }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
-  return { config, faults, placement, channels, shuffleSeed, control, progress };
+  const operationTimes = Array.from({ length: nodeCount }, () => new SharedArrayBuffer(operationTimesBytes));
+  return { config, faults, placement, channels, shuffleSeed, control, operationTimes, progress };
 }
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */

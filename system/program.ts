@@ -60,6 +60,8 @@ export interface ProgramOptions {
 
 /** A program that was loaded, as it can be asked for after a run. */
 export interface ProgramState {
+  /** Place in the order of loading, from 0. */
+  readonly number: number;
   readonly name: string;
   readonly node: number;
   /** Simulated time at which it had ended; undefined while it runs. */

@@ -8,6 +8,7 @@ import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/
 import { faultsOf } from '../fault-plan.ts';
 import { channelKey, hcaName, hostName, type MachinePlan, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { OperationTimes } from './operation-times.ts';
 
 export class HcaNode {
   readonly node: number;
@@ -41,7 +42,7 @@ export class HcaNode {
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       nodeIndex: node,
-      tap: undefined,
+      tap: new OperationTimes(plan.operationTimes[node]!),
     });
     this.hca.wirePort.setEnabled(true);
     this.#injectFaults(plan);

@@ -29,6 +29,8 @@ import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { ExchangePort } from './exchange.ts';
 import { InterruptGate } from './interrupt-gate.ts';
+import { OperationLog } from './operation-log.ts';
+import { OperationTimes } from './operation-times.ts';
 
 /** The function did not appear where the slot is: nothing can be driven. */
 export class DeviceMissingError extends Error {
@@ -46,6 +48,7 @@ export class HostNode {
   readonly rootComplex: RootComplex;
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
+  readonly operations: OperationLog;
   /** What firmware found in the slot; undefined until it has looked. */
   enumerated: EnumeratedFunction | undefined;
   /** The driver; undefined until the slot was enumerated. */
@@ -86,6 +89,7 @@ export class HostNode {
     this.rootComplex = parts.rootComplex!;
     this.interruptGate = parts.gate!;
     this.exchange = this.#makeExchange(plan);
+    this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
     this.#booted = this.host.newSignal();
     this.#injectFaults(plan);
     this.#boot();
@@ -95,6 +99,18 @@ export class HostNode {
   async untilBooted(cpu: CoreThread): Promise<void> {
     while (this.bootedPs === undefined) await this.#booted.wait(cpu);
     this.#booted.raise();
+  }
+
+  /** Has the driver remove its device and give everything back, as a thread of the kernel. */
+  removeDriver(): void {
+    const { driver } = this;
+    if (driver === undefined) return;
+    this.lp.addMember();
+    this.host.spawn('remove', async (cpu) => {
+      await driver.remove(cpu);
+      await cpu.settle();
+      this.lp.markEnded();
+    });
   }
 
   #makePort({ channels, config }: MachinePlan): PcieLinkPort {

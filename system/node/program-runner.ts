@@ -15,12 +15,15 @@ export interface ProgramOrder {
   readonly core: number | undefined;
   readonly process: string | undefined;
   readonly args: JsonValue;
+  /** Place among all programs of the machine. */
+  readonly number: number;
 }
 
 /** Done and total of the programs of all nodes; see {@link ProgressBoard.report}. */
 export type ProgressListener = (node: number, done: number, total: number) => void;
 
 interface Loaded {
+  readonly number: number;
   readonly program: Program;
   result: JsonValue | undefined;
 }
@@ -44,7 +47,7 @@ export class ProgramRunner {
    * Has a program start now, or when the driver has probed the device.
    * @throws ConfigurationError when no core is free
    */
-  load(order: ProgramOrder, run: ProgramFunction): number {
+  load(order: ProgramOrder, run: ProgramFunction): void {
     const { host } = this.#host;
     const core = order.core ?? host.cores.findIndex(({ programName }) => programName === undefined);
     if (core < 0)
@@ -54,7 +57,7 @@ export class ProgramRunner {
         `at most host.core.count (${host.cores.length}): one for each core`,
       );
     const process = this.#processFor(order);
-    const loaded: { -readonly [Key in keyof Loaded]?: Loaded[Key] } = {};
+    const loaded: { -readonly [Key in keyof Loaded]?: Loaded[Key] } = { number: order.number };
     loaded.program = host.runProgram(
       order.name,
       core,
@@ -81,12 +84,17 @@ export class ProgramRunner {
       process,
     );
     this.#loaded.push(loaded as Loaded);
-    return this.#loaded.length - 1;
+  }
+
+  /** The process of this name, while or after it runs; undefined when there was none. */
+  processNamed(name: string): Process | undefined {
+    return this.#processes.get(name);
   }
 
   /** What became of each program, in the order they were loaded. */
   states(): ProgramState[] {
-    return this.#loaded.map(({ program, result }) => ({
+    return this.#loaded.map(({ number, program, result }) => ({
+      number,
       name: program.name,
       node: this.#host.node,
       endedPs: program.endedPs,
@@ -94,10 +102,10 @@ export class ProgramRunner {
     }));
   }
 
-  #processFor({ name, process }: ProgramOrder): Process {
-    if (process === undefined) return this.#host.host.newProcess(name);
+  /** A program without a process name has a process of its own, under its own name. */
+  #processFor({ name, process = name }: ProgramOrder): Process {
     const known = this.#processes.get(process);
-    if (known !== undefined && !known.isEnded) return known;
+    if (known !== undefined && !known.isEnded && process !== name) return known;
     const created = this.#host.host.newProcess(process);
     this.#processes.set(process, created);
     return created;

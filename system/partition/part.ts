@@ -3,6 +3,7 @@
  * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
  */
 import { ConfigurationError } from '../../base/assert.ts';
+import type { Hca } from '../../hw/hca/hca.ts';
 import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
 import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
@@ -91,7 +92,10 @@ export class MachinePart {
     return {
       eventCount: sum((lp) => lp.queue.firedCount),
       recordCount: sum((lp) => lp.recordCount),
-      edgeCount: sum((lp) => lp.activeEdgeCount),
+      edgeCount: [...this.hosts.map(({ rootComplex }) => rootComplex), ...this.hcas.map(({ hca }) => hca)].reduce(
+        (total, { domain }) => total + domain.activeEdgeCount,
+        0,
+      ),
       turnCount: this.#runner.turnCount,
     };
   }
@@ -101,9 +105,35 @@ export class MachinePart {
     return this.hosts[this.#indexOf(node)]!.host.memory.buffer;
   }
 
+  /** Physical address of a user address of a named process, or -1. */
+  physicalAddress(node: number, process: string, address: number): number {
+    const found = this.programs[this.#indexOf(node)]!.processNamed(process);
+    if (found === undefined) throw new ConfigurationError('process', process, `a process of host ${node}`);
+    return found.memory.physicalAddress(address);
+  }
+
+  /** The device's configuration space, as the device holds it. */
+  readConfig32(node: number, offset: number): number {
+    return this.#hcaOf(node).pcieFunction.space.read(offset, 4) >>> 0;
+  }
+
+  /** A little-endian dword of a BAR; a register with an effect of its own has it. */
+  readRegister32(node: number, bar: number, offset: number): number {
+    const into = new DataView(new ArrayBuffer(8));
+    const hca = this.#hcaOf(node);
+    hca.barRead(bar, offset, 4, into, hca.domain.cycle);
+    return into.getUint32(0, true);
+  }
+
   /** Has the driver of a host remove its device, as a kernel thread. */
   removeDriver(node: number): void {
     this.hosts[this.#indexOf(node)]!.removeDriver();
+  }
+
+  #hcaOf(node: number): Hca {
+    const found = this.hcas.find((hca) => hca.node === node);
+    if (found === undefined) throw new ConfigurationError('node', node, 'the number of a node of this machine');
+    return found.hca;
   }
 
   #indexOf(node: number): number {

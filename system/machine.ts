@@ -1,0 +1,330 @@
+/**
+ * The machine as a library: hosts and HCAs built from a profile, programs on the hosts, simulated time under control,
+ * and everything to be looked at in between.
+ *
+ *     await using machine = await Machine.create({ set: { 'wire.speed': 'FDR' } });
+ *     const ping = await machine.load({ node: 0, run: async ({ cpu, verbs }) => { … } });
+ *     await machine.run();
+ *     console.log(machine.nowPs, await machine.results(), (await machine.report()).checks);
+ *
+ * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
+ */
+import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { nsToPs } from '../base/units.ts';
+import type { RunOutcome } from '../sim/index.ts';
+import { checkedFaultPlan, type FaultPlan } from './fault-plan.ts';
+import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
+import { MachinePart } from './partition/part.ts';
+import { localPort, type PartPort } from './partition/part-port.ts';
+import { checkedPartition, type Partition } from './partition/placement.ts';
+import { WorkerParts } from './partition/workers.ts';
+import { hcaName, hostName, type MachinePlan, planMachine } from './plan.ts';
+import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
+import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
+import { buildReport } from './report/build-report.ts';
+import type { HcaLedger } from './report/hca-ledger.ts';
+import type { HostLedger } from './report/host-ledger.ts';
+import type { Report } from './report/schema.ts';
+import { type RunFacts, runFactsOf } from './run-facts.ts';
+
+export interface MachineOptions {
+  /** Name of a profile or a JSON file; default `connectx3-qdr`. */
+  readonly profile?: string;
+  /** Parameters to change, by path. */
+  readonly set?: ParameterValues;
+  /** Where the parts run; default `single`. */
+  readonly partition?: Partition;
+  /** Seed of everything drawn at random: `machine.seed`. */
+  readonly seed?: number;
+  /** Number of hosts: `machine.nodeCount`. */
+  readonly nodes?: number;
+  /** Faults to inject; see fault-plan.ts. */
+  readonly faults?: FaultPlan;
+  /** Reorders what one instant leaves unordered under this seed: the report must not change. */
+  readonly shuffleSeed?: number;
+  /** Told how far the programs have come. */
+  readonly onProgress?: ProgressListener;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class Machine implements AsyncDisposable {
+  readonly config: MachineConfig;
+  readonly configHash: string;
+  readonly partition: Partition;
+  readonly #plan: MachinePlan;
+  readonly #ports: readonly PartPort[];
+  readonly #workers: WorkerParts | undefined;
+  readonly #local: MachinePart | undefined;
+  readonly #memories = new Map<number, Uint8Array>();
+  #nowPs = 0;
+  #programCount = 0;
+  #isRunning = false;
+  #isClosed = false;
+  #wallMs = 0;
+
+  private constructor(plan: MachinePlan, partition: Partition, onProgress: ProgressListener | undefined) {
+    this.#plan = plan;
+    this.config = plan.config;
+    this.configHash = configHashOf(plan.config);
+    this.partition = partition;
+    if (plan.control === undefined) {
+      this.#local = new MachinePart(plan, 0);
+      if (onProgress !== undefined) this.#local.onProgress = onProgress;
+      this.#ports = [localPort(this.#local)];
+    } else {
+      this.#workers = new WorkerParts(plan);
+      this.#ports = this.#workers.ports;
+    }
+  }
+
+  /**
+   * Builds a machine, powered on at time 0; nothing has run yet.
+   * @throws ConfigurationError naming what is wrong with the options
+   */
+  static async create(options: MachineOptions = {}): Promise<Machine> {
+    const set: Record<string, number | string | boolean> = { ...options.set };
+    if (options.seed !== undefined) set['machine.seed'] = options.seed;
+    if (options.nodes !== undefined) set['machine.nodeCount'] = options.nodes;
+    const profile = options.profile === undefined ? {} : { profile: options.profile };
+    const config = configurationOf({ ...profile, set });
+    const partition = checkedPartition(options.partition ?? 'single');
+    const faults = checkedFaultPlan(options.faults ?? {}, config.machine.nodeCount);
+    const plan = planMachine({ config, faults, partition, shuffleSeed: options.shuffleSeed });
+    const machine = new Machine(plan, partition, options.onProgress);
+    try {
+      await Promise.all(machine.#ports.map((port) => port.effort()));
+    } catch (error) {
+      await machine.close();
+      throw error;
+    }
+    return machine;
+  }
+
+  /** Simulated time in picoseconds at which all parts stand. */
+  get nowPs(): number {
+    return this.#nowPs;
+  }
+
+  get nodeCount(): number {
+    return this.config.machine.nodeCount;
+  }
+
+  // Programs.
+
+  /**
+   * Loads a program: it starts when the machine next runs, or once its host's driver has probed the device.
+   * @returns its number, for {@link programs} and {@link results}
+   * @throws ConfigurationError for a function in a worker partition, a module that does not load, no free core
+   */
+  async load(options: ProgramOptions): Promise<number> {
+    this.#checkIdle('load a program');
+    const { node, run, core, process } = options;
+    this.#checkNode(node);
+    const name = options.name ?? `program${this.#programCount}`;
+    const order: ProgramOrder = { name, core, process, args: options.args ?? null, number: this.#programCount };
+    if (typeof run !== 'function') {
+      await this.#portOf(hostName(node)).loadModule(node, order, String(run.url), run.exportName ?? 'default');
+    } else if (this.#local === undefined) {
+      throw new ConfigurationError(
+        `program ${name}`,
+        'a function',
+        `a module ({ url, exportName }): functions cannot cross into the workers of partition ${this.partition}`,
+      );
+    } else {
+      this.#local.loadFunction(node, order, run);
+    }
+    return this.#programCount++;
+  }
+
+  /** What became of the programs, in the order they were loaded. */
+  async programs(): Promise<ProgramState[]> {
+    const states = (await Promise.all(this.#ports.map((port) => port.programStates()))).flat();
+    return states.toSorted((left, right) => left.number - right.number);
+  }
+
+  /** What the programs returned, in the order they were loaded; undefined of those that run or returned nothing. */
+  async results(): Promise<(JsonValue | undefined)[]> {
+    return (await this.programs()).map(({ result }) => result);
+  }
+
+  /** Lines that programs have logged, by simulated time, then node. */
+  async log(): Promise<LogLine[]> {
+    const lines = (await Promise.all(this.#ports.map((port) => port.logLines()))).flat();
+    return lines.toSorted((left, right) => left.atPs - right.atPs || left.node - right.node);
+  }
+
+  // Time.
+
+  /**
+   * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way
+   * has arrived, or to `limitPs`.
+   * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes
+   */
+  run(limitPs: number = NEVER): Promise<RunOutcome> {
+    const drainPs = nsToPs(this.config.machine.drainNs);
+    return this.#runAll((port) => port.runUntilEnded(drainPs, limitPs));
+  }
+
+  /** Runs everything due before `limitPs`; then the machine stands there. */
+  runTo(limitPs: number): Promise<RunOutcome> {
+    return this.#runAll((port) => port.runTo(limitPs));
+  }
+
+  /**
+   * Runs until `predicate` holds, looking every `everyPs`; or to `limitPs`.
+   * @returns whether it held
+   */
+  async runUntil(
+    predicate: () => boolean | Promise<boolean>,
+    everyPs: number,
+    limitPs: number = NEVER,
+  ): Promise<boolean> {
+    if (!Number.isSafeInteger(everyPs) || everyPs < 1)
+      throw new ConfigurationError('everyPs', everyPs, 'a whole number of at least 1');
+    while (!(await predicate())) {
+      if (this.#nowPs >= limitPs) return false;
+      await this.runTo(Math.min(this.#nowPs + everyPs, limitPs));
+    }
+    return true;
+  }
+
+  /** Has every host's driver remove its device and give everything back. */
+  async removeDrivers(): Promise<RunOutcome> {
+    this.#checkIdle('remove the drivers');
+    for (let node = 0; node < this.nodeCount; node++) await this.#portOf(hostName(node)).removeDriver(node);
+    return this.run();
+  }
+
+  // What there is to see.
+
+  /** A dword of a device's configuration space, as the device holds it; no simulated time passes. */
+  readConfig32(node: number, offset: number): Promise<number> {
+    this.#checkNode(node);
+    return this.#portOf(hcaName(node)).readConfig32(node, offset);
+  }
+
+  /**
+   * A little-endian dword of BAR 0 (registers) or 2 (doorbells: write-only, reads zero); no simulated time passes. A
+   * register whose reading has an effect has it.
+   */
+  readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
+    this.#checkNode(node);
+    return this.#portOf(hcaName(node)).readRegister32(node, bar, offset);
+  }
+
+  /** A host's physical memory, all of it: the very memory that the simulation works on. */
+  async physicalMemory(node: number): Promise<Uint8Array> {
+    this.#checkNode(node);
+    let memory = this.#memories.get(node);
+    if (memory === undefined) {
+      memory = new Uint8Array(await this.#portOf(hostName(node)).memoryOf(node));
+      this.#memories.set(node, memory);
+    }
+    return memory;
+  }
+
+  /** A copy of physical memory. */
+  async readPhysical(node: number, address: number, lengthBytes: number): Promise<Uint8Array> {
+    return (await this.physicalMemory(node)).slice(address, address + lengthBytes);
+  }
+
+  /** A copy of the memory of a process, by user address. @throws ConfigurationError where nothing is mapped */
+  async readVirtual(node: number, process: string, address: number, lengthBytes: number): Promise<Uint8Array> {
+    const memory = await this.physicalMemory(node);
+    const port = this.#portOf(hostName(node));
+    const copy = new Uint8Array(lengthBytes);
+    for (let done = 0; done < lengthBytes; ) {
+      const length = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
+      const physical = await port.physicalAddress(node, process, address + done);
+      if (physical < 0)
+        throw new ConfigurationError('address', `0x${(address + done).toString(16)}`, 'mapped in the process');
+      copy.set(memory.subarray(physical, physical + length), done);
+      done += length;
+    }
+    return copy;
+  }
+
+  /** The books of every host and HCA, as they are now. */
+  async ledgers(): Promise<{ readonly hosts: HostLedger[]; readonly hcas: HcaLedger[] }> {
+    this.#checkIdle('read the ledgers');
+    const parts = await Promise.all(this.#ports.map((port) => port.ledgers()));
+    return { hosts: parts.flatMap(({ hosts }) => hosts), hcas: parts.flatMap(({ hcas }) => hcas) };
+  }
+
+  /** The report of everything so far. */
+  async report(): Promise<Report> {
+    const { hosts, hcas } = await this.ledgers();
+    return buildReport(this.config, this.#nowPs, hosts, hcas);
+  }
+
+  /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */
+  async runFacts(): Promise<RunFacts> {
+    const efforts = await Promise.all(this.#ports.map((port) => port.effort()));
+    return runFactsOf(this.partition, this.#plan.placement.length, this.#wallMs, this.#nowPs, efforts);
+  }
+
+  /** Done and total that the programs of a node reported last. */
+  progressOf(node: number): { readonly done: number; readonly total: number } {
+    const [done, total] = new Float64Array(this.#plan.progress, node * 16, 2);
+    return { done: done!, total: total! };
+  }
+
+  /** For tests: ends a worker as a crash would. */
+  async terminateWorker(thread: number): Promise<void> {
+    if (this.#workers === undefined)
+      throw new ConfigurationError('partition', this.partition, 'one with workers');
+    await this.#workers.terminate(thread);
+  }
+
+  /** Ends all workers. A run that is under way ends with an error. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#isRunning) this.#workers?.abort('the machine was closed');
+    await this.#workers?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #runAll(run: (port: PartPort) => Promise<RunOutcome>): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    this.#isRunning = true;
+    const startedMs = performance.now();
+    try {
+      const settled = await Promise.allSettled(this.#ports.map(run));
+      const failures = settled.flatMap((part) => (part.status === 'rejected' ? [part.reason as Error] : []));
+      if (failures.length > 0) throw mostTelling(failures);
+      const [first] = settled as PromiseFulfilledResult<RunOutcome>[];
+      this.#nowPs = first!.value.stoppedPs;
+      return first!.value;
+    } finally {
+      this.#wallMs += performance.now() - startedMs;
+      this.#isRunning = false;
+    }
+  }
+
+  #portOf(process: string): PartPort {
+    return this.#ports[this.#plan.placement.findIndex((names) => names.includes(process))]!;
+  }
+
+  #checkNode(node: number): void {
+    if (Number.isInteger(node) && node >= 0 && node < this.nodeCount) return;
+    throw new ConfigurationError('node', node, `an integer from 0 to ${this.nodeCount - 1}`);
+  }
+
+  #checkIdle(what: string): void {
+    if (this.#isClosed) throw new InvariantError(`machine, to ${what},`, 'closed', 'open');
+    if (this.#isRunning) throw new InvariantError(`machine, to ${what},`, 'running', 'standing still');
+  }
+}
+
+const pageBytes = 4096;
+
+/** Of the errors of all parts the one that says what happened; the others only heard of it. */
+function mostTelling(failures: readonly Error[]): Error {
+  const ranks = ['WorkerLostError', 'RunAbortedError'];
+  const rankOf = ({ name }: Error): number => ranks.indexOf(name) + 1;
+  return failures.toSorted((left, right) => rankOf(left) - rankOf(right))[0]!;
+}

@@ -1,0 +1,55 @@
+/**
+ * What a worker answers to a call: a value, or an error as plain data that keeps its type on the other side.
+ */
+import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import {
+  DeadlockError,
+  ProcessFailedError,
+  type ProcessInstant,
+  RunAbortedError,
+  WorkerLostError,
+} from '../../sim/index.ts';
+
+export interface ErrorRecord {
+  readonly name: string;
+  readonly message: string;
+  /** Own fields of the error that can be sent. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export type Answer = { readonly value: unknown } | { readonly error: ErrorRecord };
+
+export function errorRecordOf(thrown: unknown): ErrorRecord {
+  if (!(thrown instanceof Error)) return { name: 'Error', message: String(thrown), fields: {} };
+  const plain = Object.entries(thrown).filter(([, value]) => isPlain(value));
+  return { name: thrown.name, message: thrown.message, fields: Object.fromEntries(plain) };
+}
+
+/** The error that a record describes, with its type where it is one of ours. */
+export function errorOf({ name, message, fields }: ErrorRecord): Error {
+  const text = (field: string): string => String(fields[field]);
+  const instantPs = Number(fields['instantPs']);
+  switch (name) {
+    case 'ProcessFailedError':
+      return new ProcessFailedError(text('processName'), instantPs, text('reason'));
+    case 'WorkerLostError':
+      return new WorkerLostError(text('processName'), instantPs, message.slice(message.indexOf(' ps: ') + 5));
+    case 'DeadlockError':
+      return new DeadlockError(fields['waiting'] as readonly ProcessInstant[]);
+    case 'RunAbortedError':
+      return new RunAbortedError(message);
+    case 'ConfigurationError':
+      return new ConfigurationError(text('field'), fields['value'], text('range'));
+    case 'InvariantError':
+      return new InvariantError(text('field'), fields['value'], text('range'));
+    default:
+      return Object.assign(new Error(message), { name });
+  }
+}
+
+function isPlain(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every(isPlain);
+  if (typeof value === 'object' && value !== null)
+    return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isPlain);
+  return typeof value !== 'function' && typeof value !== 'symbol';
+}

@@ -1,0 +1,167 @@
+/** Puts the ledgers of all logical processes together into one report. */
+import { Histogram, type HistogramData } from '../../sim/index.ts';
+import { configHashOf, type MachineConfig } from '../profile/index.ts';
+import { checksOf } from './checks.ts';
+import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { LinkEndLedger } from './ledger-link.ts';
+import {
+  type InterruptRow,
+  type LinkDirection,
+  type NodeReport,
+  type OperationReport,
+  type Report,
+  reportSchema,
+  type WireReport,
+} from './schema.ts';
+
+/** @param hosts and hcas in any order: one of each for every node */
+export function buildReport(
+  config: MachineConfig,
+  elapsedPs: number,
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+): Report {
+  const hostByNode = hosts.toSorted((left, right) => left.node - right.node);
+  const hcaByNode = hcas.toSorted((left, right) => left.node - right.node);
+  return {
+    schema: reportSchema,
+    configHash: configHashOf(config),
+    config,
+    elapsedPs,
+    nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node]!)),
+    wire: hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
+    operations: operationsOf(hostByNode, hcaByNode),
+    checks: checksOf(hostByNode, hcaByNode),
+  };
+}
+
+function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
+  const cores = host.cores.map(({ cycles, totalCycles, aheadCycles }, core) => ({
+    cycles: { total: totalCycles, ...cycles, ahead: aheadCycles },
+    contextSwitches: host.contextSwitches[core]!,
+  }));
+  const blocks = Object.entries(hca.blocks).map(([name, { busyCycles, idleCycles, stalledCycles }]) => [
+    name,
+    { elapsedCycles: hca.elapsedCycles, busyCycles, idleCycles, stalledCycles },
+  ]);
+  return {
+    cpu: { cores, systemCalls: host.systemCalls },
+    interrupts: interruptsOf(host, hca),
+    pcie: {
+      toDevice: directionOf(host.pcie, hca.pcie),
+      toHost: directionOf(hca.pcie, host.pcie),
+    },
+    hca: {
+      blocks: Object.fromEntries(blocks) as NodeReport['hca']['blocks'],
+      caches: hca.caches,
+      doorbells: hca.doorbells,
+      violations: hca.violations,
+    },
+    deviceFaults: nonZero(host.deviceFaults),
+  };
+}
+
+const nonZero = (counts: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+
+function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirection {
+  const classes = Object.entries(receiver.received)
+    .filter(([, { tlps }]) => tlps > 0)
+    .map(([name, { tlps, bytes }]) => [name, { tlps, bytes }]);
+  const { tlps, bytes, linkBytes, busyPs, waitedPs } = sender.transmitted;
+  return {
+    classes: Object.fromEntries(classes) as LinkDirection['classes'],
+    total: { tlps, bytes },
+    linkBytes,
+    busyPs,
+    waitedPs,
+  };
+}
+
+/** Rows of the device's vectors, and of the platform's that the device knows nothing of. */
+function interruptsOf(host: HostLedger, hca: HcaLedger): InterruptRow[] {
+  const known = new Set<number | string>(hca.vectors.map(({ vector }) => vector));
+  const vectors = [
+    ...hca.vectors.map(({ vector }) => vector),
+    ...host.interrupts.map(({ vector }) => vector).filter((vector) => !known.has(vector)),
+  ];
+  return vectors.map((vector) => {
+    const device = hca.vectors.find((row) => row.vector === vector);
+    const platform = host.interrupts.find((row) => row.vector === vector);
+    return {
+      vector,
+      requested: device?.requested ?? 0,
+      moderated: device?.moderated ?? 0,
+      masked: device?.masked ?? 0,
+      coalesced: device?.coalesced ?? 0,
+      sent: device?.delivered ?? 0,
+      delivered: platform?.delivered ?? 0,
+      handled: platform?.handled ?? 0,
+      merged: platform?.merged ?? 0,
+      spurious: platform?.spurious ?? 0,
+    };
+  });
+}
+
+function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
+  const { wire } = sender;
+  const packetsOf = (books: Readonly<Record<string, PacketLedger>>): number =>
+    Object.values(books).reduce((sum, { packets }) => sum + packets, 0);
+  return {
+    from: sender.node,
+    to: receiver.node,
+    opcodes: wire.transmitted,
+    retransmitted: wire.retransmitted,
+    corrupted: packetsOf(receiver.wire.corrupted),
+    dropped: Object.values(receiver.wire.dropped).reduce((sum, count) => sum + count, 0),
+    packets: wire.transmittedPackets,
+    bytes: wire.transmittedBytes,
+    flowControlPackets: wire.flowControlPackets,
+    linkBytes: wire.linkBytes,
+    busyPs: wire.busyPs,
+    creditWaitPs: wire.creditWaitPs,
+    serializerWaitPs: wire.serializerWaitPs,
+  };
+}
+
+/** Operations of all nodes together, in the order of their opcodes. */
+function operationsOf(
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+): Record<string, OperationReport> {
+  const rows = hcas.flatMap(({ operations }) => operations);
+  const opcodes = [...new Set(rows.map(({ opcode }) => opcode))].toSorted((left, right) => left - right);
+  const named = opcodes.map((opcode) => {
+    const device = rows.filter((row) => row.opcode === opcode);
+    const host = hosts.flatMap(({ operations }) => operations.filter((row) => row.opcode === opcode));
+    return [device[0]!.name, operationOf(device, host)];
+  });
+  return Object.fromEntries(named) as Record<string, OperationReport>;
+}
+
+function operationOf(
+  device: readonly HcaOperationLedger[],
+  host: HostLedger['operations'],
+): OperationReport {
+  const sum = (pick: (row: HcaOperationLedger) => number) =>
+    device.reduce((total, row) => total + pick(row), 0);
+  const stages = Object.keys(device[0]!.stagesPs) as (keyof HcaOperationLedger['stagesPs'])[];
+  const milestones = stages.map((stage) => [stage, sum((row) => row.stagesPs[stage])]);
+  const takenPs = host.reduce((total, row) => total + row.takenPs, 0);
+  return {
+    count: sum(({ count }) => count),
+    failed: sum(({ failed }) => failed),
+    silent: sum(({ silent }) => silent),
+    payloadBytes: sum(({ payloadBytes }) => payloadBytes),
+    latencyPs: latencyOf(host.flatMap(({ latencyPs }) => (latencyPs === undefined ? [] : [latencyPs]))),
+    milestonesPs: { ...(Object.fromEntries(milestones) as Record<string, number>), taken: takenPs },
+  };
+}
+
+function latencyOf(parts: readonly HistogramData[]): OperationReport['latencyPs'] {
+  const all = new Histogram();
+  for (const part of parts) all.merge(Histogram.from(part));
+  if (all.count === 0) return null;
+  return { min: all.min, p50: all.percentile(50), p99: all.percentile(99), max: all.max };
+}

@@ -1,0 +1,190 @@
+/**
+ * The six balances that every run must satisfy. Each compares figures that were counted independently, mostly at the
+ * two ends of something, so that a lost, invented or doubly counted event shows.
+ *
+ *     cpu          causes of each core                   = cycles of its clock
+ *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock
+ *     pcie         received by class                     = transmitted, each direction, TLPs and bytes
+ *     interrupts   requested … sent … delivered … handled, from the device to the handler
+ *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped
+ *     operations   stages of each operation              = its life; what the host saw = what the device did
+ *
+ * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
+ * lead.
+ */
+import type { HcaLedger, PacketLedger } from './hca-ledger.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { LinkEndLedger } from './ledger-link.ts';
+import type { CheckReport, ChecksReport } from './schema.ts';
+
+/** @param hcas and hosts by node */
+export function checksOf(hosts: readonly HostLedger[], hcas: readonly HcaLedger[]): ChecksReport {
+  const checks = {
+    cpu: checkOf(hosts.flatMap(cpuFailures)),
+    blocks: checkOf(hcas.flatMap(blockFailures)),
+    pcie: checkOf(hosts.flatMap((host, node) => linkFailures(host, hcas[node]!))),
+    interrupts: checkOf(hosts.flatMap((host, node) => interruptFailures(host, hcas[node]!))),
+    wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
+    operations: checkOf(hosts.flatMap((host, node) => operationFailures(host, hcas[node]!))),
+  };
+  return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+const checkOf = (failures: readonly string[]): CheckReport => ({ holds: failures.length === 0, failures });
+
+const sumOf = (values: Iterable<number>): number => {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum;
+};
+
+/** Words for two figures that should be equal and are not. */
+function unequal(what: string, left: number, right: number): string[] {
+  return left === right ? [] : [`${what}: ${left} is not ${right}`];
+}
+
+/** The far figure must equal the near one when all is quiet, and never exceed it. */
+function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
+  if (isQuiet ? far === near : far <= near) return [];
+  return [`${what}: ${far} at the far end, ${near} at the near end`];
+}
+
+function cpuFailures(host: HostLedger): string[] {
+  return host.cores.flatMap(({ cycles, totalCycles, aheadCycles }, core) => {
+    const what = `node ${host.node} core ${core}`;
+    const negative = Object.entries(cycles).filter(([, value]) => value < 0);
+    return [
+      ...unequal(`${what}, cycles by cause`, sumOf(Object.values(cycles)), totalCycles + aheadCycles),
+      ...negative.map(([cause, value]) => `${what}: ${value} cycles of ${cause}`),
+    ];
+  });
+}
+
+function blockFailures(hca: HcaLedger): string[] {
+  return Object.entries(hca.blocks).flatMap(([name, block]) => {
+    const stalled = Object.values(block.stalledCycles);
+    const sum = block.busyCycles + block.idleCycles + sumOf(stalled);
+    const what = `node ${hca.node} ${name}`;
+    const isNegative = [block.busyCycles, block.idleCycles, ...stalled].some((cycles) => cycles < 0);
+    return [
+      ...unequal(`${what}, cycles`, sum, hca.elapsedCycles),
+      ...unequal(`${what}, works that overlapped`, block.overlaps, 0),
+      ...(isNegative ? [`${what}: negative cycles`] : []),
+    ];
+  });
+}
+
+function linkFailures(host: HostLedger, hca: HcaLedger): string[] {
+  return [
+    ...directionFailures(`node ${host.node} to device`, host.pcie, hca.pcie),
+    ...directionFailures(`node ${host.node} to host`, hca.pcie, host.pcie),
+  ];
+}
+
+function directionFailures(what: string, sender: LinkEndLedger, receiver: LinkEndLedger): string[] {
+  const isQuiet = sender.isQuiet && receiver.isQuiet;
+  const classes = Object.values(receiver.received);
+  const { tlps, bytes, payloadBytes } = sender.transmitted;
+  return [
+    ...behind(`${what}, TLPs`, sumOf(classes.map((count) => count.tlps)), tlps, isQuiet),
+    ...behind(`${what}, bytes`, sumOf(classes.map((count) => count.bytes)), bytes, isQuiet),
+    ...behind(`${what}, payload`, sumOf(classes.map((count) => count.payloadBytes)), payloadBytes, isQuiet),
+    ...unequal(`${what}, TLPs beyond the credits`, receiver.creditOverflows, 0),
+  ];
+}
+
+function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
+  const isQuiet = host.pcie.isQuiet && hca.pcie.isQuiet;
+  const what = `node ${host.node}`;
+  const { messages, interrupts } = host;
+  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered));
+  const passed = messages.arrived - messages.lost + messages.spurious;
+  const delivered = sumOf(
+    interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),
+  );
+  return [
+    ...hca.vectors.flatMap((vector) => vectorFailures(what, vector)),
+    ...behind(`${what}, messages at the root complex`, messages.arrived, sent, isQuiet),
+    ...behind(`${what}, interrupts at the cores`, delivered + messages.stray, passed, isQuiet),
+    ...interrupts.flatMap((row) =>
+      unequal(
+        `${what} vector ${row.vector}, delivered`,
+        row.handled + row.spurious + row.merged + row.waiting,
+        row.delivered,
+      ).concat(row.waiting < 0 || row.waiting > 2 ? [`${what} vector ${row.vector}: ${row.waiting} wait`] : []),
+    ),
+  ];
+}
+
+/** What is left over of a vector waits: for its moderation period or room, or in its pending bit. At most one each. */
+function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
+  const planned = row.requested - row.moderated - row.messages;
+  const pending = row.messages - row.delivered - row.coalesced - row.dropped;
+  const what = `${node} vector ${row.vector}`;
+  return [
+    ...(planned === 0 || planned === 1 ? [] : [`${what}: ${planned} requests became nothing`]),
+    ...(pending === 0 || pending === 1 ? [] : [`${what}: ${pending} messages became nothing`]),
+  ];
+}
+
+function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
+  const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const booked = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
+  const arrived = totalOf(receiver.wire.received, receiver.wire.corrupted);
+  const dropped = sumOf(Object.values(receiver.wire.dropped));
+  const failures = [
+    ...unequal(`${what}, packets by opcode`, booked.packets, sender.wire.transmittedPackets),
+    ...unequal(`${what}, bytes by opcode`, booked.bytes, sender.wire.transmittedBytes),
+    ...behind(`${what}, packets`, arrived.packets + dropped, booked.packets, isQuiet),
+  ];
+  if (dropped > 0) return failures;
+  return [
+    ...failures,
+    ...behind(`${what}, bytes`, arrived.bytes, booked.bytes, isQuiet),
+    ...behind(`${what}, payload`, arrived.payloadBytes, booked.payloadBytes, isQuiet),
+    ...opcodeFailures(what, sender, receiver, isQuiet),
+  ];
+}
+
+function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
+  const { transmitted, retransmitted } = sender.wire;
+  const { received, corrupted } = receiver.wire;
+  const names = new Set([transmitted, retransmitted, received, corrupted].flatMap(Object.keys));
+  const packets = (books: Readonly<Record<string, PacketLedger>>, name: string) => books[name]?.packets ?? 0;
+  return [...names].flatMap((name) =>
+    behind(
+      `${what}, ${name}`,
+      packets(received, name) + packets(corrupted, name),
+      packets(transmitted, name) + packets(retransmitted, name),
+      isQuiet,
+    ),
+  );
+}
+
+function totalOf(...books: readonly Readonly<Record<string, PacketLedger>>[]): PacketLedger {
+  const rows = books.flatMap((book) => Object.values(book));
+  return {
+    packets: sumOf(rows.map(({ packets }) => packets)),
+    bytes: sumOf(rows.map(({ bytes }) => bytes)),
+    payloadBytes: sumOf(rows.map(({ payloadBytes }) => payloadBytes)),
+  };
+}
+
+function operationFailures(host: HostLedger, hca: HcaLedger): string[] {
+  const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);
+  for (const row of hca.operations) {
+    const what = `node ${hca.node} ${row.name}`;
+    const stagesPs = sumOf(Object.values(row.stagesPs));
+    failures.push(...unequal(`${what}, stages in ps`, stagesPs, row.lifePs));
+    const seen = host.operations.find(({ opcode }) => opcode === row.opcode);
+    if (seen === undefined) continue;
+    const withCqe = row.count + row.failed - row.silent;
+    failures.push(...behind(`${what}, completions taken`, seen.completed, withCqe, false));
+    failures.push(...behind(`${what}, completed`, row.count + row.failed, seen.posted, false));
+    const isTiled = row.failed === 0 && row.silent === 0 && seen.completed === row.count;
+    if (isTiled && seen.latencyPs !== undefined && seen.latencyPs.count === row.count)
+      failures.push(...unequal(`${what}, latency in ps`, stagesPs + seen.takenPs, seen.latencyPs.sum));
+  }
+  return failures;
+}

@@ -1,0 +1,233 @@
+/** The books of one HCA, copied as plain data at the end of a run. */
+import type { OperationStage } from '../../hw/hca/operations.ts';
+import { operationNames, operationStages } from '../../hw/hca/operations.ts';
+import type { BlockAccount } from '../../sim/index.ts';
+import { opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
+import type { HcaNode } from '../node/hca-node.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+
+export interface BlockLedger {
+  readonly busyCycles: number;
+  readonly idleCycles: number;
+  readonly stalledCycles: Readonly<Record<string, number>>;
+  /** Works taken up before the one before had ended: a fault of the block. */
+  readonly overlaps: number;
+}
+
+export interface CacheLedger {
+  readonly hits: number;
+  readonly misses: number;
+  readonly evictions: number;
+}
+
+/** One vector of the device: reasons to interrupt, and what became of them. */
+export interface VectorLedger {
+  readonly vector: number;
+  readonly requested: number;
+  readonly moderated: number;
+  /** Asked of the PCIe function; then masked (waits in the pending bit), coalesced with one that waits, or sent. */
+  readonly messages: number;
+  readonly masked: number;
+  readonly coalesced: number;
+  readonly dropped: number;
+  readonly delivered: number;
+}
+
+export interface PacketLedger {
+  readonly packets: number;
+  readonly bytes: number;
+  readonly payloadBytes: number;
+}
+
+export interface WireEndLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  /** The transmitter's own totals, beside its books by opcode. */
+  readonly transmittedPackets: number;
+  readonly transmittedBytes: number;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  readonly corrupted: Readonly<Record<string, PacketLedger>>;
+  /** Packets that arrived and were dropped, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly flowControlPackets: number;
+  readonly linkBytes: number;
+  readonly busyPs: number;
+  readonly creditWaitPs: number;
+  readonly serializerWaitPs: number;
+  readonly isQuiet: boolean;
+}
+
+/** One operation of the send queue as the device saw it. */
+export interface HcaOperationLedger {
+  readonly opcode: number;
+  readonly name: string;
+  readonly count: number;
+  readonly failed: number;
+  readonly silent: number;
+  readonly payloadBytes: number;
+  /** From posting to the end of life on the device, summed over all. */
+  readonly lifePs: number;
+  /** The same, by what was waited for. */
+  readonly stagesPs: Readonly<Record<OperationStage, number>>;
+}
+
+export interface HcaLedger {
+  readonly node: number;
+  readonly nowPs: number;
+  readonly clockMHz: number;
+  readonly elapsedCycles: number;
+  readonly blocks: Readonly<Record<string, BlockLedger>>;
+  readonly caches: Readonly<Record<string, CacheLedger>>;
+  readonly vectors: readonly VectorLedger[];
+  readonly pcie: LinkEndLedger;
+  readonly wire: WireEndLedger;
+  readonly operations: readonly HcaOperationLedger[];
+  readonly operationDisorders: number;
+  readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
+  /** What software or the peer did against the interface, by name. */
+  readonly violations: Readonly<Record<string, number>>;
+}
+
+export function hcaLedgerOf(node: HcaNode): HcaLedger {
+  const { hca, lp } = node;
+  const { dataPath, control, domain } = hca;
+  const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
+  return {
+    node: node.node,
+    nowPs: lp.nowPs,
+    clockMHz: domain.clock.frequencyMHz,
+    elapsedCycles,
+    blocks: blocksOf(node, elapsedCycles),
+    caches: cachesOf(node),
+    vectors: vectorsOf(node),
+    pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
+    wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    operations: operationsOf(node),
+    operationDisorders: dataPath.operations.disorderCount,
+    doorbells: {
+      send: dataPath.doorbells.sendCount,
+      blueFlame: dataPath.doorbells.blueFlameCount,
+      arm: dataPath.doorbells.armCount,
+      eventQueue: dataPath.doorbells.eqCount,
+    },
+    violations: { ...control.violations.report(), ...dataPath.violations.report() },
+  };
+}
+
+function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, BlockLedger> {
+  const { dataPath, control, pcieFunction, dmaRead, dmaWrite } = hca;
+  const accounts = [
+    pcieFunction.account,
+    pcieFunction.completer.account,
+    control.processor.account,
+    control.events.account,
+    ...dataPath.accounts,
+    dmaRead.account,
+    dmaRead.returnAccount,
+    dmaWrite.account,
+  ];
+  return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, elapsedCycles)]));
+}
+
+function blockLedgerOf(account: BlockAccount, elapsedCycles: number): BlockLedger {
+  account.close(elapsedCycles);
+  const stalled = account.stallReasons.map((reason, index) => [reason, account.stalledCycles[index]!] as const);
+  return {
+    busyCycles: account.busyCycles,
+    idleCycles: account.idleCycles,
+    stalledCycles: Object.fromEntries(stalled),
+    overlaps: account.overlapCount,
+  };
+}
+
+function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, lines } = hca.dataPath;
+  const directories = {
+    qpc: qpcCache.directory,
+    cqc: cqcCache.directory,
+    srqc: srqcCache.directory,
+    mpt: mptCache.directory,
+    mtt: mttCache.directory,
+    wqe: lines,
+  };
+  const entries = Object.entries(directories).map(([name, { hitCount, missCount, evictionCount }]) => [
+    name,
+    { hits: hitCount, misses: missCount, evictions: evictionCount },
+  ]);
+  return Object.fromEntries(entries) as Record<string, CacheLedger>;
+}
+
+function vectorsOf({ hca }: HcaNode): VectorLedger[] {
+  const { moderation } = hca.control.events;
+  const { counters, vectorCount } = hca.pcieFunction.msix;
+  const rows = Array.from({ length: vectorCount }, (_, vector) => ({
+    vector,
+    requested: moderation.requestedCount[vector] ?? 0,
+    moderated: moderation.moderatedCount[vector] ?? 0,
+    messages: moderation.messageCount[vector] ?? 0,
+    masked: counters.masked[vector]!,
+    coalesced: counters.coalesced[vector]!,
+    dropped: counters.dropped[vector]!,
+    delivered: counters.delivered[vector]!,
+  }));
+  return rows.filter(({ requested, messages }) => requested > 0 || messages > 0);
+}
+
+function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
+  const { transmitted, received } = port;
+  return {
+    transmitted: packetsOf(transmitted.first),
+    retransmitted: packetsOf(transmitted.retransmitted),
+    transmittedPackets: transmitted.packetCount,
+    transmittedBytes: transmitted.packetBytes,
+    received: packetsOf(received.delivered),
+    corrupted: packetsOf(received.corrupted),
+    dropped: {
+      linkDown: received.linkDownDrops,
+      management: received.managementDrops,
+      overrun: received.overruns,
+    },
+    flowControlPackets: transmitted.flowControlCount,
+    linkBytes: port.linkBytes,
+    busyPs: Math.floor(port.busyPs),
+    creditWaitPs: transmitted.creditWaitPs,
+    serializerWaitPs: transmitted.serializerWaitPs,
+    isQuiet,
+  };
+}
+
+function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
+  const rows: Record<string, PacketLedger> = {};
+  for (let opcode = 0; opcode < counters.packets.length; opcode++) {
+    const packets = counters.packets[opcode]!;
+    if (packets === 0) continue;
+    const name = opcodeRow(opcode)?.name ?? `0x${opcode.toString(16)}`;
+    rows[name] = { packets, bytes: counters.bytes[opcode]!, payloadBytes: counters.payloadBytes[opcode]! };
+  }
+  return rows;
+}
+
+function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
+  const { operations } = hca.dataPath;
+  const rows: HcaOperationLedger[] = [];
+  for (let opcode = 0; opcode < operations.count.length; opcode++) {
+    const count = operations.count[opcode]!;
+    const failed = operations.failedCount[opcode]!;
+    if (count + failed === 0) continue;
+    const stages = operationStages.map((stage, index) => [
+      stage,
+      operations.stagePs[opcode * operationStages.length + index]!,
+    ]);
+    rows.push({
+      opcode,
+      name: operationNames[opcode] ?? `0x${opcode.toString(16)}`,
+      count,
+      failed,
+      silent: operations.silentCount[opcode]!,
+      payloadBytes: operations.payloadBytes[opcode]!,
+      lifePs: operations.lifePs[opcode]!,
+      stagesPs: Object.fromEntries(stages) as Record<OperationStage, number>,
+    });
+  }
+  return rows;
+}

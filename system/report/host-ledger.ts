@@ -1,0 +1,82 @@
+/** The books of one host, copied as plain data at the end of a run. */
+import type { CpuReport, InterruptCounts } from '../../host/index.ts';
+import type { HistogramData } from '../../sim/index.ts';
+import type { HostNode } from '../node/host-node.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+
+/** One WQE opcode as the host saw it. */
+export interface HostOperationLedger {
+  readonly opcode: number;
+  readonly posted: number;
+  readonly completed: number;
+  readonly takenPs: number;
+  /** From posting until the program took the completion, in picoseconds. */
+  readonly latencyPs: HistogramData | undefined;
+}
+
+export interface HostLedger {
+  readonly node: number;
+  readonly nowPs: number;
+  readonly bootedPs: number | undefined;
+  readonly cores: readonly CpuReport[];
+  readonly contextSwitches: readonly number[];
+  readonly systemCalls: {
+    readonly control: number;
+    readonly dataPath: number;
+    readonly byName: Readonly<Record<string, number>>;
+  };
+  readonly interrupts: readonly InterruptCounts[];
+  /** Messages at the root complex, those lost and invented by faults, and those that named no vector. */
+  readonly messages: {
+    readonly arrived: number;
+    readonly lost: number;
+    readonly spurious: number;
+    readonly stray: number;
+  };
+  readonly pcie: LinkEndLedger;
+  /** What the root complex refused or dropped, by reason. */
+  readonly deviceFaults: Readonly<Record<string, number>>;
+  readonly operations: readonly HostOperationLedger[];
+}
+
+export function hostLedgerOf(node: HostNode): HostLedger {
+  const { host, lp, interruptGate } = node;
+  const report = host.report();
+  return {
+    node: node.node,
+    nowPs: lp.nowPs,
+    bootedPs: node.bootedPs,
+    cores: report.cores,
+    contextSwitches: host.cores.map(({ contextSwitchCount }) => contextSwitchCount),
+    systemCalls: { ...report.systemCalls, byName: sortedByName(host.systemCalls.byName) },
+    interrupts: report.interrupts,
+    messages: {
+      arrived: interruptGate.messageCount,
+      lost: interruptGate.lostCount,
+      spurious: interruptGate.spuriousCount,
+      stray: host.interrupts.strayMessageCount,
+    },
+    pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
+    deviceFaults: { ...node.rootComplex.log.counts },
+    operations: operationsOf(node),
+  };
+}
+
+function operationsOf({ operations }: HostNode): HostOperationLedger[] {
+  const rows: HostOperationLedger[] = [];
+  for (let opcode = 0; opcode < operations.postedCount.length; opcode++) {
+    if (operations.postedCount[opcode] === 0) continue;
+    rows.push({
+      opcode,
+      posted: operations.postedCount[opcode]!,
+      completed: operations.completedCount[opcode]!,
+      takenPs: operations.takenPs[opcode]!,
+      latencyPs: operations.latencyOf(opcode)?.toData(),
+    });
+  }
+  return rows;
+}
+
+function sortedByName(counts: ReadonlyMap<string, number>): Record<string, number> {
+  return Object.fromEntries([...counts].toSorted(([left], [right]) => (left < right ? -1 : 1)));
+}

@@ -1,0 +1,138 @@
+/**
+ * The report of a run, version "hca-report/1": what happened in the machine, and nothing of how it was computed (no
+ * partition, threads or wall clock). The same configuration, programs and seed give the same report, byte for byte.
+ * All human renderings are made from this JSON.
+ */
+import type { CpuCause } from '../../host/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { CacheLedger, PacketLedger } from './hca-ledger.ts';
+
+export const reportSchema = 'hca-report/1';
+
+/** Cycles of one core by cause. `ahead` are charged cycles that lie beyond the end of the run. */
+export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
+
+export interface InterruptRow {
+  /** MSI-X vector, or the name of a legacy pin. */
+  readonly vector: number | string;
+  /** Reasons of the device to interrupt, and those that moderation joined to another. */
+  readonly requested: number;
+  readonly moderated: number;
+  /** Messages that found the vector masked, and those that found its pending bit set. */
+  readonly masked: number;
+  readonly coalesced: number;
+  /** Messages sent by the device, interrupts delivered to a core, served by a handler, found pending there. */
+  readonly sent: number;
+  readonly delivered: number;
+  readonly handled: number;
+  readonly merged: number;
+  readonly spurious: number;
+}
+
+export interface ClassCount {
+  readonly tlps: number;
+  /** On the link: header, payload and framing. */
+  readonly bytes: number;
+}
+
+export interface LinkDirection {
+  /** As the receiver counted them; classes without TLPs are left out. */
+  readonly classes: Readonly<Record<string, ClassCount>>;
+  /** As the transmitter counted them. */
+  readonly total: ClassCount;
+  /** Link bytes of all: TLPs, DLLPs and padding. */
+  readonly linkBytes: number;
+  readonly busyPs: number;
+  /** Picoseconds that the oldest TLP of a flow waited, by flow and reason. */
+  readonly waitedPs: Readonly<Record<string, Readonly<Record<string, number>>>>;
+}
+
+export interface BlockRow {
+  readonly elapsedCycles: number;
+  readonly busyCycles: number;
+  readonly idleCycles: number;
+  readonly stalledCycles: Readonly<Record<string, number>>;
+}
+
+export interface NodeReport {
+  readonly cpu: {
+    readonly cores: readonly { readonly cycles: CoreCycles; readonly contextSwitches: number }[];
+    readonly systemCalls: {
+      readonly control: number;
+      readonly dataPath: number;
+      readonly byName: Readonly<Record<string, number>>;
+    };
+  };
+  readonly interrupts: readonly InterruptRow[];
+  readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
+  readonly hca: {
+    readonly blocks: Readonly<Record<string, BlockRow>>;
+    readonly caches: Readonly<Record<string, CacheLedger>>;
+    readonly doorbells: Readonly<Record<string, number>>;
+    /** What software or the peer did against the interface, by name; empty when nothing. */
+    readonly violations: Readonly<Record<string, number>>;
+  };
+  /** What the root complex refused of the device, by reason; empty when nothing. */
+  readonly deviceFaults: Readonly<Record<string, number>>;
+}
+
+/** One direction of a cable. */
+export interface WireReport {
+  readonly from: number;
+  readonly to: number;
+  readonly opcodes: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly corrupted: number;
+  readonly dropped: number;
+  readonly packets: number;
+  readonly bytes: number;
+  readonly flowControlPackets: number;
+  readonly linkBytes: number;
+  readonly busyPs: number;
+  readonly creditWaitPs: number;
+  readonly serializerWaitPs: number;
+}
+
+export interface OperationReport {
+  /** Successfully completed; `silent` of them without a CQE. */
+  readonly count: number;
+  readonly failed: number;
+  readonly silent: number;
+  readonly payloadBytes: number;
+  /** From posting until the program took the completion; of those with a CQE. Quantiles to within 0.4 %. */
+  readonly latencyPs: {
+    readonly min: number;
+    readonly p50: number;
+    readonly p99: number;
+    readonly max: number;
+  } | null;
+  /** Where that time went, summed over all: named after what was waited for. */
+  readonly milestonesPs: Readonly<Record<string, number>>;
+}
+
+export interface CheckReport {
+  readonly holds: boolean;
+  /** What does not hold, in words; empty when all does. */
+  readonly failures: readonly string[];
+}
+
+export interface ChecksReport {
+  readonly balanced: boolean;
+  readonly cpu: CheckReport;
+  readonly blocks: CheckReport;
+  readonly pcie: CheckReport;
+  readonly interrupts: CheckReport;
+  readonly wire: CheckReport;
+  readonly operations: CheckReport;
+}
+
+export interface Report {
+  readonly schema: typeof reportSchema;
+  readonly configHash: string;
+  readonly config: MachineConfig;
+  readonly elapsedPs: number;
+  readonly nodes: readonly NodeReport[];
+  readonly wire: readonly WireReport[];
+  readonly operations: Readonly<Record<string, OperationReport>>;
+  readonly checks: ChecksReport;
+}
