@@ -116,9 +116,22 @@ export class LinkEngine {
 
   /** The receiver has done with a record: its room and its credits go back. */
   consume(offset: number): void {
+    this.returnCredits(this.receiver.release(offset));
+  }
+
+  /**
+   * The receiver has copied what it needs of a record, but still holds the TLP's place in its buffers. What this
+   * returns goes to {@link returnCredits} later. For TLPs that may be held for long: a record holds up the channel.
+   */
+  release(offset: number): number {
+    return this.receiver.release(offset);
+  }
+
+  /** The receiver's buffers have room again for a TLP that was {@link release}d. */
+  returnCredits(credits: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    const flow = this.receiver.consume(offset);
+    const flow = this.receiver.returnCredits(credits);
     if (flow < 0) return;
     this.#updateFcFlows |= 1 << flow;
     this.#updateFcDuePs = nowPs + 1;
@@ -211,7 +224,7 @@ export class LinkEngine {
         receiver.acknowledge();
         transmitter.sendAck(atPs);
       }
-      if (this.#updateFcDuePs === atPs) this.#returnCredits(atPs);
+      if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
       const canMove = this.#limitsDuePs === atPs || transmitter.resumePs === atPs;
       if (this.#limitsDuePs === atPs) this.#applyLimits();
       if (canMove) transmitter.pump(atPs);
@@ -220,7 +233,7 @@ export class LinkEngine {
     this.#arm();
   }
 
-  #returnCredits(atPs: number): void {
+  #sendLimits(atPs: number): void {
     const { credits } = this.receiver;
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       if ((this.#updateFcFlows & (1 << flow)) === 0) continue;

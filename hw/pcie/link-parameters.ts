@@ -2,7 +2,7 @@
  * Parameters of a PCIe link: what both ends share, and what each end's transmitter and receiver are built with.
  * Profiles name them `pcie.link.*`, `pcie.endpointPort.*` and `pcie.rootPort.*`.
  */
-import { assertOneOf, ConfigurationError } from '../../base/assert.ts';
+import { assertOneOf, assertRange, ConfigurationError } from '../../base/assert.ts';
 import { type ConfigOf, number, type ParameterTable, powerOfTwo } from '../../base/parameter.ts';
 import { dataCreditsOf, POSTED } from './tlp.ts';
 
@@ -84,22 +84,34 @@ const creditDoc = (what: string): string => `credits advertised for ${what}; 0 a
 
 /** Table of one end; the defaults are those of an endpoint. */
 export const endpointPortParameters = {
-  postedHeaders: number(64, 'credits', [0, HEADER_CREDIT_MAX], 'estimate', creditDoc('posted headers')),
+  postedHeaders: number(
+    64,
+    'credits',
+    [1, HEADER_CREDIT_MAX],
+    'estimate',
+    'credits advertised for posted headers',
+  ),
   postedData: number(
     512,
     'credits',
-    [0, DATA_CREDIT_MAX],
+    [1, DATA_CREDIT_MAX],
     'estimate',
-    creditDoc('posted data, 16 bytes each'),
+    'credits advertised for posted data, 16 bytes each',
   ),
   nonPostedHeaders: number(
     16,
     'credits',
-    [0, HEADER_CREDIT_MAX],
+    [1, HEADER_CREDIT_MAX],
     'estimate',
-    creditDoc('non-posted headers'),
+    'credits advertised for non-posted headers',
   ),
-  nonPostedData: number(16, 'credits', [0, DATA_CREDIT_MAX], 'estimate', creditDoc('non-posted data')),
+  nonPostedData: number(
+    16,
+    'credits',
+    [1, DATA_CREDIT_MAX],
+    'estimate',
+    'credits advertised for non-posted data',
+  ),
   completionHeaders: number(
     0,
     'credits',
@@ -132,11 +144,17 @@ export const rootPortParameters = {
   nonPostedHeaders: number(
     64,
     'credits',
-    [0, HEADER_CREDIT_MAX],
+    [1, HEADER_CREDIT_MAX],
     'estimate',
-    creditDoc('non-posted headers'),
+    'credits advertised for non-posted headers',
   ),
-  nonPostedData: number(64, 'credits', [0, DATA_CREDIT_MAX], 'estimate', creditDoc('non-posted data')),
+  nonPostedData: number(
+    64,
+    'credits',
+    [1, DATA_CREDIT_MAX],
+    'estimate',
+    'credits advertised for non-posted data',
+  ),
   completionFifoTlps: number(16, 'TLPs', [1, 1024], 'estimate', 'transmit fifo of completions'),
 } satisfies ParameterTable;
 
@@ -147,26 +165,24 @@ export const largestTlpCredits = (link: LinkConfig): number =>
   dataCreditsOf((link.maxPayloadBytes + 4 + 3) >> 2);
 
 /**
- * Refuses credits with which the largest TLP of a flow could never be sent.
+ * Refuses credits with which the largest TLP of a flow could never be sent, and infinite credits for requests: a
+ * receiver holds requests in buffers.
  * @throws ConfigurationError naming the parameter
  */
 export function checkLinkConfig(link: LinkConfig, end: LinkEndConfig): void {
   assertOneOf('pcie.link.generation', link.generation, [1, 2, 3, 4, 5]);
   assertOneOf('pcie.link.lanes', link.lanes, [1, 2, 4, 8, 16]);
   const largest = largestTlpCredits(link);
-  checkCredits('postedData', end.postedData, largest);
-  checkCredits('completionData', end.completionData, largest);
-  checkCredits('nonPostedData', end.nonPostedData, 1);
-}
-
-function checkCredits(name: string, credits: number, least: number): void {
-  if (credits !== 0 && credits < least) {
-    throw new ConfigurationError(
-      `pcie port ${name}`,
-      credits,
-      `0 (infinite) or at least ${least}: the largest TLP takes that many`,
-    );
-  }
+  assertRange('pcie port postedHeaders', end.postedHeaders, 1, HEADER_CREDIT_MAX);
+  assertRange('pcie port postedData', end.postedData, largest, DATA_CREDIT_MAX);
+  assertRange('pcie port nonPostedHeaders', end.nonPostedHeaders, 1, HEADER_CREDIT_MAX);
+  assertRange('pcie port nonPostedData', end.nonPostedData, 1, DATA_CREDIT_MAX);
+  if (end.completionData === 0 || end.completionData >= largest) return;
+  throw new ConfigurationError(
+    'pcie port completionData',
+    end.completionData,
+    `0 (infinite) or at least ${largest}: the largest TLP takes that many`,
+  );
 }
 
 /**
@@ -180,8 +196,7 @@ export function linkChannelBytes(
   completionBytes: number,
 ): number {
   const recordBytes = 72;
-  const posted =
-    (receiver.postedHeaders || HEADER_CREDIT_MAX) + (receiver.nonPostedHeaders || HEADER_CREDIT_MAX);
+  const posted = receiver.postedHeaders + receiver.nonPostedHeaders;
   const largest = recordBytes + link.maxPayloadBytes;
   const needed = posted * largest + completionCount * recordBytes + completionBytes + 64 * recordBytes;
   // Twice: holes of records released out of order, and the padding at the ring's end.

@@ -34,6 +34,9 @@ import {
 } from './tlp.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above. */
+const CREDITS_FLOW_BITS = 2;
+const CREDITS_FLOW_MASK = 3;
 
 /** TLPs and bytes by traffic class. Link bytes include header and framing. */
 export class TrafficCount {
@@ -64,7 +67,7 @@ export class LinkReceiver {
   poisonedCount = 0;
   /** Instant at which an Ack falls due, or Infinity. */
   ackDuePs = NEVER;
-  /** TLPs delivered and not yet consumed. */
+  /** TLPs delivered whose credits have not come back. */
   heldCount = 0;
 
   readonly #reader: ChannelReader;
@@ -108,18 +111,22 @@ export class LinkReceiver {
     this.ackDuePs = NEVER;
   }
 
-  /** Releases a TLP's record. Returns its flow when credits are now due to be returned, else -1. */
-  consume(offset: number): number {
+  /** Releases a record. Returns the credits that its TLP still holds, for {@link returnCredits}; 0 is none. */
+  release(offset: number): number {
     const kind = this.#reader.words[(offset >> 2) + WORD_KIND]!;
-    if (!isTlp(kind)) {
-      this.#reader.release(offset);
-      return -1;
-    }
-    const flow = flowOf(kind);
-    const isDue = this.credits.free(flow, dataCreditsOf(this.#dataDwords(offset, kind)));
-    this.heldCount--;
+    const credits = isTlp(kind)
+      ? flowOf(kind) + 1 + (dataCreditsOf(this.#dataDwords(offset, kind)) << CREDITS_FLOW_BITS)
+      : 0;
     this.#reader.release(offset);
-    return isDue ? flow : -1;
+    return credits;
+  }
+
+  /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */
+  returnCredits(credits: number): number {
+    if (credits === 0) return -1;
+    this.heldCount--;
+    const flow = (credits & CREDITS_FLOW_MASK) - 1;
+    return this.credits.free(flow, credits >> CREDITS_FLOW_BITS) ? flow : -1;
   }
 
   /**

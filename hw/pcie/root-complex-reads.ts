@@ -63,8 +63,17 @@ export class RootComplexReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
-  /** Reads in the order of arrival: a ring of the first #count places from #head. */
-  readonly #offset = new Int32Array(SLOT_COUNT);
+  /**
+   * Slots of reads in the order of arrival: the #count places from #head of a ring; the others hold free slots. A
+   * slot copies its request, so that a read worked on for long does not hold up the channel.
+   */
+  readonly #order = Int32Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
+  readonly #address = new Float64Array(SLOT_COUNT);
+  readonly #lengthBytes = new Int32Array(SLOT_COUNT);
+  readonly #tag = new Int32Array(SLOT_COUNT);
+  readonly #requesterId = new Int32Array(SLOT_COUNT);
+  readonly #trafficClass = new Int32Array(SLOT_COUNT);
+  readonly #credits = new Int32Array(SLOT_COUNT);
   readonly #readyCycle = new Float64Array(SLOT_COUNT);
   readonly #sentBytes = new Int32Array(SLOT_COUNT);
   readonly #status = new Int32Array(SLOT_COUNT);
@@ -103,39 +112,33 @@ export class RootComplexReads {
       return this.#discard('malformed', offset);
     }
     this.readCount++;
-    const at = (this.#head + this.#count) & (SLOT_COUNT - 1);
+    const slot = this.#slotAt(this.#count);
     const isStarted = this.#count < this.#outstandingMax;
     this.#count++;
-    this.#offset[at] = offset;
-    this.#sentBytes[at] = 0;
-    this.#status[at] = this.#judge(offset);
-    this.#number[at] = this.readCount;
+    this.#take(slot, offset);
     const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
-    this.#readyCycle[at] = isStarted ? this.#readyFrom(at, arrivalCycle) : NEVER;
-    return this.#readyCycle[at]!;
+    this.#readyCycle[slot] = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
+    return this.#readyCycle[slot]!;
   }
 
   /** Earliest cycle at which a completion can be handed over, or Infinity. */
   get readyCycle(): number {
-    if (this.#count === 0) return NEVER;
-    return this.#jitterCycles === 0 ? this.#readyCycle[this.#head]! : this.#readyCycle[this.#earliest()]!;
+    return this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
   }
 
   /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
   complete(cycle: number): void {
-    const at = this.#jitterCycles === 0 ? this.#head : this.#earliest();
-    const { words, floats } = this.#port.reader;
-    const offset = this.#offset[at]!;
-    const word = offset >> 2;
-    const tag = words[word + WORD_TAG]!;
-    const requesterId = words[word + WORD_REQUESTER_ID]!;
-    const trafficClass = words[word + WORD_TRAFFIC_CLASS]!;
-    const remainingBytes = words[word + WORD_LENGTH]! - this.#sentBytes[at]!;
-    const address = floats[(offset >> 3) + FLOAT_ADDRESS]! + this.#sentBytes[at]!;
+    const place = this.#earliest();
+    const slot = this.#slotAt(place);
+    const tag = this.#tag[slot]!;
+    const requesterId = this.#requesterId[slot]!;
+    const trafficClass = this.#trafficClass[slot]!;
+    const remainingBytes = this.#lengthBytes[slot]! - this.#sentBytes[slot]!;
+    const address = this.#address[slot]! + this.#sentBytes[slot]!;
     this.completionCount++;
-    if (this.#status[at] !== STATUS_SUCCESS) {
-      this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[at]!, remainingBytes, address);
-      this.#end(at, cycle);
+    if (this.#status[slot] !== STATUS_SUCCESS) {
+      this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[slot]!, remainingBytes, address);
+      this.#end(place, cycle);
       return;
     }
     const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
@@ -147,49 +150,65 @@ export class RootComplexReads {
       this.#port.commit();
     }
     this.readBytes += bytes;
-    this.#sentBytes[at] = this.#sentBytes[at]! + bytes;
-    if (bytes === remainingBytes) this.#end(at, cycle);
+    this.#sentBytes[slot] = this.#sentBytes[slot]! + bytes;
+    if (bytes === remainingBytes) this.#end(place, cycle);
     else if (this.#jitterCycles > 0) {
-      this.#readyCycle[at] = cycle + 1 + this.#jitter(at, INTERLEAVE_CYCLES);
+      this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
     }
   }
 
-  /** A read has been answered in full: its slot, its record and its credits are free; a waiting read starts. */
-  #end(at: number, cycle: number): void {
-    this.#port.consume(this.#offset[at]!);
-    for (let to = at; to !== this.#head; ) {
-      const from = (to - 1) & (SLOT_COUNT - 1);
-      this.#offset[to] = this.#offset[from]!;
-      this.#readyCycle[to] = this.#readyCycle[from]!;
-      this.#sentBytes[to] = this.#sentBytes[from]!;
-      this.#status[to] = this.#status[from]!;
-      this.#number[to] = this.#number[from]!;
-      to = from;
+  /** Slot at this place in the order of arrival. */
+  #slotAt(place: number): number {
+    return this.#order[(this.#head + place) & (SLOT_COUNT - 1)]!;
+  }
+
+  #take(slot: number, offset: number): void {
+    const { words, floats } = this.#port.reader;
+    const word = offset >> 2;
+    this.#address[slot] = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    this.#lengthBytes[slot] = words[word + WORD_LENGTH]!;
+    this.#tag[slot] = words[word + WORD_TAG]!;
+    this.#requesterId[slot] = words[word + WORD_REQUESTER_ID]!;
+    this.#trafficClass[slot] = words[word + WORD_TRAFFIC_CLASS]!;
+    this.#sentBytes[slot] = 0;
+    this.#status[slot] = this.#judge(offset);
+    this.#number[slot] = this.readCount;
+    this.#credits[slot] = this.#port.release(offset);
+  }
+
+  /** A read has been answered in full: its slot and its credits are free; a waiting read starts. */
+  #end(place: number, cycle: number): void {
+    const slot = this.#slotAt(place);
+    this.#port.returnCredits(this.#credits[slot]!);
+    for (let older = place; older > 0; older--) {
+      this.#order[(this.#head + older) & (SLOT_COUNT - 1)] = this.#slotAt(older - 1);
     }
+    this.#order[this.#head] = slot;
     this.#head = (this.#head + 1) & (SLOT_COUNT - 1);
     this.#count--;
     if (this.#count < this.#outstandingMax) return;
-    const starting = (this.#head + this.#outstandingMax - 1) & (SLOT_COUNT - 1);
+    const starting = this.#slotAt(this.#outstandingMax - 1);
     this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
   }
 
-  #readyFrom(at: number, cycle: number): number {
-    return cycle + this.#latencyCycles + this.#jitter(at, this.#jitterCycles);
+  #readyFrom(slot: number, cycle: number): number {
+    return cycle + this.#latencyCycles + this.#jitter(slot, this.#jitterCycles);
   }
 
   /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
-  #jitter(at: number, limitCycles: number): number {
+  #jitter(slot: number, limitCycles: number): number {
     return limitCycles === 0
       ? 0
-      : scrambled(this.#seed, this.#number[at]!, this.#sentBytes[at]!) % limitCycles;
+      : scrambled(this.#seed, this.#number[slot]!, this.#sentBytes[slot]!) % limitCycles;
   }
 
-  /** Place of the read that is ready first; of several the oldest. */
+  /** Place of the read to be answered next: the oldest, or in shuffled order the one that is ready first. */
   #earliest(): number {
-    let earliest = this.#head;
-    for (let index = 1; index < this.#count; index++) {
-      const at = (this.#head + index) & (SLOT_COUNT - 1);
-      if (this.#readyCycle[at]! < this.#readyCycle[earliest]!) earliest = at;
+    if (this.#jitterCycles === 0) return 0;
+    let earliest = 0;
+    for (let place = 1; place < this.#count; place++) {
+      if (this.#readyCycle[this.#slotAt(place)]! < this.#readyCycle[this.#slotAt(earliest)]!)
+        earliest = place;
     }
     return earliest;
   }

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { linkPair } from './link-bench.ts';
+import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { COMPLETION_DATA, NON_POSTED, POSTED, WORD_BYTE_COUNT, WORD_LENGTH } from './tlp.ts';
 
@@ -131,5 +133,40 @@ describe('a root complex under traffic from both sides', () => {
     expect(gigabits).toBeLessThanOrEqual(bound * 1.000_001);
     // measurements.csv J-001 … J-003: 55.86, 55.97, 55.88; I-025: 55.7.
     expect(gigabits).toBeGreaterThan(55.3);
+  });
+
+  it('fits the channels that linkChannelBytes sizes, saturated in both directions', () => {
+    const options = { link: {}, rootPort: {}, endpoint: {} };
+    const sizes = linkPair(options);
+    // 48 reads of 512 bytes outstanding at the device, in completions of 64.
+    const toDevice = linkChannelBytes(sizes.link, sizes.endpoint, 48 * 9, 48 * 512);
+    const toHost = linkChannelBytes(sizes.link, sizes.rootPort, 32, 32 * 64);
+    const bench = rootComplexBench({
+      ...options,
+      capacityBytes: Math.min(toDevice, toHost),
+      rootComplex: { completionCombineBytes: 64 },
+    });
+    const { device, deviceLp, rootComplex } = bench;
+    const domain = deviceLp.addClockDomain(427);
+    let outstanding = 0;
+    const stage = domain.addStage((cycle) => {
+      if (device.canSend(POSTED)) device.sendMemoryWrite(0, 5, new Uint8Array(256), 0, 1 + (cycle % 256));
+      if (outstanding < 48 && device.canSend(NON_POSTED)) {
+        device.sendMemoryRead(0, 4, 512, outstanding++, 0x100);
+      }
+      domain.wake(stage, cycle + 1);
+    });
+    device.onReceive((offset) => {
+      const { words } = device.reader;
+      if (words[(offset >> 2) + WORD_LENGTH] === words[(offset >> 2) + WORD_BYTE_COUNT]) outstanding--;
+      device.consume(offset);
+    });
+    domain.wake(stage, 1);
+    for (let endPs = 1_000_000; endPs <= 40_000_000; endPs += 1_000_000) {
+      while (rootComplex.canStore(0)) rootComplex.cpuStore(0, 0x8000_0000, new Uint8Array(64), 0, 64, 1);
+      expect(() => bench.run(endPs)).not.toThrow();
+    }
+    expect(rootComplex.reads.readCount).toBeGreaterThan(300);
+    expect(rootComplex.writes.writeCount).toBeGreaterThan(300);
   });
 });

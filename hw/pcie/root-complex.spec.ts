@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../base/assert.ts';
+import { defaultsOf } from '../../base/parameter.ts';
+import { linkParameters, rootPortParameters } from './link-parameters.ts';
 import { rootComplexBench } from './root-complex-bench.ts';
+import { checkRootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -201,6 +205,19 @@ describe('the root complex, to a device', () => {
     }
   });
 
+  it('does not hold up the channel while it works on a read', () => {
+    // A ring of 8 KiB: 64 records of 128 bytes. The read takes 20 us; 400 writes pass it meanwhile.
+    const bench = rootComplexBench({ capacityBytes: 8192, rootComplex: { readLatencyPs: 20_000_000 } });
+    bench.device.sendMemoryRead(0x1000, 4, 64, 1, 0x100);
+    for (let write = 0; write < 400; write++) {
+      bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+      bench.run((write + 1) * 40_000);
+    }
+    bench.run(30_000_000);
+    expect(bench.rootComplex.writes.writeCount).toBe(400);
+    expect(bench.atDevice).toHaveLength(1);
+  });
+
   it('works on a bounded number of reads and starts the next when one has ended', () => {
     const bench = rootComplexBench({ rootComplex: { outstandingReadCount: 1 } });
     bench.device.sendMemoryRead(0, 4, 64, 1, 0x100);
@@ -208,6 +225,29 @@ describe('the root complex, to a device', () => {
     bench.run(2_000_000);
     // The second is ready 170 cycles after the edge that follows the end of the first: 171,000 ps later.
     expect(bench.atDevice[1]!.timePs - bench.atDevice[0]!.timePs).toBe(171_000);
+  });
+});
+
+describe('the configuration of a root complex', () => {
+  it.each([
+    ['reads overtake writes', { rootComplex: { readLatencyPs: 79_999 } }, /readLatencyPs is 79999/],
+    [
+      'a completion is smaller than the boundary',
+      { rootComplex: { completionCombineBytes: 64, readCompletionBoundaryBytes: 128 } },
+      /completionCombineBytes is 64/,
+    ],
+    ['requests have infinite credits', { rootPort: { nonPostedHeaders: 0 } }, /nonPostedHeaders is 0/],
+  ])('is refused when %s', (_, options, message) => {
+    expect(() => rootComplexBench(options)).toThrow(ConfigurationError);
+    expect(() => rootComplexBench(options)).toThrow(message);
+  });
+
+  it('is refused by its own check when its end has infinite request credits', () => {
+    const link = defaultsOf(linkParameters);
+    const end = { ...defaultsOf(rootPortParameters), postedHeaders: 0 };
+    expect(() => checkRootComplexConfig(defaultsOf(rootComplexParameters), link, end)).toThrow(
+      /postedHeaders/,
+    );
   });
 });
 
