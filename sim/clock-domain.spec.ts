@@ -62,9 +62,9 @@ describe('clock domain', () => {
     expect(cycles).toEqual([4]);
   });
 
-  it('holds 64 stages', () => {
+  it('holds 32 stages', () => {
     const domain = new ClockDomain(new Clock(1));
-    for (let count = 0; count < 64; count++) domain.addStage(() => undefined);
-    expect(() => domain.addStage(() => undefined)).toThrow('more than 64 stages');
+    for (let count = 0; count < 32; count++) domain.addStage(() => undefined);
+    expect(() => domain.addStage(() => undefined)).toThrow('more than 32 stages');
   });
 });

@@ -13,6 +13,7 @@ import type { Clock } from './clock.ts';
 export type Stage = (cycle: number) => void;
 
 const NEVER = Number.POSITIVE_INFINITY;
+const STAGE_COUNT_MAX = 32;
 
 export class ClockDomain {
   readonly clock: Clock;
@@ -23,8 +24,10 @@ export class ClockDomain {
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
-  #stages: Stage[] = [];
-  #wakeCycle = new Float64Array(64).fill(NEVER);
+  readonly #stages: Stage[] = [];
+  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX).fill(NEVER);
+  /** Stages with a wake cycle, as a bit set: most edges concern two or three of them. */
+  #waiting = 0;
   #nextCycle = NEVER;
   #isRunning = false;
 
@@ -32,10 +35,13 @@ export class ClockDomain {
     this.clock = clock;
   }
 
-  /** Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}. */
+  /**
+   * Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}.
+   * @throws RangeError for the 33rd
+   */
   addStage(stage: Stage): number {
-    if (this.#stages.length === this.#wakeCycle.length)
-      throw new RangeError('more than 64 stages in a clock domain');
+    if (this.#stages.length === STAGE_COUNT_MAX)
+      throw new RangeError(`more than ${STAGE_COUNT_MAX} stages in a clock domain`);
     this.#stages.push(stage);
     return this.#stages.length - 1;
   }
@@ -44,9 +50,10 @@ export class ClockDomain {
   wake(stage: number, cycle: number): void {
     if (cycle >= this.#wakeCycle[stage]!) return;
     this.#wakeCycle[stage] = cycle;
-    if (cycle >= this.#nextCycle) return;
+    this.#waiting |= 1 << stage;
+    if (this.#isRunning || cycle >= this.#nextCycle) return;
     this.#nextCycle = cycle;
-    if (!this.#isRunning) this.nextPs = this.clock.edgePs(cycle);
+    this.nextPs = this.clock.edgePs(cycle);
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
@@ -58,23 +65,24 @@ export class ClockDomain {
   runEdge(): void {
     const cycle = this.#nextCycle;
     const wakeCycle = this.#wakeCycle;
-    const stages = this.#stages;
     this.cycle = cycle;
     this.activeEdgeCount++;
     this.#isRunning = true;
-    for (let stage = 0; stage < stages.length; stage++) {
+    for (let left = this.#waiting; left !== 0; left &= left - 1) {
+      const stage = 31 - Math.clz32(left & -left);
       if (wakeCycle[stage]! <= cycle) {
         wakeCycle[stage] = NEVER;
-        stages[stage]!(cycle);
+        this.#waiting &= ~(1 << stage);
+        this.#stages[stage]!(cycle);
       }
     }
     this.#isRunning = false;
     let next = NEVER;
-    for (let stage = 0; stage < stages.length; stage++) {
-      const due = wakeCycle[stage]!;
+    for (let left = this.#waiting; left !== 0; left &= left - 1) {
+      const due = wakeCycle[31 - Math.clz32(left & -left)]!;
       if (due < next) next = due;
     }
-    // A stage that a later (upstream) stage woke for this very edge runs at the next one.
+    // A stage that was woken for this very edge while it ran has its turn at the next one.
     if (next <= cycle) next = cycle + 1;
     this.#nextCycle = next;
     this.nextPs = next === NEVER ? NEVER : this.clock.edgePs(next);
