@@ -70,11 +70,19 @@ const isFaultName = (name: string): name is FaultName => Object.hasOwn(faultColu
 function checkRow(name: FaultName, at: number, row: unknown, nodeCount: number): void {
   const columns = faultColumns[name];
   if (!Array.isArray(row) || row.length !== columns.length)
-    throw new ConfigurationError(`fault ${name}[${at}]`, JSON.stringify(row), `numbers: ${columns.join(', ')}`);
+    throw new ConfigurationError(
+      `fault ${name}[${at}]`,
+      JSON.stringify(row),
+      `numbers: ${columns.join(', ')}`,
+    );
   for (const [index, column] of columns.entries()) {
     const [least, most] = column === 'node' ? [0, nodeCount - 1] : columnRanges[column]!;
     const value: unknown = row[index];
     if (!Number.isSafeInteger(value) || Number(value) < least || Number(value) > most)
-      throw new ConfigurationError(`fault ${name}[${at}].${column}`, value, `an integer from ${least} to ${most}`);
+      throw new ConfigurationError(
+        `fault ${name}[${at}].${column}`,
+        value,
+        `an integer from ${least} to ${most}`,
+      );
   }
 }

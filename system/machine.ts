@@ -122,9 +122,20 @@ export class Machine implements AsyncDisposable {
     const { node, run, core, process } = options;
     this.#checkNode(node);
     const name = options.name ?? `program${this.#programCount}`;
-    const order: ProgramOrder = { name, core, process, args: options.args ?? null, number: this.#programCount };
+    const order: ProgramOrder = {
+      name,
+      core,
+      process,
+      args: options.args ?? null,
+      number: this.#programCount,
+    };
     if (typeof run !== 'function') {
-      await this.#portOf(hostName(node)).loadModule(node, order, String(run.url), run.exportName ?? 'default');
+      await this.#portOf(hostName(node)).loadModule(
+        node,
+        order,
+        String(run.url),
+        run.exportName ?? 'default',
+      );
     } else if (this.#local === undefined) {
       throw new ConfigurationError(
         `program ${name}`,
@@ -230,7 +241,12 @@ export class Machine implements AsyncDisposable {
   }
 
   /** A copy of the memory of a process, by user address. @throws ConfigurationError where nothing is mapped */
-  async readVirtual(node: number, process: string, address: number, lengthBytes: number): Promise<Uint8Array> {
+  async readVirtual(
+    node: number,
+    process: string,
+    address: number,
+    lengthBytes: number,
+  ): Promise<Uint8Array> {
     const memory = await this.physicalMemory(node);
     const port = this.#portOf(hostName(node));
     const copy = new Uint8Array(lengthBytes);
@@ -238,7 +254,11 @@ export class Machine implements AsyncDisposable {
       const length = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
       const physical = await port.physicalAddress(node, process, address + done);
       if (physical < 0)
-        throw new ConfigurationError('address', `0x${(address + done).toString(16)}`, 'mapped in the process');
+        throw new ConfigurationError(
+          'address',
+          `0x${(address + done).toString(16)}`,
+          'mapped in the process',
+        );
       copy.set(memory.subarray(physical, physical + length), done);
       done += length;
     }

@@ -78,7 +78,9 @@ function bytesToDevice({ pcie, dma }: MachineConfig): number {
 /** Requests under the root port's credits, and one completion for every load and configuration access of a core. */
 function bytesToHost({ pcie }: MachineConfig): number {
   const { link, rootPort, rootComplex } = pcie;
-  return channelBufferBytes(linkChannelBytes(link, rootPort, rootComplex.cpuTagCount, rootComplex.cpuTagCount * 64));
+  return channelBufferBytes(
+    linkChannelBytes(link, rootPort, rootComplex.cpuTagCount, rootComplex.cpuTagCount * 64),
+  );
 }
 
 /** A channel's capacity is a power of two. */

@@ -81,7 +81,11 @@ export class ExchangePort {
     await cpu.settle();
     const bytes = new TextEncoder().encode(JSON.stringify([name, value]));
     if (bytes.length > exchangeValueBytesMax) {
-      throw new ConfigurationError(`exchange ${name}`, bytes, `at most ${exchangeValueBytesMax} bytes of JSON`);
+      throw new ConfigurationError(
+        `exchange ${name}`,
+        bytes,
+        `at most ${exchangeValueBytesMax} bytes of JSON`,
+      );
     }
     for (const writer of this.#writers) {
       const offset = writer.append(this.#lp.nowPs + this.#latencyPs, VALUE, bytes.length);

@@ -8,13 +8,7 @@
  */
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
-import {
-  configAccessOf,
-  type CoreThread,
-  driverPlatformOf,
-  Host,
-  type Signal,
-} from '../../host/index.ts';
+import { type CoreThread, configAccessOf, driverPlatformOf, Host, type Signal } from '../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import {
   type EnumeratedFunction,
@@ -154,7 +148,12 @@ export class HostNode {
       const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
       if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
       this.enumerated = found;
-      const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+      const platform = driverPlatformOf(
+        this.host,
+        functionId,
+        found.bars,
+        Math.max(0, found.interruptPin - 1),
+      );
       this.driver = new Driver(platform, { ...defaultsOf(driverParameters), ...this.config.driver });
       await this.driver.probe(cpu);
       await cpu.settle();

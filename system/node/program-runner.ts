@@ -76,7 +76,12 @@ export class ProgramRunner {
           exchange: this.#host.exchange.of(hostContext.cpu),
           random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
           log: (text) =>
-            this.log.push({ node: this.#host.node, atPs: hostContext.cpu.localPs, program: order.name, text }),
+            this.log.push({
+              node: this.#host.node,
+              atPs: hostContext.cpu.localPs,
+              program: order.name,
+              text,
+            }),
           progress: (done, total) => this.#reportProgress(done, total),
         };
         loaded.result = (await run(context)) ?? undefined;

@@ -40,7 +40,9 @@ export class MachinePart {
   constructor(plan: MachinePlan, thread: number) {
     const names = plan.placement[thread]!;
     const nodes = Array.from({ length: plan.config.machine.nodeCount }, (_, node) => node);
-    this.hosts = nodes.filter((node) => names.includes(hostName(node))).map((node) => new HostNode(plan, node));
+    this.hosts = nodes
+      .filter((node) => names.includes(hostName(node)))
+      .map((node) => new HostNode(plan, node));
     this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas].map(({ lp }) => lp);
@@ -92,10 +94,10 @@ export class MachinePart {
     return {
       eventCount: sum((lp) => lp.queue.firedCount),
       recordCount: sum((lp) => lp.recordCount),
-      edgeCount: [...this.hosts.map(({ rootComplex }) => rootComplex), ...this.hcas.map(({ hca }) => hca)].reduce(
-        (total, { domain }) => total + domain.activeEdgeCount,
-        0,
-      ),
+      edgeCount: [
+        ...this.hosts.map(({ rootComplex }) => rootComplex),
+        ...this.hcas.map(({ hca }) => hca),
+      ].reduce((total, { domain }) => total + domain.activeEdgeCount, 0),
       turnCount: this.#runner.turnCount,
     };
   }
@@ -132,7 +134,8 @@ export class MachinePart {
 
   #hcaOf(node: number): Hca {
     const found = this.hcas.find((hca) => hca.node === node);
-    if (found === undefined) throw new ConfigurationError('node', node, 'the number of a node of this machine');
+    if (found === undefined)
+      throw new ConfigurationError('node', node, 'the number of a node of this machine');
     return found.hca;
   }
 

@@ -11,7 +11,11 @@ export function checkedPartition(name: string): Partition {
   const partition = partitions.find((candidate) => candidate === name);
   if (partition !== undefined) return partition;
   const nearest = nearestOf(name, partitions);
-  throw new ConfigurationError('partition', name, `one of ${partitions.join(', ')}; did you mean ${nearest}?`);
+  throw new ConfigurationError(
+    'partition',
+    name,
+    `one of ${partitions.join(', ')}; did you mean ${nearest}?`,
+  );
 }
 
 /** Names of the logical processes of each thread. */

@@ -14,7 +14,10 @@ import { type PartPort, partMethods } from './part-port.ts';
 import type { PartOrder, WorkerApi } from './part-worker.ts';
 
 /** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
-const workerUrl = new URL(import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js', import.meta.url);
+const workerUrl = new URL(
+  import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js',
+  import.meta.url,
+);
 
 export class WorkerParts {
   readonly ports: readonly PartPort[];
@@ -60,7 +63,9 @@ export class WorkerParts {
       if ('error' in answer) throw errorOf(answer.error);
       return answer.value;
     };
-    const methods = partMethods.map((method) => [method, (...args: unknown[]) => call(method, args)] as const);
+    const methods = partMethods.map(
+      (method) => [method, (...args: unknown[]) => call(method, args)] as const,
+    );
     return Object.fromEntries(methods) as unknown as PartPort;
   }
 }

@@ -140,10 +140,7 @@ function operationsOf(
   return Object.fromEntries(named) as Record<string, OperationReport>;
 }
 
-function operationOf(
-  device: readonly HcaOperationLedger[],
-  host: HostLedger['operations'],
-): OperationReport {
+function operationOf(device: readonly HcaOperationLedger[], host: HostLedger['operations']): OperationReport {
   const sum = (pick: (row: HcaOperationLedger) => number) =>
     device.reduce((total, row) => total + pick(row), 0);
   const stages = Object.keys(device[0]!.stagesPs) as (keyof HcaOperationLedger['stagesPs'])[];

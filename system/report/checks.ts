@@ -111,7 +111,9 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
         `${what} vector ${row.vector}, delivered`,
         row.handled + row.spurious + row.merged + row.waiting,
         row.delivered,
-      ).concat(row.waiting < 0 || row.waiting > 2 ? [`${what} vector ${row.vector}: ${row.waiting} wait`] : []),
+      ).concat(
+        row.waiting < 0 || row.waiting > 2 ? [`${what} vector ${row.vector}: ${row.waiting} wait`] : [],
+      ),
     ),
   ];
 }

@@ -131,7 +131,9 @@ function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, Block
 
 function blockLedgerOf(account: BlockAccount, elapsedCycles: number): BlockLedger {
   account.close(elapsedCycles);
-  const stalled = account.stallReasons.map((reason, index) => [reason, account.stalledCycles[index]!] as const);
+  const stalled = account.stallReasons.map(
+    (reason, index) => [reason, account.stalledCycles[index]!] as const,
+  );
   return {
     busyCycles: account.busyCycles,
     idleCycles: account.idleCycles,

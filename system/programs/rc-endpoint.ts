@@ -1,0 +1,221 @@
+/**
+ * What every program of reliable connections begins with: an open device, a protection domain, completion queues, QPs,
+ * and their connection to those of a program at another host, whose addresses come over the exchange.
+ *
+ *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
+ */
+import { InvariantError } from '../../base/assert.ts';
+import {
+  allocPd,
+  createQp,
+  getDeviceList,
+  IBV_ACCESS_LOCAL_WRITE,
+  IBV_ACCESS_REMOTE_ATOMIC,
+  IBV_ACCESS_REMOTE_READ,
+  IBV_ACCESS_REMOTE_WRITE,
+  IBV_QP_ACCESS_FLAGS,
+  IBV_QP_AV,
+  IBV_QP_DEST_QPN,
+  IBV_QP_MAX_DEST_RD_ATOMIC,
+  IBV_QP_MAX_QP_RD_ATOMIC,
+  IBV_QP_MIN_RNR_TIMER,
+  IBV_QP_PATH_MTU,
+  IBV_QP_PKEY_INDEX,
+  IBV_QP_PORT,
+  IBV_QP_RETRY_CNT,
+  IBV_QP_RNR_RETRY,
+  IBV_QP_RQ_PSN,
+  IBV_QP_SQ_PSN,
+  IBV_QP_STATE,
+  IBV_QP_TIMEOUT,
+  IBV_QPS_INIT,
+  IBV_QPS_RTR,
+  IBV_QPS_RTS,
+  IBV_QPT_RC,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  modifyQp,
+  openDevice,
+  type PortAttr,
+  type QpCap,
+  queryPort,
+  regMr,
+} from '../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../program.ts';
+
+/** All rights a region of these programs gives. */
+export const allAccess =
+  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+/** Reads and atomics in flight of one QP, either way: what ConnectX-3 programs ask for. */
+const readAtomicMax = 16;
+/** 4.096 µs × 2^14 = 67 ms, and 0.64 ms: perftest's. */
+const ackTimeoutCode = 14;
+const rnrTimerCode = 12;
+const retryMax = 7;
+
+export interface RcEndpoint {
+  readonly program: ProgramContext;
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly port: PortAttr;
+}
+
+/** A buffer of the program with its region. */
+export interface RcBuffer {
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly region: IbvMr;
+}
+
+/** What the other side says of itself. */
+export interface RcPeer {
+  readonly lid: number;
+  readonly qpNumbers: readonly number[];
+  readonly firstPsns: readonly number[];
+  /** Whatever the programs agreed on. */
+  readonly note: JsonValue;
+}
+
+/** Opens the first device of the host. */
+export async function openEndpoint(program: ProgramContext): Promise<RcEndpoint> {
+  const [device] = getDeviceList(program.verbs);
+  if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
+  const context = await openDevice(device);
+  const pd = await allocPd(context);
+  const port = await queryPort(context, 1);
+  return { program, context, pd, port };
+}
+
+/** Maps and registers a buffer with all rights. */
+export async function createBuffer(endpoint: RcEndpoint, lengthBytes: number): Promise<RcBuffer> {
+  const address = endpoint.program.memory.map(Math.max(1, lengthBytes));
+  const region = await regMr(endpoint.pd, address, Math.max(1, lengthBytes), allAccess);
+  return { address, lengthBytes, region };
+}
+
+/** Makes `count` QPs in RESET that complete into these CQs. */
+export async function createRcQps(
+  { pd }: RcEndpoint,
+  count: number,
+  cqs: { readonly send: IbvCq; readonly receive: IbvCq },
+  cap: Partial<QpCap>,
+): Promise<IbvQp[]> {
+  const qps: IbvQp[] = [];
+  for (let index = 0; index < count; index++) {
+    const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: IBV_QPT_RC, cap: { ...cap } };
+    qps.push(await createQp(pd, init));
+  }
+  return qps;
+}
+
+/**
+ * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Between
+ * `beforeReady` receives can be posted: it runs in INIT, before anything can arrive.
+ */
+export async function connectRc(
+  endpoint: RcEndpoint,
+  qps: readonly IbvQp[],
+  label: string,
+  note: JsonValue = null,
+  beforeReady: () => void = () => {},
+): Promise<RcPeer> {
+  const { program, port } = endpoint;
+  const firstPsns = qps.map(() => program.random.below(1 << 24));
+  for (const qp of qps) await toInit(qp);
+  beforeReady();
+  const own: RcPeer = { lid: port.lid, qpNumbers: qps.map(({ qpNum }) => qpNum), firstPsns, note };
+  await putPeer(program, label, own);
+  const peer = await takePeer(program, label, qps.length);
+  for (const [index, qp] of qps.entries()) {
+    await toRtr(qp, port, peer, index);
+    await toRts(qp, firstPsns[index]!);
+  }
+  // Nobody sends before both sides can receive.
+  await barrier(program, `${label}.ready`);
+  return peer;
+}
+
+/** QPs announced at once: an exchanged value holds so many. */
+const announcedQps = 256;
+
+/** One value for each 256 QPs; the first carries the note. */
+async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer): Promise<void> {
+  const { lid, qpNumbers, firstPsns } = peer;
+  for (let at = 0; at === 0 || at < qpNumbers.length; at += announcedQps) {
+    const qpns = qpNumbers.slice(at, at + announcedQps);
+    const psns = firstPsns.slice(at, at + announcedQps);
+    await exchange.put(label, { lid, qpNumbers: qpns, firstPsns: psns, note: at === 0 ? peer.note : null });
+  }
+}
+
+async function takePeer({ exchange }: ProgramContext, label: string, count: number): Promise<RcPeer> {
+  const first = (await exchange.take(label)) as unknown as RcPeer;
+  const qpNumbers = [...first.qpNumbers];
+  const firstPsns = [...first.firstPsns];
+  while (qpNumbers.length < count) {
+    const next = (await exchange.take(label)) as unknown as RcPeer;
+    qpNumbers.push(...next.qpNumbers);
+    firstPsns.push(...next.firstPsns);
+  }
+  return { ...first, qpNumbers, firstPsns };
+}
+
+/** Waits until the program at the other host has come to the barrier of this name. */
+export async function barrier({ exchange }: ProgramContext, name: string): Promise<void> {
+  await exchange.put(name, true);
+  await exchange.take(name);
+}
+
+async function toInit(qp: IbvQp): Promise<void> {
+  await modifyQp(
+    qp,
+    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags: allAccess },
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+  );
+}
+
+async function toRtr(qp: IbvQp, port: PortAttr, peer: RcPeer, index: number): Promise<void> {
+  await modifyQp(
+    qp,
+    {
+      qpState: IBV_QPS_RTR,
+      pathMtu: port.activeMtu,
+      destQpNum: peer.qpNumbers[index]!,
+      rqPsn: peer.firstPsns[index]!,
+      maxDestRdAtomic: readAtomicMax,
+      minRnrTimer: rnrTimerCode,
+      ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+    },
+    IBV_QP_STATE |
+      IBV_QP_AV |
+      IBV_QP_PATH_MTU |
+      IBV_QP_DEST_QPN |
+      IBV_QP_RQ_PSN |
+      IBV_QP_MAX_DEST_RD_ATOMIC |
+      IBV_QP_MIN_RNR_TIMER,
+  );
+}
+
+async function toRts(qp: IbvQp, sqPsn: number): Promise<void> {
+  await modifyQp(
+    qp,
+    {
+      qpState: IBV_QPS_RTS,
+      timeout: ackTimeoutCode,
+      retryCnt: retryMax,
+      rnrRetry: retryMax,
+      sqPsn,
+      maxRdAtomic: readAtomicMax,
+    },
+    IBV_QP_STATE |
+      IBV_QP_TIMEOUT |
+      IBV_QP_RETRY_CNT |
+      IBV_QP_RNR_RETRY |
+      IBV_QP_SQ_PSN |
+      IBV_QP_MAX_QP_RD_ATOMIC,
+  );
+}
