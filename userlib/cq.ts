@@ -80,6 +80,7 @@ export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
     if (outstanding(ring) + 1 > entries)
       throw new VerbsError('ibv_resize_cq', 'EINVAL', 'too many completions');
     const buffer = mapOrFail('ibv_resize_cq', context, entries * cqeBytes);
+    disownEntries(cq, buffer, entries);
     try {
       await context.kernel.resizeCq(context.cpu, {
         cq: cq.handle,
@@ -91,7 +92,7 @@ export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
       throw error;
     }
     await cq.cpu.settle();
-    moveEntries(cq, buffer, entries);
+    await moveEntries(cq, buffer, entries);
     cq.cqe = entries - 1;
   });
 }
@@ -167,15 +168,28 @@ function outstanding(ring: CompletionRing): number {
   return count;
 }
 
-/** Takes over what the old ring still holds; the device's mark has used one number. */
-function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
-  const { ring, context } = cq;
+/**
+ * Makes every entry of a new ring the device's, whatever pass its producer counter is in: the device initialises rings
+ * at creation only. What is produced from now on lies within one ring's length of the consumer counter.
+ */
+function disownEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
+  const { view } = cq.context.platform.memory;
+  for (let ahead = 0; ahead < entries; ahead++) {
+    const counter = cq.ring.consumerCounter + ahead;
+    const isOddPass = (counter & entries) !== 0;
+    cqe.fields.owner.set(view, buffer.physicalOf((counter & (entries - 1)) * cqeBytes), isOddPass ? 0 : 1);
+  }
+}
+
+/** Takes over what the old ring still holds, up to the device's mark, which has used one number. */
+async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Promise<void> {
+  const { ring, context, cpu } = cq;
   const { bytes, view } = context.platform.memory;
   const old = ring.buffer;
-  let counter = ring.consumerCounter;
-  const end = counter + ring.entries;
-  for (; counter <= end; counter++) {
+  for (let counter = ring.consumerCounter; ; counter++) {
     const from = ring.slots[counter & (ring.entries - 1)]!;
+    // The mark may be on its way still when the command has ended.
+    await cpu.spin(from, context.platform.costs.pollEmpty, () => ring.entryAt(counter) >= 0);
     if (cqe.fields.opcode.get(view, from) === CqeOpcode.RESIZE) break;
     const to = buffer.physicalOf(((counter + 1) & (entries - 1)) * cqeBytes);
     bytes.copyWithin(to, from, from + cqeBytes);

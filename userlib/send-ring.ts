@@ -43,6 +43,12 @@ function addressBytesOf(type: QpTypeVerb): number {
   return type === QpTypeVerb.IBV_QPT_UD ? datagramSegment.sizeBytes : remoteAddressSegment.sizeBytes;
 }
 
+/** Inline segments that so many bytes take, when the first begins where data of this type begin. */
+function inlineHeadersOf(type: QpTypeVerb, dataBytes: number): number {
+  const start = (controlSegment.sizeBytes + addressBytesOf(type)) % inlineBoundaryBytes;
+  return Math.ceil((dataBytes + start) / (inlineBoundaryBytes - inlineHeader.sizeBytes));
+}
+
 /** The sizes for what a program asks. Every WQE fits one stride. */
 export function sendSizesOf(
   type: QpTypeVerb,
@@ -50,7 +56,8 @@ export function sendSizesOf(
   maxSendSge: number,
   maxInlineData: number,
 ): SendSizes {
-  const inlinePointers = Math.ceil((maxInlineData + inlineHeader.sizeBytes) / dataPointer.sizeBytes);
+  const inlineTotal = maxInlineData + inlineHeadersOf(type, maxInlineData) * inlineHeader.sizeBytes;
+  const inlinePointers = Math.ceil(inlineTotal / dataPointer.sizeBytes);
   const pointers = Math.max(maxSendSge, inlinePointers);
   let bytes = pointers * dataPointer.sizeBytes + addressBytesOf(type);
   const atomicBytes = atomicSegment.sizeBytes + remoteAddressSegment.sizeBytes + dataPointer.sizeBytes;

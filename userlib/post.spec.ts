@@ -1,0 +1,348 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { controlSegment, inlineHeader, wqeStamp } from '../abi/wqe.ts';
+import { inlineBytes, inlinePieces } from '../abi/wqe-inline.ts';
+import { viewOf } from '../base/bytes.ts';
+import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import {
+  IBV_SEND_INLINE,
+  IBV_SEND_SIGNALED,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
+} from './constants.ts';
+import { createCq } from './cq.ts';
+import { getDeviceList, openDevice } from './device.ts';
+import { allocPd } from './memory.ts';
+import type { BadWr, IbvContext, IbvCq, IbvPd, IbvQp, IbvRecvWr, IbvSendWr } from './objects.ts';
+import { postRecv, postSrqRecv } from './post-recv.ts';
+import { postSend } from './post-send.ts';
+import { createQp, type IbvQpInitAttr, modifyQp } from './qp.ts';
+import { sendSizesOf } from './send-ring.ts';
+import { createSrq } from './srq.ts';
+import { TestProcess, uarBusAddress, userOffset } from './testing.ts';
+import { EINVAL, ENOMEM } from './verbs-error.ts';
+
+const { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTS } = QpStateVerb;
+const { IBV_QPT_RC, IBV_QPT_UD } = QpTypeVerb;
+
+let process: TestProcess;
+let context: IbvContext;
+let pd: IbvPd;
+let cq: IbvCq;
+
+beforeEach(async () => {
+  process = new TestProcess({}, true);
+  context = await openDevice(getDeviceList(process.platform)[0]!);
+  pd = await allocPd(context);
+  cq = await createCq(context, 63);
+});
+
+async function newQp(cap: IbvQpInitAttr['cap'] = {}, qpType: QpTypeVerb = IBV_QPT_RC): Promise<IbvQp> {
+  const full = { maxSendWr: 16, maxSendSge: 4, maxRecvWr: 4, maxRecvSge: 2, ...cap };
+  const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType, cap: full });
+  await modifyQp(qp, { qpState: IBV_QPS_INIT }, 1);
+  qp.state = IBV_QPS_RTS;
+  return qp;
+}
+
+const write = (overrides: Partial<IbvSendWr> = {}): IbvSendWr => ({
+  wrId: 7,
+  sgList: [{ addr: 0x1000, length: 64, lkey: 0x1100 }],
+  numSge: 1,
+  opcode: IBV_WR_RDMA_WRITE,
+  sendFlags: IBV_SEND_SIGNALED,
+  wr: { rdma: { remoteAddr: 0x5000, rkey: 0x1000 } },
+  ...overrides,
+});
+
+/** A list of requests, each a copy with its own id. */
+function list(
+  count: number,
+  make: (index: number) => IbvSendWr = (index) => write({ wrId: index }),
+): IbvSendWr {
+  let head: IbvSendWr | null = null;
+  for (let index = count - 1; index >= 0; index--) head = { ...make(index), next: head };
+  return head!;
+}
+
+const wqeAt = (qp: IbvQp, counter: number): ReturnType<typeof controlSegment.decode> =>
+  controlSegment.decode(process.bytes, qp.sendRing.slots[counter & (qp.sendRing.wqeCount - 1)]!);
+
+describe('sizes', () => {
+  it.each([
+    // Captured: stride and count of the send queue for what the tools ask.
+    ['ibv_rc_pingpong', IBV_QPT_RC, 1, 1, 0, 6, 6],
+    ['ibv_ud_pingpong', IBV_QPT_UD, 1, 1, 0, 7, 5],
+    ['ib_send_lat with 236 bytes inline', IBV_QPT_RC, 1, 1, 236, 9, 3],
+    ['ib_write_lat with 220 bytes inline', IBV_QPT_RC, 1, 1, 220, 9, 3],
+  ])('of %s are those of libmlx4', (_tool, type, wr, sge, inline, logStride, logCount) => {
+    expect(sendSizesOf(type, wr, sge, inline)).toMatchObject({ logStride, logCount });
+  });
+
+  it('leave 2 KiB and one WQE unused, and say so', () => {
+    // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
+    expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({
+      spareWqes: 33,
+      maxPost: 223,
+      maxSge: 2,
+      maxInline: 28,
+    });
+  });
+
+  it('grant at least what was asked, and WQEs that hold it', () => {
+    const wr = fc.integer({ min: 1, max: 16_000 });
+    const sge = fc.integer({ min: 1, max: 30 });
+    const inline = fc.integer({ min: 0, max: 900 });
+    fc.assert(
+      fc.property(
+        fc.constantFrom(IBV_QPT_RC, IBV_QPT_UD),
+        wr,
+        sge,
+        inline,
+        (type, maxWr, maxSge, maxInline) => {
+          const sizes = sendSizesOf(type, maxWr, maxSge, maxInline);
+          expect(sizes.maxPost).toBeGreaterThanOrEqual(maxWr);
+          expect(sizes.maxSge).toBeGreaterThanOrEqual(maxSge);
+          expect(sizes.maxInline).toBeGreaterThanOrEqual(maxInline);
+          const start = type === IBV_QPT_UD ? 64 : 32;
+          expect(start + inlineBytes(start, sizes.maxInline)).toBeLessThanOrEqual(2 ** sizes.logStride);
+        },
+      ),
+    );
+  });
+});
+
+describe('postSend', () => {
+  it('rings one doorbell for a list and remembers every id', async () => {
+    const qp = await newQp();
+    process.stores.length = 0;
+    expect(postSend(qp, list(4))).toBe(0);
+    const device = process.takeDeviceStores();
+    expect(device).toHaveLength(1);
+    expect(device[0]!.address).toBe(uarBusAddress + 0x14);
+    expect([...qp.sendRing.wrIds.slice(0, 4)]).toEqual([0, 1, 2, 3]);
+  });
+
+  it('makes the doorbell visible behind the WQEs', async () => {
+    const qp = await newQp();
+    process.stores.length = 0;
+    postSend(qp, list(2));
+    // Stamps of the headroom follow.
+    const kinds = process.stores.slice(0, 3).map(({ kind }) => kind);
+    expect(kinds).toEqual(['memory', 'memory', 'uncached']);
+  });
+
+  it('charges the post, its segments, its inline data and the stores to the device', async () => {
+    const qp = await newQp({ maxInlineData: 200 });
+    process.charged.post = 0;
+    postSend(qp, list(2));
+    // 100 fixed + 2 segments × 10 + one doorbell of 30.
+    expect(process.charged.post).toBe(150);
+    process.charged.post = 0;
+    const sgList = [{ addr: process.map(200), length: 200, lkey: 0 }];
+    postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }));
+    // 100 + 10 + ceil(200 / 64) × 8 + BlueFlame: 32 + 16 × 14 = 256 bytes are four buffers of 64: 4 × 30.
+    expect(process.charged.post).toBe(100 + 10 + 4 * 8 + 120);
+  });
+
+  it('sets the owner bit in every second pass over the queue', async () => {
+    const qp = await newQp();
+    const { wqeCount } = qp.sendRing;
+    for (let counter = 0; counter < 2 * wqeCount + 3; counter++) {
+      expect(postSend(qp, write())).toBe(0);
+      expect(wqeAt(qp, counter).owner).toBe(Math.floor(counter / wqeCount) % 2);
+      qp.sendRing.tail++;
+    }
+  });
+
+  it('marks all WQEs as not valid before the first one is posted', async () => {
+    const qp = await newQp();
+    for (let slot = 0; slot < qp.sendRing.wqeCount; slot++) expect(wqeAt(qp, slot).owner).toBe(1);
+  });
+
+  it('stamps the WQE behind the headroom beyond its first 64 bytes', async () => {
+    const qp = await newQp({ maxInlineData: 220 });
+    const { sendRing: ring } = qp;
+    process.view.setUint32(ring.slots[ring.spareWqes]! + 64, 0);
+    postSend(qp, write());
+    expect(process.view.getUint32(ring.slots[ring.spareWqes]! + 64)).toBe(wqeStamp);
+    expect(process.view.getUint32(ring.slots[ring.spareWqes]!)).not.toBe(wqeStamp);
+  });
+
+  it('alternates the halves of the BlueFlame register over all QPs of the process', async () => {
+    const [one, two] = [await newQp(), await newQp()];
+    const sgList = [{ addr: process.map(8), length: 8, lkey: 0 }];
+    const short = write({ sgList, sendFlags: IBV_SEND_INLINE });
+    process.stores.length = 0;
+    for (const qp of [one, two, one]) postSend(qp, short);
+    const offsets = process.takeDeviceStores().map(({ address }) => address & 0xfff);
+    expect(offsets).toEqual([0, 0x100, 0]);
+  });
+
+  it('rings the doorbell for inline data too long for half a register, and without BlueFlame', async () => {
+    const qp = await newQp({ maxInlineData: 400 });
+    const sgList = [{ addr: process.map(400), length: 400, lkey: 0 }];
+    process.stores.length = 0;
+    postSend(qp, write({ sgList, sendFlags: IBV_SEND_INLINE }));
+    expect(process.takeDeviceStores()[0]!.kind).toBe('uncached');
+    const plain = new TestProcess({ blueFlameRegisterBytes: 0 });
+    const opened = await openDevice(getDeviceList(plain.platform)[0]!);
+    const own = await createCq(opened, 7);
+    const init = {
+      sendCq: own,
+      recvCq: own,
+      qpType: IBV_QPT_RC,
+      cap: { maxSendWr: 1, maxSendSge: 1 },
+    } as const;
+    const other = await createQp(await allocPd(opened), init);
+    other.state = IBV_QPS_RTS;
+    postSend(other, write({ opcode: IBV_WR_RDMA_READ }));
+    expect(plain.takeDeviceStores()[0]!.kind).toBe('uncached');
+  });
+
+  it('cuts inline data at 64-byte boundaries as the format demands, for any buffers', async () => {
+    const qp = await newQp({ maxInlineData: 400, maxSendSge: 4 });
+    const lengths = fc.array(fc.integer({ min: 0, max: 100 }), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(lengths, (sizes) => {
+        const sgList = sizes.map((length, at) => {
+          const addr = process.map(Math.max(1, length));
+          process.bytes.fill(at + 1, addr - userOffset, addr - userOffset + length);
+          return { addr, length, lkey: 0 };
+        });
+        qp.sendRing.head = 0;
+        qp.sendRing.tail = 0;
+        postSend(qp, write({ sgList, numSge: sgList.length, sendFlags: IBV_SEND_INLINE }));
+        const total = sizes.reduce((sum, size) => sum + size, 0);
+        const slot = qp.sendRing.slots[0]!;
+        const pieces = inlinePieces(32, total);
+        const data = pieces.flatMap(({ headerOffset, byteCount }) => {
+          const header = inlineHeader.decode(process.bytes, slot + headerOffset);
+          expect(header).toMatchObject({ isInline: 1, byteCount });
+          const start = slot + headerOffset + 4;
+          return [...process.bytes.slice(start, start + byteCount)];
+        });
+        expect(data).toEqual(sizes.flatMap((size, at) => new Array<number>(size).fill(at + 1)));
+        expect(wqeAt(qp, 0).ds * 16).toBe(32 + inlineBytes(32, total));
+      }),
+    );
+  });
+
+  it('tells the tap when something was posted, with the counters', async () => {
+    const qp = await newQp();
+    process.taps.length = 0;
+    postSend(qp, list(2));
+    expect(process.taps).toEqual([
+      { what: 'posted', args: [qp.qpNum, 0, 0x08, process.time] },
+      { what: 'posted', args: [qp.qpNum, 1, 0x08, process.time] },
+    ]);
+  });
+});
+
+describe('postSend refuses', () => {
+  it('a full queue with ENOMEM, and posts what came before in the list', async () => {
+    const qp = await newQp({ maxSendWr: 16 });
+    const { maxPost } = qp.sendRing;
+    const bad: BadWr<IbvSendWr> = { wr: null, index: -1 };
+    process.stores.length = 0;
+    expect(postSend(qp, list(maxPost + 2), bad)).toBe(ENOMEM);
+    expect(bad.index).toBe(maxPost);
+    expect(bad.wr!.wrId).toBe(maxPost);
+    expect(qp.sendRing.head).toBe(maxPost);
+    expect(process.takeDeviceStores()).toHaveLength(1);
+  });
+
+  it.each([
+    ['too many buffers', { sgList: new Array(40).fill({ addr: 0, length: 1, lkey: 0 }), numSge: 40 }],
+    ['more buffers than the list has', { numSge: 3 }],
+    ['an unknown opcode', { opcode: 99 }],
+    ['a write without an address', { wr: {} }],
+    ['an inline read', { opcode: IBV_WR_RDMA_READ, sendFlags: IBV_SEND_INLINE }],
+    ['an atomic of two buffers', { opcode: 5, numSge: 0 }],
+  ])('%s with EINVAL, and half-posts nothing', async (_what, wrong) => {
+    const qp = await newQp();
+    process.stores.length = 0;
+    const bad: BadWr<IbvSendWr> = { wr: null, index: -1 };
+    const first = write({ wrId: 1 });
+    const second = write({ wrId: 2, ...wrong });
+    expect(postSend(qp, { ...first, next: second }, bad)).toBe(EINVAL);
+    expect(bad).toEqual({ wr: second, index: 1 });
+    expect(qp.sendRing.head).toBe(1);
+    expect(process.stores.slice(0, 2).map(({ kind }) => kind)).toEqual(['memory', 'uncached']);
+    expect(postSend(qp, second, bad)).toBe(EINVAL);
+    expect(qp.sendRing.head).toBe(1);
+  });
+
+  it('inline data longer than granted with EINVAL', async () => {
+    const qp = await newQp({ maxInlineData: 28 });
+    const { maxInline } = qp.sendRing;
+    const addr = process.map(1000);
+    const send = (length: number): number =>
+      postSend(qp, write({ sgList: [{ addr, length, lkey: 0 }], sendFlags: IBV_SEND_INLINE }));
+    expect(send(maxInline)).toBe(0);
+    expect(send(maxInline + 1)).toBe(EINVAL);
+  });
+
+  it('states before RTS with EINVAL', async () => {
+    const qp = await newQp();
+    for (const state of [IBV_QPS_RESET, IBV_QPS_INIT, QpStateVerb.IBV_QPS_RTR]) {
+      qp.state = state;
+      expect(postSend(qp, write())).toBe(EINVAL);
+    }
+    for (const state of [QpStateVerb.IBV_QPS_SQD, QpStateVerb.IBV_QPS_ERR]) {
+      qp.state = state;
+      expect(postSend(qp, write())).toBe(0);
+    }
+  });
+
+  it('writes on UD, and sends without an address handle', async () => {
+    const qp = await newQp({}, IBV_QPT_UD);
+    expect(postSend(qp, write())).toBe(EINVAL);
+    expect(postSend(qp, write({ opcode: IBV_WR_SEND, wr: {} }))).toBe(EINVAL);
+  });
+});
+
+describe('receives', () => {
+  const receive = (wrId: number, numSge = 1): IbvRecvWr => ({
+    wrId,
+    sgList: new Array(numSge).fill({ addr: 0x1000, length: 64, lkey: 0x1100 }),
+    numSge,
+  });
+
+  it('count in the doorbell record, without any store to the device', async () => {
+    const qp = await newQp();
+    process.stores.length = 0;
+    expect(postRecv(qp, { ...receive(1), next: receive(2) })).toBe(0);
+    expect(process.stores.every(({ kind }) => kind === 'memory')).toBe(true);
+    expect(process.view.getUint32(qp.receiveRing!.record.physicalAddress)).toBe(2);
+  });
+
+  it('are refused when the queue is full, the list too long or the QP in RESET', async () => {
+    const qp = await newQp();
+    const bad: BadWr<IbvRecvWr> = { wr: null, index: -1 };
+    for (let posted = 0; posted < 4; posted++) expect(postRecv(qp, receive(posted))).toBe(0);
+    expect(postRecv(qp, receive(4), bad)).toBe(ENOMEM);
+    expect(bad.wr!.wrId).toBe(4);
+    qp.receiveRing!.tail = 4;
+    expect(postRecv(qp, receive(5, 3))).toBe(EINVAL);
+    qp.state = IBV_QPS_RESET;
+    expect(postRecv(qp, receive(5))).toBe(EINVAL);
+  });
+
+  it('of a shared queue take the free list in order and leave its last WQE', async () => {
+    const srq = await createSrq(pd, { attr: { maxWr: 7, maxSge: 1 } });
+    const posted = Array.from({ length: 7 }, (_, index) => postSrqRecv(srq, receive(index)));
+    expect(posted).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    expect(postSrqRecv(srq, receive(7))).toBe(ENOMEM);
+    expect(process.view.getUint32(srq.ring.record.physicalAddress)).toBe(7);
+    expect(postSrqRecv(srq, receive(8, 2))).toBe(EINVAL);
+  });
+
+  it('end a list that is shorter than the longest with the invalid key', async () => {
+    const qp = await newQp();
+    postRecv(qp, receive(1));
+    const view = viewOf(process.bytes.subarray(qp.receiveRing!.slots[0]!));
+    expect([view.getUint32(16), view.getUint32(20)]).toEqual([0, 0x100]);
+  });
+});
