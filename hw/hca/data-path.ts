@@ -274,8 +274,10 @@ export class DataPath implements DataPathControl {
     this.timers.forget(slot);
     this.flusher.forget(slot);
     this.receives.close(slot);
+    this.wqeFetch.release(slot, this.core.domain.cycle);
     const line = qps.wqeLine[slot]!;
     if (line !== -1 && this.lines.isFetching[line] === 0) this.lines.free(line);
+    qps.wqeLine[slot] = -1;
     this.qpcCache.forget(slot);
     this.requester.wake(this.core.domain.cycle + 1);
     this.receiver.wake(this.core.domain.cycle + 1);
@@ -509,7 +511,9 @@ export class DataPath implements DataPathControl {
   }
 
   #wqesFetched(qp: number, cycle: number): void {
-    if (this.core.qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    const { qps } = this.core;
+    if (qps.parkedFor[qp] !== NOT_PARKED) this.wqeFetch.release(qp, cycle);
+    if (qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
     else this.scheduler.makeReady(qp, cycle + 1);
   }
 

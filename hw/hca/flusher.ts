@@ -144,6 +144,7 @@ export class Flusher {
       return true;
     }
     const line = qps.wqeLine[qp]!;
+    this.#fetch.release(qp, cycle);
     if (line !== -1 && this.#lines.validCount[line]! > 0) {
       const at = this.#lines.bytesOffset(line) + this.#lines.firstOffset[line]!;
       const opcode = controlSegment.fields.opcode.get(sramView, at);

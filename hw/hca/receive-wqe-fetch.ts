@@ -18,6 +18,10 @@ const RECORD_BYTES = 4;
 const STALL_TRANSLATION = 0;
 const STALL_DMA = 1;
 const STALL_CONTEXT = 2;
+const STALL_LINES = 3;
+/** In place of a queue: the line is free, or a read into it is under way for a queue that is gone. */
+const FREE = -1;
+const ABANDONED = -2;
 
 /** What {@link ReceiveWqeFetch.take} found. */
 export const TAKE_FOUND = 0;
@@ -32,7 +36,7 @@ const RECORD_READ = 3;
 const READING_WQES = 4;
 
 export class ReceiveWqeFetch {
-  readonly account = new BlockAccount('receiveWqeFetch', ['translation', 'dma', 'context']);
+  readonly account = new BlockAccount('receiveWqeFetch', ['translation', 'dma', 'context', 'lines']);
   hitCount = 0;
   missCount = 0;
   evictionCount = 0;
@@ -60,8 +64,10 @@ export class ReceiveWqeFetch {
   readonly #isAwaited: Uint8Array;
   readonly #isKnownEmpty: Uint8Array;
   readonly #hasFailed: Uint8Array;
+  readonly #readsUnderWay: Uint8Array;
   /** By line. */
   readonly #queueOfLine: Int32Array;
+  readonly #readFor: Int32Array;
   readonly #firstCounter: Int32Array;
   readonly #lineWqes: Int32Array;
   readonly #lineUsed: Int32Array;
@@ -92,7 +98,9 @@ export class ReceiveWqeFetch {
     this.#isAwaited = new Uint8Array(queues);
     this.#isKnownEmpty = new Uint8Array(queues);
     this.#hasFailed = new Uint8Array(queues);
-    this.#queueOfLine = new Int32Array(lines).fill(-1);
+    this.#readsUnderWay = new Uint8Array(queues);
+    this.#queueOfLine = new Int32Array(lines).fill(FREE);
+    this.#readFor = new Int32Array(lines);
     this.#firstCounter = new Int32Array(lines);
     this.#lineWqes = new Int32Array(lines);
     this.#lineUsed = new Int32Array(lines);
@@ -129,11 +137,12 @@ export class ReceiveWqeFetch {
     this.#line[queue] = -1;
   }
 
-  /** The queue is gone: its line is free. */
+  /** The queue is gone: its line is free, once a read under way has landed in it. A record under way means nothing. */
   close(queue: number): void {
     const line = this.#line[queue]!;
-    if (line !== -1) this.#queueOfLine[line] = -1;
+    if (line !== -1) this.#queueOfLine[line] = this.#phase[queue] === READING_WQES ? ABANDONED : FREE;
     this.#line[queue] = -1;
+    this.#phase[queue] = IDLE;
   }
 
   srqQueue(srq: number): number {
@@ -155,7 +164,7 @@ export class ReceiveWqeFetch {
 
   /** True while a DMA read for the queue is under way. */
   isBusy(queue: number): boolean {
-    return this.#phase[queue] !== IDLE;
+    return this.#phase[queue] !== IDLE || this.#readsUnderWay[queue]! > 0;
   }
 
   /** Takes the next WQE. PENDING: the receiver is woken and asks again. EMPTY: memory was looked at, none is posted. */
@@ -205,8 +214,9 @@ export class ReceiveWqeFetch {
   reset(): void {
     this.#work.clear();
     this.#line.fill(-1);
-    this.#queueOfLine.fill(-1);
+    this.#queueOfLine.fill(FREE);
     this.#phase.fill(IDLE);
+    this.#readsUnderWay.fill(0);
   }
 
   #consume(queue: number, line: number, cycle: number): void {
@@ -256,6 +266,12 @@ export class ReceiveWqeFetch {
       return;
     }
     const queue = this.#work.head;
+    if (this.#phase[queue] !== ASKED && this.#phase[queue] !== RECORD_READ) {
+      // The queue was closed while it waited here.
+      this.#work.pop();
+      this.account.serve(cycle, 1);
+      return domain.wake(this.#stage, cycle + 1);
+    }
     const stall =
       this.knownAvailable(queue) === 0 && this.#phase[queue] === ASKED
         ? this.#readRecord(queue)
@@ -272,12 +288,14 @@ export class ReceiveWqeFetch {
     const address =
       queue < this.#srqBase ? qps.doorbellRecord[queue]! : srqs.doorbellRecord[queue - this.#srqBase]!;
     this.#phase[queue] = READING_RECORD;
+    this.#readsUnderWay[queue] = this.#readsUnderWay[queue]! + 1;
     dmaRead.request(this.#recordRequester, address, RECORD_BYTES, this.#recordOffset(queue), queue);
     return -1;
   }
 
   #recordDone(queue: number, status: number, cycle: number): void {
     const { sramView, domain } = this.#core;
+    this.#readsUnderWay[queue] = this.#readsUnderWay[queue]! - 1;
     if (this.#phase[queue] !== READING_RECORD) return;
     if (status !== 0) return this.#end(queue, cycle, 1);
     this.#posted[queue] = receiveRecord.fields.postedCounter.get(sramView, this.#recordOffset(queue));
@@ -314,11 +332,14 @@ export class ReceiveWqeFetch {
       return -1;
     }
     const line = this.#claim(queue);
+    if (line === -1) return STALL_LINES;
     const whole = Math.max(1, Math.floor(translator.contiguousBytes / stride));
     this.#firstCounter[line] = index;
     this.#lineWqes[line] = 0;
     this.#lineUsed[line] = whole;
     this.#phase[queue] = READING_WQES;
+    this.#readFor[line] = queue;
+    this.#readsUnderWay[queue] = this.#readsUnderWay[queue]! + 1;
     dmaRead.request(
       this.#wqeRequester,
       translator.physicalAddress,
@@ -331,7 +352,11 @@ export class ReceiveWqeFetch {
 
   #wqesDone(line: number, status: number, cycle: number): void {
     const queue = this.#queueOfLine[line]!;
-    if (queue === -1 || this.#phase[queue] !== READING_WQES) return;
+    const reader = this.#readFor[line]!;
+    this.#readsUnderWay[reader] = this.#readsUnderWay[reader]! - 1;
+    this.#core.domain.wake(this.#stage, cycle + 1);
+    if (queue === ABANDONED) this.#queueOfLine[line] = FREE;
+    if (queue < 0 || this.#phase[queue] !== READING_WQES) return;
     this.#lineWqes[line] = this.#lineUsed[line]!;
     this.#lineUsed[line] = 0;
     this.#end(queue, cycle, status === 0 ? 0 : 1);
@@ -344,18 +369,18 @@ export class ReceiveWqeFetch {
     this.#wakeReceiver(cycle + 1);
   }
 
-  /** The queue's own line, a free one, or the least recently used that is not being filled. */
+  /** The queue's own line, a free one, or the least recently used that is not being filled; -1 when all are. */
   #claim(queue: number): number {
     let victim = this.#line[queue]!;
     for (let line = 0; victim === -1 && line < this.#lineCount; line++)
-      if (this.#queueOfLine[line] === -1) victim = line;
+      if (this.#queueOfLine[line] === FREE) victim = line;
     if (victim === -1) {
       for (let line = 0; line < this.#lineCount; line++) {
-        if (this.#phase[this.#queueOfLine[line]!] === READING_WQES) continue;
+        const holder = this.#queueOfLine[line]!;
+        if (holder === ABANDONED || this.#phase[holder] === READING_WQES) continue;
         if (victim === -1 || this.#stamp[line]! < this.#stamp[victim]!) victim = line;
       }
-      // At most 8 reads are under way and there are more lines than that or none is being filled.
-      victim = Math.max(victim, 0);
+      if (victim === -1) return -1;
       this.evictionCount++;
       this.#line[this.#queueOfLine[victim]!] = -1;
     }

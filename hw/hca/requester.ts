@@ -169,7 +169,10 @@ export class Requester {
     const { qps, qpcCache, config } = this.#core;
     if (this.#slot !== -1 && this.#packets.epoch[this.#slot] !== qps.epoch[qp]) this.#abandonPacket();
     const state = qps.state[qp]!;
-    if ((state !== QpState.RTS && state !== QpState.SQD) || qps.parkedFor[qp] !== NOT_PARKED) return NOTHING;
+    if ((state !== QpState.RTS && state !== QpState.SQD) || qps.parkedFor[qp] !== NOT_PARKED) {
+      this.#fetch.release(qp, cycle);
+      return NOTHING;
+    }
     if (!qpcCache.access(PORT_REQUESTER, qp, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return STALLED;
@@ -193,6 +196,7 @@ export class Requester {
   #takeUp(qp: number, cycle: number): number {
     const { qps, sramView, config } = this.#core;
     const line = qps.wqeLine[qp]!;
+    this.#fetch.release(qp, cycle);
     if (line === -1 || this.#lines.validCount[line] === 0) {
       const mayHaveMore = line !== -1 && this.#lines.mayHaveMore[line] === 1;
       if (qps.hasDoorbell[qp] === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);

@@ -60,9 +60,18 @@ export class WqeFetch {
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
+  /** The requester has looked at the QP's line, which may now be given up. */
+  release(qp: number, cycle: number): void {
+    const line = this.#core.qps.wqeLine[qp]!;
+    if (line === -1 || this.#lines.isLocked[line] === 0) return;
+    this.#lines.isLocked[line] = 0;
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
   reset(): void {
     this.#asked.clear();
     this.#outstanding = 0;
+    this.#lines.reset();
   }
 
   #run(cycle: number): void {
@@ -145,8 +154,11 @@ export class WqeFetch {
     domain.wake(this.#stage, cycle + 1);
     if (qp === -1) return;
     this.#finish(qp);
+    // The QP was destroyed meanwhile: the line is nobody's.
+    if (qps.wqeLine[qp] !== line) return this.#lines.free(line);
     if (status !== 0) return this.#listener.wqeFetchFailed(qp, cycle);
     this.#lines.fetchedCycle[line] = cycle;
+    this.#lines.isLocked[line] = 1;
     const count = this.#blocksInLine[line]!;
     this.#lines.scan(line, sramView, qps.sqCounter[qp]!, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
     this.#listener.wqesFetched(qp, cycle);

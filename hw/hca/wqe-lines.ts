@@ -1,7 +1,8 @@
 /**
  * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched
  * by one DMA read or copied from a BlueFlame post. A line is given up, least recently used first, when another QP
- * needs it; its QP then fetches again.
+ * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
+ * outnumber the lines would take them from each other for ever.
  */
 import { controlSegment } from '../../abi/wqe.ts';
 
@@ -16,6 +17,8 @@ export class WqeLines {
   /** QP of each line; -1 when free. */
   readonly qp: Int32Array;
   readonly isFetching: Uint8Array;
+  /** Fetched, and not yet looked at by the requester: not to be given up. */
+  readonly isLocked: Uint8Array;
   /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
   readonly firstCounter: Int32Array;
   readonly validCount: Int32Array;
@@ -33,6 +36,7 @@ export class WqeLines {
     this.sramOffset = sramOffset;
     this.qp = new Int32Array(count).fill(-1);
     this.isFetching = new Uint8Array(count);
+    this.isLocked = new Uint8Array(count);
     this.firstCounter = new Int32Array(count);
     this.validCount = new Int32Array(count);
     this.firstOffset = new Int32Array(count);
@@ -42,12 +46,12 @@ export class WqeLines {
     this.#stamp = new Float64Array(count);
   }
 
-  /** Line to fill for `qp`: its own, a free one, or the least recently used. -1 when all are being filled. */
+  /** Line to fill for `qp`: its own, a free one, or the least recently used. -1 when all are being filled or locked. */
   claim(qp: number, own: number, onEvict: (qp: number) => void): number {
     let victim = own;
     if (victim === -1) {
       for (let line = 0; line < this.count; line++) {
-        if (this.isFetching[line] === 1) continue;
+        if (this.isFetching[line] === 1 || this.isLocked[line] === 1) continue;
         if (this.qp[line] === -1) {
           victim = line;
           break;
@@ -76,6 +80,13 @@ export class WqeLines {
     this.qp[line] = -1;
     this.validCount[line] = 0;
     this.mayHaveMore[line] = 0;
+    this.isLocked[line] = 0;
+  }
+
+  /** Forgets all lines. */
+  reset(): void {
+    for (let line = 0; line < this.count; line++) this.free(line);
+    this.isFetching.fill(0);
   }
 
   bytesOffset(line: number): number {
