@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { type BenchOptions, dataPathBench, tightest } from './testing/data-path-bench.ts';
+import { countersOf, runMixedTraffic } from './testing/mixed-traffic.ts';
+
+const oneLineCaches = {
+  qpcCacheEntries: 1,
+  qpcCacheWays: 1,
+  cqcCacheEntries: 1,
+  cqcCacheWays: 1,
+  mptCacheEntries: 1,
+  mptCacheWays: 1,
+  mttCacheLines: 1,
+  mttCacheWays: 1,
+};
+
+const stallers: Record<string, BenchOptions> = {
+  'the default sizes': {},
+  'the smallest sizes of everything': { hca: tightest },
+  'one DMA read at a time': { dma: { tagCount: 1 } },
+  'slow DMA engines and a narrow data path': {
+    dma: { readIssueCycles: 40, writeIssueCycles: 40, dataPathBytes: 4 },
+  },
+  'two packets of transmit and response buffer': {
+    hca: { transmitBufferPackets: 2, responseBufferPackets: 2 },
+  },
+  'two places for completions': { hca: { completionFifoDepth: 2 } },
+  'four records': { hca: { outstandingWqes: 4 } },
+  'one work request per QP': { hca: { outstandingWqesPerQp: 1 } },
+  'caches of one line': { hca: oneLineCaches },
+  'caches of one line and no miss penalty': { hca: { ...oneLineCaches, cacheMissCycles: 0 } },
+  'caches of one line and a long miss penalty': { hca: { ...oneLineCaches, cacheMissCycles: 300 } },
+  'random replacement': { hca: { ...tightest, cacheReplacement: 'random' } },
+  'first-in first-out replacement': { hca: { ...tightest, cacheReplacement: 'fifo' } },
+  'two lines of send and receive WQEs': { hca: { wqeLineCount: 2, receiveQueueLineCount: 2 } },
+  'a slow receiver': { hca: { receivePacketCycles: 400, receiveBytesPerCycle: 1 } },
+  'late acknowledgements': { hca: { ackDelayCycles: 3000 } },
+};
+
+describe('the data path under mixed traffic', () => {
+  for (const [name, options] of Object.entries(stallers)) {
+    it(`moves every byte and completes every work request once, with ${name}`, async () => {
+      const bench = await dataPathBench(options);
+      await runMixedTraffic(bench, 4, 40);
+      for (const { dataPath, events } of bench.nodes) {
+        expect(events.lines).toEqual([]);
+        expect(dataPath.violations.report()).toEqual({});
+        expect(dataPath.transmitter.repeatedPacketCount).toBe(0);
+        expect(dataPath.transmitter.droppedPacketCount).toBe(0);
+      }
+    });
+  }
+
+  it('moves every byte for other seeds, at the smallest sizes', async () => {
+    for (const seed of [100, 200, 300, 400]) {
+      const bench = await dataPathBench({ hca: tightest });
+      await runMixedTraffic(bench, 3, 30, seed);
+    }
+  });
+
+  it('counts the same whatever the order of what happens at one instant', async () => {
+    const seen: string[] = [];
+    for (const shuffleSeed of [undefined, 1, 2, 3]) {
+      const bench = await dataPathBench({ hca: tightest, ...(shuffleSeed === undefined ? {} : { shuffleSeed }) });
+      await runMixedTraffic(bench, 3, 24);
+      seen.push(JSON.stringify(bench.nodes.map(countersOf), null, 1));
+    }
+    for (const other of seen.slice(1)) expect(other).toBe(seen[0]);
+  });
+
+  it('leaves nothing behind when all work is done', async () => {
+    const bench = await dataPathBench();
+    await runMixedTraffic(bench, 2, 20);
+    await bench.run(50);
+    for (const { dataPath, port, wire, reads, writes } of bench.nodes) {
+      const { qps, cqs } = dataPath.tables;
+      expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
+      expect([dataPath.transmitter.requests.isEmpty, dataPath.transmitter.responses.isEmpty]).toEqual([true, true]);
+      for (const qp of qps.liveSlots()) {
+        expect(qps.inPipelineCount[qp]).toBe(0);
+        expect(dataPath.qpIsBusy(qp)).toBe(false);
+      }
+      for (const cq of cqs.liveSlots()) expect(dataPath.cqIsBusy(cq)).toBe(false);
+      expect(wire.receiveBufferedBytes).toBe(0);
+      expect([reads.isIdle, writes.isIdle]).toEqual([true, true]);
+      expect(port.packets.length).toBeGreaterThan(0);
+    }
+  });
+});

@@ -1,0 +1,334 @@
+/**
+ * A miniature machine around two data paths: per node a host memory behind a root complex, a real PCIe link, real DMA
+ * engines and a {@link DataPath}; between the nodes a real cable. Only the control side is missing: specs write contexts
+ * into the tables and call the data path as the command processor would (data-path-verbs.ts does it for them).
+ *
+ *   memory ── root complex ── PCIe ── DMA engines ── DataPath a ══ cable ══ DataPath b ── DMA engines ── PCIe ── …
+ *
+ * What software and commands do is queued with {@link DataPathNode.act} and done at clock edges of the HCA, one an edge.
+ * Every packet that reaches a node is noted, and can be dropped or added. When a spec ends, the books must be balanced.
+ */
+import { expect, onTestFinished } from 'vitest';
+import { defaultsOf } from '../../../base/parameter.ts';
+import {
+  ChannelReader,
+  ChannelWriter,
+  type ClockDomain,
+  LogicalProcess,
+  Random,
+  SingleRunner,
+} from '../../../sim/index.ts';
+import { WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.ts';
+import { FakeFunction } from '../../dma/dma-bench.ts';
+import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
+import { linkPair } from '../../pcie/link-bench.ts';
+import { BenchMemory } from '../../pcie/root-complex-bench.ts';
+import { RootComplex } from '../../pcie/root-complex.ts';
+import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
+import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp.ts';
+import { DataPath, makeTables } from '../data-path.ts';
+import type { SramAllocator } from '../dma-ports.ts';
+import { IcmMap } from '../icm.ts';
+import type { OperationTap } from '../operations.ts';
+import { type HcaConfig, hcaParameters } from '../parameters.ts';
+import { EventLog } from './event-log.ts';
+import { TappedPort } from './tapped-port.ts';
+
+const MEMORY_BYTES = 32 << 20;
+const SRAM_BYTES = 2 << 20;
+/** Everything allocated by specs lies above this. */
+const FIRST_FREE_BYTE = 0x80_0000;
+/** BAR2: 64 UAR pages, then their BlueFlame pages, halves of 256 bytes. */
+export const UAR_AREA_BYTES = 64 * 4096;
+export const BLUE_FLAME_HALF_BYTES = 256;
+/** Host address of ICM address 0; ICM is mapped page by page in descending order, so that no two are neighbours. */
+const ICM_HOST_BASE = 0x10_0000;
+const ICM_PAGES = 0x400;
+const logEntries = 10;
+/** Where the tables lie in ICM. */
+const icmPlaces = {
+  qpc: { base: 0x00_0000, entryBytes: 256, logEntries },
+  cqc: { base: 0x04_0000, entryBytes: 64, logEntries },
+  srqc: { base: 0x05_0000, entryBytes: 64, logEntries },
+  eqc: { base: 0x06_0000, entryBytes: 64, logEntries },
+  auxc: { base: 0x07_0000, entryBytes: 64, logEntries },
+  altc: { base: 0x07_0000, entryBytes: 64, logEntries },
+  rdmarc: { base: 0x07_0000, entryBytes: 32, logEntries },
+  mcg: { base: 0x07_0000, entryBytes: 64, logEntries },
+  dmpt: { base: 0x08_0000, entryBytes: 64, logEntries: 12 },
+  mtt: { base: 0x10_0000, entryBytes: 8, logEntries: 18 },
+} as const;
+
+/** The smallest sizes a configuration can have: everything stalls on everything. */
+export const tightest: Partial<HcaConfig> = {
+  transmitBufferPackets: 2,
+  responseBufferPackets: 2,
+  completionFifoDepth: 2,
+  outstandingWqes: 4,
+  outstandingWqesPerQp: 2,
+  wqeLineCount: 2,
+  receiveQueueLineCount: 2,
+  wqePrefetchCount: 1,
+  receivePrefetchCount: 1,
+  wqeFetchOutstanding: 1,
+  burstPackets: 1,
+  qpcCacheEntries: 2,
+  qpcCacheWays: 2,
+  cqcCacheEntries: 1,
+  cqcCacheWays: 1,
+  srqcCacheEntries: 1,
+  srqcCacheWays: 1,
+  mptCacheEntries: 2,
+  mptCacheWays: 2,
+  mttCacheLines: 2,
+  mttCacheWays: 2,
+};
+
+export interface BenchOptions {
+  readonly hca?: Partial<HcaConfig>;
+  readonly dma?: Partial<DmaConfig>;
+  /** Reorders what one instant leaves unordered. */
+  readonly shuffleSeed?: number;
+  readonly tap?: OperationTap;
+}
+
+export class DataPathNode {
+  readonly lp: LogicalProcess;
+  readonly hostLp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly memory: BenchMemory;
+  readonly rootComplex: RootComplex;
+  readonly view: DataView;
+  readonly config: HcaConfig;
+  readonly icm = new IcmMap();
+  readonly events: EventLog;
+  readonly reads: DmaReadEngine;
+  readonly writes: DmaWriteEngine;
+  readonly wire: WirePort;
+  readonly port: TappedPort;
+  readonly dataPath: DataPath;
+  readonly #actions: (() => void)[] = [];
+  readonly #stage: number;
+  #nextByte = FIRST_FREE_BYTE;
+  #nextMttByte = 0;
+  #nextMptIndex = 1;
+
+  constructor(
+    name: string,
+    out: SharedArrayBuffer,
+    into: SharedArrayBuffer,
+    options: BenchOptions,
+    shuffle: (() => number) | undefined,
+  ) {
+    const pair = linkPair(shuffle === undefined ? {} : { shuffle });
+    this.lp = pair.deviceLp;
+    this.hostLp = pair.hostLp;
+    this.domain = this.lp.addClockDomain(427);
+    this.memory = new BenchMemory(MEMORY_BYTES);
+    this.view = new DataView(this.memory.bytes.buffer);
+    this.rootComplex = new RootComplex({
+      lp: pair.hostLp,
+      config: defaultsOf(rootComplexParameters),
+      end: pair.rootPort,
+      port: pair.host,
+      memory: this.memory,
+      interrupts: { message: () => undefined, intx: () => undefined },
+      coreCount: 1,
+      trafficClasses: { register: 12, config: 13 },
+    });
+    const { lp, domain } = this;
+    const link = pair.device;
+    const sram = new Sram(SRAM_BYTES);
+    const dma = { ...defaultsOf(dmaParameters), ...options.dma };
+    const pcieFunction = new FakeFunction();
+    this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config: dma });
+    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config: dma, sram: sram.bytes });
+    link.onReceive((offset, kind) => {
+      if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
+      else link.consume(offset);
+    });
+    this.#mapIcm();
+    this.wire = new WirePort({
+      lp,
+      config: { ...defaultsOf(wireParameters), trainingUs: 0 },
+      writer: new ChannelWriter(out),
+      reader: new ChannelReader(into),
+    });
+    this.port = new TappedPort(this.wire, lp);
+    this.events = new EventLog();
+    this.config = {
+      ...defaultsOf(hcaParameters),
+      qpCountMax: 64,
+      cqCountMax: 64,
+      srqCountMax: 8,
+      ...options.hca,
+    };
+    this.dataPath = new DataPath({
+      lp,
+      domain,
+      config: this.config,
+      tables: makeTables(this.config),
+      icm: this.icm,
+      dmaRead: this.reads,
+      dmaWrite: this.writes,
+      sram,
+      port: this.port,
+      localLid: () => (name === 'a' ? 1 : 2),
+      events: this.events,
+      geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
+      tap: options.tap,
+    });
+    this.#stage = domain.addStage((cycle) => this.#perform(cycle));
+  }
+
+  /** Does something at an edge of the HCA's clock, after all that was queued before. */
+  act(action: () => void): void {
+    this.#actions.push(action);
+    this.domain.wakeAfter(this.#stage, this.lp.nowPs);
+  }
+
+  /** A store of software to BAR2, one or more dwords as they lie in memory. */
+  store(offset: number, bytes: Uint8Array): void {
+    const copy = bytes.slice();
+    const view = new DataView(copy.buffer);
+    this.act(() => {
+      this.dataPath.doorbells.barWrite(offset, view, 0, copy.length, this.domain.cycle);
+    });
+  }
+
+  /** Bytes of host memory, aligned to `alignment`. */
+  allocate(lengthBytes: number, alignment = 4096): number {
+    const address = Math.ceil(this.#nextByte / alignment) * alignment;
+    this.#nextByte = address + lengthBytes;
+    if (this.#nextByte > MEMORY_BYTES) throw new RangeError('the bench has no memory left');
+    return address;
+  }
+
+  /** Writes MTT entries for pages and returns their byte offset in the table. -1 is a page that is not present. */
+  writeMtt(pages: readonly number[]): number {
+    const mttOffset = this.#nextMttByte;
+    this.#nextMttByte += pages.length * 8;
+    pages.forEach((page, index) => {
+      const at = this.icm.mttEntryAddress(mttOffset + index * 8);
+      this.view.setUint32(at, page < 0 ? 0 : Math.floor(page / 2 ** 32));
+      this.view.setUint32(at + 4, page < 0 ? 0 : ((page & ~7) >>> 0) + 1);
+    });
+    return mttOffset;
+  }
+
+  /** Puts an MPT entry into the next free place and returns its index. */
+  writeMpt(encode: (index: number) => Uint8Array): number {
+    const index = this.#nextMptIndex++;
+    this.rewriteMpt(index, encode(index));
+    return index;
+  }
+
+  rewriteMpt(index: number, entry: Uint8Array): void {
+    this.memory.bytes.set(entry, this.icm.dmptEntryAddress(index));
+  }
+
+  #perform(cycle: number): void {
+    this.#actions.shift()?.();
+    if (this.#actions.length > 0) this.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #mapIcm(): void {
+    this.icm.placeTables(icmPlaces);
+    for (let page = 0; page < ICM_PAGES; page++)
+      this.icm.map(page * 4096, ICM_HOST_BASE + (ICM_PAGES - 1 - page) * 4096, 1);
+  }
+}
+
+/** Hands out memory from the front. */
+class Sram implements SramAllocator {
+  readonly bytes: Uint8Array;
+  #next = 0;
+
+  constructor(lengthBytes: number) {
+    this.bytes = new Uint8Array(lengthBytes);
+  }
+
+  allocate(lengthBytes: number): number {
+    const offset = this.#next;
+    this.#next += Math.ceil(lengthBytes / 64) * 64;
+    if (this.#next > this.bytes.length) throw new RangeError('the bench has no on-chip memory left');
+    return offset;
+  }
+}
+
+export class DataPathBench {
+  readonly a: DataPathNode;
+  readonly b: DataPathNode;
+  readonly #runner: SingleRunner;
+
+  constructor(options: BenchOptions = {}) {
+    const bytes = wireChannelBytes({ ...defaultsOf(wireParameters), trainingUs: 0 });
+    const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
+    const random = options.shuffleSeed === undefined ? undefined : new Random(options.shuffleSeed);
+    const shuffle = random === undefined ? undefined : random.unit;
+    this.a = new DataPathNode('a', out, back, options, shuffle);
+    this.b = new DataPathNode('b', back, out, options, shuffle);
+    const { a, b } = this;
+    this.#runner = new SingleRunner([a.hostLp, a.lp, b.lp, b.hostLp]);
+  }
+
+  get nodes(): readonly [DataPathNode, DataPathNode] {
+    return [this.a, this.b];
+  }
+
+  /** Runs on for so many microseconds. */
+  async run(durationUs: number): Promise<void> {
+    await this.#runner.runTo(this.#runner.nowPs + durationUs * 1_000_000);
+  }
+
+  /** Runs until `isDone` answers true. @throws when it has not within `limitUs` */
+  async until(isDone: () => boolean, limitUs = 5000): Promise<void> {
+    for (let us = 0; us < limitUs; us++) {
+      if (isDone()) return;
+      await this.run(1);
+    }
+    expect.fail(`not done within ${limitUs} us: ${JSON.stringify(this.nodes.map(progressOf), null, 1)}`);
+  }
+
+  async bringUp(): Promise<void> {
+    for (const node of this.nodes) node.wire.setEnabled(true);
+    await this.until(() => this.nodes.every((node) => node.wire.isUp), 100);
+  }
+
+  /** Every cycle of every block has one owner. */
+  checkBooks(): void {
+    for (const { dataPath, domain, lp } of this.nodes) {
+      const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
+      for (const account of dataPath.accounts) {
+        account.close(elapsedCycles);
+        const stalled = account.stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
+        const sum = account.busyCycles + stalled + account.idleCycles;
+        expect([account.name, sum, account.overlapCount]).toEqual([account.name, elapsedCycles, 0]);
+      }
+      expect(dataPath.operations.disorderCount).toBe(0);
+    }
+  }
+}
+
+/** What each QP of a node is doing: for the message of a spec that does not come to its end. */
+function progressOf({ dataPath }: DataPathNode): unknown {
+  const { qps } = dataPath.tables;
+  return qps.liveSlots().map((qp) => ({
+    qpn: qps.numberOf[qp],
+    state: qps.state[qp],
+    parkedFor: qps.parkedFor[qp],
+    isScheduled: qps.isScheduled[qp],
+    isFetching: qps.isFetching[qp],
+    sqCounter: qps.sqCounter[qp],
+    records: qps.recordCount[qp],
+    inPipeline: qps.inPipelineCount[qp],
+  }));
+}
+
+/** A machine whose cable is up. Its books are checked when the spec ends. */
+export async function dataPathBench(options: BenchOptions = {}): Promise<DataPathBench> {
+  const bench = new DataPathBench(options);
+  onTestFinished(() => bench.checkBooks());
+  await bench.bringUp();
+  return bench;
+}

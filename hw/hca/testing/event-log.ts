@@ -1,0 +1,52 @@
+/** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
+import type { AsyncEventSink } from '../async-events.ts';
+import type { CompletionEvents } from '../completion-writer.ts';
+
+export class EventLog implements AsyncEventSink, CompletionEvents {
+  /** One line per event: `qp 0x11 0x40`, `srq 0x14 0x1`, `cq 1 0x20` (syndrome), `comp 0x20 eq 5`, `eq 5 ci 3 arm`. */
+  readonly lines: string[] = [];
+  readonly cycles: number[] = [];
+  hasRoom = true;
+  readonly #listeners: ((cycle: number) => void)[] = [];
+
+  canPost(): boolean {
+    return this.hasRoom;
+  }
+
+  onSpace(listener: (cycle: number) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** There is room again; to be called at an edge. */
+  makeRoom(cycle: number): void {
+    this.hasRoom = true;
+    for (const listener of this.#listeners) listener(cycle + 1);
+  }
+
+  postQpEvent(type: number, qpn: number, cycle: number): void {
+    this.#note(`qp ${hex(type)} ${hex(qpn)}`, cycle);
+  }
+
+  postSrqEvent(type: number, srqn: number, cycle: number): void {
+    this.#note(`srq ${hex(type)} ${hex(srqn)}`, cycle);
+  }
+
+  postCqError(cqn: number, syndrome: number, cycle: number): void {
+    this.#note(`cq ${syndrome} ${hex(cqn)}`, cycle);
+  }
+
+  postCompletion(eqn: number, cqn: number, cycle: number): void {
+    this.#note(`comp ${hex(cqn)} eq ${eqn}`, cycle);
+  }
+
+  eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void {
+    this.#note(`eq ${eqn} ci ${consumer}${arm ? ' arm' : ''}`, cycle);
+  }
+
+  #note(line: string, cycle: number): void {
+    this.lines.push(line);
+    this.cycles.push(cycle);
+  }
+}
+
+const hex = (value: number): string => `0x${value.toString(16)}`;

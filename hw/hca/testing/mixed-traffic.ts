@@ -1,0 +1,242 @@
+/**
+ * A load of all operations at once: several connected pairs, each side posting a seeded sequence of work requests of
+ * every kind and awkward sizes, with scatter/gather over odd offsets. Every byte moved has a place of its own, so the
+ * result of each work request can be checked alone, whatever ran beside it.
+ */
+import { expect } from 'vitest';
+import { ReceiveOpcode } from '../../../abi/cqe.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { Random } from '../../../sim/index.ts';
+import type { DataPathBench, DataPathNode } from './data-path-bench.ts';
+import { type Completion, Cq, pattern, Qp, Region, type Segment } from './data-path-verbs.ts';
+
+const MTU = 1024;
+const sizes = [0, 1, 63, 64, MTU - 1, MTU, MTU + 1, 2 * MTU, 4095, 4096, 4097, 5000];
+const SLOT_BYTES = 5120;
+/** Slots begin at odd places, so that pages, MTUs and DMA reads never fall together. */
+const SLOT_STRIDE = SLOT_BYTES + 13;
+const WINDOW = 8;
+
+const kinds = [
+  WqeOpcode.SEND,
+  WqeOpcode.SEND_IMM,
+  WqeOpcode.RDMA_WRITE,
+  WqeOpcode.RDMA_WRITE_IMM,
+  WqeOpcode.RDMA_READ,
+  WqeOpcode.ATOMIC_FA,
+  WqeOpcode.ATOMIC_CS,
+] as const;
+
+interface Work {
+  readonly opcode: number;
+  readonly size: number;
+  readonly isInline: boolean;
+  readonly isFenced: boolean;
+  readonly isUnsignalled: boolean;
+  readonly cuts: readonly number[];
+}
+
+function plan(random: Random, count: number): Work[] {
+  return Array.from({ length: count }, (_, index) => {
+    const opcode = kinds[random.below(kinds.length)]!;
+    const isAtomic = opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
+    const size = isAtomic ? 8 : sizes[random.below(sizes.length)]!;
+    const cuts = [random.below(size + 1), random.below(size + 1)].sort((left, right) => left - right);
+    return {
+      opcode,
+      size,
+      isInline: size > 0 && size <= 64 && !isAtomic && opcode !== WqeOpcode.RDMA_READ && random.chance(0.5),
+      isFenced: random.chance(0.2),
+      isUnsignalled: index % WINDOW !== WINDOW - 1 && index < count - 1 && random.chance(0.3),
+      cuts: isAtomic ? [] : cuts,
+    };
+  });
+}
+
+/** The segments of a slot, cut at the given places: an empty one is left out, as libmlx4 would. */
+function cutUp(region: Region, offset: number, size: number, cuts: readonly number[]): Segment[] {
+  const edges = [0, ...cuts, size];
+  return edges
+    .slice(1)
+    .map((end, index) => region.part(offset + edges[index]!, end - edges[index]!))
+    .filter(({ bytes }) => bytes > 0);
+}
+
+/** One direction of a pair: `from` posts, `to` answers and receives. */
+class Direction {
+  readonly works: readonly Work[];
+  readonly sent: Completion[] = [];
+  readonly received: Completion[] = [];
+  readonly #source: Region;
+  readonly #target: Region;
+  readonly #from: Qp;
+  readonly #to: Qp;
+  readonly #seed: number;
+  #posted = 0;
+  #receivesPosted = 0;
+  #completedThrough = 0;
+  readonly #receiving: number[] = [];
+
+  constructor(seed: number, from: Qp, to: Qp, count: number) {
+    this.#seed = seed;
+    this.#from = from;
+    this.#to = to;
+    this.works = plan(new Random(seed), count);
+    this.#source = new Region(from.node, SLOT_STRIDE * count, { pageOffset: 1032 });
+    this.#target = new Region(to.node, SLOT_STRIDE * count, { pageOffset: 3400 });
+    this.works.forEach((work, index) => {
+      const isRead = work.opcode === WqeOpcode.RDMA_READ;
+      const origin = isRead ? this.#target : this.#source;
+      origin.write(pattern(seed + index, work.size), this.#offset(index));
+      if (this.#takesReceive(work)) this.#receiving.push(index);
+    });
+  }
+
+  #takesReceive({ opcode }: Work): boolean {
+    return (
+      opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM
+    );
+  }
+
+  /** Slots keep the alignment that atomics need. */
+  #offset(index: number): number {
+    const isAtomic = this.works[index]!.cuts.length === 0;
+    return index * SLOT_STRIDE + (isAtomic ? (8 - ((index * SLOT_STRIDE) % 8)) % 8 : 0);
+  }
+
+  get isDone(): boolean {
+    return this.#completedThrough === this.works.length && this.received.length === this.#receiving.length;
+  }
+
+  /** Posts what the window allows, receives first. */
+  pump(): void {
+    while (this.#receivesPosted < this.#receiving.length && this.#receivesPosted - this.received.length < 8) {
+      const index = this.#receiving[this.#receivesPosted++]!;
+      const { size, cuts } = this.works[index]!;
+      const room = cutUp(this.#target, this.#offset(index), size, cuts);
+      this.#to.receive(room);
+    }
+    while (this.#posted < this.works.length && this.#posted - this.#completedThrough < 2 * WINDOW)
+      this.#post(this.#posted++);
+  }
+
+  #post(index: number): void {
+    const { opcode, size, isInline, isFenced, isUnsignalled, cuts } = this.works[index]!;
+    const offset = this.#offset(index);
+    const segments = cutUp(this.#source, offset, size, cuts);
+    this.#from.send({
+      opcode,
+      isFenced,
+      isUnsignalled,
+      immediate: index,
+      remote: { address: this.#target.address + offset, key: this.#target.key },
+      ...(isInline ? { inline: pattern(this.#seed + index, size) } : { segments }),
+      ...(opcode === WqeOpcode.ATOMIC_FA ? { swapOrAdd: BigInt(index) << 20n } : {}),
+      ...(opcode === WqeOpcode.ATOMIC_CS ? { swapOrAdd: BigInt(index), compare: 0n } : {}),
+    });
+  }
+
+  takeSent(completion: Completion): void {
+    this.sent.push(completion);
+    this.#completedThrough = completion.wqeCounter + 1;
+  }
+
+  takeReceived(completion: Completion): void {
+    this.received.push(completion);
+  }
+
+  /** Bytes of every slot, and all completions in order, once each. */
+  check(): void {
+    const signalled = this.works.flatMap((work, index) => (work.isUnsignalled ? [] : [index]));
+    expect(this.sent.map(({ wqeCounter, syndrome }) => [wqeCounter, syndrome])).toEqual(
+      signalled.map((index) => [index, 0]),
+    );
+    expect(this.received.map(({ wqeCounter, opcode, byteCount, immediate, syndrome }) => [wqeCounter, opcode, byteCount, immediate, syndrome])).toEqual(
+      this.#receiving.map((index, counter) => [counter, ...this.#receiveFields(index), 0]),
+    );
+    this.works.forEach((work, index) => {
+      const offset = this.#offset(index);
+      if (work.cuts.length === 0) return this.#checkAtomic(work, index, offset);
+      const wanted = pattern(this.#seed + index, work.size);
+      const reached = work.opcode === WqeOpcode.RDMA_READ ? this.#source : this.#target;
+      expect(reached.read(offset, work.size), `slot ${index}`).toEqual(wanted);
+    });
+  }
+
+  #receiveFields(index: number): number[] {
+    const { opcode, size } = this.works[index]!;
+    if (opcode === WqeOpcode.SEND) return [ReceiveOpcode.SEND, size, 0];
+    if (opcode === WqeOpcode.SEND_IMM) return [ReceiveOpcode.SEND_IMM, size, index];
+    return [ReceiveOpcode.RDMA_WRITE_IMM, size, index];
+  }
+
+  #checkAtomic({ opcode }: Work, index: number, offset: number): void {
+    // Counters begin at zero; each is used once. The requester's slot was filled with a pattern and holds the old value.
+    const wanted = opcode === WqeOpcode.ATOMIC_FA ? BigInt(index) << 20n : BigInt(index);
+    const read = (region: Region): bigint => new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
+    expect([read(this.#target), read(this.#source)], `atomic ${index}`).toEqual([wanted, 0n]);
+  }
+}
+
+/** Runs `pairCount` pairs with `workCount` work requests each way to their end, and checks everything. */
+export async function runMixedTraffic(
+  bench: DataPathBench,
+  pairCount: number,
+  workCount: number,
+  seed = 1,
+): Promise<void> {
+  const cqs = { a: new Cq(bench.a, 8), b: new Cq(bench.b, 8) };
+  const directions = new Map<number, { out: Direction; in: Direction }>();
+  const all: Direction[] = [];
+  for (let pair = 0; pair < pairCount; pair++) {
+    const a = new Qp(bench.a, { sendCq: cqs.a, fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 } });
+    const b = new Qp(bench.b, { sendCq: cqs.b, fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 } });
+    a.connect(b.qpn, 0xff_fff0 + pair, 7);
+    b.connect(a.qpn, 7, 0xff_fff0 + pair);
+    const outward = new Direction(seed + 10 * pair, a, b, workCount);
+    const back = new Direction(seed + 10 * pair + 5, b, a, workCount);
+    directions.set(a.qpn, { out: outward, in: back });
+    directions.set(b.qpn, { out: back, in: outward });
+    all.push(outward, back);
+  }
+  await bench.run(2);
+  await bench.until(() => {
+    for (const cq of [cqs.a, cqs.b])
+      for (const completion of cq.drain()) {
+        const { out, in: inward } = directions.get(completion.qpn)!;
+        if (completion.isSend) out.takeSent(completion);
+        else inward.takeReceived(completion);
+      }
+    for (const direction of all) direction.pump();
+    return all.every(({ isDone }) => isDone);
+  }, 20_000);
+  for (const direction of all) direction.check();
+}
+
+/** Everything that counts something, of one node: equal whatever the order of same-instant events. */
+export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
+  const { responses, accounts, transmitter, mptCache, mttCache, qpcCache, cqcCache } = dataPath;
+  const caches = [mptCache, mttCache, qpcCache, cqcCache].map(({ directory }) => [
+    directory.hitCount,
+    directory.missCount,
+    directory.evictionCount,
+  ]);
+  return {
+    nowPs: lp.nowPs,
+    packets: port.packets.map(({ timePs, opcode, psn }) => `${timePs} ${opcode} ${psn}`),
+    blocks: accounts.map((account) => [
+      account.name,
+      account.busyCycles,
+      account.idleCycles,
+      ...account.stalledCycles,
+    ]),
+    caches,
+    acknowledgements: responses.acknowledgementCount,
+    coalesced: responses.coalescedCount,
+    atomics: responses.atomicCount,
+    repeated: transmitter.repeatedPacketCount,
+    dropped: transmitter.droppedPacketCount,
+    violations: dataPath.violations.report(),
+    stagePs: [...dataPath.operations.stagePs],
+  };
+}

@@ -1,0 +1,167 @@
+/** A wire port whose inbound packets are noted, and dropped when a spec says so; and packets made by hand. */
+import type { LogicalProcess } from '../../../sim/index.ts';
+import {
+  FLOAT_VIRTUAL_ADDRESS,
+  operandBytes,
+  PACKET_PAYLOAD_OFFSET,
+  type WirePort,
+  WORD_AETH,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  WORD_RKEY,
+} from '../../../wire/index.ts';
+import type { PacketPort } from '../packet-port.ts';
+
+/** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
+const PACKET_FLAGS_MASK = 0xf;
+
+/** A packet as it reached a node. */
+export interface Packet {
+  readonly timePs: number;
+  readonly opcode: number;
+  readonly qpn: number;
+  readonly psn: number;
+  readonly flags: number;
+  readonly address: number;
+  readonly rkey: number;
+  readonly dmaBytes: number;
+  readonly syndrome: number;
+  readonly msn: number;
+  readonly immediate: number;
+  readonly payloadBytes: number;
+  readonly lids: number;
+  /** Operands of atomics, as words. */
+  readonly operands: readonly number[];
+}
+
+export interface HandMadePacket {
+  readonly opcode: number;
+  readonly qpn: number;
+  readonly psn: number;
+  readonly flags?: number;
+  readonly address?: number;
+  readonly rkey?: number;
+  readonly dmaBytes?: number;
+  readonly aeth?: number;
+  readonly immediate?: number;
+  readonly payload?: Uint8Array;
+  readonly operands?: readonly number[];
+}
+
+export class TappedPort implements PacketPort {
+  readonly packets: Packet[] = [];
+  /** Packets that this answers true for never reach the data path. */
+  drops: (packet: Packet) => boolean = () => false;
+  readonly #port: WirePort;
+  readonly #lp: LogicalProcess;
+
+  constructor(port: WirePort, lp: LogicalProcess) {
+    this.#port = port;
+    this.#lp = lp;
+  }
+
+  get txBytes(): Uint8Array {
+    return this.#port.txBytes;
+  }
+
+  get txWords(): Int32Array {
+    return this.#port.txWords;
+  }
+
+  get txFloats(): Float64Array {
+    return this.#port.txFloats;
+  }
+
+  get rxBytes(): Uint8Array {
+    return this.#port.rxBytes;
+  }
+
+  get rxWords(): Int32Array {
+    return this.#port.rxWords;
+  }
+
+  get rxFloats(): Float64Array {
+    return this.#port.rxFloats;
+  }
+
+  get receivePacketsMax(): number {
+    return this.#port.receivePacketsMax;
+  }
+
+  canTransmit(opcode: number, payloadBytes: number): boolean {
+    return this.#port.canTransmit(opcode, payloadBytes);
+  }
+
+  beginPacket(opcode: number, payloadBytes: number, flags: number, nowPs: number): number {
+    return this.#port.beginPacket(opcode, payloadBytes, flags, nowPs);
+  }
+
+  onSpace(listener: () => void): void {
+    this.#port.onSpace(listener);
+  }
+
+  onPacket(listener: (offset: number) => void): void {
+    this.#port.onPacket((offset) => {
+      const packet = this.#decode(offset);
+      this.packets.push(packet);
+      if (this.drops(packet)) this.#port.consume(offset);
+      else listener(offset);
+    });
+  }
+
+  consume(offset: number): void {
+    this.#port.consume(offset);
+  }
+
+  /** Sends a packet to the neighbour, at an edge. */
+  inject(packet: HandMadePacket, nowPs: number): void {
+    const port = this.#port;
+    const payload = packet.payload ?? new Uint8Array(0);
+    const offset = port.beginPacket(packet.opcode, payload.length, packet.flags ?? 0, nowPs);
+    const word = offset >> 2;
+    port.txWords[word + WORD_DESTINATION_QPN] = packet.qpn;
+    port.txWords[word + WORD_PSN] = packet.psn;
+    port.txFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address ?? 0;
+    port.txWords[word + WORD_RKEY] = packet.rkey ?? 0;
+    port.txWords[word + WORD_DMA_LENGTH] = packet.dmaBytes ?? payload.length;
+    port.txWords[word + WORD_AETH] = packet.aeth ?? 0;
+    port.txWords[word + WORD_IMMEDIATE] = packet.immediate ?? 0;
+    port.txWords[word + WORD_LIDS] = 0;
+    const operands = packet.operands ?? [];
+    operands.forEach((value, index) => {
+      port.txWords[word + PACKET_PAYLOAD_OFFSET / 4 + index] = value;
+    });
+    port.txBytes.set(payload, offset + PACKET_PAYLOAD_OFFSET);
+  }
+
+  #decode(offset: number): Packet {
+    const { rxWords, rxFloats } = this.#port;
+    const word = (index: number): number => rxWords[(offset >> 2) + index]!;
+    const opcode = word(WORD_OPCODE);
+    const operands = Array.from({ length: operandBytes(opcode) / 4 }, (_, index) =>
+      word(PACKET_PAYLOAD_OFFSET / 4 + index),
+    );
+    return {
+      timePs: this.#lp.nowPs,
+      opcode,
+      qpn: word(WORD_DESTINATION_QPN),
+      psn: word(WORD_PSN),
+      flags: word(WORD_PACKET_FLAGS) & PACKET_FLAGS_MASK,
+      address: rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!,
+      rkey: word(WORD_RKEY) >>> 0,
+      dmaBytes: word(WORD_DMA_LENGTH) >>> 0,
+      syndrome: word(WORD_AETH) >>> 24,
+      msn: word(WORD_AETH) & 0xffffff,
+      immediate: word(WORD_IMMEDIATE),
+      payloadBytes: word(WORD_PAYLOAD_BYTES),
+      lids: word(WORD_LIDS),
+      operands,
+    };
+  }
+}
