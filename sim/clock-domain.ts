@@ -17,8 +17,9 @@ const STAGE_COUNT_MAX = 32;
 
 export class ClockDomain {
   readonly clock: Clock;
-  /** Time of the next edge at which a stage is due, or Infinity. */
-  nextPs = NEVER;
+  /** Where the owner of time keeps what is due next. */
+  #due: Float64Array = new Float64Array(1).fill(NEVER);
+  #dueIndex = 0;
   /** The edge being run, or the last one run. */
   cycle = 0;
   /** Edges at which something was due. */
@@ -33,6 +34,18 @@ export class ClockDomain {
 
   constructor(clock: Clock) {
     this.clock = clock;
+  }
+
+  /** Time of the next edge at which a stage is due, or Infinity. */
+  get nextPs(): number {
+    return this.#due[this.#dueIndex]!;
+  }
+
+  /** Keeps {@link nextPs} at `due[index]` from now on. */
+  attachDue(due: Float64Array, index: number): void {
+    due[index] = this.nextPs;
+    this.#due = due;
+    this.#dueIndex = index;
   }
 
   /**
@@ -53,7 +66,7 @@ export class ClockDomain {
     this.#waiting |= 1 << stage;
     if (this.#isRunning || cycle >= this.#nextCycle) return;
     this.#nextCycle = cycle;
-    this.nextPs = this.clock.edgePs(cycle);
+    this.#due[this.#dueIndex] = this.clock.edgePs(cycle);
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
@@ -85,6 +98,6 @@ export class ClockDomain {
     // A stage that was woken for this very edge while it ran has its turn at the next one.
     if (next <= cycle) next = cycle + 1;
     this.#nextCycle = next;
-    this.nextPs = next === NEVER ? NEVER : this.clock.edgePs(next);
+    this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
   }
 }

@@ -65,8 +65,9 @@ const HEAP_POSITION = 13;
 const PHASE_ORDER = 2 ** 52;
 
 export class EventQueue {
-  /** Time of the earliest pending event, or Infinity. Kept current by every operation. */
-  nextPs = NEVER;
+  /** Where the owner of time keeps what is due next. */
+  private due: Float64Array = new Float64Array(1).fill(NEVER);
+  private dueIndex = 0;
   /** Events run so far. */
   firedCount = 0;
   /** Number of events waiting. */
@@ -101,6 +102,18 @@ export class EventQueue {
     this.words = new Int32Array(memory);
     this.heap = new Int32Array(capacity);
     this.linkFree(FIRST, FIRST + capacity);
+  }
+
+  /** Time of the earliest pending event, or Infinity. Kept current by every operation. */
+  get nextPs(): number {
+    return this.due[this.dueIndex]!;
+  }
+
+  /** Keeps {@link nextPs} at `due[index]` from now on. */
+  attachDue(due: Float64Array, index: number): void {
+    due[index] = this.nextPs;
+    this.due = due;
+    this.dueIndex = index;
   }
 
   /** Phase of the earliest pending event. The caller has checked that there is one. */
@@ -141,7 +154,7 @@ export class EventQueue {
     if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
     else this.insertInHeap(index);
     if (atPs < this.nextPs || (atPs === this.nextPs && this.isBefore(index, this.nextIndex))) {
-      this.nextPs = atPs;
+      this.due[this.dueIndex] = atPs;
       this.nextIndex = index;
     }
     return words[word + GENERATION]! * INDEX_COUNT_MAX + index;
@@ -183,7 +196,7 @@ export class EventQueue {
       words[this.cursor] = after;
       this.release(word, index);
       this.nextIndex = after;
-      this.nextPs = this.floats[(after << FLOATS_SHIFT) + TIME]!;
+      this.due[this.dueIndex] = this.floats[(after << FLOATS_SHIFT) + TIME]!;
     }
     this.pendingCount--;
     this.firedCount++;
@@ -277,7 +290,7 @@ export class EventQueue {
     const slot = this.occupiedSlot();
     const index = slot === NO_SLOT ? (this.heapCount > 0 ? this.heap[0]! : NONE) : this.words[slot]!;
     this.nextIndex = index;
-    this.nextPs = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
+    this.due[this.dueIndex] = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
   }
 
   /** The first occupied slot from the cursor's on, round the wheel, or NO_SLOT. */

@@ -56,24 +56,29 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
+  /** Next instant of each source in the order of precedence: inbound ports, clock domains, event queue. */
+  #due: Float64Array = new Float64Array(1).fill(Number.POSITIVE_INFINITY);
 
   /** @param shuffle reorders what one instant leaves unordered; see {@link EventQueue} */
   constructor(name: string, shuffle?: () => number) {
     this.name = name;
     this.#shuffle = shuffle;
     this.queue = new EventQueue(1024, shuffle);
+    this.#layOutDue();
   }
 
   /** Adds a clock domain of the given frequency. */
   addClockDomain(frequencyMHz: number): ClockDomain {
     const domain = new ClockDomain(new Clock(frequencyMHz));
     this.#clockDomains.push(domain);
+    this.#layOutDue();
     return domain;
   }
 
   /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
   addInbound(reader: ChannelReader, latencyPs: number, deliver: RecordHandler): void {
     this.#inbound.push(new InboundPort(reader, latencyPs, deliver));
+    this.#layOutDue();
   }
 
   /** Connects the writing end of a channel. */
@@ -116,17 +121,9 @@ export class LogicalProcess {
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
   nextPs(): number {
-    const domains = this.#clockDomains;
-    const inbound = this.#inbound;
-    let next = this.queue.nextPs;
-    for (let index = 0; index < domains.length; index++) {
-      const duePs = domains[index]!.nextPs;
-      if (duePs < next) next = duePs;
-    }
-    for (let index = 0; index < inbound.length; index++) {
-      const duePs = inbound[index]!.reader.nextPs;
-      if (duePs < next) next = duePs;
-    }
+    const due = this.#due;
+    let next = due[0]!;
+    for (let source = 1; source < due.length; source++) if (due[source]! < next) next = due[source]!;
     return next;
   }
 
@@ -164,38 +161,27 @@ export class LogicalProcess {
    * the caller then awaits {@link settle} and calls again.
    */
   advance(limitPs: number): boolean {
-    const inbound = this.#inbound;
-    const domains = this.#clockDomains;
-    const queue = this.queue;
+    const due = this.#due;
+    const sourceCount = due.length;
+    const portCount = this.#inbound.length;
     for (;;) {
-      let next = queue.nextPs;
-      let domain = -1;
-      let port = -1;
-      for (let index = domains.length - 1; index >= 0; index--) {
-        if (domains[index]!.nextPs <= next) {
-          next = domains[index]!.nextPs;
-          domain = index;
-        }
-      }
-      for (let index = inbound.length - 1; index >= 0; index--) {
-        if (inbound[index]!.reader.nextPs <= next) {
-          next = inbound[index]!.reader.nextPs;
-          port = index;
+      let next = due[0]!;
+      let first = 0;
+      for (let source = 1; source < sourceCount; source++) {
+        const instantPs = due[source]!;
+        if (instantPs < next) {
+          next = instantPs;
+          first = source;
         }
       }
       if (next >= limitPs) return false;
       if (next < this.nowPs)
         throw new InvariantError(`next instant of ${this.name} in ps`, next, `at least ${this.nowPs}`);
       this.nowPs = next;
-      if (this.#shuffle !== undefined) {
-        this.#runShuffled(next);
-      } else if (port >= 0) {
-        this.#deliver(inbound[port]!);
-      } else if (domain >= 0) {
-        domains[domain]!.runEdge();
-      } else {
-        queue.runNext();
-      }
+      if (this.#shuffle !== undefined) this.#runShuffled(next);
+      else if (first < portCount) this.#deliver(this.#inbound[first]!);
+      else if (first < sourceCount - 1) this.#clockDomains[first - portCount]!.runEdge();
+      else this.queue.runNext();
       if (this.runningProgramCount > 0) return true;
     }
   }
@@ -206,6 +192,16 @@ export class LogicalProcess {
       if (turn < 10_000) await null;
       else await new Promise((resolve) => setImmediate(resolve));
     }
+  }
+
+  /** Gives every source its place in the table of what is due. */
+  #layOutDue(): void {
+    const due = new Float64Array(this.#inbound.length + this.#clockDomains.length + 1);
+    let source = 0;
+    for (const port of this.#inbound) port.reader.attachDue(due, source++);
+    for (const domain of this.#clockDomains) domain.attachDue(due, source++);
+    this.queue.attachDue(due, source);
+    this.#due = due;
   }
 
   #deliver(port: InboundPort): void {
