@@ -37,7 +37,7 @@ describe('channel', () => {
     expect([...reader.bytes.subarray(first + 64, first + 67)]).toEqual([5, 5, 5]);
     expect(reader.nextPs).toBe(250);
     const second = reader.take();
-    // Header of 64 bytes, payload of 3, padded to a multiple of 8.
+    // Header of 64 bytes, payload of 3, padded to a multiple of 16.
     expect(second - first).toBe(80);
     expect(reader.isDrained).toBe(true);
     expect(reader.nextPs).toBe(Number.POSITIVE_INFINITY);
