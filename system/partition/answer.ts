@@ -28,20 +28,21 @@ export function errorRecordOf(thrown: unknown): ErrorRecord {
 /** The error that a record describes, with its type where it is one of ours. */
 export function errorOf({ name, message, fields }: ErrorRecord): Error {
   const text = (field: string): string => String(fields[field]);
-  const instantPs = Number(fields['instantPs']);
+  const { instantPs: instant, waiting, value } = fields;
+  const instantPs = Number(instant);
   switch (name) {
     case 'ProcessFailedError':
       return new ProcessFailedError(text('processName'), instantPs, text('reason'));
     case 'WorkerLostError':
       return new WorkerLostError(text('processName'), instantPs, message.slice(message.indexOf(' ps: ') + 5));
     case 'DeadlockError':
-      return new DeadlockError(fields['waiting'] as readonly ProcessInstant[]);
+      return new DeadlockError(waiting as readonly ProcessInstant[]);
     case 'RunAbortedError':
       return new RunAbortedError(message);
     case 'ConfigurationError':
-      return new ConfigurationError(text('field'), fields['value'], text('range'));
+      return new ConfigurationError(text('field'), value, text('range'));
     case 'InvariantError':
-      return new InvariantError(text('field'), fields['value'], text('range'));
+      return new InvariantError(text('field'), value, text('range'));
     default:
       return Object.assign(new Error(message), { name });
   }

@@ -1,25 +1,54 @@
 /** Taking completions as programs do, with an error that says which work request failed and how. */
-import { type IbvCq, IbvWc, pollSettled, spinCq, WcStatus, wcStatusStr } from '../../userlib/index.ts';
+import {
+  ackCqEvents,
+  getCqEvent,
+  type IbvCompChannel,
+  type IbvCq,
+  IbvWc,
+  pollSettled,
+  reqNotifyCq,
+  spinCq,
+  WcStatus,
+  wcStatusStr,
+} from '../../userlib/index.ts';
 
 /** A work request of a program ended badly. */
 export class WorkFailedError extends Error {
   override readonly name = 'WorkFailedError';
 }
 
-/** Takes completions of one CQ, a few at a time. */
+/** Takes completions of one CQ, a few at a time: by polling, or asleep until an event when there is a channel. */
 export class CompletionTaker {
   readonly #cq: IbvCq;
+  readonly #channel: IbvCompChannel | undefined;
+  #isArmed = false;
   /** The completions that the last take found, of which the first `count` are valid. */
   readonly taken: readonly IbvWc[];
 
-  constructor(cq: IbvCq, batch = 16) {
+  constructor(cq: IbvCq, channel?: IbvCompChannel, batch = 16) {
     this.#cq = cq;
+    this.#channel = channel;
     this.taken = Array.from({ length: batch }, () => new IbvWc());
   }
 
-  /** Polls until there is at least one completion. @returns how many; @throws WorkFailedError for a failed one */
-  async spin(): Promise<number> {
-    return this.#checked(await spinCq(this.#cq, this.taken.length, this.taken));
+  /** Waits until there is at least one completion. @returns how many; @throws WorkFailedError for a failed one */
+  async wait(): Promise<number> {
+    if (this.#channel === undefined)
+      return this.#checked(await spinCq(this.#cq, this.taken.length, this.taken));
+    for (;;) {
+      await this.#cq.cpu.settle();
+      const count = this.poll();
+      if (count > 0) return count;
+      if (this.#isArmed) {
+        const cq = await getCqEvent(this.#channel);
+        if (cq !== undefined) ackCqEvents(cq, 1);
+        this.#isArmed = false;
+      } else {
+        // Armed before the last look, so that no completion falls between look and sleep.
+        reqNotifyCq(this.#cq, 0);
+        this.#isArmed = true;
+      }
+    }
   }
 
   /** Takes what is there, after a wait of the thread. */

@@ -60,7 +60,7 @@ async function takeSends(ring: MoveRing, hash: Hash): Promise<void> {
   const { args, receives } = ring;
   const chunkCount = chunkCountOf(args);
   for (let index = 0; index < chunkCount; ) {
-    const count = await receives.spin();
+    const count = await receives.wait();
     for (let at = 0; at < count; at++, index++) {
       const { byteLen } = receives.taken[at]!;
       if (byteLen !== chunkLengthOf(args, index))

@@ -120,7 +120,7 @@ export class MoveRing {
 
   /** Waits for completions of the send queue. */
   async takeSends(): Promise<void> {
-    this.completedCount += await this.sends.spin();
+    this.completedCount += await this.sends.wait();
   }
 
   /** Waits until every request posted so far has completed. */

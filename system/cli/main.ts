@@ -1,0 +1,76 @@
+#!/usr/bin/env node
+/** The command line: `hca move | perf | devinfo | profiles`. Bad input ends with one clear line and exit code 2. */
+import { Command, CommanderError } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { RunError } from '../../sim/index.ts';
+import { devinfo } from './devinfo.ts';
+import { chunkBytesMax, move } from './move.ts';
+import { addMachineOptions, addPartitionOption, integer } from './options.ts';
+import { exitBadInput, exitFailed } from './output.ts';
+import { perf } from './perf.ts';
+import { addPerfOptions, perfTestNames } from './perf-options.ts';
+import { listProfiles } from './profiles.ts';
+
+const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
+
+function programOf(): Command {
+  const program = new Command('hca')
+    .description('A ConnectX-3 class RDMA adapter, its hosts and its cable, with every cycle accounted for.')
+    .showHelpAfterError(false)
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+
+  const moveCommand = program
+    .command('move')
+    .description('move a file from host 0 to host 1 by SEND, RDMA WRITE and RDMA READ, and count by atomics')
+    .argument('[file]', 'file to move (default: the README)')
+    .option('--chunk <bytes>', 'bytes of one work request', integer(1, chunkBytesMax), 65_536)
+    .option('--window <chunks>', 'chunks under way at once', integer(1, 256), 8)
+    .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
+    .option(...jsonOption)
+    .action(move);
+  addPartitionOption(addMachineOptions(moveCommand), 'per-device');
+
+  const perfCommand = program
+    .command('perf')
+    .description(
+      `measure latency or bandwidth as perftest does, in simulated time: ${perfTestNames.join(', ')}`,
+    )
+    .argument('<test>', 'one of them')
+    .option(...jsonOption)
+    .action(perf);
+  addPartitionOption(addMachineOptions(addPerfOptions(perfCommand)), 'single');
+
+  const devinfoCommand = program
+    .command('devinfo')
+    .description('print what ibv_devinfo -v would')
+    .option(...jsonOption)
+    .action(devinfo);
+  addMachineOptions(devinfoCommand);
+
+  program
+    .command('profiles')
+    .description('list the profiles and every parameter')
+    .option(...jsonOption)
+    .action(listProfiles);
+  for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
+  return program;
+}
+
+/** Says what was wrong in one line on standard error. */
+function fail(message: string, exitCode: number): void {
+  process.stderr.write(`hca: ${message.replace(/^error: /, '').split('\n')[0]}\n`);
+  process.exitCode = exitCode;
+}
+
+try {
+  await programOf().parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) {
+    if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
+    else if (error.code === 'commander.help')
+      fail('say what to do: move, perf, devinfo or profiles; --help tells more', exitBadInput);
+  } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);
+  else if (error instanceof RunError) fail(error.message, exitFailed);
+  else throw error;
+}

@@ -1,0 +1,174 @@
+/** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
+import { closeSync, fstatSync, openSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SingleBar } from 'cli-progress';
+import { ConfigurationError } from '../../base/assert.ts';
+import { Machine } from '../machine.ts';
+import type { Partition } from '../partition/placement.ts';
+import type { JsonValue } from '../program.ts';
+import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '../programs/move-plan.ts';
+import { bytesText, timeText } from '../report/format.ts';
+import { renderReport, tableOf } from '../report/render.ts';
+import type { Report } from '../report/schema.ts';
+import { type MachineChoice, machineOptionsOf } from './options.ts';
+import { codeOf, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { programUrl } from './program-url.ts';
+
+export interface MoveOptions extends MachineChoice {
+  readonly partition: Partition;
+  readonly chunk: number;
+  readonly window: number;
+  readonly report?: string;
+  readonly json?: string;
+}
+
+export const chunkBytesMax = 16 * 1024 ** 2;
+const atomicCountMax = 100;
+
+/** The file of a fresh clone (or of the package) that is moved when none is named. */
+const defaultFile = (): string => {
+  const fromHere = fileURLToPath(new URL('../../README.md', import.meta.url));
+  const fromDist = fileURLToPath(new URL('../../../README.md', import.meta.url));
+  return import.meta.url.endsWith('.ts') ? fromHere : fromDist;
+};
+
+export async function move(file: string | undefined, options: MoveOptions): Promise<void> {
+  const path = resolve(file ?? defaultFile());
+  const fileBytes = sizeOfFile(path);
+  const machineOptions = machineOptionsOf(options);
+  const screen = new Screen(options.json);
+  const chunks = Math.ceil(fileBytes / options.chunk);
+  const args: MoveArgs = {
+    file: path,
+    fileBytes,
+    chunkBytes: options.chunk,
+    window: options.window,
+    atomicCount: Math.max(1, Math.min(chunks, atomicCountMax)),
+  };
+  const bar = new ProgressBar(3 * fileBytes);
+  await using machine = await Machine.create({
+    ...machineOptions,
+    partition: options.partition,
+    onProgress: (node, done) => {
+      if (node === 0) bar.update(done);
+    },
+  });
+  const load = (node: number, name: string, module: string, exportName: string): Promise<number> => {
+    const run = { url: programUrl(module), exportName };
+    return machine.load({ node, name, run, args: args as unknown as JsonValue });
+  };
+  await load(0, 'sender', 'move-sender', 'send');
+  await load(1, 'receiver', 'move-receiver', 'receive');
+  const watch = setInterval(() => bar.update(machine.progressOf(0).done), 100);
+  try {
+    await machine.run();
+  } finally {
+    clearInterval(watch);
+    bar.stop();
+  }
+  const [sender, receiver] = (await machine.results()) as unknown as [MoveSenderResult, MoveReceiverResult];
+  const report = await machine.report();
+  const facts = await machine.runFacts();
+  const outcome = outcomeOf(args, sender, receiver, report);
+  if (options.report !== undefined) {
+    writeFileAtomically(options.report, jsonText(report));
+    writeFileAtomically(runFactsFile(options.report), jsonText(facts));
+  }
+  if (options.json !== undefined) writeJson(options.json, { ...outcome, report });
+  screen.print(movedText(args, outcome));
+  screen.print(renderReport(report));
+  screen.print(
+    `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s: partition ${facts.partition}, ` +
+      `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
+  );
+  if (!outcome.isCorrect) process.exitCode = exitFailed;
+}
+
+/** `out.json` → `out.run.json`. */
+export const runFactsFile = (report: string): string => `${report.replace(/\.json$/, '')}.run.json`;
+
+interface MoveOutcome {
+  readonly fileBytes: number;
+  readonly legs: readonly (MoveLeg & { readonly received: string; readonly bytesPerSecond: number })[];
+  readonly fetchAddTotal: number;
+  readonly compareSwapTotal: number;
+  readonly atomicCount: number;
+  readonly isCorrect: boolean;
+}
+
+function outcomeOf(
+  { fileBytes, atomicCount }: MoveArgs,
+  sender: MoveSenderResult,
+  receiver: MoveReceiverResult,
+  { checks }: Report,
+): MoveOutcome {
+  const legs = sender.legs.map((leg, index) => {
+    const { sha256: received, endPs } = receiver.legs[index]!;
+    const durationPs = Math.max(endPs, leg.endPs) - leg.startPs;
+    const bytesPerSecond = durationPs === 0 ? 0 : (fileBytes / durationPs) * 1e12;
+    return { ...leg, endPs: leg.startPs + durationPs, received, bytesPerSecond };
+  });
+  const { fetchAddTotal, compareSwapTotal } = receiver;
+  const isCorrect =
+    legs.every(({ sha256, received }) => sha256 === received) &&
+    fetchAddTotal === atomicCount &&
+    compareSwapTotal === atomicCount &&
+    checks.balanced;
+  return { fileBytes, legs, fetchAddTotal, compareSwapTotal, atomicCount, isCorrect };
+}
+
+function movedText({ file, fileBytes, chunkBytes }: MoveArgs, outcome: MoveOutcome): string {
+  const rows = outcome.legs.map(({ method, startPs, endPs, bytesPerSecond, sha256, received }) => [
+    method,
+    timeText(endPs - startPs),
+    `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`,
+    `${received.slice(0, 16)}…`,
+    sha256 === received ? 'equal' : 'DIFFERENT',
+  ]);
+  const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
+  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each was asked for.`;
+  const title = `Moved ${file} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`;
+  return `${tableOf(title, ['by', 'simulated time', 'rate', 'SHA-256 received', 'and sent'], rows)}\n${counts}`;
+}
+
+/** @throws ConfigurationError unless it is a file that can be read */
+function sizeOfFile(path: string): number {
+  let handle: number;
+  try {
+    handle = openSync(path, 'r');
+  } catch (error) {
+    throw new ConfigurationError('FILE', path, `a readable file (${codeOf(error)})`);
+  }
+  try {
+    const stat = fstatSync(handle);
+    if (!stat.isFile()) throw new ConfigurationError('FILE', path, 'a regular file');
+    return stat.size;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** A progress bar on standard error, when that is a terminal. */
+class ProgressBar {
+  readonly #bar: SingleBar | undefined;
+
+  constructor(total: number) {
+    if (!process.stderr.isTTY || total === 0) return;
+    this.#bar = new SingleBar({
+      format: ' {bar} {percentage} % | {eta_formatted}',
+      clearOnComplete: true,
+      hideCursor: true,
+      stream: process.stderr,
+    });
+    this.#bar.start(total, 0);
+  }
+
+  update(done: number): void {
+    this.#bar?.update(done);
+  }
+
+  stop(): void {
+    this.#bar?.stop();
+  }
+}

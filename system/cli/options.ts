@@ -1,0 +1,55 @@
+/** Options that several commands share, and how their values are read. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { MachineOptions } from '../machine.ts';
+import { partitions } from '../partition/placement.ts';
+import { type ParameterValue, parsedAssignment } from '../profile/index.ts';
+
+export interface MachineChoice {
+  readonly profile?: string;
+  readonly set: readonly string[];
+  readonly seed?: number;
+}
+
+/** Reads a whole number within a range; decimal or 0x, with optional K, M or G for powers of 1024. */
+export function integer(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const match = /^(0x[0-9a-f]+|\d+)([KMG]?)$/i.exec(text);
+    const unit = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }[(match?.[2] ?? '').toUpperCase()]!;
+    const value = match === null ? Number.NaN : Number(match[1]) * unit;
+    if (value >= minimum && value <= maximum) return value;
+    throw new InvalidArgumentError(`expected an integer from ${minimum} to ${maximum}.`);
+  };
+}
+
+const collected = (text: string, before: readonly string[]): string[] => [...before, text];
+
+/** Adds --profile, --set and --seed. */
+export function addMachineOptions(command: Command): Command {
+  return command
+    .option('--profile <name|file>', 'a named profile, or a JSON file')
+    .option('--set <path=value>', 'change a parameter; may be repeated', collected, [])
+    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
+}
+
+/** Adds --partition. */
+export function addPartitionOption(command: Command, preset: (typeof partitions)[number]): Command {
+  return command.addOption(
+    new Option('--partition <name>', 'how the machine is placed on threads')
+      .choices([...partitions])
+      .default(preset),
+  );
+}
+
+/** What the shared options say to the machine. @throws ConfigurationError for a bad --set */
+export function machineOptionsOf({ profile, set, seed }: MachineChoice): MachineOptions {
+  const values: Record<string, ParameterValue> = {};
+  for (const text of set) {
+    const [path, value] = parsedAssignment(text);
+    values[path] = value;
+  }
+  return {
+    set: values,
+    ...(profile === undefined ? {} : { profile }),
+    ...(seed === undefined ? {} : { seed }),
+  };
+}

@@ -1,0 +1,55 @@
+/** How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { ConfigurationError } from '../../base/assert.ts';
+
+/** Exit codes: bad input; and a run that failed or whose results are wrong. */
+export const exitBadInput = 2;
+export const exitFailed = 1;
+
+/**
+ * Writes a file whole or not at all: into a temporary file beside it, which then takes its name.
+ * @throws ConfigurationError when it cannot be written
+ */
+export function writeFileAtomically(file: string, content: string): void {
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    const handle = openSync(temporary, 'wx');
+    try {
+      writeSync(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+  }
+}
+
+/** JSON as files hold it: indented, one final newline. */
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** Writes JSON to a file, or to standard output for `-`. */
+export function writeJson(target: string, value: unknown): void {
+  if (target === '-') process.stdout.write(jsonText(value));
+  else writeFileAtomically(target, jsonText(value));
+}
+
+/** The error code of the operating system, like ENOENT. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}
+
+/** Prints unless standard output belongs to JSON. */
+export class Screen {
+  readonly #isQuiet: boolean;
+
+  constructor(jsonTarget: string | undefined) {
+    this.#isQuiet = jsonTarget === '-';
+  }
+
+  print(text = ''): void {
+    if (!this.#isQuiet) process.stdout.write(`${text}\n`);
+  }
+}

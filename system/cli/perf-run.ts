@@ -1,0 +1,33 @@
+/** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+import { Machine, type MachineOptions } from '../machine.ts';
+import type { JsonValue } from '../program.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
+import { programUrl } from './program-url.ts';
+
+export interface PerfOrder {
+  readonly machine: MachineOptions;
+  readonly args: PerfArgs;
+}
+
+export type PerfResult = LatencyResult | BandwidthResult;
+
+export interface PerfRow {
+  readonly args: PerfArgs;
+  readonly result: PerfResult;
+  readonly elapsedPs: number;
+  readonly isBalanced: boolean;
+}
+
+export default async function runPerf({ machine: options, args }: PerfOrder): Promise<PerfRow> {
+  await using machine = await Machine.create(options);
+  const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
+  const kind = args.isLatency ? 'latency' : 'bandwidth';
+  for (const [node, role] of ['Client', 'Server'].entries()) {
+    const run = { url: programUrl(module), exportName: `${kind}${role}` };
+    await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
+  }
+  await machine.run();
+  const [result] = (await machine.results()) as unknown as [PerfResult];
+  const { checks } = await machine.report();
+  return { args, result, elapsedPs: machine.nowPs, isBalanced: checks.balanced };
+}

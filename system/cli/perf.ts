@@ -1,0 +1,90 @@
+/** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
+import { availableParallelism } from 'node:os';
+import { Piscina } from 'piscina';
+import type { Partition } from '../partition/placement.ts';
+import { configHashOf, configurationOf } from '../profile/index.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
+import { type MachineChoice, machineOptionsOf } from './options.ts';
+import { exitFailed, Screen, writeJson } from './output.ts';
+import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
+import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
+
+export interface PerfOptions extends PerfChoice, MachineChoice {
+  readonly partition: Partition;
+  readonly json?: string;
+}
+
+export async function perf(name: string, options: PerfOptions): Promise<void> {
+  const test = checkedTest(name);
+  const rows = perfArgsOf(test, options);
+  const machine = { ...machineOptionsOf(options), partition: options.partition };
+  const config = configurationOf(machine);
+  const screen = new Screen(options.json);
+  screen.print(headerOf(rows[0]!));
+  const orders = rows.map((args) => ({ machine, args }));
+  const results: PerfRow[] = [];
+  for await (const row of inOrder(orders)) {
+    results.push(row);
+    screen.print(lineOf(row));
+  }
+  const configHash = configHashOf({
+    ...config,
+    machine: { ...config.machine, seed: options.seed ?? config.machine.seed },
+  });
+  if (options.json !== undefined)
+    writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
+  if (!results.every(({ isBalanced }) => isBalanced)) {
+    process.stderr.write('hca: the books of a run do not balance\n');
+    process.exitCode = exitFailed;
+  }
+}
+
+/** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
+async function* inOrder(orders: readonly PerfOrder[]): AsyncGenerator<PerfRow> {
+  if (orders.length === 1) {
+    yield await runPerf(orders[0]!);
+    return;
+  }
+  const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+  const filename = new URL(`./perf-run${ending}`, import.meta.url).href;
+  const pool = new Piscina({ filename, minThreads: 1, maxThreads: availableParallelism() });
+  try {
+    const rows = orders.map((order) => pool.run(order) as Promise<PerfRow>);
+    for (const row of rows) row.catch(() => undefined);
+    for (const row of rows) yield await row;
+  } finally {
+    await pool.destroy();
+  }
+}
+
+/** The head of perftest's table. */
+function headerOf({ isLatency }: PerfArgs): string {
+  return isLatency
+    ? ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] '
+    : ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]';
+}
+
+function lineOf({ args, result }: PerfRow): string {
+  return args.isLatency
+    ? latencyLine(args, result as LatencyResult)
+    : bandwidthLine(args, result as BandwidthResult);
+}
+
+const usec = (ps: number): string => (ps / 1e6).toFixed(2);
+/** perftest's MB is 2^20 bytes. */
+const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);
+
+function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult): string {
+  return (
+    ` ${String(sizeBytes).padEnd(7)} ${String(iterations).padEnd(10)}     ${usec(result.minPs).padEnd(7)}        ` +
+    `${usec(result.maxPs).padEnd(7)}      ${usec(result.typicalPs).padEnd(7)}  \t       ${usec(result.averagePs).padEnd(7)}     ` +
+    `\t${usec(result.deviationPs).padEnd(7)}\t\t${usec(result.p99Ps).padEnd(7)} \t\t${usec(result.p999Ps).padEnd(7)}`
+  );
+}
+
+function bandwidthLine({ sizeBytes, iterations }: PerfArgs, result: BandwidthResult): string {
+  return (
+    ` ${String(sizeBytes).padEnd(10)} ${String(iterations).padEnd(10)}       ${mib(result.peakBytesPerSecond).padEnd(7)}            ` +
+    `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
+  );
+}

@@ -1,0 +1,93 @@
+/**
+ * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
+ * every `cqModeration` of a QP; the client measures from its first post to its last completion.
+ */
+import type { IbvQp } from '../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../program.ts';
+import { openPerfLink, type PerfLink, postMessage, postReceive } from './perf-link.ts';
+import type { BandwidthResult } from './perf-plan.ts';
+import { barrier } from './rc-endpoint.ts';
+
+export async function bandwidthClient(program: ProgramContext): Promise<JsonValue> {
+  const link = await openPerfLink(program);
+  const result = await sendAll(link);
+  await barrier(program, 'done');
+  return result as unknown as JsonValue;
+}
+
+export async function bandwidthServer(program: ProgramContext): Promise<undefined> {
+  const link = await openPerfLink(program);
+  if (link.args.verb === 'send') await receiveAll(link);
+  await barrier(program, 'done');
+}
+
+async function sendAll(link: PerfLink): Promise<BandwidthResult> {
+  const { program, args, qps, sends } = link;
+  const { iterations, qpCount } = args;
+  const moderation = Math.max(1, Math.min(args.cqModeration, args.txDepth, iterations));
+  const indexOf = new Map(qps.map((qp, index) => [qp.qpNum, index]));
+  const posted = new Int32Array(qpCount);
+  const completed = new Int32Array(qpCount);
+  const postedPs = new Float64Array(iterations);
+  const doneCounts: number[] = [];
+  const donePs: number[] = [];
+  const total = iterations * qpCount;
+  for (let done = 0; done < total; ) {
+    for (let qp = 0; qp < qpCount; qp++) {
+      while (posted[qp]! < iterations && posted[qp]! - completed[qp]! < args.txDepth) {
+        const number = posted[qp]!;
+        if (qp === 0) postedPs[number] = program.cpu.localPs;
+        postMessage(link, qp, number % moderation === moderation - 1 || number === iterations - 1);
+        posted[qp] = number + 1;
+      }
+    }
+    const count = await sends.wait();
+    for (let at = 0; at < count; at++) {
+      const qp = indexOf.get(sends.taken[at]!.qpNum)!;
+      const finished = Math.min(moderation, iterations - completed[qp]!);
+      completed[qp] = completed[qp]! + finished;
+      done += finished;
+    }
+    doneCounts.push(done);
+    donePs.push(program.cpu.localPs);
+  }
+  return resultOf(args.sizeBytes, total, postedPs, doneCounts, donePs, qpCount);
+}
+
+async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise<void> {
+  const byNumber = new Map<number, IbvQp>(qps.map((qp) => [qp.qpNum, qp]));
+  const total = args.iterations * args.qpCount;
+  for (let done = 0; done < total; ) {
+    const count = await receives.wait();
+    for (let at = 0; at < count; at++) postReceive(byNumber.get(receives.taken[at]!.qpNum)!, receiveWr);
+    done += count;
+  }
+}
+
+/** The peak is the best rate between any post and any later completion, as perftest has it. */
+function resultOf(
+  sizeBytes: number,
+  total: number,
+  postedPs: Float64Array,
+  doneCounts: readonly number[],
+  donePs: readonly number[],
+  qpCount: number,
+): BandwidthResult {
+  const durationPs = donePs[donePs.length - 1]! - postedPs[0]!;
+  const perSecond = (messages: number, ps: number): number => (messages / ps) * 1e12;
+  let peak = perSecond(total, durationPs);
+  for (const [index, done] of doneCounts.entries()) {
+    for (let from = 0; from * qpCount < done; from++) {
+      const ps = donePs[index]! - postedPs[from]!;
+      if (ps > 0) peak = Math.max(peak, perSecond(done - from * qpCount, ps));
+    }
+  }
+  const messagesPerSecond = perSecond(total, durationPs);
+  return {
+    iterations: total / qpCount,
+    durationPs,
+    peakBytesPerSecond: peak * sizeBytes,
+    averageBytesPerSecond: messagesPerSecond * sizeBytes,
+    messagesPerSecond,
+  };
+}

@@ -1,0 +1,123 @@
+/**
+ * What both programs of `perf` set up: QPs, completion queues, a buffer with one half to send from and one to receive
+ * into, and the connection.
+ */
+import {
+  createCompChannel,
+  createCq,
+  IBV_SEND_INLINE,
+  IBV_SEND_SIGNALED,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
+  type IbvQp,
+  type IbvRecvWr,
+  type IbvSendWr,
+  postRecv,
+  postSend,
+} from '../../userlib/index.ts';
+import type { ProgramContext } from '../program.ts';
+import { CompletionTaker, WorkFailedError } from './completions.ts';
+import type { PerfArgs, PerfVerb } from './perf-plan.ts';
+import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
+
+const cacheLineBytes = 64;
+const opcodeOf: Readonly<Record<PerfVerb, number>> = {
+  write: IBV_WR_RDMA_WRITE,
+  read: IBV_WR_RDMA_READ,
+  send: IBV_WR_SEND,
+  atomic: IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+export interface PerfLink {
+  readonly program: ProgramContext;
+  readonly args: PerfArgs;
+  readonly qps: readonly IbvQp[];
+  readonly sends: CompletionTaker;
+  readonly receives: CompletionTaker;
+  /** Where messages are sent from, and where they arrive. */
+  readonly sendAddress: number;
+  readonly receiveAddress: number;
+  /** One work request for each QP, reused for every post. */
+  readonly sendWrs: readonly IbvSendWr[];
+  readonly receiveWr: IbvRecvWr;
+}
+
+export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
+  const args = program.args as unknown as PerfArgs;
+  const endpoint = await openEndpoint(program);
+  const { context } = endpoint;
+  const channel = args.usesEvents ? await createCompChannel(context) : undefined;
+  const needsReceives = args.verb === 'send';
+  const receiveDepth = needsReceives ? Math.max(1, args.rxDepth) : 1;
+  const sendCq = await createCq(context, args.txDepth * args.qpCount, null, channel ?? null);
+  const receiveCq = await createCq(context, receiveDepth * args.qpCount, null, channel ?? null);
+  const halfBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
+  const buffer = await createBuffer(endpoint, 2 * halfBytes);
+  const qps = await createRcQps(
+    endpoint,
+    args.qpCount,
+    { send: sendCq, receive: receiveCq },
+    {
+      maxSendWr: args.txDepth,
+      maxRecvWr: receiveDepth,
+      maxSendSge: 1,
+      maxRecvSge: 1,
+      maxInlineData: args.inlineBytes,
+    },
+  );
+  const receiveWr = receiveWrOf(args, buffer, halfBytes);
+  const note = { address: buffer.address + halfBytes, rkey: buffer.region.rkey };
+  const peer = await connectRc(endpoint, qps, 'perf', note, () => {
+    if (needsReceives)
+      for (const qp of qps) for (let at = 0; at < receiveDepth; at++) postReceive(qp, receiveWr);
+  });
+  const remote = peer.note as { readonly address: number; readonly rkey: number };
+  return {
+    program,
+    args,
+    qps,
+    sends: new CompletionTaker(sendCq, channel),
+    receives: new CompletionTaker(receiveCq, channel),
+    sendAddress: buffer.address,
+    receiveAddress: buffer.address + halfBytes,
+    sendWrs: qps.map(() => sendWrOf(args, buffer, remote)),
+    receiveWr,
+  };
+}
+
+export function postReceive(qp: IbvQp, wr: IbvRecvWr): void {
+  const error = postRecv(qp, wr);
+  if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
+}
+
+/** Posts the next message of a QP. */
+export function postMessage(link: PerfLink, qp: number, isSignalled: boolean): void {
+  const wr = link.sendWrs[qp]!;
+  const inline = link.args.sizeBytes <= link.args.inlineBytes ? IBV_SEND_INLINE : 0;
+  wr.sendFlags = inline | (isSignalled ? IBV_SEND_SIGNALED : 0);
+  const error = postSend(link.qps[qp]!, wr);
+  if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+}
+
+function receiveWrOf({ sizeBytes }: PerfArgs, buffer: RcBuffer, offset: number): IbvRecvWr {
+  const segment = { addr: buffer.address + offset, length: sizeBytes, lkey: buffer.region.lkey };
+  return { wrId: 0, sgList: [segment], numSge: 1 };
+}
+
+function sendWrOf(
+  { verb, sizeBytes }: PerfArgs,
+  buffer: RcBuffer,
+  remote: { readonly address: number; readonly rkey: number },
+): IbvSendWr {
+  const { address: remoteAddr, rkey } = remote;
+  return {
+    wrId: 0,
+    sgList: [{ addr: buffer.address, length: sizeBytes, lkey: buffer.region.lkey }],
+    numSge: 1,
+    opcode: opcodeOf[verb],
+    sendFlags: 0,
+    wr: { rdma: { remoteAddr, rkey }, atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 0n } },
+  };
+}

@@ -1,0 +1,69 @@
+/** What the two programs of `perf` are told and what the client returns; perftest's tests and defaults. */
+
+export const perfTestNames = [
+  'write-lat',
+  'write-bw',
+  'read-lat',
+  'read-bw',
+  'send-lat',
+  'send-bw',
+  'atomic-lat',
+  'atomic-bw',
+] as const;
+export type PerfTestName = (typeof perfTestNames)[number];
+
+export type PerfVerb = 'write' | 'read' | 'send' | 'atomic';
+
+/** Given to both programs. */
+export interface PerfArgs {
+  readonly verb: PerfVerb;
+  readonly isLatency: boolean;
+  readonly sizeBytes: number;
+  readonly iterations: number;
+  readonly qpCount: number;
+  readonly txDepth: number;
+  readonly rxDepth: number;
+  /** Messages of at most so many bytes go inline. */
+  readonly inlineBytes: number;
+  /** Sleep until a completion event instead of polling. */
+  readonly usesEvents: boolean;
+  /** One completion for so many sends of a bandwidth test. */
+  readonly cqModeration: number;
+}
+
+/** A latency test's result, in picoseconds: half a round trip of WRITE and SEND, a whole one of READ and atomics. */
+export interface LatencyResult {
+  readonly iterations: number;
+  readonly minPs: number;
+  readonly maxPs: number;
+  readonly typicalPs: number;
+  readonly averagePs: number;
+  readonly deviationPs: number;
+  readonly p99Ps: number;
+  readonly p999Ps: number;
+}
+
+/** A bandwidth test's result. */
+export interface BandwidthResult {
+  readonly iterations: number;
+  /** From the first post to the last completion. */
+  readonly durationPs: number;
+  readonly peakBytesPerSecond: number;
+  readonly averageBytesPerSecond: number;
+  readonly messagesPerSecond: number;
+}
+
+export const verbOf = (test: PerfTestName): PerfVerb => test.slice(0, test.indexOf('-')) as PerfVerb;
+export const isLatencyTest = (test: PerfTestName): boolean => test.endsWith('-lat');
+
+/** perftest 4.5: iterations, depths, and the inline sizes of ib_write_lat and ib_send_lat. */
+export const perfDefaults = {
+  latencyIterations: 1000,
+  bandwidthIterations: 5000,
+  txDepth: 128,
+  rxDepth: 512,
+  cqModeration: 100,
+  sizeBytes: { write: 65_536, read: 65_536, send: 65_536, atomic: 8 },
+  latencySizeBytes: { write: 2, read: 2, send: 2, atomic: 8 },
+  inlineBytes: { write: 220, read: 0, send: 236, atomic: 0 },
+} as const;

@@ -1,0 +1,37 @@
+/** Numbers as people read them: times in the unit that fits, bytes, shares. */
+
+/** Picoseconds in ps, ns, µs, ms or s, with four significant digits. */
+export function timeText(ps: number): string {
+  const units = [
+    ['s', 1e12],
+    ['ms', 1e9],
+    ['µs', 1e6],
+    ['ns', 1e3],
+  ] as const;
+  for (const [unit, size] of units) if (Math.abs(ps) >= size) return `${significant(ps / size)} ${unit}`;
+  return `${ps} ps`;
+}
+
+/** Bytes with a decimal point only where it says something. */
+export function bytesText(bytes: number): string {
+  const units = [
+    ['GiB', 1024 ** 3],
+    ['MiB', 1024 ** 2],
+    ['KiB', 1024],
+  ] as const;
+  for (const [unit, size] of units) if (bytes >= size) return `${significant(bytes / size)} ${unit}`;
+  return `${bytes} B`;
+}
+
+/** A whole number with separators between thousands. */
+export const countText = (count: number): string =>
+  String(Math.round(count)).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+
+/** `part` of `whole` in per cent. */
+export const shareText = (part: number, whole: number): string =>
+  whole === 0 ? '-' : `${((part / whole) * 100).toFixed(1)} %`;
+
+function significant(value: number): string {
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.abs(value) || 1)));
+  return value.toFixed(Math.min(3, digits));
+}

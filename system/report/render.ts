@@ -1,0 +1,163 @@
+/**
+ * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
+ * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
+ */
+import Table from 'cli-table3';
+import { bytesText, countText, shareText, timeText } from './format.ts';
+import type { ChecksReport, LinkDirection, NodeReport, Report } from './schema.ts';
+
+type Cell = string | number;
+
+/** All tables, one below the other. */
+export function renderReport(report: Report): string {
+  return [
+    operationsTable(report),
+    cpuTable(report.nodes),
+    pcieTable(report.nodes),
+    cacheTable(report.nodes),
+    interruptTable(report.nodes),
+    wireTable(report),
+    systemCallLine(report.nodes),
+    checksLine(report.checks),
+  ].join('\n');
+}
+
+/** A table with a title above it; numbers are aligned to the right. */
+export function tableOf(title: string, head: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const table = new Table({
+    head: [...head],
+    style: { head: [], border: [], compact: true },
+    colAligns: head.map((_, column) => (column === 0 ? 'left' : 'right')),
+  });
+  for (const row of rows) table.push([...row]);
+  return `${title}\n${table.toString()}`;
+}
+
+function operationsTable({ operations }: Report): string {
+  const stages = Object.keys(Object.values(operations)[0]?.milestonesPs ?? {});
+  const rows = Object.entries(operations).map(([name, { count, latencyPs, milestonesPs }]) => [
+    name,
+    countText(count),
+    latencyPs === null ? '-' : timeText(latencyPs.p50),
+    latencyPs === null ? '-' : timeText(latencyPs.p99),
+    ...stages.map((stage) => (count === 0 ? '-' : timeText(Math.round((milestonesPs[stage] ?? 0) / count)))),
+  ]);
+  return tableOf(
+    'Where the time of each operation went (mean of what was waited for, one after the other)',
+    ['operation', 'count', 'p50', 'p99', ...stages],
+    rows,
+  );
+}
+
+/** Cores that did something, by cause. */
+function cpuTable(nodes: readonly NodeReport[]): string {
+  const causes = Object.keys(nodes[0]!.cpu.cores[0]!.cycles).filter(
+    (name) => name !== 'total' && name !== 'ahead',
+  ) as (keyof NodeReport['cpu']['cores'][number]['cycles'])[];
+  const rows = nodes.flatMap(({ cpu }, node) =>
+    cpu.cores.flatMap(({ cycles }, core) =>
+      cycles.idle === cycles.total
+        ? []
+        : [
+            [
+              `host ${node} core ${core}`,
+              ...causes.map((cause) => countText(cycles[cause])),
+              countText(cycles.total),
+            ],
+          ],
+    ),
+  );
+  return tableOf('CPU cycles by cause', ['core', ...causes, 'total'], rows);
+}
+
+function pcieTable(nodes: readonly NodeReport[]): string {
+  const directions = nodes.flatMap(({ pcie }, node) => [
+    [`host ${node} → device`, pcie.toDevice] as const,
+    [`device → host ${node}`, pcie.toHost] as const,
+  ]);
+  const classes = [...new Set(directions.flatMap(([, direction]) => Object.keys(direction.classes)))];
+  const cell = (direction: LinkDirection, name: string): string => {
+    const count = direction.classes[name];
+    return count === undefined ? '' : `${countText(count.tlps)} / ${bytesText(count.bytes)}`;
+  };
+  const rows = [
+    ...classes.map((name) => [name, ...directions.map(([, direction]) => cell(direction, name))]),
+    [
+      'all TLPs',
+      ...directions.map(([, { total }]) => `${countText(total.tlps)} / ${bytesText(total.bytes)}`),
+    ],
+  ];
+  return tableOf(
+    'PCIe: TLPs / bytes on the link, by class',
+    ['class', ...directions.map(([name]) => name)],
+    rows,
+  );
+}
+
+function cacheTable(nodes: readonly NodeReport[]): string {
+  const rows = nodes.flatMap(({ hca }, node) =>
+    Object.entries(hca.caches)
+      .filter(([, { hits, misses }]) => hits + misses > 0)
+      .map(([name, { hits, misses, evictions }]) => [
+        `hca ${node} ${name}`,
+        countText(hits),
+        countText(misses),
+        countText(evictions),
+        shareText(hits, hits + misses),
+      ]),
+  );
+  return tableOf('Caches of the HCA', ['cache', 'hits', 'misses', 'evictions', 'hit rate'], rows);
+}
+
+function interruptTable(nodes: readonly NodeReport[]): string {
+  const rows = nodes.flatMap(({ interrupts }, node) =>
+    interrupts.map((row) => [
+      `host ${node} vector ${row.vector}`,
+      row.requested,
+      row.moderated,
+      row.masked,
+      row.sent,
+      row.delivered,
+      row.handled,
+    ]),
+  );
+  return tableOf(
+    'Interrupts per vector',
+    ['vector', 'requested', 'moderated', 'masked', 'sent', 'delivered', 'handled'],
+    rows,
+  );
+}
+
+function wireTable({ wire, elapsedPs }: Report): string {
+  const rows = wire.flatMap((direction) => [
+    ...Object.entries(direction.opcodes).map(([opcode, { packets, bytes }]) => [
+      `hca ${direction.from} → ${direction.to} ${opcode}`,
+      countText(packets),
+      bytesText(bytes),
+      '',
+    ]),
+    [
+      `hca ${direction.from} → ${direction.to} in all`,
+      countText(direction.packets),
+      bytesText(direction.bytes),
+      shareText(direction.busyPs, elapsedPs),
+    ],
+  ]);
+  return tableOf('Cable: packets by opcode', ['direction and opcode', 'packets', 'bytes', 'busy'], rows);
+}
+
+function systemCallLine(nodes: readonly NodeReport[]): string {
+  const parts = nodes.map(
+    ({ cpu: { systemCalls } }, node) =>
+      `host ${node}: ${countText(systemCalls.dataPath)} on the data path, ${countText(systemCalls.control)} to set up`,
+  );
+  return `System calls   ${parts.join(';  ')}`;
+}
+
+function checksLine({ balanced, ...checks }: ChecksReport): string {
+  const failures = Object.entries(checks).flatMap(([name, check]) =>
+    check.failures.map((failure) => `  ${name}: ${failure}`),
+  );
+  const names = Object.keys(checks).join(', ');
+  return balanced ? `The books balance: ${names}.` : `The books do NOT balance:\n${failures.join('\n')}`;
+}
