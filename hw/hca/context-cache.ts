@@ -4,7 +4,8 @@
  * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
  * is a DMA read of the context from its ICM page, a dirty line given up is a DMA write of the encoded context to it.
  * Each user (port) has at most one miss outstanding, waits for it, and is woken to ask again; several ports that
- * miss on one context share the read.
+ * miss on one context share the read. Who has waited for a read may use the context once when it is woken, even if
+ * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
 import type { ContextTable } from './context-table.ts';
@@ -46,6 +47,8 @@ export class ContextCache {
   #turnedAway = 0;
   /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
   readonly #missedTag: Float64Array;
+  /** Context that a port may use once, since it was read for it; or -1. */
+  readonly #grantedTag: Float64Array;
 
   constructor(setup: ContextCacheSetup) {
     this.#setup = setup;
@@ -55,6 +58,7 @@ export class ContextCache {
     this.#waiters = new Int32Array(setup.entries);
     this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
     this.#missedTag = new Float64Array(setup.portCount).fill(-1);
+    this.#grantedTag = new Float64Array(setup.portCount).fill(-1);
   }
 
   /** Says what is to be woken when a miss of `port` has been served. */
@@ -66,11 +70,17 @@ export class ContextCache {
   access(port: number, slot: number, dirties: boolean): boolean {
     const directory = this.directory;
     const line = directory.find(slot);
+    const isGranted = this.#grantedTag[port] === slot;
+    this.#grantedTag[port] = -1;
     if (line !== -1 && this.#isFilling[line] === 0) {
       directory.touch(line);
       if (dirties) this.#isDirty[line] = 1;
       if (this.#missedTag[port] === slot) this.#missedTag[port] = -1;
       else directory.hitCount++;
+      return true;
+    }
+    if (isGranted) {
+      this.#missedTag[port] = -1;
       return true;
     }
     if (this.#missedTag[port] !== slot) {
@@ -85,6 +95,8 @@ export class ContextCache {
   /** A context was created on chip or destroyed: no line of it is worth anything. */
   forget(slot: number): void {
     const line = this.directory.find(slot);
+    for (let port = 0; port < this.#grantedTag.length; port++)
+      if (this.#grantedTag[port] === slot) this.#grantedTag[port] = -1;
     if (line !== -1 && this.#isFilling[line] === 0) {
       this.directory.clear(line);
       this.#isDirty[line] = 0;
@@ -98,6 +110,7 @@ export class ContextCache {
     this.#waiters.fill(0);
     this.#turnedAway = 0;
     this.#missedTag.fill(-1);
+    this.#grantedTag.fill(-1);
   }
 
   /** DMA read of line `cookie` is complete. */
@@ -105,6 +118,8 @@ export class ContextCache {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
     const waiters = this.#waiters[cookie]! | this.#turnedAway;
+    for (let port = 0; port < this.#grantedTag.length; port++)
+      if ((this.#waiters[cookie]! >> port) & 1) this.#grantedTag[port] = this.directory.tags[cookie]!;
     this.#waiters[cookie] = 0;
     this.#turnedAway = 0;
     this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);

@@ -237,6 +237,7 @@ export class DataPath implements DataPathControl {
 
   qpCreated(slot: number): void {
     this.core.qps.create(slot);
+    this.core.translator.forgetMtt();
     this.qpcCache.forget(slot);
     this.responses.open(slot);
     this.timers.forget(slot);
@@ -299,6 +300,7 @@ export class DataPath implements DataPathControl {
 
   cqCreated(slot: number): void {
     this.core.cqs.create(slot);
+    this.core.translator.forgetMtt();
     this.cqcCache.forget(slot);
   }
 
@@ -309,6 +311,7 @@ export class DataPath implements DataPathControl {
 
   cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
     this.core.cqs.load(slot);
+    this.core.translator.forgetMtt();
     this.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
   }
 
@@ -326,6 +329,7 @@ export class DataPath implements DataPathControl {
 
   srqCreated(slot: number): void {
     this.core.srqs.load(slot);
+    this.core.translator.forgetMtt();
     this.srqcCache.forget(slot);
     this.receives.open(this.receives.srqQueue(slot));
   }
@@ -406,7 +410,7 @@ export class DataPath implements DataPathControl {
       dmaRead,
       readRequester,
       sram: sram.bytes,
-      sramOffset: sram.allocate(PORT_COUNT * MTT_LINE_BYTES),
+      sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
       reservedLkey: -1,
     });
     holder.translator = translator;

@@ -3,7 +3,9 @@
  * MTT; and from an offset in a queue's buffer to a physical address, by the MTT alone.
  *
  * Each user has a port of its own. An access answers at once when everything is on chip; else a DMA read is begun,
- * the port is woken when it is done, and asks again. A line filled for a port is the last to be given up until that port has used it.
+ * the port is woken when it is done, and asks again. What was read for a port waits in a buffer of the port's own, one
+ * for the MPT and one for the MTT, until that port asks: so however few lines the caches have, ports that miss at the
+ * same time cannot take them from each other for ever.
  * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
@@ -34,7 +36,7 @@ export interface TranslatorSetup {
   readonly dmaRead: DmaReads;
   readonly readRequester: number;
   readonly sram: Uint8Array;
-  /** Room for one line of 64 bytes per port. */
+  /** Room for two lines of 64 bytes per port: one of the MPT and one of the MTT. */
   readonly sramOffset: number;
   /** Key that means physical addresses; -1 for none. */
   readonly reservedLkey: number;
@@ -59,6 +61,8 @@ export class Translator {
   /** Raised when all cached entries are forgotten: a fill begun before is not kept. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
+  /** What the port's buffers hold, by port and kind: a tag, or -1. */
+  readonly #bufferedTag: Float64Array;
 
   constructor(setup: TranslatorSetup) {
     const { portCount, sram } = setup;
@@ -72,6 +76,7 @@ export class Translator {
     this.#missedMpt = new Float64Array(portCount).fill(-1);
     this.#missedMtt = new Float64Array(portCount).fill(-1);
     this.#fillGeneration = new Int32Array(portCount);
+    this.#bufferedTag = new Float64Array(2 * portCount).fill(-1);
   }
 
   attach(port: number, wake: (cycle: number) => void): void {
@@ -92,9 +97,26 @@ export class Translator {
   ): number {
     const cache = this.#setup.mptCache;
     const index = key >>> 8;
-    const line = cache.directory.find(index);
+    let line = cache.directory.find(index);
+    if (line === -1) line = this.#takeBuffered(port, FILL_MPT, index);
     if (line === -1) return this.#missMpt(port, index);
-    this.#countMpt(port, line, index);
+    cache.directory.touch(line);
+    const answer = this.#translateWith(line, port, key, pd, address, lengthBytes, rights);
+    if (answer !== PENDING) this.#countMpt(port, index);
+    return answer;
+  }
+
+  /** The checks, with the MPT entry on chip. */
+  #translateWith(
+    line: number,
+    port: number,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
+    const cache = this.#setup.mptCache;
     if (cache.status[line] !== 0 || cache.key[line] !== key || cache.isRegion[line] === 0) return BAD_KEY;
     if (cache.pd[line] !== pd) return BAD_PD;
     const offset = address - cache.start[line]!;
@@ -131,14 +153,22 @@ export class Translator {
     for (let line = 0; line < directory.lineCount; line++) {
       if (directory.tags[line] !== -1 && directory.tags[line]! % count === index) directory.clear(line);
     }
-    this.#generation++;
+    this.forgetMtt();
+  }
+
+  /**
+   * Forgets all cached MTT entries: an object has come or gone, and drivers give its range of the MTT to another one
+   * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
+   */
+  forgetMtt(): void {
+    this.#setup.mttCache.directory.clearAll();
+    this.#forgetReads();
   }
 
   /** Forgets everything cached. */
   forgetAll(): void {
     this.#setup.mptCache.directory.clearAll();
-    this.#setup.mttCache.directory.clearAll();
-    this.#generation++;
+    this.forgetMtt();
   }
 
   /** The DMA read begun for `port` is complete. */
@@ -147,7 +177,8 @@ export class Translator {
     this.#isFilling[port] = 0;
     const tag = this.#fillTag[port]!;
     if (status !== 0) this.#failedTag[port] = tag * 2 + this.#fillKind[port]!;
-    else if (this.#fillGeneration[port] === this.#generation) this.#install(port, tag);
+    else if (this.#fillGeneration[port] === this.#generation)
+      this.#bufferedTag[port * 2 + this.#fillKind[port]!] = tag;
     const wakeCycle = cycle + 1 + this.#setup.missCycles;
     this.#wakePort[port]!(wakeCycle);
     this.retryTurnedAway(wakeCycle);
@@ -178,7 +209,8 @@ export class Translator {
     const page = Math.floor(byte / pageBytes);
     const entryOffset = mttOffset + page * 8;
     const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
-    const line = cache.directory.find(tag);
+    let line = cache.directory.find(tag);
+    if (line === -1) line = this.#takeBuffered(port, FILL_MTT, tag);
     if (line === -1) return this.#missMtt(port, tag);
     cache.directory.touch(line);
     if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
@@ -191,11 +223,10 @@ export class Translator {
     return TRANSLATED;
   }
 
-  #countMpt(port: number, line: number, index: number): void {
-    const directory = this.#setup.mptCache.directory;
-    directory.touch(line);
+  /** An access is a hit or a miss once, when it is answered. */
+  #countMpt(port: number, index: number): void {
     if (this.#missedMpt[port] === index) this.#missedMpt[port] = -1;
-    else directory.hitCount++;
+    else this.#setup.mptCache.directory.hitCount++;
   }
 
   #missMpt(port: number, index: number): number {
@@ -238,15 +269,32 @@ export class Translator {
     this.#fillKind[port] = kind;
     this.#fillTag[port] = tag;
     this.#fillGeneration[port] = this.#generation;
-    dmaRead.request(readRequester, address, lengthBytes, sramOffset + port * MTT_LINE_BYTES, port);
+    this.#bufferedTag[port * 2 + kind] = -1;
+    dmaRead.request(
+      readRequester,
+      address,
+      lengthBytes,
+      sramOffset + (port * 2 + kind) * MTT_LINE_BYTES,
+      port,
+    );
     return PENDING;
   }
 
-  #install(port: number, tag: number): void {
-    const cache = this.#fillKind[port] === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
-    const present = cache.directory.find(tag);
-    const line = present !== -1 ? present : cache.directory.victimFor(tag);
-    if (present === -1) cache.directory.place(line, tag);
-    cache.load(line, this.#view, this.#setup.sramOffset + port * MTT_LINE_BYTES);
+  /** What was read and what is being read may be out of date. */
+  #forgetReads(): void {
+    this.#generation++;
+    this.#bufferedTag.fill(-1);
+  }
+
+  /** Moves what was read for the port into a line of the cache. Returns the line, or -1 when it is not what is wanted. */
+  #takeBuffered(port: number, kind: number, tag: number): number {
+    const buffer = port * 2 + kind;
+    if (this.#bufferedTag[buffer] !== tag) return -1;
+    this.#bufferedTag[buffer] = -1;
+    const cache = kind === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
+    const line = cache.directory.victimFor(tag);
+    cache.directory.place(line, tag);
+    cache.load(line, this.#view, this.#setup.sramOffset + buffer * MTT_LINE_BYTES);
+    return line;
   }
 }

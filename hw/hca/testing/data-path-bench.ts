@@ -14,7 +14,7 @@ import {
   ChannelReader,
   ChannelWriter,
   type ClockDomain,
-  LogicalProcess,
+  type LogicalProcess,
   Random,
   SingleRunner,
 } from '../../../sim/index.ts';
@@ -22,8 +22,8 @@ import { WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.
 import { FakeFunction } from '../../dma/dma-bench.ts';
 import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
 import { linkPair } from '../../pcie/link-bench.ts';
-import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { RootComplex } from '../../pcie/root-complex.ts';
+import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp.ts';
 import { DataPath, makeTables } from '../data-path.ts';

@@ -15,8 +15,8 @@ import {
   completionRequested,
   controlSegment,
   dataPointer,
-  invalidLkey,
   inlineHeader,
+  invalidLkey,
   remoteAddressSegment,
   srqNextSegment,
 } from '../../../abi/wqe.ts';
@@ -508,10 +508,7 @@ export class Qp {
   blueFlame(counter: number, lengthBytes: number, half = 0, pieceBytes = 64, uarPage = UAR): void {
     const bytes = this.wqeBytes(counter, Math.ceil(lengthBytes / 64) * 64);
     for (let at = 0; at < bytes.length; at += pieceBytes)
-      this.node.store(
-        UAR_AREA_BYTES + uarPage * 4096 + half * 256 + at,
-        bytes.subarray(at, at + pieceBytes),
-      );
+      this.node.store(UAR_AREA_BYTES + uarPage * 4096 + half * 256 + at, bytes.subarray(at, at + pieceBytes));
   }
 
   /** post_recv. Returns the WQE's counter. */

@@ -93,9 +93,7 @@ class Direction {
   }
 
   #takesReceive({ opcode }: Work): boolean {
-    return (
-      opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM
-    );
+    return opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM;
   }
 
   /** Slots keep the alignment that atomics need. */
@@ -151,9 +149,15 @@ class Direction {
     expect(this.sent.map(({ wqeCounter, syndrome }) => [wqeCounter, syndrome])).toEqual(
       signalled.map((index) => [index, 0]),
     );
-    expect(this.received.map(({ wqeCounter, opcode, byteCount, immediate, syndrome }) => [wqeCounter, opcode, byteCount, immediate, syndrome])).toEqual(
-      this.#receiving.map((index, counter) => [counter, ...this.#receiveFields(index), 0]),
-    );
+    expect(
+      this.received.map(({ wqeCounter, opcode, byteCount, immediate, syndrome }) => [
+        wqeCounter,
+        opcode,
+        byteCount,
+        immediate,
+        syndrome,
+      ]),
+    ).toEqual(this.#receiving.map((index, counter) => [counter, ...this.#receiveFields(index), 0]));
     this.works.forEach((work, index) => {
       const offset = this.#offset(index);
       if (work.cuts.length === 0) return this.#checkAtomic(work, index, offset);
@@ -173,7 +177,8 @@ class Direction {
   #checkAtomic({ opcode }: Work, index: number, offset: number): void {
     // Counters begin at zero; each is used once. The requester's slot was filled with a pattern and holds the old value.
     const wanted = opcode === WqeOpcode.ATOMIC_FA ? BigInt(index) << 20n : BigInt(index);
-    const read = (region: Region): bigint => new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
+    const read = (region: Region): bigint =>
+      new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
     expect([read(this.#target), read(this.#source)], `atomic ${index}`).toEqual([wanted, 0n]);
   }
 }
@@ -189,8 +194,14 @@ export async function runMixedTraffic(
   const directions = new Map<number, { out: Direction; in: Direction }>();
   const all: Direction[] = [];
   for (let pair = 0; pair < pairCount; pair++) {
-    const a = new Qp(bench.a, { sendCq: cqs.a, fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 } });
-    const b = new Qp(bench.b, { sendCq: cqs.b, fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 } });
+    const a = new Qp(bench.a, {
+      sendCq: cqs.a,
+      fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 },
+    });
+    const b = new Qp(bench.b, {
+      sendCq: cqs.b,
+      fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 },
+    });
     a.connect(b.qpn, 0xff_fff0 + pair, 7);
     b.connect(a.qpn, 7, 0xff_fff0 + pair);
     const outward = new Direction(seed + 10 * pair, a, b, workCount);
