@@ -2,7 +2,7 @@
 import { Machine } from '../machine.ts';
 import type { DeviceQuery } from '../programs/device-query.ts';
 import { type MachineChoice, machineOptionsOf } from './options.ts';
-import { Screen, writeJson } from './output.ts';
+import { checkWritable, Screen, writeJson } from './output.ts';
 import { programUrl } from './program-url.ts';
 
 export interface DevinfoOptions extends MachineChoice {
@@ -10,6 +10,7 @@ export interface DevinfoOptions extends MachineChoice {
 }
 
 export async function devinfo(options: DevinfoOptions): Promise<void> {
+  checkWritable(options.json);
   await using machine = await Machine.create(machineOptionsOf(options));
   await machine.load({
     node: 0,

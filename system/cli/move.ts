@@ -12,7 +12,15 @@ import { bytesText, timeText } from '../report/format.ts';
 import { renderReport, tableOf } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
 import { type MachineChoice, machineOptionsOf } from './options.ts';
-import { codeOf, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
+import {
+  checkWritable,
+  codeOf,
+  exitFailed,
+  jsonText,
+  Screen,
+  writeFileAtomically,
+  writeJson,
+} from './output.ts';
 import { programUrl } from './program-url.ts';
 
 export interface MoveOptions extends MachineChoice {
@@ -37,6 +45,8 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = machineOptionsOf(options);
+  checkWritable(options.report);
+  checkWritable(options.json);
   const screen = new Screen(options.json);
   const chunks = Math.ceil(fileBytes / options.chunk);
   const args: MoveArgs = {

@@ -27,6 +27,22 @@ export function writeFileAtomically(file: string, content: string): void {
   }
 }
 
+/**
+ * Checks before a long run that a file can be written afterwards; leaves nothing behind.
+ * @throws ConfigurationError when it cannot
+ */
+export function checkWritable(file: string | undefined): void {
+  if (file === undefined || file === '-') return;
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    closeSync(openSync(temporary, 'wx'));
+  } catch (error) {
+    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
 /** JSON as files hold it: indented, one final newline. */
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 

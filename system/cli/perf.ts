@@ -5,7 +5,7 @@ import type { Partition } from '../partition/placement.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
 import { type MachineChoice, machineOptionsOf } from './options.ts';
-import { exitFailed, Screen, writeJson } from './output.ts';
+import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
 
@@ -19,6 +19,7 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const rows = perfArgsOf(test, options);
   const machine = { ...machineOptionsOf(options), partition: options.partition };
   const config = configurationOf(machine);
+  checkWritable(options.json);
   const screen = new Screen(options.json);
   screen.print(headerOf(rows[0]!));
   const orders = rows.map((args) => ({ machine, args }));

@@ -60,6 +60,11 @@ export class OperationLog implements OperationTap {
   }
 
   #histogramOf(opcode: number): Histogram {
-    return (this.#latencies[opcode] ??= new Histogram());
+    let histogram = this.#latencies[opcode];
+    if (histogram === undefined) {
+      histogram = new Histogram();
+      this.#latencies[opcode] = histogram;
+    }
+    return histogram;
   }
 }

@@ -51,7 +51,7 @@ async function sendAll(link: PerfLink): Promise<BandwidthResult> {
     doneCounts.push(done);
     donePs.push(program.cpu.localPs);
   }
-  return resultOf(args.sizeBytes, total, postedPs, doneCounts, donePs, qpCount);
+  return resultOf(args.sizeBytes, total, postedPs, doneCounts, donePs, qpCount, 4 * args.txDepth);
 }
 
 async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise<void> {
@@ -64,7 +64,7 @@ async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise
   }
 }
 
-/** The peak is the best rate between any post and any later completion, as perftest has it. */
+/** The peak is the best rate from a post to a completion within some queue depths of it: perftest looks at all pairs. */
 function resultOf(
   sizeBytes: number,
   total: number,
@@ -72,12 +72,14 @@ function resultOf(
   doneCounts: readonly number[],
   donePs: readonly number[],
   qpCount: number,
+  peakWindow: number,
 ): BandwidthResult {
   const durationPs = donePs[donePs.length - 1]! - postedPs[0]!;
   const perSecond = (messages: number, ps: number): number => (messages / ps) * 1e12;
   let peak = perSecond(total, durationPs);
   for (const [index, done] of doneCounts.entries()) {
-    for (let from = 0; from * qpCount < done; from++) {
+    const first = Math.max(0, Math.floor(done / qpCount) - peakWindow);
+    for (let from = first; from * qpCount < done; from++) {
       const ps = donePs[index]! - postedPs[from]!;
       if (ps > 0) peak = Math.max(peak, perSecond(done - from * qpCount, ps));
     }

@@ -1,0 +1,129 @@
+/**
+ * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on.
+ *
+ * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the
+ * same process right before it. A figure divided by its calibration carries over between machines.
+ */
+import { Command } from 'commander';
+import { writeJson } from '../system/cli/output.ts';
+import { Machine } from '../system/machine.ts';
+import type { Partition } from '../system/partition/placement.ts';
+import type { JsonValue } from '../system/program.ts';
+import { tableOf } from '../system/report/render.ts';
+import { holdModelHeap } from './kernel-hold.ts';
+import { type Load, perfArgsOf } from './write-load.ts';
+
+interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  /** Events per second of the hold model on a binary heap. */
+  readonly calibration: number;
+}
+
+interface Measured {
+  readonly wallSeconds: number;
+  readonly events: number;
+  readonly messages: number;
+  readonly payloadBytes: number;
+}
+
+const holdEvents = 4_000_000;
+const moduleUrl = new URL(`./write-load${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
+
+const loads = {
+  'write-64': { verb: 'write', sizeBytes: 64, qpCount: 1, messagesPerQp: 200_000, outstanding: 16 },
+  'write-64-qps64': { verb: 'write', sizeBytes: 64, qpCount: 64, messagesPerQp: 3_000, outstanding: 16 },
+  'read-64': { verb: 'read', sizeBytes: 64, qpCount: 1, messagesPerQp: 100_000, outstanding: 16 },
+  'send-64': { verb: 'send', sizeBytes: 64, qpCount: 1, messagesPerQp: 100_000, outstanding: 16 },
+  'write-4096': { verb: 'write', sizeBytes: 4096, qpCount: 1, messagesPerQp: 50_000, outstanding: 16 },
+  'write-1MiB': { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 400, outstanding: 16 },
+} as const satisfies Record<string, Load>;
+
+const calibration = (): number => 1e9 / holdModelHeap(holdEvents);
+
+/** Runs a load; only the time of the run itself counts, booting and connecting are taken off by a run without messages. */
+async function measure(load: Load, partition: Partition): Promise<Measured> {
+  const whole = await runOnce(load, partition);
+  const setUp = await runOnce({ ...load, messagesPerQp: 1 }, partition);
+  return {
+    wallSeconds: Math.max(1e-6, whole.wallSeconds - setUp.wallSeconds),
+    events: whole.events - setUp.events,
+    messages: (load.messagesPerQp - 1) * load.qpCount,
+    payloadBytes: (load.messagesPerQp - 1) * load.qpCount * load.sizeBytes,
+  };
+}
+
+async function runOnce(load: Load, partition: Partition): Promise<{ wallSeconds: number; events: number }> {
+  await using machine = await Machine.create({ partition });
+  const args = perfArgsOf(load) as unknown as JsonValue;
+  await machine.load({ node: 0, run: { url: moduleUrl, exportName: 'client' }, args });
+  await machine.load({ node: 1, run: { url: moduleUrl, exportName: 'server' }, args });
+  await machine.run();
+  const { checks } = await machine.report();
+  if (!checks.balanced) throw new Error(`the books do not balance: ${JSON.stringify(checks)}`);
+  const { wallMs, events, records, clockEdges } = await machine.runFacts();
+  return { wallSeconds: wallMs / 1000, events: events + records + clockEdges };
+}
+
+async function figuresOf(name: string, load: Load, partition: Partition): Promise<Figure[]> {
+  const beside = calibration();
+  const { wallSeconds, events, messages, payloadBytes } = await measure(load, partition);
+  const figure = (suffix: string, value: number, unit: string): Figure => ({
+    name: name + suffix,
+    value,
+    unit,
+    calibration: beside,
+  });
+  const isLarge = load.sizeBytes >= 4096;
+  return [
+    isLarge
+      ? figure('', payloadBytes / wallSeconds / 1e9, 'GB of simulated payload per second')
+      : figure('', messages / wallSeconds, 'messages per second'),
+    figure('-events', events / wallSeconds, 'events per second'),
+  ];
+}
+
+async function main(): Promise<void> {
+  const command = new Command('bench')
+    .option('--json <file>', 'write the figures as JSON; - is standard output')
+    .option('--only <text>', 'only benchmarks whose name contains this', '')
+    .parse();
+  const { json, only } = command.opts<{ json?: string; only: string }>();
+  const figures: Figure[] = [];
+  const plan: [string, Load, Partition][] = [
+    ...Object.entries(loads).map(([name, load]): [string, Load, Partition] => [name, load, 'single']),
+    ['write-64-per-node', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-node'],
+    ['write-64-per-device', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-device'],
+  ];
+  // Everything is compiled before anything is measured.
+  if (only === '') await runOnce({ ...loads['write-64'], messagesPerQp: 20_000 }, 'single');
+  for (const [name, load, partition] of plan) {
+    if (!name.includes(only)) continue;
+    const found = await figuresOf(name, load, partition);
+    figures.push(...found);
+    if (json !== '-')
+      for (const figure of found)
+        console.log(`${figure.name}: ${figure.value.toPrecision(4)} ${figure.unit}`);
+  }
+  const { rss } = process.memoryUsage();
+  figures.push({
+    name: 'memory',
+    value: rss / 2 ** 20,
+    unit: 'MiB resident at the end',
+    calibration: calibration(),
+  });
+  if (json !== undefined) writeJson(json, figures);
+  if (json === '-') return;
+  const rows = figures.map(({ name, value, unit, calibration: beside }) => [
+    name,
+    value.toPrecision(4),
+    unit,
+    (beside / 1e6).toFixed(1),
+  ]);
+  console.log(
+    tableOf('Speed on this machine', ['benchmark', 'value', 'unit', 'calibration, M events/s'], rows),
+  );
+}
+
+await main();

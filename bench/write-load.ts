@@ -1,0 +1,35 @@
+/**
+ * The program of the benchmarks: keeps a fixed number of messages of one verb in flight on each of its QPs until it has
+ * sent a fixed number, one completion for every quarter of the window.
+ */
+import type { JsonValue, ProgramContext } from '../system/program.ts';
+import { bandwidthClient, bandwidthServer } from '../system/programs/perf-bandwidth.ts';
+import type { PerfArgs, PerfVerb } from '../system/programs/perf-plan.ts';
+
+export interface Load {
+  readonly verb: PerfVerb;
+  readonly sizeBytes: number;
+  readonly qpCount: number;
+  /** Messages of a QP, and how many of them are in flight. */
+  readonly messagesPerQp: number;
+  readonly outstanding: number;
+}
+
+/** The load as arguments of the bandwidth test. */
+export function perfArgsOf({ verb, sizeBytes, qpCount, messagesPerQp, outstanding }: Load): PerfArgs {
+  return {
+    verb,
+    isLatency: false,
+    sizeBytes,
+    iterations: messagesPerQp,
+    qpCount,
+    txDepth: outstanding,
+    rxDepth: 4 * outstanding,
+    inlineBytes: 0,
+    usesEvents: false,
+    cqModeration: Math.max(1, outstanding / 4),
+  };
+}
+
+export const client = (program: ProgramContext): Promise<JsonValue> => bandwidthClient(program);
+export const server = (program: ProgramContext): Promise<undefined> => bandwidthServer(program);

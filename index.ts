@@ -1,0 +1,44 @@
+/**
+ * hca-emulator as a library: a machine of hosts and RDMA adapters in simulated time, programs for it, and the verbs
+ * that programs speak.
+ *
+ *     import { Machine, getDeviceList, openDevice } from 'hca-emulator';
+ *
+ *     await using machine = await Machine.create();
+ *     await machine.load({ node: 0, run: async ({ verbs }) => { await openDevice(getDeviceList(verbs)[0]!); } });
+ *     await machine.run();
+ *     console.log((await machine.report()).checks.balanced);
+ */
+export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
+export {
+  DeadlockError,
+  ProcessFailedError,
+  RunAbortedError,
+  RunError,
+  type RunOutcome,
+  WorkerLostError,
+} from './sim/index.ts';
+export type { FaultName, FaultPlan } from './system/fault-plan.ts';
+export { Machine, type MachineOptions } from './system/machine.ts';
+export { type Partition, partitions } from './system/partition/placement.ts';
+export {
+  configurationOf,
+  type MachineConfig,
+  type ParameterValue,
+  type ProfileListing,
+  profileListing,
+} from './system/profile/index.ts';
+export type {
+  Exchange,
+  JsonValue,
+  LogLine,
+  ProgramContext,
+  ProgramFunction,
+  ProgramModule,
+  ProgramOptions,
+  ProgramState,
+} from './system/program.ts';
+export { renderReport } from './system/report/render.ts';
+export type { Report } from './system/report/schema.ts';
+export type { RunFacts } from './system/run-facts.ts';
+export * from './userlib/index.ts';
