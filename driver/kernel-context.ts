@@ -5,14 +5,24 @@
  * Every call is serialised with the others of the same context, as the kernel's object locks do; the two that block
  * (completion and asynchronous events) are not.
  */
-import { cqeBytes } from '../abi/cqe.ts';
 import type { EventSink } from './async-events.ts';
 import { BlockingQueue } from './blocking-queue.ts';
 import * as cqs from './cq.ts';
 import type { Device } from './device.ts';
-import { deviceAttributes, queueLimits } from './device-attributes.ts';
+import { deviceAttributes } from './device-attributes.ts';
 import { HandleTable } from './handles.ts';
 import { KernelError, require } from './kernel-error.ts';
+import {
+  type ChannelObject,
+  type Counted,
+  type CqObject,
+  contextInfo,
+  type PdObject,
+  type QpObject,
+  type RegionObject,
+  type SrqObject,
+  unused,
+} from './kernel-objects.ts';
 import type {
   ContextInfo,
   CreateCq,
@@ -40,34 +50,6 @@ import {
   SrqAttrMask,
 } from './uapi.ts';
 import { mapUar, type UserUar, unmapUar } from './uar.ts';
-
-interface Counted {
-  users: number;
-}
-interface PdObject extends Counted {
-  readonly pdn: number;
-}
-interface RegionObject {
-  readonly region: regions.MemoryRegion;
-  readonly pd: PdObject;
-}
-interface ChannelObject extends Counted {
-  readonly events: BlockingQueue<Handle>;
-}
-interface CqObject extends Counted {
-  readonly cq: cqs.CompletionQueue;
-  readonly channel: ChannelObject | undefined;
-  reportedEvents: number;
-}
-interface SrqObject extends Counted {
-  readonly srq: srqs.SharedReceiveQueue;
-  readonly pd: PdObject;
-  limit: number;
-}
-interface QpObject {
-  readonly qp: qps.QueuePair;
-  readonly parts: readonly Counted[];
-}
 
 export class ProcessContext implements KernelContext {
   readonly info: ContextInfo;
@@ -378,24 +360,4 @@ export class ProcessContext implements KernelContext {
   private node(cpu: Cpu): ReturnType<Port['nodeInfo']> {
     return this.port(1).nodeInfo(cpu);
   }
-}
-
-function unused<T extends Counted>(object: T, kind: string): T {
-  if (object.users > 0) throw new KernelError('EBUSY', `the ${kind} has ${object.users} users`);
-  return object;
-}
-
-function contextInfo(device: Device, uar: UserUar): ContextInfo {
-  return {
-    deviceName: device.name,
-    qpTableSize: device.profile.counts.qpc,
-    uarPage: uar.page,
-    uarUserAddress: uar.userAddress,
-    uarBusAddress: uar.busAddress,
-    blueFlameRegisterBytes: uar.blueFlameRegisterBytes,
-    blueFlameBusAddress: uar.blueFlameBusAddress,
-    cqeBytes,
-    completionVectors: device.completionEqs.length,
-    ...queueLimits(device),
-  };
 }

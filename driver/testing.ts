@@ -68,6 +68,7 @@ export class TestMachine {
   private readonly registerView = viewOf(this.registers);
   private readonly config = new Map<number, number>();
   private readonly handlers = new Map<number, (cpu: Cpu) => Promise<void>>();
+  private legacyHandler: ((cpu: Cpu) => Promise<void>) | undefined;
   private readonly freeRuns: { address: number; count: number }[] = [];
   private readonly icmPages = new Map<number, number>();
   private readonly eqs = new Map<
@@ -79,9 +80,18 @@ export class TestMachine {
   private readonly msix = new Uint8Array(128 * msixTableEntry.sizeBytes);
   private nextFrame = 1;
 
-  constructor() {
+  constructor(hasLegacyPin = false) {
     this.cpu = this.newCpu();
-    this.platform = this.newPlatform();
+    const platform = this.newPlatform();
+    const legacy = {
+      attach: (handler: (cpu: Cpu) => Promise<void>) => {
+        this.legacyHandler = handler;
+      },
+      detach: () => {
+        this.legacyHandler = undefined;
+      },
+    };
+    this.platform = hasLegacyPin ? { ...platform, interrupts: { ...platform.interrupts, legacy } } : platform;
     this.config.set(0x00, 0x1003_15b3);
     this.config.set(0x34, 0x9c);
     this.config.set(0x9c, (127 << 16) | 0x11);
@@ -113,6 +123,7 @@ export class TestMachine {
     write(address, passBit(eq.producer, logEntries));
     eq.producer++;
     if (this.interruptsWork) await this.handlers.get(interruptNumber)?.(this.cpu);
+    else await this.legacyHandler?.(this.cpu);
   }
 
   raiseCompletion(eqn: number, cqn: number): Promise<void> {

@@ -1,0 +1,64 @@
+/** What a context keeps of its objects, who uses them, and what it tells the library about itself. */
+import { cqeBytes } from '../abi/cqe.ts';
+import type { BlockingQueue } from './blocking-queue.ts';
+import type { CompletionQueue } from './cq.ts';
+import type { Device } from './device.ts';
+import { queueLimits } from './device-attributes.ts';
+import { KernelError } from './kernel-error.ts';
+import type { ContextInfo } from './kernel-verbs.ts';
+import type { MemoryRegion } from './mr.ts';
+import type { QueuePair } from './qp.ts';
+import type { SharedReceiveQueue } from './srq.ts';
+import type { Handle } from './uapi.ts';
+import type { UserUar } from './uar.ts';
+
+/** An object that others are made of. */
+export interface Counted {
+  users: number;
+}
+export interface PdObject extends Counted {
+  readonly pdn: number;
+}
+export interface RegionObject {
+  readonly region: MemoryRegion;
+  readonly pd: PdObject;
+}
+export interface ChannelObject extends Counted {
+  readonly events: BlockingQueue<Handle>;
+}
+export interface CqObject extends Counted {
+  readonly cq: CompletionQueue;
+  readonly channel: ChannelObject | undefined;
+  reportedEvents: number;
+}
+export interface SrqObject extends Counted {
+  readonly srq: SharedReceiveQueue;
+  readonly pd: PdObject;
+  limit: number;
+}
+export interface QpObject {
+  readonly qp: QueuePair;
+  readonly parts: readonly Counted[];
+}
+
+/** The object, if nothing uses it; else EBUSY. */
+export function unused<T extends Counted>(object: T, kind: string): T {
+  if (object.users > 0) throw new KernelError('EBUSY', `the ${kind} has ${object.users} users`);
+  return object;
+}
+
+/** What a library must know of the device and of its own doorbell page. */
+export function contextInfo(device: Device, uar: UserUar): ContextInfo {
+  return {
+    deviceName: device.name,
+    qpTableSize: device.profile.counts.qpc,
+    uarPage: uar.page,
+    uarUserAddress: uar.userAddress,
+    uarBusAddress: uar.busAddress,
+    blueFlameRegisterBytes: uar.blueFlameRegisterBytes,
+    blueFlameBusAddress: uar.blueFlameBusAddress,
+    cqeBytes,
+    completionVectors: device.completionEqs.length,
+    ...queueLimits(device),
+  };
+}
