@@ -62,6 +62,8 @@ export class TestMachine {
   time = 0;
   ownerValue = 0;
   resetCount = 0;
+  /** Writes to the clear-interrupt register. */
+  legacyClears = 0;
   readonly cpu: Cpu;
   readonly platform: DriverPlatform;
   private readonly registers = new Uint8Array(hcr.sizeBytes);
@@ -250,9 +252,10 @@ export class TestMachine {
       return;
     }
     const offset = address - bar0Address;
-    const { reset, owner, msixTable } = bar0.registers;
+    const { reset, owner, msixTable, clearInterrupt } = bar0.registers;
     if (offset === reset.offset) this.reset();
     else if (offset === owner.offset) this.ownerValue = value;
+    else if (offset >= clearInterrupt.offset && offset < clearInterrupt.offset + 8) this.legacyClears++;
     else if (offset >= msixTable.offset && offset < msixTable.offset + this.msix.length) {
       viewOf(this.msix).setUint32(offset - msixTable.offset, value, true);
     } else {

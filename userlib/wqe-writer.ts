@@ -206,7 +206,7 @@ function inlineEnd(start: number, length: number): number {
   let rest = length;
   while (rest > 0) {
     const room = inlineBoundaryBytes - (at % inlineBoundaryBytes) - inlineHeaderBytes;
-    const count = rest < room ? rest : room;
+    const count = Math.min(rest, room);
     at += inlineHeaderBytes + count;
     rest -= count;
   }
