@@ -185,7 +185,6 @@ export class DataPath implements DataPathControl {
       {
         qpFailed: (qp, cycle) => this.#fail(qp, cycle),
         recordCompletedSilently: (record, cycle) => this.#recordDone(record, cycle, true),
-        
       },
     );
     this.responder = new Responder(
@@ -261,6 +260,7 @@ export class DataPath implements DataPathControl {
 
   qpToError(slot: number): void {
     this.#fail(slot, this.core.domain.cycle);
+    this.responses.dropRequests(slot);
   }
 
   qpDestroyed(slot: number): void {
@@ -552,7 +552,10 @@ export class DataPath implements DataPathControl {
     }
   }
 
-  /** The QP goes to error: nothing more is sent, and both queues are flushed. */
+  /**
+   * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
+   * it sees the NAK behind them; and both queues are flushed.
+   */
   #fail(qp: number, cycle: number): void {
     const { qps } = this.core;
     if (qps.state[qp] === QpState.ERR) return;
@@ -561,7 +564,6 @@ export class DataPath implements DataPathControl {
     qps.parkedFor[qp] = NOT_PARKED;
     qps.isScheduled[qp] = 0;
     this.timers.forget(qp);
-    this.responses.dropRequests(qp);
     if (qps.srqn[qp] !== -1) this.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
     this.flusher.begin(qp, cycle);
   }

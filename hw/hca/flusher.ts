@@ -23,7 +23,6 @@ const PHASE_NONE = 0;
 const PHASE_SEND = 1;
 const PHASE_LOOK = 2;
 const PHASE_RECEIVE = 3;
-const MESSAGE_SEND = 1;
 
 export class Flusher {
   readonly account = new BlockAccount('flusher', ['completion']);
@@ -161,11 +160,12 @@ export class Flusher {
     return this.#beginReceive(qp, cycle);
   }
 
-  /** The receive WQE of a message half received, then a look at how many are posted. */
+  /** The receive WQE of a message half received or refused, then a look at how many are posted. */
   #beginReceive(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    if (qps.messageKind[qp] === MESSAGE_SEND) {
-      qps.messageKind[qp] = 0;
+    qps.messageKind[qp] = 0;
+    if (qps.hasReceiveWqe[qp] === 1) {
+      qps.hasReceiveWqe[qp] = 0;
       this.#post(qp, qps.receiveCqn[qp]!, 0, 0, qps.receiveWqeCounter[qp]!, cycle);
       return true;
     }

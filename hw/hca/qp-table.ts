@@ -101,6 +101,8 @@ export class QpTable extends ContextTable {
   readonly writeRemaining: Float64Array;
   /** Length that the WRITE's header announced. */
   readonly writeBytes: Float64Array;
+  /** A receive WQE was taken and not yet completed. */
+  readonly hasReceiveWqe: Uint8Array;
   readonly receiveWqeCounter: Int32Array;
   readonly segmentCount: Uint8Array;
   readonly segmentIndex: Uint8Array;
@@ -182,6 +184,7 @@ export class QpTable extends ContextTable {
     this.writeKey = floats();
     this.writeRemaining = floats();
     this.writeBytes = floats();
+    this.hasReceiveWqe = bytes();
     this.receiveWqeCounter = ints();
     this.segmentCount = bytes();
     this.segmentIndex = bytes();
@@ -211,6 +214,7 @@ export class QpTable extends ContextTable {
       this.isWaitingRnr,
       this.isDraining,
       this.hasNakSent,
+      this.hasReceiveWqe,
       this.messageKind,
       this.hasCommunicated,
     ])

@@ -167,7 +167,7 @@ export class Requester {
   /** One step for `qp`: cycles it takes, NOTHING or STALLED. */
   #serve(qp: number, cycle: number): number {
     const { qps, qpcCache, config } = this.#core;
-    if (this.#slot !== -1 && this.#packets.epoch[this.#slot] !== qps.epoch[qp]) this.#abandonPacket();
+    if (this.#slot !== -1 && this.#packets.epoch[this.#slot] !== qps.epoch[qp]) this.#abandonPacket(cycle);
     const state = qps.state[qp]!;
     if ((state !== QpState.RTS && state !== QpState.SQD) || qps.parkedFor[qp] !== NOT_PARKED) {
       this.#fetch.release(qp, cycle);
@@ -450,7 +450,7 @@ export class Requester {
   #failRecord(qp: number, record: number, syndrome: number, cycle: number): void {
     const { qps } = this.#core;
     this.#records.syndrome[record] = syndrome;
-    this.#abandonPacket();
+    this.#abandonPacket(cycle);
     qps.recordCursor[qp] = -1;
     this.#scheduler!.park(qp, PARKED_ERROR);
     this.#active = -1;
@@ -458,10 +458,11 @@ export class Requester {
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */
-  #abandonPacket(): void {
+  #abandonPacket(cycle: number): void {
     this.#packets.epoch[this.#slot] = -1;
     this.#packets.isSealed[this.#slot] = 1;
     this.#slot = -1;
+    this.#listener.packetSealed(cycle + 1);
   }
 }
 

@@ -238,6 +238,7 @@ export class Responder {
       return 0;
     }
     qps.receiveWqeCounter[qp] = this.#receives.foundCounter;
+    qps.hasReceiveWqe[qp] = 1;
     this.#loadSegments(qp);
     qps.messageBytes[qp] = 0;
     return 1;
@@ -452,6 +453,7 @@ export class Responder {
     const bytes = isWrite ? qps.writeBytes[qp]! : qps.messageBytes[qp]!;
     const immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : 0;
     const sourceLid = this.#word(offset, WORD_LIDS) >>> 16;
+    qps.hasReceiveWqe[qp] = 0;
     this.#completions.post(
       qps.receiveCqn[qp]!,
       qp,
@@ -474,6 +476,7 @@ export class Responder {
     const syndrome = this.#receiveSyndrome;
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
+    qps.hasReceiveWqe[qp] = 0;
     this.#completions.post(
       qps.receiveCqn[qp]!,
       qp,

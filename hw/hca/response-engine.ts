@@ -338,7 +338,7 @@ export class ResponseEngine {
 
   #serve(qp: number, cycle: number): number {
     if (this.#count[qp] === 0) {
-      if (this.#slot !== -1) this.#abandonPacket();
+      if (this.#slot !== -1) this.#abandonPacket(cycle);
       if (this.#atomic !== ATOMIC_IDLE && this.#atomic !== ATOMIC_READ && this.#atomic !== ATOMIC_WRITTEN) {
         this.account.stall(cycle, STALL_ATOMIC);
         return STALLED;
@@ -575,7 +575,7 @@ export class ResponseEngine {
 
   /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
   #fail(qp: number, entry: number, cycle: number): number {
-    if (this.#slot !== -1) this.#abandonPacket();
+    if (this.#slot !== -1) this.#abandonPacket(cycle);
     const psn = (this.#psn[entry]! + this.#sent[entry]!) & 0xffffff;
     this.drop(qp);
     this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
@@ -583,10 +583,11 @@ export class ResponseEngine {
     return this.#endTurn(qp, cycle, 1);
   }
 
-  #abandonPacket(): void {
+  #abandonPacket(cycle: number): void {
     this.#packets.epoch[this.#slot] = -1;
     this.#packets.isSealed[this.#slot] = 1;
     this.#slot = -1;
+    this.#listener.packetSealed(cycle + 1);
   }
 }
 

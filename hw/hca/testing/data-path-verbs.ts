@@ -111,6 +111,7 @@ export class Region {
       mpt.encode({ ...this.#fields, status: this.#status, keyIndexForm: indexFormOfKey(keyOf(index)) }),
     );
     this.key = keyOf(this.mptIndex);
+    node.act(() => node.dataPath.mptChanged(this.mptIndex));
   }
 
   /** A scatter/gather entry within the region. */

@@ -160,7 +160,10 @@ class Direction {
     ).toEqual(this.#receiving.map((index, counter) => [counter, ...this.#receiveFields(index), 0]));
     this.works.forEach((work, index) => {
       const offset = this.#offset(index);
-      if (work.cuts.length === 0) return this.#checkAtomic(work, index, offset);
+      if (work.cuts.length === 0) {
+        this.#checkAtomic(work, index, offset);
+        return;
+      }
       const wanted = pattern(this.#seed + index, work.size);
       const reached = work.opcode === WqeOpcode.RDMA_READ ? this.#source : this.#target;
       expect(reached.read(offset, work.size), `slot ${index}`).toEqual(wanted);
