@@ -38,6 +38,15 @@ export type {
   ProgramOptions,
   ProgramState,
 } from './system/program.ts';
+export {
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  type RcBuffer,
+  type RcEndpoint,
+  type RcPeer,
+} from './system/programs/rc-endpoint.ts';
 export { renderReport } from './system/report/render.ts';
 export type { Report } from './system/report/schema.ts';
 export type { RunFacts } from './system/run-facts.ts';

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { main as keyValueLookup } from './key-value-lookup.ts';
+import { main as rcPingpong } from './rc-pingpong.ts';
+
+describe('the examples', () => {
+  it('send 4 KiB to and fro by RC', async () => {
+    const { roundTripUs, report } = await rcPingpong(20);
+    // Both ways: twice 4096 bytes at 4 GB/s on the cable and twice twice over PCIe, and no more than twice that.
+    expect(roundTripUs).toBeGreaterThan(2 * (4096 / 4000));
+    expect(roundTripUs).toBeLessThan(20);
+    expect(report).toContain('The books balance');
+    expect(report).toContain('host 0: 0 on the data path');
+  });
+
+  it('find every key by one-sided READ', async () => {
+    const { found, wrong } = await keyValueLookup();
+    expect(found).toBeGreaterThan(3900);
+    expect(wrong).toBe(0);
+  });
+
+  it('are short enough to be read at one sitting', () => {
+    for (const name of ['rc-pingpong.ts', 'key-value-lookup.ts']) {
+      const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n');
+      expect(lines.length, name).toBeLessThan(150);
+    }
+  });
+});
