@@ -100,6 +100,11 @@ export class CommandProcessor {
   }
 
   #run(cycle: number): void {
+    // The next command may be posted while this one is being worked on: that hurries nothing.
+    if (this.account.freeCycle > cycle) {
+      this.#setup.domain.wake(this.#stage, this.account.freeCycle);
+      return;
+    }
     switch (this.#phase) {
       case 'idle':
         this.#latch(cycle);
