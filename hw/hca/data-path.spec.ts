@@ -60,7 +60,10 @@ describe('the data path under mixed traffic', () => {
   it('counts the same whatever the order of what happens at one instant', async () => {
     const seen: string[] = [];
     for (const shuffleSeed of [undefined, 1, 2, 3]) {
-      const bench = await dataPathBench({ hca: tightest, ...(shuffleSeed === undefined ? {} : { shuffleSeed }) });
+      const bench = await dataPathBench({
+        hca: tightest,
+        ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
+      });
       await runMixedTraffic(bench, 3, 24);
       seen.push(JSON.stringify(bench.nodes.map(countersOf), null, 1));
     }
@@ -74,7 +77,10 @@ describe('the data path under mixed traffic', () => {
     for (const { dataPath, port, wire, reads, writes } of bench.nodes) {
       const { qps, cqs } = dataPath.tables;
       expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
-      expect([dataPath.transmitter.requests.isEmpty, dataPath.transmitter.responses.isEmpty]).toEqual([true, true]);
+      expect([dataPath.transmitter.requests.isEmpty, dataPath.transmitter.responses.isEmpty]).toEqual([
+        true,
+        true,
+      ]);
       for (const qp of qps.liveSlots()) {
         expect(qps.inPipelineCount[qp]).toBe(0);
         expect(dataPath.qpIsBusy(qp)).toBe(false);

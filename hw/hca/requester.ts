@@ -11,7 +11,7 @@
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
-import { BlockAccount } from '../../sim/index.ts';
+import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
 import { type HcaCore, PORT_REQUESTER } from './core.ts';
@@ -32,6 +32,7 @@ import {
   PARKED_ERROR,
   PARKED_FENCE,
   PARKED_READ_LIMIT,
+  PARKED_RECORDS,
   PARKED_WINDOW,
   type SendScheduler,
 } from './send-scheduler.ts';
@@ -77,6 +78,9 @@ export class Requester {
   readonly #listener: RequesterListener;
   readonly #readRequester: number;
   readonly #stage: number;
+  /** QPs that found no record free, in turn, each once. */
+  readonly #waitingForRecord: Fifo;
+  readonly #isWaitingForRecord: Uint8Array;
   #scheduler: SendScheduler | undefined;
 
   /** QP being served, packets sent in its turn, and the packet being gathered. */
@@ -102,6 +106,8 @@ export class Requester {
     this.#lines = lines;
     this.#fetch = fetch;
     this.#listener = listener;
+    this.#waitingForRecord = new Fifo(core.qps.capacity);
+    this.#isWaitingForRecord = new Uint8Array(core.qps.capacity);
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4 },
       payloadRead,
@@ -139,15 +145,19 @@ export class Requester {
   reset(): void {
     this.#active = -1;
     this.#slot = -1;
+    this.#waitingForRecord.clear();
+    this.#isWaitingForRecord.fill(0);
   }
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#active === -1) {
+      if (!this.#waitingForRecord.isEmpty && this.#records.freeCount > 0) this.#resumeWaiting(cycle);
       this.#active = this.#scheduler!.take(cycle);
       this.#burst = 0;
       if (this.#active === -1) {
-        this.account.rest(cycle);
+        if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
+        else this.account.stall(cycle, STALL_RECORDS);
         const next = this.#scheduler!.nextCycle;
         if (next < Number.POSITIVE_INFINITY) this.wake(Math.max(next, cycle + 1));
         return;
@@ -209,8 +219,8 @@ export class Requester {
       return NOTHING;
     }
     if (this.#records.freeCount === 0) {
-      this.account.stall(cycle, STALL_RECORDS);
-      return STALLED;
+      this.#waitForRecord(qp);
+      return NOTHING;
     }
     this.#makeRecord(qp, line, at, cycle);
     this.#lines.hitCount++;
@@ -219,6 +229,21 @@ export class Requester {
     qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
     if (qps.recordCount[qp]! > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
     return 1;
+  }
+
+  /** Lets other QPs go on, whose packets may be what frees a record. */
+  #waitForRecord(qp: number): void {
+    this.#scheduler!.park(qp, PARKED_RECORDS);
+    if (this.#isWaitingForRecord[qp] === 1) return;
+    this.#isWaitingForRecord[qp] = 1;
+    this.#waitingForRecord.push(qp, 0);
+  }
+
+  #resumeWaiting(cycle: number): void {
+    const qp = this.#waitingForRecord.pop();
+    this.#isWaitingForRecord[qp] = 0;
+    if (this.#core.qps.parkedFor[qp] === PARKED_RECORDS) this.#scheduler!.unpark(qp, cycle);
+    if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
   #reasonToPark(qp: number, opcode: number, fenced: boolean): number {

@@ -22,6 +22,8 @@ export const PARKED_WINDOW = 5;
 export const PARKED_DRAINING = 6;
 /** A local error was found: what follows waits to be flushed. */
 export const PARKED_ERROR = 7;
+/** All records are taken, maybe by QPs whose next packets stand in the ring behind this one. */
+export const PARKED_RECORDS = 8;
 
 export class SendScheduler {
   readonly #qps: QpTable;
