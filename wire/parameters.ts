@@ -32,11 +32,11 @@ export const wireParameters = {
     'Link bytes around every packet.',
   ),
   transmitAheadBytes: number(
-    512,
+    2560,
     'bytes',
     [0, 65536],
     'estimate',
-    'A port takes another packet when no more than this waits for the link.',
+    'A port takes another packet when no more than this waits for the link: time to form the largest one.',
   ),
   receiveBufferBytes: number(
     16_384,

@@ -171,6 +171,8 @@ export class Acknowledgements {
     qps.packetCursor[qp] = isRead
       ? records.responsesReceived[record]!
       : Math.max(0, psnDistance(psn, records.firstPsn[record]!));
+    // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
+    if (qps.parkedFor[qp] !== PARKED_RNR) this.#scheduler.unpark(qp, cycle + 1);
     this.#scheduler.makeReady(qp, cycle + 1);
   }
 

@@ -240,15 +240,14 @@ export class Doorbells {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const to = this.#lines.bytesOffset(line);
+    const to = this.#lines.placeOf(line, counter, qps.sqStrideBytes[qp]!);
     const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
     qps.wqeLine[qp] = line;
     this.#lines.firstCounter[line] = counter;
-    this.#lines.firstOffset[line] = 0;
     this.#lines.validCount[line] = 1;
-    this.#lines.fetchBegunCycle[line] = cycle;
-    this.#lines.fetchedCycle[line] = cycle;
+    this.#lines.mayHaveMore[line] = 0;
+    this.#lines.setTimes(line, counter, cycle, cycle);
     this.#listener.sendRequested(qp, cycle);
   }
 }

@@ -145,10 +145,10 @@ export class Flusher {
     const line = qps.wqeLine[qp]!;
     this.#fetch.release(qp, cycle);
     if (line !== -1 && this.#lines.validCount[line]! > 0) {
-      const at = this.#lines.bytesOffset(line) + this.#lines.firstOffset[line]!;
+      const at = this.#lines.firstPlace(line, qps.sqStrideBytes[qp]!);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, qps.sendCqn[qp]!, 1, opcode, qps.sqCounter[qp]!, cycle);
-      this.#lines.advance(line, qps.sqStrideBytes[qp]!);
+      this.#lines.advance(line);
       qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
       return true;
     }

@@ -10,7 +10,7 @@
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { isKnownOpcode, isRequest } from '../../wire/opcodes.ts';
-import { WORD_DESTINATION_QPN, WORD_OPCODE } from '../../wire/packet.ts';
+import { WORD_DESTINATION_QPN, WORD_OPCODE, WORD_PAYLOAD_BYTES } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
 import type { PacketPort } from './packet-port.ts';
@@ -72,7 +72,9 @@ export class Receiver {
 
   #packetArrived(offset: number): void {
     const { domain, lp, config } = this.#core;
-    const cycle = domain.clock.cycleAfter(lp.nowPs) + config.receiveLatencyCycles;
+    const bytes = this.#port.rxWords[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+    const intakeCycles = config.receiveLatencyCycles + Math.ceil(bytes / config.receiveBytesPerCycle);
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + intakeCycles;
     this.#arrived.push(offset, cycle);
     domain.wake(this.#stage, cycle);
   }

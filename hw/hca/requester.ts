@@ -212,7 +212,7 @@ export class Requester {
       if (qps.hasDoorbell[qp] === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);
       return NOTHING;
     }
-    const at = this.#lines.bytesOffset(line) + this.#lines.firstOffset[line]!;
+    const at = this.#lines.firstPlace(line, qps.sqStrideBytes[qp]!);
     const reason = this.#reasonToPark(qp, opcodeOf(sramView, at), isFenced(sramView, at));
     if (reason !== NOT_PARKED) {
       this.#scheduler!.park(qp, reason);
@@ -225,10 +225,17 @@ export class Requester {
     this.#makeRecord(qp, line, at, cycle);
     this.#lines.hitCount++;
     this.#lines.touch(line);
-    this.#lines.advance(line, qps.sqStrideBytes[qp]!);
+    this.#lines.advance(line);
+    this.#fetchAhead(qp, line, cycle);
     qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
     if (qps.recordCount[qp]! > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
     return 1;
+  }
+
+  /** Looks for more WQEs while the last ones on chip are executed: a prefetch that ran out of them would stop the QP. */
+  #fetchAhead(qp: number, line: number, cycle: number): void {
+    const isRunningLow = this.#lines.validCount[line]! < this.#core.config.wqePrefetchCount;
+    if (isRunningLow && this.#lines.mayHaveMore[line] === 1) this.#fetch.ask(qp, cycle);
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -249,6 +256,8 @@ export class Requester {
   #reasonToPark(qp: number, opcode: number, fenced: boolean): number {
     const { qps, config } = this.#core;
     if (qps.state[qp] === QpState.SQD) return PARKED_DRAINING;
+    const newest = qps.recordTail[qp]!;
+    if (newest !== -1 && this.#records.syndrome[newest] !== 0) return PARKED_ERROR;
     if (qps.recordCount[qp]! >= config.outstandingWqesPerQp) return PARKED_WINDOW;
     if (fenced && qps.readsOutstanding[qp]! > 0) return PARKED_FENCE;
     if (isReadOrAtomic(opcode) && qps.readsOutstanding[qp]! >= qps.readsOutstandingMax[qp]!)
@@ -279,8 +288,8 @@ export class Requester {
     records.firstPsn[record] = qps.nextPsn[qp]!;
     const tooLong = records.messageBytes[record]! > qps.messageBytesMax[qp]!;
     records.syndrome[record] = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
-    records.setMilestone(record, MILESTONE_FETCH_BEGUN, this.#lines.fetchBegunCycle[line]!);
-    records.setMilestone(record, MILESTONE_FETCHED, this.#lines.fetchedCycle[line]!);
+    records.setMilestone(record, MILESTONE_FETCH_BEGUN, this.#lines.fetchBegunCycle(line));
+    records.setMilestone(record, MILESTONE_FETCHED, this.#lines.fetchedCycle(line));
     records.setMilestone(record, MILESTONE_TAKEN_UP, cycle);
     records.setMilestone(record, MILESTONE_GATHERED, cycle);
     const isEmptyList = qps.recordTail[qp] === -1;

@@ -44,6 +44,8 @@ export class RetryTimers {
   /** A packet that wants an answer was sent at `nowPs`. */
   sent(qp: number, nowPs: number): void {
     const { qps, lp } = this.#core;
+    // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
+    if (qps.recordCount[qp] === 1) qps.lastProgressPs[qp] = nowPs;
     if (qps.hasTimer[qp] === 1 || qps.ackTimeoutPs[qp] === 0) return;
     qps.hasTimer[qp] = 1;
     qps.lastProgressPs[qp] = nowPs;

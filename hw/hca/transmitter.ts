@@ -154,7 +154,8 @@ export class Transmitter {
     const qp = queue.qp[slot]!;
     const payloadBytes = queue.payloadBytes[slot]!;
     const flags = queue.flags[slot]! | (queue.isRepeat[slot] === 1 ? FLAG_RETRANSMISSION : 0);
-    const nowPs = this.#core.domain.clock.edgePs(cycle);
+    const formedCycle = cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
+    const nowPs = this.#core.domain.clock.edgePs(formedCycle);
     const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs);
     const words = port.txWords;
     const word = offset >> 2;

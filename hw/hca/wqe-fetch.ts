@@ -32,6 +32,8 @@ export class WqeFetch {
   readonly #requester: number;
   readonly #stage: number;
   readonly #blocksInLine: Int32Array;
+  readonly #firstFetched: Int32Array;
+  readonly #fetchBegun: Float64Array;
   #outstanding = 0;
 
   constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
@@ -40,6 +42,8 @@ export class WqeFetch {
     this.#listener = listener;
     this.#asked = new Fifo(core.qps.capacity);
     this.#blocksInLine = new Int32Array(lines.count);
+    this.#firstFetched = new Int32Array(lines.count);
+    this.#fetchBegun = new Float64Array(lines.count);
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass, fifoDepth, weight: 4 },
@@ -98,13 +102,17 @@ export class WqeFetch {
     }
     const stride = qps.sqStrideBytes[qp]!;
     const logCount = qps.sqLogCount[qp]!;
-    const index = qps.sqCounter[qp]! & ((1 << logCount) - 1);
+    const own = qps.wqeLine[qp]!;
+    const first =
+      own === -1 || this.#lines.validCount[own] === 0 ? qps.sqCounter[qp]! : this.#lines.endCounter(own);
+    const index = first & ((1 << logCount) - 1);
+    const places = WQE_LINE_BYTES / stride;
     const blocks = Math.min(
       config.wqePrefetchCount,
       (1 << logCount) - index,
-      Math.floor(WQE_LINE_BYTES / stride),
+      places - (first & (places - 1)),
     );
-    const wanted = Math.max(1, blocks) * stride;
+    const wanted = blocks * stride;
     const byte = qps.sqOffset[qp]! + index * stride;
     const found = translator.translateBuffer(
       PORT_WQE_FETCH,
@@ -122,7 +130,7 @@ export class WqeFetch {
       this.#listener.wqeFetchFailed(qp, cycle);
       return true;
     }
-    const line = this.#lines.claim(qp, qps.wqeLine[qp]!, this.#evict);
+    const line = this.#lines.claim(qp, own, this.#evict);
     if (line === -1) {
       this.account.stall(cycle, STALL_LINES);
       return false;
@@ -131,10 +139,12 @@ export class WqeFetch {
     qps.wqeLine[qp] = line;
     qps.hasDoorbell[qp] = 0;
     this.#lines.isFetching[line] = 1;
-    this.#lines.fetchBegunCycle[line] = cycle;
+    this.#fetchBegun[line] = cycle;
+    this.#firstFetched[line] = first;
     this.#blocksInLine[line] = whole / stride;
     this.#outstanding++;
-    dmaRead.request(this.#requester, translator.physicalAddress, whole, this.#lines.bytesOffset(line), line);
+    const target = this.#lines.placeOf(line, first, stride);
+    dmaRead.request(this.#requester, translator.physicalAddress, whole, target, line);
     return true;
   }
 
@@ -157,10 +167,12 @@ export class WqeFetch {
     // The QP was destroyed meanwhile: the line is nobody's.
     if (qps.wqeLine[qp] !== line) return this.#lines.free(line);
     if (status !== 0) return this.#listener.wqeFetchFailed(qp, cycle);
-    this.#lines.fetchedCycle[line] = cycle;
     this.#lines.isLocked[line] = 1;
     const count = this.#blocksInLine[line]!;
-    this.#lines.scan(line, sramView, qps.sqCounter[qp]!, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
+    const first = this.#firstFetched[line]!;
+    for (let block = 0; block < count; block++)
+      this.#lines.setTimes(line, first + block, this.#fetchBegun[line]!, cycle);
+    this.#lines.scan(line, sramView, first, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
     this.#listener.wqesFetched(qp, cycle);
   }
 

@@ -7,6 +7,8 @@
 import { controlSegment } from '../../abi/wqe.ts';
 
 export const WQE_LINE_BYTES = 1024;
+/** WQEs of the smallest stride that a line has room for. */
+const PLACES_MAX = WQE_LINE_BYTES / 16;
 
 export class WqeLines {
   readonly count: number;
@@ -22,10 +24,9 @@ export class WqeLines {
   /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
   readonly firstCounter: Int32Array;
   readonly validCount: Int32Array;
-  /** Offset of the first valid WQE in the line. */
-  readonly firstOffset: Int32Array;
-  readonly fetchBegunCycle: Float64Array;
-  readonly fetchedCycle: Float64Array;
+  /** By line and place: when the fetch that brought the WQE was begun, and when it was there. */
+  readonly #fetchBegunCycle: Float64Array;
+  readonly #fetchedCycle: Float64Array;
   /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
   readonly mayHaveMore: Uint8Array;
   readonly #stamp: Float64Array;
@@ -39,9 +40,8 @@ export class WqeLines {
     this.isLocked = new Uint8Array(count);
     this.firstCounter = new Int32Array(count);
     this.validCount = new Int32Array(count);
-    this.firstOffset = new Int32Array(count);
-    this.fetchBegunCycle = new Float64Array(count);
-    this.fetchedCycle = new Float64Array(count);
+    this.#fetchBegunCycle = new Float64Array(count * PLACES_MAX);
+    this.#fetchedCycle = new Float64Array(count * PLACES_MAX);
     this.mayHaveMore = new Uint8Array(count);
     this.#stamp = new Float64Array(count);
   }
@@ -65,9 +65,11 @@ export class WqeLines {
       if (this.validCount[victim]! > 0) this.evictionCount++;
       onEvict(loser);
     }
-    this.qp[victim] = qp;
-    this.validCount[victim] = 0;
-    this.mayHaveMore[victim] = 0;
+    if (loser !== qp) {
+      this.qp[victim] = qp;
+      this.validCount[victim] = 0;
+      this.mayHaveMore[victim] = 0;
+    }
     this.touch(victim);
     return victim;
   }
@@ -89,12 +91,40 @@ export class WqeLines {
     this.isFetching.fill(0);
   }
 
-  bytesOffset(line: number): number {
-    return this.sramOffset + line * WQE_LINE_BYTES;
+  /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
+  placeOf(line: number, counter: number, strideBytes: number): number {
+    return this.sramOffset + line * WQE_LINE_BYTES + ((counter * strideBytes) & (WQE_LINE_BYTES - 1));
+  }
+
+  /** Place of the first valid WQE. */
+  firstPlace(line: number, strideBytes: number): number {
+    return this.placeOf(line, this.firstCounter[line]!, strideBytes);
+  }
+
+  /** Notes when the WQE with this counter was asked for and when it came. */
+  setTimes(line: number, counter: number, begunCycle: number, fetchedCycle: number): void {
+    const at = line * PLACES_MAX + (counter & (PLACES_MAX - 1));
+    this.#fetchBegunCycle[at] = begunCycle;
+    this.#fetchedCycle[at] = fetchedCycle;
+  }
+
+  /** Cycle at which the fetch of the first valid WQE was begun. */
+  fetchBegunCycle(line: number): number {
+    return this.#fetchBegunCycle[line * PLACES_MAX + (this.firstCounter[line]! & (PLACES_MAX - 1))]!;
+  }
+
+  /** Cycle at which the first valid WQE was on chip. */
+  fetchedCycle(line: number): number {
+    return this.#fetchedCycle[line * PLACES_MAX + (this.firstCounter[line]! & (PLACES_MAX - 1))]!;
+  }
+
+  /** Counter behind the last valid WQE. */
+  endCounter(line: number): number {
+    return (this.firstCounter[line]! + this.validCount[line]!) & 0xffff;
   }
 
   /**
-   * Counts the valid WQEs at the start of a freshly filled line.
+   * Takes up freshly read WQEs, which follow the valid ones of the line or begin it anew: as many as are valid.
    * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
    */
   scan(
@@ -106,23 +136,20 @@ export class WqeLines {
     logCount: number,
   ): void {
     const owner = controlSegment.fields.owner;
-    const base = this.bytesOffset(line);
     let valid = 0;
     while (valid < blockCount) {
       const passBit = ((firstCounter + valid) >>> logCount) & 1;
-      if (owner.get(view, base + valid * strideBytes) !== passBit) break;
+      if (owner.get(view, this.placeOf(line, firstCounter + valid, strideBytes)) !== passBit) break;
       valid++;
     }
-    this.firstCounter[line] = firstCounter;
-    this.firstOffset[line] = 0;
-    this.validCount[line] = valid;
+    if (this.validCount[line] === 0) this.firstCounter[line] = firstCounter;
+    this.validCount[line] = this.validCount[line]! + valid;
     this.mayHaveMore[line] = valid === blockCount ? 1 : 0;
   }
 
   /** Moves past the first valid WQE. */
-  advance(line: number, strideBytes: number): void {
+  advance(line: number): void {
     this.firstCounter[line] = (this.firstCounter[line]! + 1) & 0xffff;
-    this.firstOffset[line] = this.firstOffset[line]! + strideBytes;
     this.validCount[line] = this.validCount[line]! - 1;
   }
 }

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { QpState } from '../../abi/qpc.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { psnA } from './testing/data-path-verbs.ts';
+import { type Scene, scene, summaryOf, syndromesOf } from './testing/scenario.ts';
+
+/** Local ACK timeout code 2: 4.096 us × 2^2 = 16.384 us. */
+const TIMEOUT_CODE = 2;
+const TIMEOUT_PS = 16_384_000;
+
+const write = ({ local, target }: Scene) => ({
+  opcode: WqeOpcode.RDMA_WRITE,
+  segments: [local.part(0, 100)],
+  remote: target,
+});
+
+describe('the local ACK timeout', () => {
+  it('sends again when the peer is silent, and gives up when the retries are used up', async () => {
+    const given = await scene({ ackTimeout: TIMEOUT_CODE, a: { fields: { retryCount: 3 } } });
+    const { bench, a, b, aCq, checkBystanders } = given;
+    bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
+    a.post(write(given));
+    a.post(write(given));
+    a.ring();
+    await bench.run(200);
+    expect(summaryOf(aCq.drain())).toEqual(['send 0: 0x15', 'send 1: 0x5']);
+    const sent = bench.b.port.packets.filter(({ psn }) => psn === psnA(0)).map(({ timePs }) => timePs);
+    expect(sent).toHaveLength(4);
+    for (const [index, time] of sent.slice(1).entries()) {
+      // At least the timeout, and no more than the few hundred nanoseconds that sending takes beyond it.
+      expect(time - sent[index]!).toBeGreaterThanOrEqual(TIMEOUT_PS - 200_000);
+      expect(time - sent[index]!).toBeLessThan(TIMEOUT_PS + 1_000_000);
+    }
+    expect([a.state, b.state]).toEqual([QpState.ERR, QpState.RTS]);
+    expect(bench.a.dataPath.timers.timeoutCount).toBe(4);
+    await checkBystanders();
+  });
+
+  it('never comes with code 0', async () => {
+    const given = await scene({ ackTimeout: 0 });
+    const { bench, a, aCq } = given;
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    await bench.run(1000);
+    expect(aCq.drain()).toEqual([]);
+    expect(bench.b.port.packets).toHaveLength(1);
+  });
+
+  it('begins anew with a request that follows a pause', async () => {
+    const given = await scene({ ackTimeout: TIMEOUT_CODE });
+    const { bench, a, aCq } = given;
+    a.send(write(given));
+    // Answered after about 2 us; the second is sent 14 us after the first, 2 us before the first one's timeout.
+    await bench.run(14);
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    await bench.run(15);
+    expect(syndromesOf(aCq.drain())).toEqual([0]);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([psnA(0), psnA(1)]);
+    await bench.run(5);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([psnA(0), psnA(1), psnA(1)]);
+  });
+
+  it('does not come while answers keep coming', async () => {
+    const given = await scene({ ackTimeout: TIMEOUT_CODE });
+    const { bench, a, aCq } = given;
+    for (let index = 0; index < 25; index++) {
+      a.send(write(given));
+      await bench.run(4);
+    }
+    await bench.run(10);
+    expect(aCq.drain()).toHaveLength(25);
+    expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
+    expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBe(0);
+  });
+
+  it('of an earlier life of a QP means nothing', async () => {
+    const given = await scene({ ackTimeout: TIMEOUT_CODE });
+    const { bench, a } = given;
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    await bench.run(5);
+    bench.a.act(() => bench.a.dataPath.qpDestroyed(a.slot));
+    await bench.run(100);
+    expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
+    expect(bench.b.port.packets).toHaveLength(1);
+  });
+});
