@@ -10,6 +10,7 @@
  *     console.log((await machine.report()).checks.balanced);
  */
 export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
+export { ProgramFailedError } from './host/index.ts';
 export {
   DeadlockError,
   ProcessFailedError,

@@ -33,6 +33,9 @@ export type FaultName = keyof typeof faultColumns;
 /** Rows by table; tables that are not there inject nothing. */
 export type FaultPlan = { readonly [Name in FaultName]?: readonly (readonly number[])[] };
 
+/** Tables of which a node can have one row. */
+const oncePerNode: ReadonlySet<FaultName> = new Set(['completionDrop', 'completionPoison', 'readRefused']);
+
 /** Least and greatest value of a column. */
 const columnRanges: Readonly<Record<string, readonly [number, number]>> = {
   nth: [1, Number.MAX_SAFE_INTEGER],
@@ -56,6 +59,7 @@ export function checkedFaultPlan(plan: unknown, nodeCount: number): FaultPlan {
     if (!Array.isArray(rows))
       throw new ConfigurationError(`fault ${name}`, JSON.stringify(rows), 'a table of rows');
     for (const [at, row] of (rows as unknown[]).entries()) checkRow(name, at, row, nodeCount);
+    if (oncePerNode.has(name)) checkOncePerNode(name, rows as readonly (readonly number[])[]);
   }
   return plan as FaultPlan;
 }
@@ -66,6 +70,13 @@ export function faultsOf(plan: FaultPlan, name: FaultName, node: number): readon
 }
 
 const isFaultName = (name: string): name is FaultName => Object.hasOwn(faultColumns, name);
+
+function checkOncePerNode(name: FaultName, rows: readonly (readonly number[])[]): void {
+  const nodes = rows.map(([node]) => node);
+  const repeated = nodes.find((node, at) => nodes.indexOf(node) !== at);
+  if (repeated !== undefined)
+    throw new ConfigurationError(`fault ${name}`, `two rows of node ${repeated}`, 'one row for each node');
+}
 
 function checkRow(name: FaultName, at: number, row: unknown, nodeCount: number): void {
   const columns = faultColumns[name];

@@ -313,7 +313,16 @@ export class Machine implements AsyncDisposable {
     this.#isRunning = true;
     const startedMs = performance.now();
     try {
-      const settled = await Promise.allSettled(this.#ports.map(run));
+      const settled = await Promise.allSettled(
+        this.#ports.map(async (port) => {
+          try {
+            return await run(port);
+          } catch (error) {
+            this.#workers?.abort('another part of the machine failed');
+            throw error;
+          }
+        }),
+      );
       const failures = settled.flatMap((part) => (part.status === 'rejected' ? [part.reason as Error] : []));
       if (failures.length > 0) throw mostTelling(failures);
       const [first] = settled as PromiseFulfilledResult<RunOutcome>[];

@@ -63,6 +63,12 @@ function fail(message: string, exitCode: number): void {
   process.exitCode = exitCode;
 }
 
+// Whoever reads the output may have seen enough, like head.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
 try {
   await programOf().parseAsync();
 } catch (error) {

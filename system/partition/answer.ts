@@ -2,6 +2,7 @@
  * What a worker answers to a call: a value, or an error as plain data that keeps its type on the other side.
  */
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { ProgramFailedError } from '../../host/index.ts';
 import {
   DeadlockError,
   ProcessFailedError,
@@ -33,6 +34,8 @@ export function errorOf({ name, message, fields }: ErrorRecord): Error {
   switch (name) {
     case 'ProcessFailedError':
       return new ProcessFailedError(text('processName'), instantPs, text('reason'));
+    case 'ProgramFailedError':
+      return new ProgramFailedError(text('programName'), instantPs, message.replace(/^program .*? ps: /, ''));
     case 'WorkerLostError':
       return new WorkerLostError(text('processName'), instantPs, message.slice(message.indexOf(' ps: ') + 5));
     case 'DeadlockError':

@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import type { Report } from '../report/schema.ts';
+
+const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'hca-cli-'));
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the command line as a user's shell does. */
+function hca(...args: string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (bytes) => {
+      out += String(bytes);
+    });
+    child.stderr.on('data', (bytes) => {
+      err += String(bytes);
+    });
+    child.on('close', (code) => resolve({ code, out, err }));
+  });
+}
+
+describe('bad input ends with exit code 2 and one line that names it', () => {
+  const cases: [words: string, args: string[]][] = [
+    ['"/no/such/file"', ['move', '/no/such/file']],
+    ['a regular file', ['move', folder]],
+    ['did you mean pcie.link.lanes', ['move', main, '--set', 'pcie.link.lane=4']],
+    ['a power of two from 1 to 16 lanes', ['devinfo', '--set', 'pcie.link.lanes=3']],
+    ['did you mean connectx3-qdr', ['devinfo', '--profile', 'conectx3-qdr']],
+    ["'--partition <name>' argument 'both'", ['move', '--partition', 'both']],
+    ["'--chunk <bytes>' argument '0'", ['move', '--chunk', '0']],
+    ['did you mean write-lat', ['perf', 'write-lta']],
+    ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
+    ['a file that can be written', ['perf', 'read-lat', '--json', '/no/such/folder/out.json']],
+    ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
+    ["unknown command 'mvoe'", ['mvoe']],
+    ['say what to do', []],
+  ];
+  it.each(cases)('%s', async (words, args) => {
+    const { code, out, err } = await hca(...args);
+    expect([code, out, err.split('\n').length]).toEqual([2, '', 2]);
+    expect(err).toContain(words);
+  });
+
+  it('and leaves no file half written', async () => {
+    const before = readdirSync(folder);
+    const file = join(folder, 'out.json');
+    expect((await hca('move', '/no/such/file', '--report', file)).code).toBe(2);
+    expect(readdirSync(folder)).toEqual(before);
+  });
+});
+
+describe('hca move', () => {
+  it('moves a file in workers and writes the report, and the facts of the run beside it', async () => {
+    const file = join(folder, 'file.bin');
+    writeFileSync(file, Buffer.alloc(4097, 7));
+    const path = join(folder, 'report.json');
+    const { code, out, err } = await hca('move', file, '--report', path, '--partition', 'per-device');
+    expect([code, err]).toEqual([0, '']);
+    expect(out.match(/equal/g)).toHaveLength(3);
+    expect(out).toContain('The books balance');
+    const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
+    expect([report.schema, report.checks.balanced]).toEqual(['hca-report/1', true]);
+    expect(readFileSync(path, 'utf8')).not.toMatch(/per-device|wallMs|threads/);
+    const facts = readFileSync(join(folder, 'report.run.json'), 'utf8');
+    expect(JSON.parse(facts)).toMatchObject({ partition: 'per-device', threads: 4 });
+    expect(existsSync(`${path}.tmp`)).toBe(false);
+  }, 60_000);
+
+  it('prints nothing but JSON when that goes to standard output', async () => {
+    const file = join(folder, 'one.bin');
+    writeFileSync(file, 'x');
+    const { out } = await hca('move', file, '--json', '-', '--partition', 'single');
+    expect(JSON.parse(out)).toMatchObject({ fileBytes: 1, isCorrect: true });
+  });
+});
+
+describe('hca perf', () => {
+  it('prints the columns of perftest', async () => {
+    const latency = await hca('perf', 'write-lat', '--iters', '20');
+    expect(latency.out.split('\n')[0]).toContain('t_min[usec]    t_max[usec]  t_typical[usec]');
+    expect(latency.out.split('\n')[1]).toMatch(/^ 2 +20 /);
+    const bandwidth = await hca('perf', 'send-bw', '--iters', '50', '--size', '4096', '--qps', '2');
+    expect(bandwidth.out.split('\n')[0]).toBe(
+      ' #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]',
+    );
+  });
+
+  it.each(['write-bw', 'read-lat', 'read-bw', 'send-lat', 'atomic-lat', 'atomic-bw'])(
+    'measures %s, with and without completion events',
+    async (test) => {
+      const figures: number[] = [];
+      for (const events of [[], ['--events']]) {
+        const { out, code, err } = await hca('perf', test, '-n', '16', '-s', '8', '--json', '-', ...events);
+        expect([code, err]).toEqual([0, '']);
+        const { rows } = JSON.parse(out) as { rows: { elapsedPs: number; isBalanced: boolean }[] };
+        expect(rows).toMatchObject([{ isBalanced: true }]);
+        figures.push(rows[0]!.elapsedPs);
+      }
+      expect(figures[1]).not.toBe(figures[0]);
+    },
+    60_000,
+  );
+
+  it('gives for all sizes, on its pool, what it gives one by one', async () => {
+    const all = await hca('perf', 'write-bw', '--all', '--iters', '4', '--json', '-');
+    const { rows } = JSON.parse(all.out) as { rows: { args: { sizeBytes: number } }[] };
+    expect(rows.map(({ args }) => args.sizeBytes)).toEqual(
+      Array.from({ length: 23 }, (_, n) => 2 ** (n + 1)),
+    );
+    const one = await hca('perf', 'write-bw', '--size', '1024', '--iters', '4', '--json', '-');
+    expect(rows[9]).toEqual((JSON.parse(one.out) as { rows: unknown[] }).rows[0]);
+  }, 120_000);
+});
+
+describe('hca devinfo and hca profiles', () => {
+  it('print what ibv_devinfo -v would', async () => {
+    const { out } = await hca('devinfo');
+    expect(out).toContain('hca_id:\tmlx4_0');
+    expect(out).toContain('state:\t\t\tPORT_ACTIVE (4)');
+    expect(out).toContain('active_speed:\t\t10.0 Gbps (4)');
+  });
+
+  it('list every parameter', async () => {
+    const { out } = await hca('profiles', '--json', '-');
+    const { parameters } = JSON.parse(out) as { parameters: { path: string }[] };
+    expect(parameters.map(({ path }) => path)).toContain('hca.coreClockMHz');
+    expect((await hca('profiles')).out).toContain('gen5-x16-what-if');
+  });
+});

@@ -1,0 +1,217 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Random } from '../sim/index.ts';
+import { Machine, type MachineOptions } from './machine.ts';
+import { partitions } from './partition/placement.ts';
+import type { JsonValue } from './program.ts';
+import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from './programs/move-plan.ts';
+
+const programs = new URL('./testing-programs.ts', import.meta.url);
+const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
+/** Small hosts build faster. */
+const small = { 'host.memory.sizeMib': 128, 'host.core.count': 2 };
+
+function fileOf(bytes: number): string {
+  const random = new Random(bytes);
+  const file = join(folder, `${bytes}.bin`);
+  writeFileSync(
+    file,
+    Uint8Array.from({ length: bytes }, () => random.below(256)),
+  );
+  return file;
+}
+
+async function moved(bytes: number, chunkBytes: number, options: MachineOptions) {
+  await using machine = await Machine.create({ set: small, ...options });
+  const args: MoveArgs = { file: fileOf(bytes), fileBytes: bytes, chunkBytes, window: 4, atomicCount: 5 };
+  const load = (node: number, module: string, exportName: string) => {
+    const url = new URL(`./programs/${module}.ts`, import.meta.url);
+    return machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
+  };
+  await load(0, 'move-sender', 'send');
+  await load(1, 'move-receiver', 'receive');
+  await machine.run();
+  const [sender, receiver] = (await machine.results()) as unknown as [MoveSenderResult, MoveReceiverResult];
+  return { sender, receiver, report: await machine.report() };
+}
+
+describe('a machine', () => {
+  it('moves files of awkward sizes by every means, and its books balance', async () => {
+    for (const [bytes, chunk] of [
+      [0, 4096],
+      [1, 4096],
+      [4097, 4096],
+      [70_001, 1000],
+    ] as const) {
+      const { sender, receiver, report } = await moved(bytes, chunk, {});
+      expect(receiver.legs.map(({ sha256 }) => sha256)).toEqual(sender.legs.map(({ sha256 }) => sha256));
+      expect([receiver.fetchAddTotal, receiver.compareSwapTotal]).toEqual([5, 5]);
+      expect(report.checks).toMatchObject({ balanced: true });
+      expect(report.nodes.map(({ cpu }) => cpu.systemCalls.dataPath)).toEqual([0, 0]);
+    }
+  });
+
+  it('gives the same report, byte for byte, in every partition and whenever it is run', async () => {
+    const reports: string[] = [];
+    for (const partition of [...partitions, 'single'] as const)
+      reports.push(JSON.stringify((await moved(20_000, 4096, { partition })).report));
+    expect(new Set(reports).size).toBe(1);
+  });
+
+  it('gives the same report when events of one instant are reshuffled', async () => {
+    const plain = JSON.stringify((await moved(9000, 4096, {})).report);
+    for (const shuffleSeed of [1, 2, 3]) {
+      const shuffled = JSON.stringify((await moved(9000, 4096, { shuffleSeed })).report);
+      expect(shuffled === plain, `seed ${shuffleSeed}`).toBe(true);
+    }
+  });
+
+  it('exchanges values between programs in exactly the latency of the exchange', async () => {
+    await using machine = await Machine.create({ set: { ...small, 'machine.exchangeLatencyNs': 50_000 } });
+    for (const node of [0, 1])
+      await machine.load({ node, run: { url: programs, exportName: 'exchangeNames' } });
+    await machine.run();
+    const results = (await machine.results()) as { found: JsonValue; tookPs: number }[];
+    expect(results.map(({ found }) => found)).toEqual([{ node: 1 }, { node: 0 }]);
+    // Both put at the same instant, 50 µs before both arrive; then 3000 cycles of 400 ps switch the thread in.
+    for (const { tookPs } of results) expect(tookPs).toBe(50_000_000 + 3000 * 400);
+  });
+
+  it('runs to an instant, until a condition, and on', async () => {
+    await using machine = await Machine.create({ set: small });
+    await machine.load({ node: 0, run: { url: programs, exportName: 'nap' } });
+    expect(await machine.runTo(1_000_000)).toEqual({ reason: 'limit', stoppedPs: 1_000_000 });
+    const ended = async () => (await machine.programs()).every(({ endedPs }) => endedPs !== undefined);
+    expect(await machine.runUntil(ended, 100_000_000, 200_000_000)).toBe(false);
+    expect(await machine.runUntil(ended, 100_000_000)).toBe(true);
+    expect((await machine.run()).reason).toBe('ended');
+  });
+
+  it('shows configuration space, registers and memory from outside', async () => {
+    for (const partition of ['single', 'per-device'] as const) {
+      await using machine = await Machine.create({ set: small, partition });
+      await machine.load({ node: 1, name: 'marker', run: { url: programs, exportName: 'leaveMark' } });
+      await machine.runTo(3_800_000_000);
+      const [result] = (await machine.results()) as [{ address: number; physical: number } | undefined];
+      expect(result, partition).toBeDefined();
+      const bytes = await machine.readPhysical(1, result!.physical, 4);
+      expect([...bytes]).toEqual([1, 2, 3, 4]);
+      // Device 0x1003 of vendor 0x15b3.
+      expect(await machine.readConfig32(0, 0)).toBe(0x1003_15b3);
+      expect(await machine.readRegister32(0, 2, 0)).toBe(0);
+    }
+  });
+
+  it('lets its drivers go, and everything comes back', async () => {
+    await using machine = await Machine.create({ set: small });
+    await machine.run();
+    await machine.removeDrivers();
+    expect((await machine.report()).checks.balanced).toBe(true);
+  });
+});
+
+describe('what cannot be run is refused', () => {
+  it('functions in worker partitions, with what to do instead', async () => {
+    await using machine = await Machine.create({ set: small, partition: 'per-node' });
+    await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow(
+      'program program0 is "a function", expected a module',
+    );
+  });
+
+  it('modules and exports that are not there, in every partition', async () => {
+    for (const partition of ['single', 'per-node'] as const) {
+      await using machine = await Machine.create({ set: small, partition });
+      const run = { url: programs, exportName: 'napp' };
+      await expect(machine.load({ node: 0, run })).rejects.toThrow(/is "napp", expected one of .*\bnap\b/);
+      await expect(machine.load({ node: 0, run: { url: 'file:///none.ts' } })).rejects.toThrow(
+        'a module that loads',
+      );
+      await expect(machine.load({ node: 2, run })).rejects.toThrow(
+        'node is 2, expected an integer from 0 to 1',
+      );
+    }
+  });
+
+  it('more programs than cores', async () => {
+    await using machine = await Machine.create({ set: small });
+    for (let count = 0; count < 2; count++) await machine.load({ node: 0, run: async () => undefined });
+    await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow('one for each core');
+  });
+
+  it('bad fault plans, naming table, row and column', async () => {
+    await expect(Machine.create({ faults: { packetDrop: [[0]] } })).rejects.toThrow(
+      'fault packetDrop[0] is "[0]"',
+    );
+    await expect(Machine.create({ faults: { packetDrop: [[0, 0]] } })).rejects.toThrow(
+      'packetDrop[0].nth is 0',
+    );
+    const two = {
+      completionDrop: [
+        [0, 1],
+        [0, 2],
+      ],
+    };
+    await expect(Machine.create({ faults: two })).rejects.toThrow('one row for each node');
+  });
+});
+
+describe('a run that cannot end well ends with its error and its time', () => {
+  it('when a program throws', async () => {
+    for (const partition of partitions) {
+      await using machine = await Machine.create({ set: small, partition });
+      await machine.load({ node: 0, name: 'breaker', run: { url: programs, exportName: 'breakDown' } });
+      await machine.load({ node: 1, run: { url: programs, exportName: 'nap' } });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'ProgramFailedError',
+        programName: 'breaker',
+        message: expect.stringContaining('the program broke'),
+        instantPs: expect.any(Number),
+      });
+    }
+  });
+
+  it('when programs wait for what never comes', async () => {
+    for (const partition of partitions) {
+      await using machine = await Machine.create({ set: small, partition });
+      await machine.load({ node: 1, run: { url: programs, exportName: 'waitForever' } });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'DeadlockError',
+        message: expect.stringContaining('host1'),
+      });
+    }
+  });
+
+  it('when a worker is lost', async () => {
+    await using machine = await Machine.create({ set: small, partition: 'per-device' });
+    await machine.load({ node: 0, run: { url: programs, exportName: 'runForever' } });
+    const run = machine.run();
+    setTimeout(() => void machine.terminateWorker(1), 300);
+    await expect(run).rejects.toMatchObject({ name: 'WorkerLostError', processName: 'hca0' });
+  });
+});
+
+describe('injected faults', () => {
+  it('of packets are retried, and the cable counts them', async () => {
+    const faults = { packetDrop: [[0, 40]] };
+    const { receiver, sender, report } = await moved(20_000, 1000, { faults });
+    expect(receiver.legs.map(({ sha256 }) => sha256)).toEqual(sender.legs.map(({ sha256 }) => sha256));
+    expect(report.wire[0]!.corrupted).toBe(1);
+    expect(report.checks).toMatchObject({ balanced: true });
+  });
+
+  it('of interrupts show in the rows of their vectors', async () => {
+    await using machine = await Machine.create({
+      set: small,
+      faults: { interruptSpurious: [[0, 31, 3_000_000_000]] },
+    });
+    await machine.run();
+    const report = await machine.report();
+    expect(report.nodes[0]!.interrupts.find(({ vector }) => vector === 31)).toMatchObject({
+      sent: 0,
+      spurious: 1,
+    });
+    expect(report.checks.balanced).toBe(true);
+  });
+});

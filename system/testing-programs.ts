@@ -1,0 +1,41 @@
+/** Programs of the specs, in a module of their own so that workers can load them. */
+import type { JsonValue, ProgramContext } from './program.ts';
+
+/** Sleeps for a microsecond and says when it woke. */
+export async function nap({ cpu }: ProgramContext): Promise<JsonValue> {
+  await cpu.sleep(1_000_000);
+  await cpu.settle();
+  return { wokePs: cpu.localPs };
+}
+
+/** Throws after a microsecond. */
+export async function breakDown({ cpu }: ProgramContext): Promise<undefined> {
+  await cpu.sleep(1_000_000);
+  throw new TypeError('the program broke');
+}
+
+/** Waits for a value that nobody sends. */
+export async function waitForever({ exchange }: ProgramContext): Promise<JsonValue> {
+  return exchange.take('nothing');
+}
+
+/** Never ends, and never gives up its core for long. */
+export async function runForever({ cpu }: ProgramContext): Promise<undefined> {
+  for (;;) await cpu.sleep(10_000);
+}
+
+/** Puts a number into memory where the spec can find it. */
+export async function leaveMark({ memory, cpu }: ProgramContext): Promise<JsonValue> {
+  const address = memory.map(8192);
+  memory.write(address + 4092, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+  await cpu.sleep(1000);
+  return { address, physical: memory.process.physicalAddress(address + 4092) };
+}
+
+/** Exchanges a value with the program of the other host. */
+export async function exchangeNames({ exchange, cpu, node }: ProgramContext): Promise<JsonValue> {
+  await exchange.put('name', { node });
+  const sentPs = cpu.localPs;
+  const found = await exchange.take('name');
+  return { found, tookPs: cpu.localPs - sentPs };
+}
