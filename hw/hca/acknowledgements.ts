@@ -54,6 +54,8 @@ export interface AcknowledgementListener {
   qpFailed(qp: number, cycle: number): void;
   /** A record completed without a CQE. */
   recordCompletedSilently(record: number, cycle: number): void;
+  /** The head record completes without an answer, but there is no room for its CQE yet. */
+  localCompletionWaits(qp: number): void;
 }
 
 export class Acknowledgements {
@@ -205,12 +207,23 @@ export class Acknowledgements {
       }
       if (!this.#completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
     }
-    if (psnDistance(psn, qps.lastAckedPsn[qp]!) > 0) {
-      qps.lastAckedPsn[qp] = psn;
+    const acknowledged = this.#acknowledgedBy(qp, psn);
+    if (psnDistance(acknowledged, qps.lastAckedPsn[qp]!) > 0) {
+      qps.lastAckedPsn[qp] = acknowledged;
       this.#timers.progress(qp);
     }
-    if (!this.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
+    if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
     return true;
+  }
+
+  /** A later answer says nothing of a READ or atomic whose own answer has not come. */
+  #acknowledgedBy(qp: number, psn: number): number {
+    const record = this.#core.qps.recordHead[qp]!;
+    const records = this.#records;
+    if (record === -1 || records.psnCount[record] === 0 || !isReadOrAtomic(records.opcode[record]!))
+      return psn;
+    const answered = (records.firstPsn[record]! + records.responsesReceived[record]! - 1) & PSN_MASK;
+    return psnDistance(psn, answered) > 0 ? answered : psn;
   }
 
   #waitForCompletion(cycle: number): boolean {
@@ -339,7 +352,7 @@ export class Acknowledgements {
     const { qps } = this.#core;
     const records = this.#records;
     if (!this.#isPlacing) {
-      if (!this.#completeThroughBeforeRead(qp, psn, cycle)) return WAIT;
+      if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
       const record = qps.recordHead[qp]!;
       if (record === -1 || qps.state[qp] === QpState.ERR) return 0;
       const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
@@ -358,6 +371,11 @@ export class Acknowledgements {
     const placed = this.#place(offset, qp, record, bytes, cycle);
     if (placed === WAIT) return WAIT;
     if (placed === 0) return this.#endPlacing(this.#failOrWait(qp, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
+    if (this.#completions.isFull) {
+      this.#account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
     records.responsesReceived[record] = records.responsesReceived[record]! + 1;
     qps.lastAckedPsn[qp] = psn;
     this.#timers.progress(qp);
@@ -372,20 +390,13 @@ export class Acknowledgements {
     if (records.responsesReceived[record] !== records.psnCount[record])
       return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
     this.#completeHead(qp, cycle);
-    this.completeLocally(qp, cycle);
+    if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
     return bytes;
   }
 
   #endPlacing(result: number): number {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
-  }
-
-  /** Before a response is placed: records before it complete, and room for its own CQE is made sure of. */
-  #completeThroughBeforeRead(qp: number, psn: number, cycle: number): boolean {
-    if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return false;
-    if (this.#completions.hasRoom(2)) return true;
-    return this.#waitForCompletion(cycle);
   }
 
   /** Scatters response payload into the record's segments. 1, 0 (a segment is refused) or WAIT. */

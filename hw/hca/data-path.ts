@@ -185,6 +185,7 @@ export class DataPath implements DataPathControl {
       {
         qpFailed: (qp, cycle) => this.#fail(qp, cycle),
         recordCompletedSilently: (record, cycle) => this.#recordDone(record, cycle, true),
+        localCompletionWaits: (qp) => this.#waitingForCompletion.add(qp),
       },
     );
     this.responder = new Responder(
@@ -387,6 +388,7 @@ export class DataPath implements DataPathControl {
     for (const block of blocks) block.reset();
     this.receiver.reset();
     this.writer.reset();
+    this.#waitingForCompletion.clear();
     for (const block of [this.completions, this.flusher, this.asyncEvents, this.core.translator])
       block.reset();
     for (const cache of [this.qpcCache, this.cqcCache, this.srqcCache]) cache.reset();
