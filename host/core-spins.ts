@@ -9,7 +9,6 @@
  * which a write falls, and nowhere else. A round that is interrupted is finished later; the rounds after it begin
  * there. Polling is charged when the spin ends or is interrupted, as the interval it lasted.
  */
-import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { causeIndexOf } from './cpu-account.ts';
@@ -20,7 +19,7 @@ export class CoreSpins {
 
   constructor(core: Core) {
     this.#core = core;
-    this.#evaluateHandler = core.addHandler((thread) => this.#evaluate(thread), PHASE_SOFTWARE);
+    this.#evaluateHandler = core.addHandler((thread) => this.#evaluate(thread), core.softwarePhase);
   }
 
   /** The page was written now. */

@@ -11,7 +11,6 @@
  * the bus from it, until the commit with which more entries wait than the buffer has: from that cycle on the core
  * stands still until enough of them have left, and everything the thread does later is later by as much.
  */
-import { PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 
@@ -29,9 +28,9 @@ export class CoreStores {
   constructor(core: Core, entryCount: number) {
     this.#core = core;
     this.#entryCount = entryCount;
-    this.#drainHandler = core.addHandler((thread) => this.#drainDue(thread), PHASE_SOFTWARE);
-    this.#overflowHandler = core.addHandler((thread) => this.#freeze(thread), PHASE_SOFTWARE);
-    this.#retryHandler = core.process.queue.addHandler(() => this.#retry(), PHASE_SOFTWARE);
+    this.#drainHandler = core.addHandler((thread) => this.#drainDue(thread), core.softwarePhase);
+    this.#overflowHandler = core.addHandler((thread) => this.#freeze(thread), core.softwarePhase);
+    this.#retryHandler = core.process.queue.addHandler(() => this.#retry(), core.softwarePhase);
     core.target.port.onStoreSpace(() => this.#spaceAgain());
   }
 

@@ -49,6 +49,8 @@ export class Core {
   readonly clock: Clock;
   readonly target: StoreTarget;
   readonly cost: CostConfig;
+  /** Cores that run at one instant do so in the order of their numbers: their software shares a kernel. */
+  readonly softwarePhase: number;
   readonly account = new CpuAccount();
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
@@ -86,13 +88,14 @@ export class Core {
     this.cost = options.cost;
     this.#storeSpaceBytes = options.storeSpaceBytes;
     this.#serveInterrupt = options.serveInterrupt;
+    this.softwarePhase = PHASE_SOFTWARE + 1 + options.index;
     const add = (phase: number, handle: (thread: CoreThread) => void) => this.addHandler(handle, phase);
     this.#deadlineHandler = add(PHASE_HARDWARE, (thread) => this.#deadlinePassed(thread));
     this.#wakeHandler = add(PHASE_HARDWARE, (thread) => this.#signalled(thread));
     this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.#makeReady(thread));
-    this.#busyHandler = add(PHASE_SOFTWARE, (thread) => this.#busyEnded(thread));
-    this.#loadHandler = add(PHASE_SOFTWARE, (thread) => this.#loadEnded(thread));
-    this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), PHASE_SOFTWARE);
+    this.#busyHandler = add(this.softwarePhase, (thread) => this.#busyEnded(thread));
+    this.#loadHandler = add(this.softwarePhase, (thread) => this.#loadEnded(thread));
+    this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), this.softwarePhase);
     this.#interruptThread = this.newThread(`interrupts of core ${options.index}`, levelInterrupt);
     this.#spins = new CoreSpins(this);
     this.#stores = new CoreStores(this, options.storeBufferEntries);

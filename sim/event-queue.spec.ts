@@ -138,6 +138,23 @@ describe('event queue', () => {
     expect(orders.size).toBeGreaterThan(5);
   });
 
+  it('keeps the order of phases above software however it shuffles: cores take turns by number', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      let state = seed;
+      const queue = new EventQueue(16, () => {
+        state = (state * 48271) % 0x7fff_ffff;
+        return state / 0x7fff_ffff;
+      });
+      const ran: number[] = [];
+      const cores = [0, 1, 2, 63].map((core) =>
+        queue.addHandler(() => ran.push(core), PHASE_SOFTWARE + core),
+      );
+      for (const core of cores.toReversed()) queue.schedule(9, core);
+      while (queue.pendingCount > 0) queue.runNext();
+      expect(ran).toEqual([0, 1, 2, 63]);
+    }
+  });
+
   it('refuses times that are past, broken or no time at all', () => {
     const queue = new EventQueue();
     const handler = queue.addHandler(() => undefined);

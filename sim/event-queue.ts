@@ -17,9 +17,13 @@ export type EventHandler = (a: number, b: number) => void;
 /** Names one scheduled event, and only that one. 0 names none. */
 export type EventRef = number;
 
-/** Which half of an instant an event belongs to: all hardware of an instant precedes its software. */
+/**
+ * Which part of an instant an event belongs to: all hardware of an instant precedes its software. Software that shares
+ * state (the cores of a host share a kernel) does not commute, so higher numbers are phases too: one for each core.
+ */
 export const PHASE_HARDWARE = 0;
 export const PHASE_SOFTWARE = 1;
+const PHASE_COUNT_MAX = 128;
 
 const SLOT_SHIFT = 10;
 const SLOT_PS = 1 << SLOT_SHIFT;
@@ -46,7 +50,7 @@ const FIRST = (SUMMARY + 16) >> 4;
 
 /**
  * One event is one cache line, 16 words: four floats, then words. An event is named by its line, so never by 0.
- * `order` puts all hardware events of an instant before its software events, each in schedule order.
+ * `order` puts the events of an instant in the order of their phases, and those of a phase in schedule order.
  */
 const FLOATS_SHIFT = 3;
 const WORDS_SHIFT = 4;
@@ -62,7 +66,8 @@ const PREVIOUS = 10;
 const PLACE = 11;
 const GENERATION = 12;
 const HEAP_POSITION = 13;
-const PHASE_ORDER = 2 ** 52;
+/** Events of one queue, and of one phase: 7 × 10^13. */
+const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
 
 export class EventQueue {
   /** Where the owner of time keeps what is due next. */
@@ -116,7 +121,7 @@ export class EventQueue {
     this.dueIndex = index;
   }
 
-  /** Phase of the earliest pending event. The caller has checked that there is one. */
+  /** Whether the earliest pending event is hardware or software. The caller has checked that there is one. */
   get nextPhase(): number {
     const order = this.floats[(this.nextIndex << FLOATS_SHIFT) + ORDER]!;
     return order < PHASE_ORDER ? PHASE_HARDWARE : PHASE_SOFTWARE;
