@@ -1,0 +1,49 @@
+/** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
+import { Machine, type MachineOptions } from '../system/machine.ts';
+import type { Partition } from '../system/partition/placement.ts';
+import type { JsonValue, ProgramOptions } from '../system/program.ts';
+import type { Report } from '../system/report/schema.ts';
+
+/** The partitions that every condition is tested in: one thread, and cut wherever it can be cut. */
+export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
+
+/** A program of `test/programs/`, by the name of its file. */
+export function programOf(
+  file: string,
+  exportName: string,
+  node: number,
+  more: Partial<ProgramOptions> = {},
+): ProgramOptions {
+  const run = { url: new URL(`./programs/${file}.ts`, import.meta.url), exportName };
+  return { node, run, name: `${exportName}${node}`, ...more };
+}
+
+/** The same program at both hosts. */
+export const programsOf = (file: string, exportName: string, args: JsonValue = null): ProgramOptions[] =>
+  [0, 1].map((node) => programOf(file, exportName, node, { args }));
+
+export interface Outcome {
+  readonly machine: Machine;
+  readonly results: readonly (JsonValue | undefined)[];
+  readonly report: Report;
+}
+
+export const smallMemory = { 'host.memory.sizeMib': 64 };
+
+export async function smallMachine(options: MachineOptions = {}): Promise<Machine> {
+  return Machine.create({ ...options, set: { ...smallMemory, ...options.set } });
+}
+
+/** Runs programs to their end on a machine of their own, then closes it. */
+export async function runPrograms(
+  programs: readonly ProgramOptions[],
+  options: MachineOptions = {},
+): Promise<Outcome> {
+  await using machine = await smallMachine(options);
+  for (const program of programs) await machine.load(program);
+  await machine.run();
+  return { machine, results: await machine.results(), report: await machine.report() };
+}
+
+/** The report as the bytes that are compared. */
+export const bytesOf = (report: Report): string => JSON.stringify(report, null, 1);

@@ -1,0 +1,145 @@
+/**
+ * What a machine does, and what its report says, depends on its configuration, programs and seed alone: not on how it is
+ * cut, on what else the computer does, on the run, or on the order of what one instant leaves unordered.
+ */
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, vi } from 'vitest';
+import type { ProgramFailedError } from '../host/host-error.ts';
+import { DeadlockError, WorkerLostError } from '../sim/index.ts';
+import type { MachineOptions } from '../system/machine.ts';
+import { partitions } from '../system/partition/placement.ts';
+import {
+  bothPartitions,
+  bytesOf,
+  type Outcome,
+  programOf,
+  programsOf,
+  runPrograms,
+  smallMachine,
+} from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** Two programs on each host, several QPs each; every operation; polling, events and an SRQ. */
+function runMixture(options: MachineOptions): Promise<Outcome> {
+  const args = { qps: 3, rounds: 4 };
+  return runPrograms(
+    [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
+    options,
+  );
+}
+
+let reference: Promise<Outcome> | undefined;
+const referenceRun = (): Promise<Outcome> => (reference ??= runMixture({ partition: 'single' }));
+
+/** Burns a core until ended. */
+const burner = (): Worker => new Worker('for (;;) Math.sqrt(2);', { eval: true });
+
+describe('the report', () => {
+  it('is of a run in which every byte and every balance was right', async () => {
+    const { results, report } = await referenceRun();
+    expect(results.map((result) => (result as { mistakes: unknown }).mistakes)).toEqual([[], [], [], []]);
+    expect(report.checks).toMatchObject({ balanced: true });
+    const names = Object.keys(report.operations);
+    expect(names.length).toBeGreaterThanOrEqual(7);
+  });
+
+  it.each(partitions)('is the same, byte for byte, in partition %s', async (partition) => {
+    const { report, results } = await runMixture({ partition });
+    const expected = await referenceRun();
+    expect(results).toEqual(expected.results);
+    expect(bytesOf(report)).toBe(bytesOf(expected.report));
+  });
+
+  it.each(bothPartitions)(
+    'is the same in partition %s while other threads burn every core',
+    async (partition) => {
+      const burners = [burner(), burner()];
+      try {
+        const { report } = await runMixture({ partition });
+        expect(bytesOf(report)).toBe(bytesOf((await referenceRun()).report));
+      } finally {
+        await Promise.all(burners.map((worker) => worker.terminate()));
+      }
+    },
+  );
+
+  it.each([1, 2, 3, 0xdead_beef])(
+    'is the same with the events of an instant shuffled by %i',
+    async (shuffleSeed) => {
+      const { report } = await runMixture({ shuffleSeed });
+      expect(bytesOf(report)).toBe(bytesOf((await referenceRun()).report));
+    },
+  );
+
+  it('is the same with shuffled instants in workers', async () => {
+    const { report } = await runMixture({ shuffleSeed: 7, partition: 'per-device' });
+    expect(bytesOf(report)).toBe(bytesOf((await referenceRun()).report));
+  });
+
+  it('says which configuration it is of, and differs with the seed of the programs', async () => {
+    const { report } = await runMixture({ seed: 2 });
+    const expected = (await referenceRun()).report;
+    expect(report.configHash).not.toBe(expected.configHash);
+    expect(report.config.machine.seed).toBe(2);
+  });
+});
+
+describe.each(bothPartitions)('a run in partition %s', (partition) => {
+  it('that stops half-way and goes on reports what an unbroken one does', async () => {
+    await using machine = await smallMachine({ partition });
+    const args = { qps: 3, rounds: 4 };
+    const programs = [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)];
+    for (const program of programs) await machine.load(program);
+    for (const limitPs of [1, 3.9e9, 4.2e9]) await machine.runTo(limitPs);
+    await machine.run();
+    expect(bytesOf(await machine.report())).toBe(bytesOf((await referenceRun()).report));
+  });
+
+  it('ends with the error of a program that throws, and with its time', async () => {
+    await using machine = await smallMachine({ partition });
+    await machine.load(programOf('endings', 'goesOn', 0));
+    await machine.load(programOf('endings', 'throws', 1));
+    const error: unknown = await machine.run().catch((caught: unknown) => caught);
+    const instantPs = await instantOfThrow();
+    expect(error).toMatchObject({ name: 'ProgramFailedError', programName: 'throws1', instantPs });
+    expect((error as Error).message).toContain('RangeError: throws1 has 1 device and gives up');
+  });
+
+  it('ends when programs wait for what never comes, and names their hosts', async () => {
+    await using machine = await smallMachine({ partition });
+    await machine.load(programOf('endings', 'waitsForNothing', 0));
+    const error: unknown = await machine.run().catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(DeadlockError);
+    expect((error as DeadlockError).message).toContain('host0');
+  });
+});
+
+/** Probing, then 250 µs: the same in every partition. */
+let throwPs: Promise<number> | undefined;
+function instantOfThrow(): Promise<number> {
+  throwPs ??= (async () => {
+    await using machine = await smallMachine();
+    await machine.load(programOf('endings', 'throws', 1));
+    const error: unknown = await machine.run().catch((caught: unknown) => caught);
+    return (error as ProgramFailedError).instantPs;
+  })();
+  return throwPs;
+}
+
+describe.each([
+  { partition: 'per-node', thread: 1, names: ['host1', 'hca1'] },
+  { partition: 'per-device', thread: 1, names: ['hca0'] },
+] as const)('a worker of partition $partition that is terminated', ({ partition, thread, names }) => {
+  it('ends the run with its name and its time', async () => {
+    await using machine = await smallMachine({ partition });
+    await machine.load(programOf('endings', 'goesOn', 0));
+    await machine.runTo(4e9);
+    const run = machine.run().catch((caught: unknown) => caught);
+    setTimeout(() => void machine.terminateWorker(thread), 100);
+    const error = await run;
+    expect(error).toBeInstanceOf(WorkerLostError);
+    expect(names).toContain((error as WorkerLostError).processName);
+    expect((error as WorkerLostError).instantPs).toBeGreaterThanOrEqual(4e9);
+  });
+});

@@ -1,0 +1,81 @@
+/** How things ended, in the words of the standard: statuses, error codes and events as plain data for a result. */
+import {
+  eventTypeStr,
+  getAsyncEvent,
+  type IbvContext,
+  type IbvCq,
+  IbvWc,
+  pollCq,
+  spinCq,
+  VerbsError,
+  wcStatusStr,
+} from '../../userlib/index.ts';
+
+/** A completion as a result can carry it. */
+export interface Outcome {
+  readonly wrId: number;
+  readonly status: string;
+  readonly opcode: number;
+  readonly byteLen: number;
+  readonly immData: number;
+  readonly wcFlags: number;
+}
+
+const microsecond = 1e6;
+const entries = Array.from({ length: 16 }, () => new IbvWc());
+
+const outcomeOf = ({ wrId, status, opcode, byteLen, immData, wcFlags }: IbvWc): Outcome => ({
+  wrId,
+  status: wcStatusStr(status),
+  opcode,
+  byteLen,
+  immData,
+  wcFlags,
+});
+
+/** Waits for `count` completions, spinning. */
+export async function take(cq: IbvCq, count: number): Promise<Outcome[]> {
+  const taken: Outcome[] = [];
+  while (taken.length < count) {
+    const found = await spinCq(cq, Math.min(entries.length, count - taken.length), entries);
+    for (let index = 0; index < found; index++) taken.push(outcomeOf(entries[index]!));
+  }
+  return taken;
+}
+
+/** Takes what has come and what comes until nothing has for `quietUs`. */
+export async function takeAll(cq: IbvCq, quietUs = 50): Promise<Outcome[]> {
+  const taken: Outcome[] = [];
+  for (;;) {
+    const found = await pollCq(cq, entries.length, entries);
+    for (let index = 0; index < found; index++) taken.push(outcomeOf(entries[index]!));
+    if (found > 0) continue;
+    await cq.cpu.sleep(quietUs * microsecond);
+    const late = await pollCq(cq, entries.length, entries);
+    if (late === 0) return taken;
+    for (let index = 0; index < late; index++) taken.push(outcomeOf(entries[index]!));
+  }
+}
+
+export const statusesOf = (outcomes: readonly Outcome[]): string[] => outcomes.map(({ status }) => status);
+
+/** What a control verb came to: `ok`, or the name of its error code. */
+export async function codeOf(verb: Promise<unknown>): Promise<string> {
+  try {
+    await verb;
+    return 'ok';
+  } catch (error) {
+    if (error instanceof VerbsError) return error.code;
+    throw error;
+  }
+}
+
+/** Names of the asynchronous events of a context, without IBV_EVENT_, until none has come for `quietUs`. */
+export async function eventsWithin(context: IbvContext, quietUs = 20): Promise<string[]> {
+  const events: string[] = [];
+  for (;;) {
+    const event = await getAsyncEvent(context, quietUs * microsecond);
+    if (event === undefined) return events;
+    events.push(eventTypeStr(event.eventType).slice('IBV_EVENT_'.length));
+  }
+}

@@ -1,0 +1,264 @@
+/**
+ * One end of a test: an open device and as many connected pairs of QPs as the test asks for, with every attribute that
+ * a test may want to set otherwise. The program at the other host asks for the same pairs in the same order.
+ *
+ *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
+ */
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import {
+  allocPd,
+  createCq,
+  createQp,
+  deregMr,
+  destroyCq,
+  destroyQp,
+  getDeviceList,
+  IBV_ACCESS_LOCAL_WRITE,
+  IBV_ACCESS_REMOTE_ATOMIC,
+  IBV_ACCESS_REMOTE_READ,
+  IBV_ACCESS_REMOTE_WRITE,
+  IBV_MTU_1024,
+  IBV_QP_ACCESS_FLAGS,
+  IBV_QP_AV,
+  IBV_QP_DEST_QPN,
+  IBV_QP_MAX_DEST_RD_ATOMIC,
+  IBV_QP_MAX_QP_RD_ATOMIC,
+  IBV_QP_MIN_RNR_TIMER,
+  IBV_QP_PATH_MTU,
+  IBV_QP_PKEY_INDEX,
+  IBV_QP_PORT,
+  IBV_QP_RETRY_CNT,
+  IBV_QP_RNR_RETRY,
+  IBV_QP_RQ_PSN,
+  IBV_QP_SQ_PSN,
+  IBV_QP_STATE,
+  IBV_QP_TIMEOUT,
+  IBV_QPS_INIT,
+  IBV_QPS_RTR,
+  IBV_QPS_RTS,
+  IBV_QPT_RC,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  type IbvSrq,
+  modifyQp,
+  openDevice,
+  type PortAttr,
+  type QpCap,
+  queryPort,
+  queryQp,
+  regMr,
+} from '../../userlib/index.ts';
+import { eventsWithin } from './outcomes.ts';
+
+export const allAccess =
+  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+/** Memory with its region. */
+export interface Area {
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly mr: IbvMr;
+}
+
+export interface PairOptions {
+  readonly pd?: IbvPd;
+  readonly cap?: Partial<QpCap>;
+  /** Rights of the QP, and of its buffer. */
+  readonly qpAccess?: number;
+  readonly bufferAccess?: number;
+  readonly bufferBytes?: number;
+  /** PD of the buffer when it is not the QP's. */
+  readonly bufferPd?: IbvPd;
+  readonly mtu?: PortAttr['activeMtu'];
+  /** ACK timeout 4.096 µs × 2^code; 0 waits for ever. */
+  readonly timeoutCode?: number;
+  readonly retryCount?: number;
+  readonly rnrRetryCount?: number;
+  readonly rnrTimerCode?: number;
+  readonly readsMax?: number;
+  readonly srq?: IbvSrq;
+  readonly sendCq?: IbvCq;
+  readonly recvCq?: IbvCq;
+  readonly sqSigAll?: number;
+  /** What the other side is told. */
+  readonly note?: JsonValue;
+  /** Runs in INIT: where receives can be posted before anything arrives. */
+  beforeReady?(pair: Pair): void;
+}
+
+/** What one side tells the other of a pair. */
+export interface Remote {
+  readonly lid: number;
+  readonly qpNum: number;
+  readonly psn: number;
+  readonly address: number;
+  readonly rkey: number;
+  readonly note: JsonValue;
+}
+
+export interface Pair {
+  readonly label: string;
+  readonly qp: IbvQp;
+  readonly sendCq: IbvCq;
+  readonly recvCq: IbvCq;
+  readonly buffer: Area;
+  remote: Remote;
+}
+
+const defaultCap: QpCap = { maxSendWr: 16, maxRecvWr: 16, maxSendSge: 4, maxRecvSge: 4, maxInlineData: 64 };
+
+export class Side {
+  readonly program: ProgramContext;
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly port: PortAttr;
+
+  private constructor(program: ProgramContext, context: IbvContext, pd: IbvPd, port: PortAttr) {
+    this.program = program;
+    this.context = context;
+    this.pd = pd;
+    this.port = port;
+  }
+
+  static async open(program: ProgramContext): Promise<Side> {
+    const context = await openDevice(getDeviceList(program.verbs)[0]!);
+    return new Side(program, context, await allocPd(context), await queryPort(context, 1));
+  }
+
+  /** Maps memory and registers it. */
+  async area(lengthBytes: number, access = allAccess, pd = this.pd): Promise<Area> {
+    const address = this.program.memory.map(lengthBytes);
+    return { address, lengthBytes, mr: await regMr(pd, address, lengthBytes, access) };
+  }
+
+  /** A QP in RESET with CQs and a buffer of its own. */
+  async unconnected(label: string, options: PairOptions = {}): Promise<Pair> {
+    const { context } = this;
+    const pd = options.pd ?? this.pd;
+    const sendCq = options.sendCq ?? (await createCq(context, 64));
+    const recvCq = options.recvCq ?? (await createCq(context, 64));
+    const cap = { ...defaultCap, ...options.cap };
+    const srq = options.srq ?? null;
+    const init = { sendCq, recvCq, srq, cap, qpType: IBV_QPT_RC, sqSigAll: options.sqSigAll ?? 0 };
+    const qp = await createQp(pd, init);
+    const buffer = await this.area(
+      options.bufferBytes ?? 4096,
+      options.bufferAccess ?? allAccess,
+      options.bufferPd ?? pd,
+    );
+    const remote = { lid: 0, qpNum: 0, psn: 0, address: 0, rkey: 0, note: null };
+    return { label, qp, sendCq, recvCq, buffer, remote };
+  }
+
+  /** A QP in RTS, connected to that of the other side's call with the same label. */
+  async pair(label: string, options: PairOptions = {}): Promise<Pair> {
+    const pair = await this.unconnected(label, options);
+    const psn = this.program.random.below(1 << 24);
+    await toInit(pair.qp, options.qpAccess ?? allAccess);
+    options.beforeReady?.(pair);
+    await this.tell(label, {
+      lid: this.port.lid,
+      qpNum: pair.qp.qpNum,
+      psn,
+      address: pair.buffer.address,
+      rkey: pair.buffer.mr.rkey,
+      note: options.note ?? null,
+    });
+    pair.remote = (await this.hear(label)) as unknown as Remote;
+    await toRtr(pair.qp, pair.remote, options);
+    await toRts(pair.qp, psn, options);
+    await this.barrier(`${label} ready`);
+    return pair;
+  }
+
+  /** Destroys what {@link pair} made; not CQs and PDs that the options brought. */
+  async closePair(pair: Pair, options: PairOptions = {}): Promise<void> {
+    await destroyQp(pair.qp);
+    if (options.sendCq === undefined) await destroyCq(pair.sendCq);
+    if (options.recvCq === undefined) await destroyCq(pair.recvCq);
+    await deregMr(pair.buffer.mr);
+    this.program.memory.unmap(pair.buffer.address, pair.buffer.lengthBytes);
+  }
+
+  tell(name: string, value: JsonValue): Promise<void> {
+    return this.program.exchange.put(name, value);
+  }
+
+  hear(name: string): Promise<JsonValue> {
+    return this.program.exchange.take(name);
+  }
+
+  async barrier(name: string): Promise<void> {
+    await this.tell(`barrier ${name}`, true);
+    await this.hear(`barrier ${name}`);
+  }
+
+  /** Names of the asynchronous events until none has come for a while. */
+  events(): Promise<string[]> {
+    return eventsWithin(this.context);
+  }
+
+  /** The QP's state as the device has it. */
+  async stateOf(pair: Pair): Promise<string> {
+    const names = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'SQE', 'ERR'];
+    return names[(await queryQp(pair.qp)).qpState ?? 0]!;
+  }
+
+  write(area: Area, bytes: Uint8Array, offset = 0): void {
+    this.program.memory.write(area.address + offset, bytes);
+  }
+
+  read(area: Area, lengthBytes: number, offset = 0): Uint8Array {
+    return this.program.memory.read(area.address + offset, lengthBytes);
+  }
+}
+
+export const toInit = (qp: IbvQp, qpAccessFlags: number): Promise<void> =>
+  modifyQp(
+    qp,
+    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags },
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+  );
+
+export const toRtr = (qp: IbvQp, remote: Remote, options: PairOptions): Promise<void> =>
+  modifyQp(
+    qp,
+    {
+      qpState: IBV_QPS_RTR,
+      pathMtu: options.mtu ?? IBV_MTU_1024,
+      destQpNum: remote.qpNum,
+      rqPsn: remote.psn,
+      maxDestRdAtomic: options.readsMax ?? 4,
+      minRnrTimer: options.rnrTimerCode ?? 1,
+      ahAttr: { dlid: remote.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+    },
+    IBV_QP_STATE |
+      IBV_QP_AV |
+      IBV_QP_PATH_MTU |
+      IBV_QP_DEST_QPN |
+      IBV_QP_RQ_PSN |
+      IBV_QP_MAX_DEST_RD_ATOMIC |
+      IBV_QP_MIN_RNR_TIMER,
+  );
+
+export const toRts = (qp: IbvQp, sqPsn: number, options: PairOptions): Promise<void> =>
+  modifyQp(
+    qp,
+    {
+      qpState: IBV_QPS_RTS,
+      timeout: options.timeoutCode ?? 5,
+      retryCnt: options.retryCount ?? 7,
+      rnrRetry: options.rnrRetryCount ?? 7,
+      sqPsn,
+      maxRdAtomic: options.readsMax ?? 4,
+    },
+    IBV_QP_STATE |
+      IBV_QP_TIMEOUT |
+      IBV_QP_RETRY_CNT |
+      IBV_QP_RNR_RETRY |
+      IBV_QP_SQ_PSN |
+      IBV_QP_MAX_QP_RD_ATOMIC,
+  );
