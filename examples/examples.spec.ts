@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { main as keyValueLookup } from './key-value-lookup.ts';
 import { main as rcPingpong } from './rc-pingpong.ts';
+
+// Whole simulations, some in worker threads on machines with few cores.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 describe('the examples', () => {
   it('send 4 KiB to and fro by RC', async () => {

@@ -1,12 +1,15 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Random } from '../sim/index.ts';
 import { Machine, type MachineOptions } from './machine.ts';
 import { partitions } from './partition/placement.ts';
 import type { JsonValue } from './program.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from './programs/move-plan.ts';
+
+// Whole simulations, some in worker threads on machines with few cores.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const programs = new URL('./testing-programs.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
@@ -213,5 +216,28 @@ describe('injected faults', () => {
       spurious: 1,
     });
     expect(report.checks.balanced).toBe(true);
+  });
+
+  it('of commands reach the driver as the status they are', async () => {
+    // QUERY_DEV_CAP is 0x003; status 0x0a is "limit exceeded" (interface sheet 3.4).
+    await using machine = await Machine.create({
+      set: small,
+      faults: { commandStatus: [[0, 0x003, 1, 0x0a]] },
+    });
+    await expect(machine.run()).rejects.toThrow(/boot failed at \d+ ps: .*QUERY_DEV_CAP/);
+  });
+
+  it('of the cable take the port down and bring it up again', async () => {
+    const faults = { portDown: [[0, 3_700_000_000]], portUp: [[0, 3_800_000_000]] };
+    await using machine = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 }, faults });
+    await machine.run();
+    const { nodes, checks } = await machine.report();
+    // An event for each change at least, beside those of start-up.
+    await using quiet = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 } });
+    await quiet.run();
+    const before = (await quiet.report()).nodes;
+    for (const node of [0, 1])
+      expect(nodes[node]!.interrupts[0]!.handled).toBeGreaterThan(before[node]!.interrupts[0]!.handled);
+    expect(checks.balanced).toBe(true);
   });
 });

@@ -56,6 +56,8 @@ export class CommandProcessor {
   /** Commands completed, by opcode and by status. */
   readonly completedByOpcode = new Map<number, number>();
   readonly completedByStatus = new Map<number, number>();
+  /** Injected faults: the status with which a command of this opcode ends without being begun, or OK. */
+  faultStatusOf: ((opcode: number) => number) | undefined;
   readonly #setup: CommandProcessorSetup;
   readonly #stage: number;
   #dma!: CommandDma;
@@ -137,6 +139,11 @@ export class CommandProcessor {
 
   #begin(cycle: number): void {
     this.#phase = 'work';
+    const faultStatus = this.faultStatusOf?.(this.#request!.opcode) ?? CommandStatus.OK;
+    if (faultStatus !== CommandStatus.OK) {
+      this.#end(faultStatus, cycle);
+      return;
+    }
     this.#attempt(cycle, () => {
       const { steps, cycles } = this.#setup.start(this.#request!);
       this.#steps = steps;

@@ -3,8 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Report } from '../report/schema.ts';
+
+// Whole simulations, some in worker threads on machines with few cores.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-cli-'));

@@ -55,6 +55,7 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
     hca: {
       blocks: Object.fromEntries(blocks) as NodeReport['hca']['blocks'],
       caches: hca.caches,
+      commands: hca.commands,
       doorbells: hca.doorbells,
       violations: hca.violations,
     },

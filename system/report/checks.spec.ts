@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Machine } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { PerfArgs } from '../programs/perf-plan.ts';
@@ -7,6 +7,9 @@ import type { HcaLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import { renderReport } from './render.ts';
 import type { ChecksReport, Report } from './schema.ts';
+
+// Whole simulations, some in worker threads on machines with few cores.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 type Mutable<T> = T extends object ? { -readonly [Key in keyof T]: Mutable<T[Key]> } : T;
 interface Books {

@@ -1,4 +1,5 @@
 /** The books of one HCA, copied as plain data at the end of a run. */
+import { Opcode } from '../../abi/commands.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames, operationStages } from '../../hw/hca/operations.ts';
 import type { BlockAccount } from '../../sim/index.ts';
@@ -83,6 +84,8 @@ export interface HcaLedger {
   readonly wire: WireEndLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
+  /** Commands completed, by opcode name. */
+  readonly commands: Readonly<Record<string, number>>;
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
   /** What software or the peer did against the interface, by name. */
   readonly violations: Readonly<Record<string, number>>;
@@ -104,6 +107,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     operations: operationsOf(node),
     operationDisorders: dataPath.operations.disorderCount,
+    commands: commandsOf(node),
     doorbells: {
       send: dataPath.doorbells.sendCount,
       blueFlame: dataPath.doorbells.blueFlameCount,
@@ -112,6 +116,15 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     },
     violations: { ...control.violations.report(), ...dataPath.violations.report() },
   };
+}
+
+const commandNames = new Map<number, string>(Object.entries(Opcode).map(([name, opcode]) => [opcode, name]));
+
+function commandsOf({ hca }: HcaNode): Record<string, number> {
+  const counts = [...hca.control.processor.completedByOpcode].toSorted(([left], [right]) => left - right);
+  return Object.fromEntries(
+    counts.map(([opcode, count]) => [commandNames.get(opcode) ?? `0x${opcode.toString(16)}`, count]),
+  );
 }
 
 function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, BlockLedger> {

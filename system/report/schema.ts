@@ -68,6 +68,8 @@ export interface NodeReport {
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
+    /** Commands completed, by name. */
+    readonly commands: Readonly<Record<string, number>>;
     readonly doorbells: Readonly<Record<string, number>>;
     /** What software or the peer did against the interface, by name; empty when nothing. */
     readonly violations: Readonly<Record<string, number>>;
