@@ -227,8 +227,13 @@ export class CompletionWriter {
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
     if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
-    if (this.#due.headCycle <= cycle) this.#fireDue(cycle);
-    if (this.#resize !== undefined && this.#count === 0) {
+    if (this.#due.headCycle <= cycle) {
+      this.#fireDue(cycle);
+      // Posted before the next CQE may raise an event of its own.
+      if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
+    }
+    // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
+    if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
       if (stall !== -1) return this.account.stall(cycle, stall);
     }
@@ -410,6 +415,7 @@ export class CompletionWriter {
       cqeBytes,
     );
     if (found === PENDING) return STALL_TRANSLATION;
+    if (!dmaWrite.canRequest(this.#writeRequester)) return STALL_DMA;
     this.#resize = undefined;
     if (found >= BAD_KEY) {
       cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! - 1;
@@ -429,7 +435,8 @@ export class CompletionWriter {
   }
 
   #fail(cq: number, syndrome: number, cycle: number): void {
-    this.#core.cqs.status[cq] = QueueStatus.OVERFLOW;
+    const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
+    this.#core.cqs.status[cq] = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
     this.#listener!.cqFailed(cq, syndrome, cycle);
   }
 

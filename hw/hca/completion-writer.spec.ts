@@ -1,0 +1,359 @@
+import { describe, expect, it } from 'vitest';
+import { cqc, QueueStatus } from '../../abi/cqc.ts';
+import { CqeOpcode, cqeBytes } from '../../abi/cqe.ts';
+import { QpState } from '../../abi/qpc.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { type DataPathNode, tightest } from './testing/data-path-bench.ts';
+import {
+  Cq,
+  connectedPair,
+  EQN,
+  freshCqBuffer,
+  pagesOf,
+  Qp,
+  type SendRequest,
+  UAR,
+} from './testing/data-path-verbs.ts';
+import { type Scene, scene, summaryOf, syndromesOf } from './testing/scenario.ts';
+
+const SOLICITED = 1;
+const NEXT = 2;
+
+const write = ({ local, target }: Scene): SendRequest => ({
+  opcode: WqeOpcode.RDMA_WRITE,
+  segments: [local.part(0, 8)],
+  remote: target,
+});
+const nop: SendRequest = { opcode: WqeOpcode.NOP };
+const event = (cq: Cq): string => `comp 0x${cq.cqn.toString(16)} eq ${EQN}`;
+
+describe('CQEs', () => {
+  it('are 32 bytes in the order of the interface sheet, owner bit by pass', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cq = new Cq(bench.a, 1);
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    await bench.run(2);
+    const bytes = (entry: number): string =>
+      Buffer.from(
+        bench.a.memory.bytes.subarray(cq.bufferAddress + entry * cqeBytes).subarray(0, 32),
+      ).toString('hex');
+    for (let index = 0; index < 3; index++) {
+      qp.send(nop);
+      await bench.run(5);
+      cq.drain();
+    }
+    const qpn = qp.qpn.toString(16).padStart(8, '0');
+    // QPN, then zeros up to the WQE counter at 0x18; byte 0x1f: owner, send side, opcode 0.
+    expect(bytes(1)).toBe(`${qpn}${'00'.repeat(20)}0001${'00'.repeat(5)}40`);
+    expect(bytes(0)).toBe(`${qpn}${'00'.repeat(20)}0002${'00'.repeat(5)}c0`);
+  });
+
+  it('of errors have syndrome and opcode 0x1e', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cq = new Cq(bench.a, 1);
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    qp.send({ opcode: WqeOpcode.LOCAL_INVAL });
+    await bench.run(10);
+    const hex = Buffer.from(bench.a.memory.bytes.subarray(cq.bufferAddress).subarray(0, 32)).toString('hex');
+    expect(hex).toBe(`${qp.qpn.toString(16).padStart(8, '0')}${'00'.repeat(20)}000000020000005e`);
+  });
+});
+
+describe('a CQ that is full', () => {
+  for (const hca of [{}, tightest])
+    it(`overruns with an event, fails its QPs and no others${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+      const given = await scene({ hca });
+      const { bench, checkBystanders } = given;
+      const cq = new Cq(bench.a, 2);
+      const first = connectedPair(bench.a, bench.b, { a: { sendCq: cq } });
+      const second = new Qp(bench.a, { sendCq: cq });
+      second.connect(0, 0, 0);
+      await bench.run(3);
+      // Five signalled requests into four entries that software does not consume.
+      for (let index = 0; index < 5; index++) first.a.post(nop);
+      first.a.ring();
+      await bench.run(30);
+      expect(bench.a.events.lines).toEqual([`cq 1 0x${cq.cqn.toString(16)}`]);
+      expect([first.a.state, second.state]).toEqual([QpState.ERR, QpState.ERR]);
+      expect(cq.drain()).toHaveLength(4);
+      bench.a.act(() => bench.a.dataPath.cqSync(cq.slot));
+      await bench.run(1);
+      const { cqs } = bench.a.dataPath.tables;
+      expect(cqc.fields.status.get(cqs.view, cqs.offsetOf(cq.slot))).toBe(QueueStatus.OVERFLOW);
+      await checkBystanders();
+      expect(bench.a.dataPath.cqIsBusy(cq.slot)).toBe(false);
+      await bench.until(() => bench.a.dataPath.records.freeCount === bench.a.dataPath.records.capacity, 10);
+    });
+
+  it('goes on when the doorbell record says that software has consumed', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cq = new Cq(bench.a, 2);
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    await bench.run(2);
+    for (let round = 0; round < 6; round++) {
+      for (let index = 0; index < 4; index++) qp.post(nop);
+      qp.ring();
+      await bench.run(10);
+      expect(cq.drain()).toHaveLength(4);
+    }
+    expect(bench.a.events.lines).toEqual([]);
+  });
+
+  it('overwrites when the CQ ignores overruns', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cq = new Cq(bench.a, 1, { ignoreOverrun: 1 });
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    for (let index = 0; index < 6; index++) qp.post(nop);
+    qp.ring();
+    await bench.run(20);
+    expect(bench.a.events.lines).toEqual([]);
+    expect(bench.a.dataPath.tables.cqs.producer[cq.slot]).toBe(6);
+  });
+
+  it('whose page is not present fails with syndrome 2 and status "write failure"', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cq = new Cq(bench.a, 2, { mttAddress: bench.a.writeMtt([-1]) });
+    const qp = new Qp(bench.a, { sendCq: cq });
+    qp.connect(0, 0, 0);
+    qp.send(nop);
+    await bench.run(10);
+    expect(bench.a.events.lines).toEqual([`cq 2 0x${cq.cqn.toString(16)}`]);
+    expect(bench.a.dataPath.tables.cqs.status[cq.slot]).toBe(QueueStatus.WRITE_FAILURE);
+  });
+});
+
+describe('arming', () => {
+  it('fires one event at the next CQE, and then none until it is armed again', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    aCq.arm(NEXT);
+    await bench.run(2);
+    expect(bench.a.events.lines).toEqual([]);
+    for (let index = 0; index < 3; index++) a.send(write(given));
+    await bench.run(20);
+    expect(bench.a.events.lines).toEqual([event(aCq)]);
+    aCq.drain();
+    aCq.arm(NEXT, 2);
+    a.send(write(given));
+    await bench.run(10);
+    expect(bench.a.events.lines).toEqual([event(aCq), event(aCq)]);
+  });
+
+  it('fires at once when there are CQEs beyond the consumer counter, and not otherwise', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    a.send(write(given));
+    await bench.run(10);
+    aCq.arm(NEXT, 1, UAR, 1);
+    await bench.run(1);
+    expect(bench.a.events.lines).toEqual([]);
+    aCq.arm(NEXT, 1, UAR, 0);
+    await bench.run(1);
+    expect(bench.a.events.lines).toEqual([event(aCq)]);
+  });
+
+  it('refuses requests of a round that has fired, of a foreign UAR, of no CQ and without a command', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    aCq.arm(NEXT, 0);
+    aCq.arm(NEXT, 2);
+    aCq.arm(NEXT, 1, UAR + 1);
+    aCq.arm(3, 1);
+    a.send(write(given));
+    await bench.run(10);
+    expect(bench.a.events.lines).toEqual([]);
+    expect(bench.a.dataPath.violations.report()).toEqual({ armStale: 2, armForeignUar: 1, armUnknownCq: 1 });
+  });
+
+  it('for solicited events passes over others, and counts errors as solicited', async () => {
+    const given = await scene();
+    const { bench, a, b, bCq, local, remote } = given;
+    for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);
+    const send = { opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] };
+    bCq.arm(SOLICITED);
+    a.send(send);
+    await bench.run(10);
+    expect(bench.b.events.lines).toEqual([]);
+    a.send({ ...send, isSolicited: true });
+    await bench.run(10);
+    expect(bench.b.events.lines).toEqual([event(bCq)]);
+    // Both are consumed but the solicited one: armed again, it fires at once.
+    bCq.arm(SOLICITED, 2, UAR, 1);
+    await bench.run(1);
+    expect(bench.b.events.lines).toHaveLength(2);
+    bCq.drain();
+    bCq.arm(SOLICITED, 3);
+    b.toError();
+    await bench.run(10);
+    expect(bench.b.events.lines).toHaveLength(3);
+    expect(summaryOf(bCq.drain())).toEqual(['receive 2: 0x5', 'receive 3: 0x5']);
+  });
+
+  it('loses no event when several CQs fire at once and the event queue is full for a while', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cqs = Array.from({ length: 6 }, () => new Cq(bench.a, 4));
+    const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
+    for (const qp of qps) qp.connect(0, 0, 0);
+    await bench.run(5);
+    bench.a.events.hasRoom = false;
+    // Half of them fire by their next CQE, half at once by arming behind it.
+    for (const cq of cqs.slice(0, 3)) cq.arm(NEXT);
+    for (const qp of qps) qp.send(nop);
+    await bench.run(10);
+    for (const cq of cqs.slice(3)) cq.arm(NEXT, 1, UAR, 0);
+    await bench.run(2);
+    for (const qp of qps) qp.send(nop);
+    await bench.run(2);
+    expect(bench.a.events.lines).toEqual([]);
+    bench.a.act(() => bench.a.events.makeRoom(bench.a.domain.cycle));
+    await bench.run(10);
+    expect([...bench.a.events.lines].sort()).toEqual(cqs.map(event).sort());
+    for (const cq of cqs) expect(syndromesOf(cq.drain())).toEqual([0, 0]);
+  });
+
+  it('fires both a CQ that an arm request finds due and another whose CQE is written in the same cycle', async () => {
+    const given = await scene({ hca: { completionCycles: 2000 } });
+    const { bench } = given;
+    const cqs = Array.from({ length: 2 }, () => new Cq(bench.a, 4));
+    const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
+    for (const qp of qps) qp.connect(0, 0, 0);
+    await bench.run(5);
+    // The first CQ holds a CQE; the writer is busy with its second while the other CQ's waits; then the arm request comes.
+    for (const qp of qps) qp.send(nop);
+    await bench.run(20);
+    cqs[1]!.drain();
+    cqs[1]!.arm(NEXT);
+    qps[0]!.send(nop);
+    qps[1]!.send(nop);
+    await bench.run(3);
+    cqs[0]!.arm(NEXT, 1, UAR, 0);
+    await bench.run(20);
+    expect([...bench.a.events.lines].sort()).toEqual(cqs.map(event).sort());
+  });
+
+  it('fires each of many CQs whose CQEs and arm requests meet in the same cycles', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const cqs = Array.from({ length: 8 }, () => new Cq(bench.a, 4));
+    const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
+    for (const qp of qps) qp.connect(0, 0, 0);
+    await bench.run(5);
+    for (let round = 1; round <= 3; round++) {
+      for (const [index, cq] of cqs.entries()) {
+        qps[index]!.send(nop);
+        cq.arm(NEXT, round, UAR, 0);
+      }
+      await bench.run(20);
+      expect(bench.a.events.lines).toHaveLength(8 * round);
+    }
+  });
+});
+
+describe('moderation', () => {
+  const moderate = (node: DataPathNode, cq: Cq, count: number, periodUs: number): void =>
+    node.act(() => {
+      const { cqs } = node.dataPath.tables;
+      cqc.fields.moderationCount.set(cqs.view, cqs.offsetOf(cq.slot), count);
+      cqc.fields.moderationPeriodUs.set(cqs.view, cqs.offsetOf(cq.slot), periodUs);
+      node.dataPath.cqModerated(cq.slot);
+    });
+
+  it('holds the event back until so many CQEs have come', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    moderate(bench.a, aCq, 3, 1000);
+    aCq.arm(NEXT);
+    for (let index = 1; index <= 3; index++) {
+      a.send(write(given));
+      await bench.run(10);
+      expect(bench.a.events.lines).toHaveLength(index === 3 ? 1 : 0);
+    }
+    expect(bench.a.dataPath.completions.moderatedEventCount).toBe(2);
+  });
+
+  it('or until the period since the first one is over', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    moderate(bench.a, aCq, 10, 50);
+    aCq.arm(NEXT);
+    a.send(write(given));
+    await bench.until(() => aCq.drain().length + aCq.consumer > 0, 10);
+    const beganCycle = bench.a.domain.cycle;
+    await bench.run(45);
+    expect(bench.a.events.lines).toEqual([]);
+    await bench.run(10);
+    expect(bench.a.events.lines).toEqual([event(aCq)]);
+    // 50 us of 427 MHz are 21,350 cycles; the CQE was seen in memory at most 3 us behind its issue.
+    const waited = bench.a.events.cycles[0]! - beganCycle;
+    expect(waited).toBeLessThanOrEqual(21_350 + 3);
+    expect(waited).toBeGreaterThan(21_350 - 3 * 427);
+  });
+});
+
+describe('resizing', () => {
+  for (const hca of [{}, tightest])
+    it(`tells software in the old buffer that the rest is in the new one, under load${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+      const given = await scene({ hca });
+      const { bench } = given;
+      const cq = new Cq(bench.a, 3);
+      const qp = new Qp(bench.a, { sendCq: cq });
+      qp.connect(0, 0, 0);
+      await bench.run(3);
+      const seen: number[] = [];
+      let isResized = false;
+      const newBuffer = freshCqBuffer(bench.a, 5);
+      const newMtt = bench.a.writeMtt(pagesOf(newBuffer, 1024));
+      const take = (): void => {
+        for (const { opcode, wqeCounter } of cq.drain()) {
+          if (opcode !== CqeOpcode.RESIZE) seen.push(wqeCounter);
+          else {
+            isResized = true;
+            cq.bufferAddress = newBuffer;
+            cq.logEntries = 5;
+          }
+        }
+      };
+      let posted = 0;
+      for (let round = 0; round < 40; round++) {
+        if (round === 15)
+          bench.a.act(() => {
+            const { cqs } = bench.a.dataPath.tables;
+            const at = cqs.offsetOf(cq.slot);
+            const oldMtt = cqc.fields.mttAddress.get(cqs.view, at);
+            // What the resize command marks in the new buffer: the passes around the producer counter.
+            const producer = cqs.producer[cq.slot]!;
+            for (let entry = 0; entry < 32; entry++) {
+              const pass = (producer >>> 5) & 1;
+              const owner = entry < (producer & 31) ? pass : 1 - pass;
+              bench.a.memory.bytes[newBuffer + entry * cqeBytes + 31] = owner << 7;
+            }
+            cqc.fields.logEntries.set(cqs.view, at, 5);
+            cqc.fields.mttAddress.set(cqs.view, at, newMtt);
+            bench.a.dataPath.cqResized(cq.slot, 3, 0, oldMtt);
+          });
+        if (posted - seen.length < 5) {
+          qp.send(nop);
+          posted++;
+        }
+        await bench.run(0.2);
+        take();
+      }
+      await bench.run(20);
+      take();
+      take();
+      expect(isResized).toBe(true);
+      expect(seen).toEqual(Array.from({ length: posted }, (_, index) => index));
+      expect(bench.a.events.lines).toEqual([]);
+      expect(bench.a.dataPath.cqIsBusy(cq.slot)).toBe(false);
+    });
+});
