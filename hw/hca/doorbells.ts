@@ -157,7 +157,7 @@ export class Doorbells {
     if (within === 0) return this.#beginPost(half, page, view, at, lengthBytes, cycle);
     for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
       if (this.#assemblyAt[assembly] !== half) continue;
-      if (within !== this.#assemblyHave[assembly]) return this.#tear(assembly, page, cycle);
+      if (within !== this.#assemblyHave[assembly]) return this.#tear(assembly, cycle);
       this.#append(assembly, page, view, at, lengthBytes, cycle);
       return;
     }
@@ -173,7 +173,7 @@ export class Doorbells {
     cycle: number,
   ): void {
     for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
-      if (this.#assemblyAt[assembly] === half) this.#tear(assembly, page, cycle);
+      if (this.#assemblyAt[assembly] === half) this.#tear(assembly, cycle);
     }
     if (lengthBytes < blueFlameHead.sizeBytes) return this.#core.violations.count('doorbellOffset');
     const wantedBytes = Math.max(wqeUnitBytes, blueFlameHead.fields.ds.get(view, at) * wqeUnitBytes);
@@ -183,7 +183,7 @@ export class Doorbells {
     }
     const assembly = this.#assemblyNext;
     this.#assemblyNext = (assembly + 1) % ASSEMBLY_COUNT;
-    if (this.#assemblyAt[assembly] !== -1) this.#tear(assembly, page, cycle);
+    if (this.#assemblyAt[assembly] !== -1) this.#tear(assembly, cycle);
     this.#assemblyAt[assembly] = half;
     this.#assemblyHave[assembly] = 0;
     this.#assemblyWant[assembly] = Math.ceil(wantedBytes / PIECE_BYTES) * PIECE_BYTES;
@@ -211,11 +211,20 @@ export class Doorbells {
   }
 
   /** The post cannot be completed from what was written: its QP executes the WQE from memory. */
-  #tear(assembly: number, page: number, cycle: number): void {
+  #tear(assembly: number, cycle: number): void {
     this.#core.violations.count('blueFlameTorn');
+    const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
     this.#assemblyAt[assembly] = -1;
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
   }
+
+  /** A QP that loses its line looks again into memory when it is next served. */
+  readonly #evict = (qp: number): void => {
+    const { qps } = this.#core;
+    const line = qps.wqeLine[qp]!;
+    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) qps.hasDoorbell[qp] = 1;
+    qps.wqeLine[qp] = -1;
+  };
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: number): void {
@@ -232,10 +241,7 @@ export class Doorbells {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const line = this.#lines.claim(qp, own, (loser) => {
-      if (this.#lines.validCount[qps.wqeLine[loser]!]! > 0) qps.hasDoorbell[loser] = 1;
-      qps.wqeLine[loser] = -1;
-    });
+    const line = this.#lines.claim(qp, own, this.#evict);
     if (line === -1) {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;

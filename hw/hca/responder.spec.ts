@@ -78,7 +78,7 @@ const refusals: Record<string, Refusal> = {
     request: (s) => write(s, other(s, { holes: [0] })),
   },
   'a WRITE on a QP without remote write': {
-    ...accessRefused,
+    ...requestRefused,
     b: { fields: { remoteWriteEnabled: 0 } },
     request: (s) => write(s),
   },
@@ -92,7 +92,7 @@ const refusals: Record<string, Refusal> = {
     request: (s) => read(s, other(s, { rights: { ...allRights, remoteRead: false } })),
   },
   'a READ on a QP without remote read': {
-    ...accessRefused,
+    ...requestRefused,
     b: { fields: { remoteReadEnabled: 0 } },
     request: (s) => read(s),
   },
@@ -101,7 +101,7 @@ const refusals: Record<string, Refusal> = {
     request: (s) => atomic(s, other(s, { rights: { ...allRights, remoteAtomic: false } })),
   },
   'an atomic on a QP without remote atomics': {
-    ...accessRefused,
+    ...requestRefused,
     b: { fields: { remoteAtomicEnabled: 0 } },
     request: (s) => atomic(s),
   },

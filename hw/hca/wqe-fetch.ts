@@ -7,6 +7,7 @@
  * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
  * prefetcher does: the doorbell does not say how many WQEs there are.
  */
+import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { type HcaCore, PORT_WQE_FETCH } from './core.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
@@ -96,6 +97,11 @@ export class WqeFetch {
   /** Begins one fetch; false when it has to wait. */
   #fetch(qp: number, cycle: number): boolean {
     const { qps, translator, dmaRead, config } = this.#core;
+    if (qps.state[qp] === QpState.RST) {
+      // Destroyed while it waited here.
+      this.#finish(qp);
+      return true;
+    }
     if (this.#outstanding >= config.wqeFetchOutstanding || !dmaRead.canRequest(this.#requester)) {
       this.account.stall(cycle, STALL_DMA);
       return false;
@@ -107,10 +113,12 @@ export class WqeFetch {
       own === -1 || this.#lines.validCount[own] === 0 ? qps.sqCounter[qp]! : this.#lines.endCounter(own);
     const index = first & ((1 << logCount) - 1);
     const places = WQE_LINE_BYTES / stride;
+    const takenPlaces = own === -1 ? 0 : this.#lines.validCount[own]!;
     const blocks = Math.min(
       config.wqePrefetchCount,
       (1 << logCount) - index,
       places - (first & (places - 1)),
+      places - takenPlaces,
     );
     const wanted = blocks * stride;
     const byte = qps.sqOffset[qp]! + index * stride;

@@ -222,6 +222,12 @@ export class Cq {
     return all;
   }
 
+  /** Consumes what there is and returns how many completions have been consumed in all. */
+  takenCount(): number {
+    this.drain();
+    return this.consumer;
+  }
+
   publishConsumer(): void {
     cqRecord.fields.consumerCounter.set(this.#node.view, this.recordAddress, this.consumer);
   }
