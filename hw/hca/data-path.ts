@@ -209,6 +209,7 @@ export class DataPath implements DataPathControl {
       this.completions,
       this.acknowledgements,
     );
+    this.flusher.onUnstartedFlushed = (opcode) => this.operations.flushedUnstarted(opcode);
     this.doorbells = new Doorbells(core, this.lines, setup.geometry, {
       sendRequested: (qp, cycle) => this.#sendRequested(qp, cycle),
       cqArmed: (cq, command, consumer, cycle) => this.completions.arm(cq, command, consumer, cycle),

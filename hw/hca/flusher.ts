@@ -27,6 +27,8 @@ const PHASE_RECEIVE = 3;
 export class Flusher {
   readonly account = new BlockAccount('flusher', ['completion']);
   flushedCount = 0;
+  /** A send work request was flushed that had never been taken up: it has no record. */
+  onUnstartedFlushed: (opcode: number) => void = () => {};
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #fetch: WqeFetch;
@@ -148,6 +150,7 @@ export class Flusher {
       const at = this.#lines.firstPlace(line, qps.sqStrideBytes[qp]!);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, qps.sendCqn[qp]!, 1, opcode, qps.sqCounter[qp]!, cycle);
+      this.onUnstartedFlushed(opcode);
       this.#lines.advance(line);
       qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
       return true;

@@ -107,6 +107,11 @@ export class OperationLedger {
     else this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
   }
 
+  /** A work request was flushed before it was taken up: it completes, and had no stages. */
+  flushedUnstarted(opcode: number): void {
+    this.failedCount[opcode] = this.failedCount[opcode]! + 1;
+  }
+
   #at(record: number, milestone: number): number {
     return this.#clock.edgePs(this.#records.milestone(record, milestone));
   }

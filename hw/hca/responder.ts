@@ -302,9 +302,13 @@ export class Responder {
     cycle: number,
   ): number {
     const { qps, translator } = this.#core;
-    let found = (qps.remoteRights[qp]! & qpRight) === 0 ? BAD_KEY : 0;
-    if (found === 0 && bytes > 0)
-      found = translator.translate(PORT_RECEIVER, key, qps.pd[qp]!, address, bytes, right);
+    if ((qps.remoteRights[qp]! & qpRight) === 0) {
+      // A function that this QP does not support: an invalid request, not an access error (table 60).
+      this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return 0;
+    }
+    const found =
+      bytes === 0 ? 0 : translator.translate(PORT_RECEIVER, key, qps.pd[qp]!, address, bytes, right);
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
