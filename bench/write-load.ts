@@ -27,6 +27,7 @@ export function perfArgsOf({ verb, sizeBytes, qpCount, messagesPerQp, outstandin
     rxDepth: 4 * outstanding,
     inlineBytes: 0,
     usesEvents: false,
+    mtuBytes: 0,
     cqModeration: Math.max(1, outstanding / 4),
   };
 }

@@ -112,7 +112,11 @@ export class Hca implements BarTarget {
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.onCompletion((offset) => this.dmaRead.receiveCompletion(offset));
-    pcieFunction.connect({ target: this, messageSender, hasTransactionsPending: () => false });
+    pcieFunction.connect({
+      target: this,
+      messageSender,
+      hasTransactionsPending: () => this.dmaRead.pendingTagCount > 0,
+    });
     const icm = new IcmMap();
     this.control = new ControlSide({
       domain,

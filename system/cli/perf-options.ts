@@ -1,5 +1,5 @@
 /** The options of `hca perf`, named as in perftest, and what they mean for one size. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { nearestOf } from '../profile/values.ts';
 import {
@@ -24,6 +24,7 @@ export interface PerfChoice {
   readonly inline?: number;
   readonly events?: boolean;
   readonly cqMod: number;
+  readonly mtu?: string;
 }
 
 /** perftest's --all: 2^1 to 2^23 bytes. */
@@ -51,6 +52,15 @@ export function addPerfOptions(command: Command): Command {
       'one completion for so many messages',
       integer(1, 16_000),
       perfDefaults.cqModeration,
+    )
+    .addOption(
+      new Option('-m, --mtu <bytes>', "path MTU (default: the port's)").choices([
+        '256',
+        '512',
+        '1024',
+        '2048',
+        '4096',
+      ]),
     );
 }
 
@@ -90,6 +100,7 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
     inlineBytes: choice.inline ?? (isLatency ? perfDefaults.inlineBytes[verb] : 0),
     usesEvents: choice.events === true,
     cqModeration: choice.cqMod,
+    mtuBytes: Number(choice.mtu ?? 0),
   }));
 }
 

@@ -69,10 +69,11 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
   );
   const receiveWr = receiveWrOf(args, buffer, halfBytes);
   const note = { address: buffer.address + halfBytes, rkey: buffer.region.rkey };
-  const peer = await connectRc(endpoint, qps, 'perf', note, () => {
-    if (needsReceives)
-      for (const qp of qps) for (let at = 0; at < receiveDepth; at++) postReceive(qp, receiveWr);
-  });
+  const postAll = (): void => {
+    if (!needsReceives) return;
+    for (const qp of qps) for (let at = 0; at < receiveDepth; at++) postReceive(qp, receiveWr);
+  };
+  const peer = await connectRc(endpoint, qps, 'perf', note, postAll, args.mtuBytes);
   const remote = peer.note as { readonly address: number; readonly rkey: number };
   return {
     program,

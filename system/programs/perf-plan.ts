@@ -29,6 +29,8 @@ export interface PerfArgs {
   readonly usesEvents: boolean;
   /** One completion for so many sends of a bandwidth test. */
   readonly cqModeration: number;
+  /** Path MTU in bytes; 0 is the port's. */
+  readonly mtuBytes: number;
 }
 
 /** A latency test's result, in picoseconds: half a round trip of WRITE and SEND, a whole one of READ and atomics. */

@@ -122,6 +122,7 @@ export async function connectRc(
   label: string,
   note: JsonValue = null,
   beforeReady: () => void = () => {},
+  pathMtuBytes = 0,
 ): Promise<RcPeer> {
   const { program, port } = endpoint;
   const firstPsns = qps.map(() => program.random.below(1 << 24));
@@ -131,7 +132,7 @@ export async function connectRc(
   await putPeer(program, label, own);
   const peer = await takePeer(program, label, qps.length);
   for (const [index, qp] of qps.entries()) {
-    await toRtr(qp, port, peer, index);
+    await toRtr(qp, pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes), peer, index);
     await toRts(qp, firstPsns[index]!);
   }
   // Nobody sends before both sides can receive.
@@ -178,12 +179,15 @@ async function toInit(qp: IbvQp): Promise<void> {
   );
 }
 
-async function toRtr(qp: IbvQp, port: PortAttr, peer: RcPeer, index: number): Promise<void> {
+/** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
+const mtuCodeOf = (bytes: number): PortAttr['activeMtu'] => (Math.log2(bytes) - 7) as PortAttr['activeMtu'];
+
+async function toRtr(qp: IbvQp, pathMtu: PortAttr['activeMtu'], peer: RcPeer, index: number): Promise<void> {
   await modifyQp(
     qp,
     {
       qpState: IBV_QPS_RTR,
-      pathMtu: port.activeMtu,
+      pathMtu,
       destQpNum: peer.qpNumbers[index]!,
       rqPsn: peer.firstPsns[index]!,
       maxDestRdAtomic: readAtomicMax,

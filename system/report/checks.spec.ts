@@ -33,6 +33,7 @@ beforeAll(async () => {
     rxDepth: 1,
     inlineBytes: 0,
     usesEvents: true,
+    mtuBytes: 0,
     cqModeration: 1,
   };
   for (const [node, exportName] of ['bandwidthClient', 'bandwidthServer'].entries()) {

@@ -34,7 +34,7 @@ export interface BystanderResult {
 
 const progressOfHost = new WeakMap<Host, Progress>();
 const roundBytes = 200;
-const pausePs = 10e6;
+const pausePs = 20e6;
 const waitPs = 5e6;
 const goOn = 1;
 const stop = 2;
