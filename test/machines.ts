@@ -1,10 +1,8 @@
 /** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
-import { expect } from 'vitest';
 import { Machine, type MachineOptions } from '../system/machine.ts';
 import type { Partition } from '../system/partition/placement.ts';
 import type { JsonValue, ProgramOptions } from '../system/program.ts';
 import type { Report } from '../system/report/schema.ts';
-import type { BystanderResult } from './programs/bystander.ts';
 
 /** The partitions that every condition is tested in: one thread, and cut wherever it can be cut. */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
@@ -55,19 +53,3 @@ export const bystanders = (): ProgramOptions[] => [
   programOf('bystander', 'client', 0),
   programOf('bystander', 'server', 1),
 ];
-
-/** The bystanders made rounds and found no mistake; and the books balance. */
-export function expectUntouched({ results, report }: Outcome): void {
-  const [client, server] = results.slice(-2) as unknown as BystanderResult[];
-  expect(client!.rounds).toBeGreaterThan(3);
-  expect(client!.mistakes).toEqual([]);
-  expect(server).toEqual(client);
-  expectBalanced(report);
-}
-
-/** All six balances hold; if not, the words of those that do not are shown. */
-export function expectBalanced({ checks }: Report): void {
-  const { balanced, ...each } = checks;
-  expect(Object.values(each).flatMap(({ failures }) => failures)).toEqual([]);
-  expect(balanced).toBe(true);
-}
