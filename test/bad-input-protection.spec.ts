@@ -4,14 +4,8 @@
  * tables 59 and 60, 9.9.3) and the interface sheet (6.6, 6.7) name; nothing else is touched.
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  bothPartitions,
-  bystanders,
-  expectUntouched,
-  type Outcome,
-  programOf,
-  runPrograms,
-} from './machines.ts';
+import { expectUntouched } from './expectations.ts';
+import { bothPartitions, bystanders, type Outcome, programOf, runPrograms } from './machines.ts';
 import { cases } from './programs/protection.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
