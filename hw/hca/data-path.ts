@@ -526,10 +526,12 @@ export class DataPath implements DataPathControl {
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
   #queueFailed(qp: number, cycle: number): void {
-    this.asyncEvents.post(EventType.WQ_CATAS_ERROR, this.core.qps.numberOf[qp]!, 0, cycle);
-    this.core.qps.hasDoorbell[qp] = 0;
-    this.#fail(qp, cycle);
-    this.core.qps.hasDoorbell[qp] = 0;
+    const { qps } = this.core;
+    const line = qps.wqeLine[qp]!;
+    if (line !== -1) this.lines.mayHaveMore[line] = 0;
+    if (qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    else this.#refused(qp, EventType.WQ_CATAS_ERROR, cycle);
+    qps.hasDoorbell[qp] = 0;
   }
 
   #recordDone(record: number, cycle: number, isSilent: boolean): void {

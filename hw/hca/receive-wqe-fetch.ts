@@ -65,6 +65,8 @@ export class ReceiveWqeFetch {
   readonly #isKnownEmpty: Uint8Array;
   readonly #hasFailed: Uint8Array;
   readonly #readsUnderWay: Uint8Array;
+  /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
+  readonly #needsLook: Uint8Array;
   /** By line. */
   readonly #queueOfLine: Int32Array;
   readonly #readFor: Int32Array;
@@ -99,6 +101,7 @@ export class ReceiveWqeFetch {
     this.#isKnownEmpty = new Uint8Array(queues);
     this.#hasFailed = new Uint8Array(queues);
     this.#readsUnderWay = new Uint8Array(queues);
+    this.#needsLook = new Uint8Array(queues);
     this.#queueOfLine = new Int32Array(lines).fill(FREE);
     this.#readFor = new Int32Array(lines);
     this.#firstCounter = new Int32Array(lines);
@@ -133,7 +136,8 @@ export class ReceiveWqeFetch {
   /** The queue is new: nothing of it is known. */
   open(queue: number): void {
     for (const counters of [this.#posted, this.#consumed, this.#nextIndex]) counters[queue] = 0;
-    for (const flags of [this.#phase, this.#isAwaited, this.#isKnownEmpty, this.#hasFailed]) flags[queue] = 0;
+    for (const flags of [this.#phase, this.#isAwaited, this.#isKnownEmpty, this.#hasFailed, this.#needsLook])
+      flags[queue] = 0;
     this.#line[queue] = -1;
   }
 
@@ -242,11 +246,20 @@ export class ReceiveWqeFetch {
     if (queue >= this.#srqBase) this.#checkLimit(queue, cycle);
   }
 
+  /** Fewer WQEs than the limit are known of: software may have posted more since. */
   #checkLimit(queue: number, cycle: number): void {
-    const srq = queue - this.#srqBase;
-    const limit = this.#core.srqs.limit[srq]!;
+    const limit = this.#core.srqs.limit[queue - this.#srqBase]!;
     if (limit === 0 || this.knownAvailable(queue) >= limit) return;
-    this.#core.srqs.limit[srq] = 0;
+    this.#needsLook[queue] = 1;
+    this.#ask(queue, cycle);
+  }
+
+  /** The record has just been read: fewer WQEs than the limit are posted. */
+  #tellOfLimit(queue: number, cycle: number): void {
+    const { srqs } = this.#core;
+    const srq = queue - this.#srqBase;
+    if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
+    srqs.limit[srq] = 0;
     this.onLimit?.(srq, cycle);
   }
 
@@ -273,7 +286,7 @@ export class ReceiveWqeFetch {
       return domain.wake(this.#stage, cycle + 1);
     }
     const stall =
-      this.knownAvailable(queue) === 0 && this.#phase[queue] === ASKED
+      this.#phase[queue] === ASKED && (this.knownAvailable(queue) === 0 || this.#needsLook[queue] === 1)
         ? this.#readRecord(queue)
         : this.#readWqes(queue, cycle);
     if (stall !== -1) return this.account.stall(cycle, stall);
@@ -299,6 +312,10 @@ export class ReceiveWqeFetch {
     if (this.#phase[queue] !== READING_RECORD) return;
     if (status !== 0) return this.#end(queue, cycle, 1);
     this.#posted[queue] = receiveRecord.fields.postedCounter.get(sramView, this.#recordOffset(queue));
+    if (this.#needsLook[queue] === 1) {
+      this.#needsLook[queue] = 0;
+      this.#tellOfLimit(queue, cycle);
+    }
     if (this.onRefreshed !== undefined) this.onRefreshed(queue, cycle);
     if (this.knownAvailable(queue) === 0) {
       this.#isKnownEmpty[queue] = this.#isAwaited[queue]!;
