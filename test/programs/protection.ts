@@ -17,20 +17,10 @@ import {
   postSend,
 } from '../../userlib/index.ts';
 import { progressOf, roundsMore } from './bystander.ts';
+import { companionBegins } from './companion.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
-import {
-  areEqual,
-  digestOf,
-  fetchAddOf,
-  patternOf,
-  readOf,
-  receiveOf,
-  remoteAt,
-  segment,
-  sendOf,
-  writeOf,
-} from './requests.ts';
-import { type Area, allAccess, type Pair, type PairOptions, Side } from './side.ts';
+import { digestOf, fetchAddOf, patternOf, readOf, receiveOf, segment, sendOf, writeOf } from './requests.ts';
+import { type Area, allAccess, type PairOptions, Side } from './side.ts';
 
 /** The memory that each side brings. */
 interface Ground {
@@ -200,18 +190,6 @@ export async function requester(program: ProgramContext): Promise<JsonValue> {
   await roundsMore(program, 2);
   progressOf(program.host).isStopping = true;
   return results;
-}
-
-/** Posts a WRITE now; the answer posts a READ behind it, and compares. */
-function companionBegins(side: Side, pair: Pair, seed: number): () => Promise<boolean> {
-  const pattern = patternOf(seed + 500, 1500);
-  side.write(pair.buffer, pattern);
-  postSend(pair.qp, writeOf([segment(pair.buffer, 0, 1500)], remoteAt(pair, 0)));
-  return async () => {
-    postSend(pair.qp, readOf([segment(pair.buffer, 2048, 1500)], remoteAt(pair, 0)));
-    const statuses = statusesOf(await take(pair.sendCq, 2));
-    return statuses.join() === 'SUCCESS,SUCCESS' && areEqual(side.read(pair.buffer, 1500, 2048), pattern);
-  };
 }
 
 export async function responder(program: ProgramContext): Promise<JsonValue> {

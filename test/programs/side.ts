@@ -105,6 +105,8 @@ export interface Pair {
   readonly sendCq: IbvCq;
   readonly recvCq: IbvCq;
   readonly buffer: Area;
+  /** As granted. */
+  readonly cap: QpCap;
   remote: Remote;
 }
 
@@ -150,7 +152,7 @@ export class Side {
       options.bufferPd ?? pd,
     );
     const remote = { lid: 0, qpNum: 0, psn: 0, address: 0, rkey: 0, note: null };
-    return { label, qp, sendCq, recvCq, buffer, remote };
+    return { label, qp, sendCq, recvCq, buffer, cap: init.cap, remote };
   }
 
   /** A QP in RTS, connected to that of the other side's call with the same label. */

@@ -1,0 +1,74 @@
+/**
+ * Runs scenarios one after the other, each beside a companion QP of the same process and PD that moves data before,
+ * during and after, and beside the bystander processes of the host.
+ */
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { postSend } from '../../userlib/index.ts';
+import { progressOf, roundsMore } from './bystander.ts';
+import { statusesOf, take } from './outcomes.ts';
+import { areEqual, patternOf, readOf, remoteAt, segment, writeOf } from './requests.ts';
+import { type Pair, Side } from './side.ts';
+
+/** What one side does in a scenario, and tells of it. */
+export type Act = (side: Side, name: string) => Promise<JsonValue>;
+export type Acts = Readonly<Record<string, Act>>;
+
+/** A scenario's result beside which nobody else was disturbed. */
+export interface Told {
+  readonly told: JsonValue;
+  readonly companionIsRight: boolean;
+  readonly bystanderWentOn: boolean;
+}
+
+/** Posts a WRITE now; the answer posts a READ behind it, and compares what comes back. */
+export function companionBegins(side: Side, pair: Pair, seed: number): () => Promise<boolean> {
+  const pattern = patternOf(seed + 500, 1500);
+  side.write(pair.buffer, pattern);
+  postSend(pair.qp, writeOf([segment(pair.buffer, 0, 1500)], remoteAt(pair, 0)));
+  return async () => {
+    postSend(pair.qp, readOf([segment(pair.buffer, 2048, 1500)], remoteAt(pair, 0)));
+    const statuses = statusesOf(await take(pair.sendCq, 2));
+    return statuses.join() === 'SUCCESS,SUCCESS' && areEqual(side.read(pair.buffer, 1500, 2048), pattern);
+  };
+}
+
+/** The side at the bystander client's host. */
+export async function provoke(program: ProgramContext, acts: Acts): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const companion = await side.pair('companion');
+  await roundsMore(program, 2);
+  const results: Record<string, JsonValue> = {};
+  for (const [name, act] of chosen(program, acts)) {
+    const { rounds } = progressOf(program.host);
+    const check = companionBegins(side, companion, Object.keys(results).length);
+    const told = await act(side, name);
+    const companionIsRight = await check();
+    await side.barrier(`${name} is over`);
+    await roundsMore(program, 1);
+    const bystanderWentOn = progressOf(program.host).rounds > rounds;
+    results[name] = { told, companionIsRight, bystanderWentOn } satisfies Told as unknown as JsonValue;
+  }
+  progressOf(program.host).isStopping = true;
+  return results;
+}
+
+/** The side at the other host. */
+export async function accompany(program: ProgramContext, acts: Acts): Promise<JsonValue> {
+  const side = await Side.open(program);
+  await side.pair('companion');
+  const results: Record<string, JsonValue> = {};
+  for (const [name, act] of chosen(program, acts)) {
+    results[name] = await act(side, name);
+    await side.barrier(`${name} is over`);
+  }
+  return results;
+}
+
+/** The scenarios that the arguments name, or all. */
+function chosen({ args }: ProgramContext, acts: Acts): [string, Act][] {
+  const all = Object.entries(acts);
+  return Array.isArray(args) ? all.filter(([name]) => args.includes(name)) : all;
+}
+
+/** The act of a side that has nothing to do. */
+export const idle: Act = async () => null;
