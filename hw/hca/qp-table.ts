@@ -57,6 +57,7 @@ export class QpTable extends ContextTable {
   readonly ssn: Int32Array;
   readonly ssnLimit: Int32Array;
   readonly hasDoorbell: Uint8Array;
+  /** Whether and where the scheduler holds the QP; 0 is nowhere. */
   readonly isScheduled: Uint8Array;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
   readonly parkedFor: Uint8Array;

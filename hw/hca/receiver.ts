@@ -107,7 +107,7 @@ export class Receiver {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    if (qps.state[qp] === QpState.ERR || qps.numberOf[qp] === -1) {
+    if (qps.state[qp] === QpState.ERR || qps.state[qp]! < QpState.RTR) {
       this.#responder!.reset();
       this.#acknowledgements!.reset();
       return 0;

@@ -176,7 +176,7 @@ export class Responder {
     this.#core.violations.count('packetDuplicate');
     const opcode = this.#word(offset, WORD_OPCODE);
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
-      if (this.#responses.queuedCount(qp) < qps.readResourcesMax[qp]!)
+      if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
         this.#acceptRead(offset, qp, psn, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, psn, cycle);

@@ -25,6 +25,11 @@ export const PARKED_ERROR = 7;
 /** All records are taken, maybe by QPs whose next packets stand in the ring behind this one. */
 export const PARKED_RECORDS = 8;
 
+/** Where a QP is. An entry of another place than the QP's is a leftover, and is passed over. */
+const NOWHERE = 0;
+const IN_RING = 1;
+const IN_DELAY_LINE = 2;
+
 export class SendScheduler {
   readonly #qps: QpTable;
   readonly #ring: Fifo;
@@ -40,16 +45,19 @@ export class SendScheduler {
 
   /** The QP has work: to be considered from `cycle` on. */
   makeReady(qp: number, cycle: number): void {
-    if (this.#qps.isScheduled[qp] === 1 || this.#qps.parkedFor[qp] !== NOT_PARKED) return;
-    this.#qps.isScheduled[qp] = 1;
+    if (this.#qps.isScheduled[qp] !== NOWHERE || this.#qps.parkedFor[qp] !== NOT_PARKED) return;
+    this.#qps.isScheduled[qp] = IN_RING;
     this.#ring.push(qp, cycle);
     this.#wakeRequester(cycle);
   }
 
-  /** The QP has sent a message: it may be considered again at `cycle`, a constant distance from now. */
+  /**
+   * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
+   * if it has become ready while it was served.
+   */
   makeReadyLater(qp: number, cycle: number): void {
-    if (this.#qps.isScheduled[qp] === 1) return;
-    this.#qps.isScheduled[qp] = 1;
+    if (this.#qps.isScheduled[qp] === IN_DELAY_LINE) return;
+    this.#qps.isScheduled[qp] = IN_DELAY_LINE;
     this.#delayed.push(qp, cycle);
     this.#wakeRequester(cycle);
   }
@@ -67,12 +75,16 @@ export class SendScheduler {
 
   /** Takes the next QP, or returns -1 when none may be considered at `cycle`. */
   take(cycle: number): number {
-    while (this.#delayed.headCycle <= cycle) this.#ring.push(this.#delayed.pop(), cycle);
+    while (this.#delayed.headCycle <= cycle) {
+      const qp = this.#delayed.pop();
+      if (this.#qps.isScheduled[qp] !== IN_DELAY_LINE) continue;
+      this.#qps.isScheduled[qp] = IN_RING;
+      this.#ring.push(qp, cycle);
+    }
     while (this.#ring.headCycle <= cycle) {
       const qp = this.#ring.pop();
-      // A QP destroyed while in the ring has left its entry behind.
-      if (this.#qps.isScheduled[qp] === 0) continue;
-      this.#qps.isScheduled[qp] = 0;
+      if (this.#qps.isScheduled[qp] !== IN_RING) continue;
+      this.#qps.isScheduled[qp] = NOWHERE;
       return qp;
     }
     return -1;
