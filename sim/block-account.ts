@@ -13,19 +13,15 @@ export class BlockAccount {
   /** Times at which work was taken up before the previous work had ended: a fault of the block. */
   overlapCount = 0;
 
-  /** First cycle not yet accounted for, and why the block has waited since: a stall reason or IDLE. */
-  #waitingSince = 0;
+  /** First cycle at which new work can be taken up: no cycle from there on is accounted for yet. */
+  freeCycle = 0;
+  /** Why the block has waited since {@link freeCycle}: a stall reason or IDLE. */
   #waitingFor = IDLE;
 
   constructor(name: string, stallReasons: readonly string[]) {
     this.name = name;
     this.stallReasons = stallReasons;
     this.stalledCycles = new Float64Array(stallReasons.length);
-  }
-
-  /** First cycle at which new work can be taken up. */
-  get freeCycle(): number {
-    return this.#waitingSince;
   }
 
   /** True while the block waits for the reason of this index: a neighbour that removes it wakes the block. */
@@ -35,16 +31,17 @@ export class BlockAccount {
 
   /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
   serve(cycle: number, serviceCycles: number): void {
-    this.#close(cycle);
+    if (this.#waitingFor === IDLE && cycle >= this.freeCycle) this.idleCycles += cycle - this.freeCycle;
+    else this.#close(cycle);
     this.busyCycles += serviceCycles;
-    this.#waitingSince = cycle + serviceCycles;
+    this.freeCycle = cycle + serviceCycles;
     this.#waitingFor = IDLE;
   }
 
   /** From `cycle` on the block has work that it cannot proceed with, for the reason of this index. */
   stall(cycle: number, reason: number): void {
     if (this.#waitingFor === reason) return;
-    if (cycle > this.#waitingSince) this.#close(cycle);
+    if (cycle > this.freeCycle) this.#close(cycle);
     this.#waitingFor = reason;
   }
 
@@ -55,20 +52,20 @@ export class BlockAccount {
 
   /** Brings the account up to `cycle`, the end of the run. Work that lasts longer is cut there. */
   close(cycle: number): void {
-    if (cycle < this.#waitingSince) {
-      this.busyCycles -= this.#waitingSince - cycle;
-      this.#waitingSince = cycle;
+    if (cycle < this.freeCycle) {
+      this.busyCycles -= this.freeCycle - cycle;
+      this.freeCycle = cycle;
       return;
     }
     this.#close(cycle);
   }
 
   #close(cycle: number): void {
-    const cycles = cycle - this.#waitingSince;
+    const cycles = cycle - this.freeCycle;
     if (cycles < 0) this.overlapCount++;
     if (this.#waitingFor === IDLE) this.idleCycles += cycles;
     else this.stalledCycles[this.#waitingFor] = this.stalledCycles[this.#waitingFor]! + cycles;
-    this.#waitingSince = cycle;
+    this.freeCycle = cycle;
   }
 }
 

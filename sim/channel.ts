@@ -87,7 +87,8 @@ export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
   #lastPs = 0;
-  #head = 0;
+  /** Bytes that are free as far as this end knows: at least these are. */
+  #roomBytes = this.capacityBytes;
   #promiseCount = 0;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
@@ -104,17 +105,20 @@ export class ChannelWriter extends ChannelEnd {
     let offset = this.#tail & this.mask;
     const untilEnd = this.capacityBytes - offset;
     if (recordBytes > untilEnd) {
-      this.#requireRoom(untilEnd + recordBytes);
+      if (untilEnd + recordBytes > this.#roomBytes) this.#learnRoom(untilEnd + recordBytes);
+      this.#roomBytes -= untilEnd;
       this.words[(offset >> 2) + SIZE_WORD] = untilEnd;
       this.words[(offset >> 2) + KIND_WORD] = KIND_PADDING;
       this.#tail = (this.#tail + untilEnd) | 0;
       offset = 0;
-    } else {
-      this.#requireRoom(recordBytes);
+    } else if (recordBytes > this.#roomBytes) {
+      this.#learnRoom(recordBytes);
     }
+    this.#roomBytes -= recordBytes;
+    const words = this.words;
     this.floats[offset >> 3] = timePs;
-    this.words[(offset >> 2) + SIZE_WORD] = recordBytes;
-    this.words[(offset >> 2) + KIND_WORD] = kind;
+    words[(offset >> 2) + SIZE_WORD] = recordBytes;
+    words[(offset >> 2) + KIND_WORD] = kind;
     this.#tail = (this.#tail + recordBytes) | 0;
     return offset;
   }
@@ -146,10 +150,10 @@ export class ChannelWriter extends ChannelEnd {
     Atomics.store(this.control, PROMISE_INDEX, this.#promiseCount);
   }
 
-  #requireRoom(bytes: number): void {
-    if (((this.#tail - this.#head) | 0) + bytes <= this.capacityBytes) return;
-    this.#head = Atomics.load(this.control, HEAD_INDEX);
-    if (((this.#tail - this.#head) | 0) + bytes <= this.capacityBytes) return;
+  /** Learns what the reader has released since, which must make room for `bytes`. */
+  #learnRoom(bytes: number): void {
+    this.#roomBytes = this.capacityBytes - ((this.#tail - Atomics.load(this.control, HEAD_INDEX)) | 0);
+    if (bytes <= this.#roomBytes) return;
     throw new ChannelOverflowError(`channel of ${this.capacityBytes} bytes has no room for ${bytes} more`);
   }
 }
@@ -193,7 +197,7 @@ export class ChannelReader extends ChannelEnd {
     const tail = Atomics.load(this.control, TAIL_INDEX);
     if (tail === this.#tail) return false;
     this.#tail = tail;
-    if (this.nextPs === Number.POSITIVE_INFINITY) this.#findNext();
+    if (this.#due[this.#dueIndex] === Number.POSITIVE_INFINITY) this.#findNext();
     return true;
   }
 
@@ -211,7 +215,8 @@ export class ChannelReader extends ChannelEnd {
   take(): number {
     const offset = this.#cursor & this.mask;
     this.#cursor = (this.#cursor + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
-    this.#findNext();
+    if (this.#cursor === this.#tail) this.#due[this.#dueIndex] = Number.POSITIVE_INFINITY;
+    else this.#findNext();
     return offset;
   }
 
@@ -222,12 +227,13 @@ export class ChannelReader extends ChannelEnd {
 
   /** Gives a taken record's room back to the writer. Records may be released in any order. */
   release(offset: number): void {
-    this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
+    const words = this.words;
+    words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
     let head = this.#head;
     while (head !== this.#cursor) {
       const word = (head & this.mask) >> 2;
-      if (this.words[word + KIND_WORD]! > KIND_RELEASED) break;
-      head = (head + this.words[word + SIZE_WORD]!) | 0;
+      if (words[word + KIND_WORD]! > KIND_RELEASED) break;
+      head = (head + words[word + SIZE_WORD]!) | 0;
     }
     if (head === this.#head) return;
     this.#head = head;

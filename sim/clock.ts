@@ -6,6 +6,7 @@ export class Clock {
   readonly frequencyMHz: number;
   readonly #numeratorPs: number;
   readonly #denominator: number;
+  readonly #reciprocal: number;
   /** Recent whole multiple of the denominator, and its exact picosecond: keeps products small. */
   #baseCycle = 0;
   #basePs = 0;
@@ -22,13 +23,18 @@ export class Clock {
     const divisor = greatestCommonDivisor(1_000_000, frequencyMHz);
     this.#numeratorPs = 1_000_000 / divisor;
     this.#denominator = frequencyMHz / divisor;
+    this.#reciprocal = 1 / this.#denominator;
   }
 
   /** Picosecond of edge `cycle`: floor of the exact instant. */
   edgePs(cycle: number): number {
-    const offset = cycle - this.#baseCycle;
-    if (offset < 0 || offset * this.#numeratorPs > 4e15) return this.#rebased(cycle);
-    return this.#basePs + Math.floor((offset * this.#numeratorPs) / this.#denominator);
+    const product = (cycle - this.#baseCycle) * this.#numeratorPs;
+    if (product < 0 || product > 4e15) return this.#rebased(cycle);
+    // A product with the reciprocal is cheaper than a quotient; it misses by one at most, as the remainder shows.
+    const quotient = Math.floor(product * this.#reciprocal);
+    const remainder = product - quotient * this.#denominator;
+    if (remainder < 0) return this.#basePs + quotient - 1;
+    return this.#basePs + (remainder < this.#denominator ? quotient : quotient + 1);
   }
 
   /** The first edge at or after `ps`. */
@@ -58,7 +64,7 @@ export class Clock {
 
   #rebased(cycle: number): number {
     this.#rebaseTo(Math.floor(cycle / this.#denominator));
-    return this.#basePs + Math.floor(((cycle - this.#baseCycle) * this.#numeratorPs) / this.#denominator);
+    return this.edgePs(cycle);
   }
 
   #rebaseTo(wholeBlocks: number): void {

@@ -158,7 +158,8 @@ export class EventQueue {
     this.pendingCount++;
     if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
     else this.insertInHeap(index);
-    if (atPs < this.nextPs || (atPs === this.nextPs && this.isBefore(index, this.nextIndex))) {
+    const nextPs = this.due[this.dueIndex]!;
+    if (atPs < nextPs || (atPs === nextPs && this.isBefore(index, this.nextIndex))) {
       this.due[this.dueIndex] = atPs;
       this.nextIndex = index;
     }
@@ -188,7 +189,8 @@ export class EventQueue {
     const words = this.words;
     const word = index << WORDS_SHIFT;
     const float = index << FLOATS_SHIFT;
-    if (this.nextPs - this.cursorPs >= SLOT_PS) this.moveCursorTo(this.nextPs);
+    const nowPs = this.due[this.dueIndex]!;
+    if (nowPs - this.cursorPs >= SLOT_PS) this.moveCursorTo(nowPs);
     const after = words[word + NEXT]!;
     if (after === index) {
       this.vacate(this.cursor);

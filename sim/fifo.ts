@@ -6,12 +6,15 @@
  */
 export class Fifo {
   readonly capacity: number;
+  /** Entries held. */
+  count = 0;
+  /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
+  headCycle = Number.POSITIVE_INFINITY;
   /** Most entries held at once so far. */
   highWater = 0;
   readonly #values: Float64Array;
   readonly #visibleCycles: Float64Array;
   #head = 0;
-  #count = 0;
 
   constructor(capacity: number) {
     this.capacity = capacity;
@@ -19,21 +22,12 @@ export class Fifo {
     this.#visibleCycles = new Float64Array(capacity);
   }
 
-  get count(): number {
-    return this.#count;
-  }
-
   get isFull(): boolean {
-    return this.#count === this.capacity;
+    return this.count === this.capacity;
   }
 
   get isEmpty(): boolean {
-    return this.#count === 0;
-  }
-
-  /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
-  get headCycle(): number {
-    return this.#count === 0 ? Number.POSITIVE_INFINITY : this.#visibleCycles[this.#head]!;
+    return this.count === 0;
   }
 
   /** The oldest entry. The caller has checked that there is one. */
@@ -46,26 +40,30 @@ export class Fifo {
    * @throws RangeError when the fifo is full: a stage that pushes must stall first
    */
   push(value: number, visibleCycle: number): void {
-    if (this.#count === this.capacity) throw new RangeError(`push into a full fifo of ${this.capacity}`);
-    let tail = this.#head + this.#count;
+    const count = this.count;
+    if (count === this.capacity) throw new RangeError(`push into a full fifo of ${this.capacity}`);
+    let tail = this.#head + count;
     if (tail >= this.capacity) tail -= this.capacity;
     this.#values[tail] = value;
     this.#visibleCycles[tail] = visibleCycle;
-    this.#count++;
-    if (this.#count > this.highWater) this.highWater = this.#count;
+    if (count === 0) this.headCycle = visibleCycle;
+    if (count >= this.highWater) this.highWater = count + 1;
+    this.count = count + 1;
   }
 
   /** Removes and returns the oldest entry. */
   pop(): number {
     const value = this.#values[this.#head]!;
-    this.#head = this.#head + 1 === this.capacity ? 0 : this.#head + 1;
-    this.#count--;
+    const head = this.#head + 1 === this.capacity ? 0 : this.#head + 1;
+    this.#head = head;
+    this.headCycle = --this.count === 0 ? Number.POSITIVE_INFINITY : this.#visibleCycles[head]!;
     return value;
   }
 
   /** Forgets all entries. */
   clear(): void {
     this.#head = 0;
-    this.#count = 0;
+    this.count = 0;
+    this.headCycle = Number.POSITIVE_INFINITY;
   }
 }

@@ -174,7 +174,8 @@ export class ProcessGroup {
       if (!link.writer.flush()) continue;
       const reader = link.reader;
       reader.refreshRecords();
-      if (reader.nextPs < this.nextPs[link.to]!) this.nextPs[link.to] = reader.nextPs;
+      const arrivalPs = reader.nextPs;
+      if (arrivalPs < this.nextPs[link.to]!) this.nextPs[link.to] = arrivalPs;
     }
     this.nextPs[index] = this.processes[index]!.nextPs();
   }
@@ -183,8 +184,9 @@ export class ProcessGroup {
   pick(): number {
     const nextPs = this.nextPs;
     const picked = this.#earliest();
-    if (nextPs[picked]! < this.limitPs(picked)) return picked;
-    if (this.inward.length === 0 || nextPs[picked]! >= this.stopPs) return NONE;
+    if (nextPs[picked]! >= this.stopPs) return NONE;
+    // Latencies are positive: nothing but another thread holds back the process with the earliest event.
+    if (this.inward.length === 0 || nextPs[picked]! < this.limitPs(picked)) return picked;
     for (let index = 0; index < nextPs.length; index++) {
       if (nextPs[index]! < this.limitPs(index)) return index;
     }
