@@ -62,6 +62,18 @@ describe('clock domain', () => {
     expect(cycles).toEqual([4]);
   });
 
+  it('runs a stage that one downstream of it woke for the running edge in that edge', () => {
+    const domain = new ClockDomain(new Clock(1000));
+    const cycles: number[] = [];
+    let input = -1;
+    const output = domain.addStage((cycle) => domain.wake(input, cycle));
+    input = domain.addStage((cycle) => cycles.push(cycle));
+    domain.wake(output, 3);
+    domain.runEdge();
+    expect(cycles).toEqual([3]);
+    expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
+  });
+
   it('holds 32 stages', () => {
     const domain = new ClockDomain(new Clock(1));
     for (let count = 0; count < 32; count++) domain.addStage(() => undefined);

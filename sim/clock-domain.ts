@@ -81,13 +81,16 @@ export class ClockDomain {
     this.cycle = cycle;
     this.activeEdgeCount++;
     this.#isRunning = true;
-    for (let left = this.#waiting; left !== 0; left &= left - 1) {
-      const stage = 31 - Math.clz32(left & -left);
+    for (let left = this.#waiting; left !== 0; ) {
+      const bit = left & -left;
+      const stage = 31 - Math.clz32(bit);
       if (wakeCycle[stage]! <= cycle) {
         wakeCycle[stage] = NEVER;
-        this.#waiting &= ~(1 << stage);
+        this.#waiting &= ~bit;
         this.#stages[stage]!(cycle);
       }
+      // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
+      left = this.#waiting & -(bit << 1);
     }
     this.#isRunning = false;
     let next = NEVER;
@@ -95,7 +98,7 @@ export class ClockDomain {
       const due = wakeCycle[31 - Math.clz32(left & -left)]!;
       if (due < next) next = due;
     }
-    // A stage that was woken for this very edge while it ran has its turn at the next one.
+    // A stage that one upstream of it woke for this very edge runs at the next one.
     if (next <= cycle) next = cycle + 1;
     this.#nextCycle = next;
     this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
