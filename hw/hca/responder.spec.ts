@@ -237,8 +237,7 @@ describe('the responder', () => {
     const given = await scene({ b: { rqLogStride16: 4 } });
     const { bench, a, b, bCq, local, remote } = given;
     const cuts = [1, 63, 1000, 1, 935, 1000];
-    let at = 5;
-    b.receive(cuts.map((bytes) => remote.part((at += 1200) - 1200, bytes)));
+    b.receive(cuts.map((bytes, place) => remote.part(5 + place * 1200, bytes)));
     a.send({ opcode: WqeOpcode.SEND, segments: [local.part(7, 3000)] });
     await bench.run(60);
     expect(bCq.drain()).toMatchObject([{ syndrome: 0, byteCount: 3000, wqeCounter: 0, sourceLid: 1 }]);

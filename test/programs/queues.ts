@@ -156,7 +156,7 @@ async function sendQueueFull(side: Side, name: string): Promise<JsonValue> {
 async function sendQueueFullPartner(side: Side, name: string): Promise<JsonValue> {
   const pair = await side.pair(name, { cap: smallCap });
   await side.barrier(`${name} done`);
-  const written = side.read(pair.buffer, 64).findLastIndex((byte) => byte === 0x5a) + 1;
+  const written = side.read(pair.buffer, 64).lastIndexOf(0x5a) + 1;
   await side.closePair(pair);
   return { written };
 }
