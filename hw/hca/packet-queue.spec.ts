@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
+
+describe('PacketQueue', () => {
+  it('hands slots out in order, each with a payload place of its own, and says when it is full', () => {
+    const queue = new PacketQueue(3, 8192);
+    expect(queue.isEmpty).toBe(true);
+    const slots = [1, 2, 3].map((qp) => queue.open(qp, 0, -1));
+    expect(slots).toEqual([0, 1, 2]);
+    expect(queue.isFull).toBe(true);
+    expect(slots.map((slot) => queue.payloadOffset(slot) - 8192)).toEqual(
+      [0, 1, 2].map((place) => place * PACKET_PAYLOAD_BYTES_MAX),
+    );
+    queue.close();
+    expect([queue.head, queue.open(4, 0, -1), queue.isFull]).toEqual([1, 0, true]);
+    for (let index = 0; index < 3; index++) queue.close();
+    expect([queue.isEmpty, queue.head]).toEqual([true, 1]);
+  });
+
+  it('has a complete head when the oldest packet is sealed and all its reads are done', () => {
+    const queue = new PacketQueue(2, 0);
+    expect(queue.isHeadComplete).toBe(false);
+    const first = queue.open(1, 0, 5);
+    const second = queue.open(1, 0, 6);
+    queue.isSealed[second] = 1;
+    expect(queue.isHeadComplete).toBe(false);
+    queue.pendingReads[first] = 1;
+    queue.isSealed[first] = 1;
+    expect(queue.isHeadComplete).toBe(false);
+    queue.pendingReads[first] = 0;
+    expect(queue.isHeadComplete).toBe(true);
+    queue.close();
+    expect(queue.isHeadComplete).toBe(true);
+  });
+
+  it('opens a slot that knows nothing of the packet before it', () => {
+    const queue = new PacketQueue(1, 0);
+    const slot = queue.open(1, 2, 3);
+    for (const flags of [queue.isSealed, queue.failure, queue.isLast, queue.isRepeat]) flags[slot] = 1;
+    for (const words of [queue.flags, queue.payloadBytes, queue.pendingReads, queue.readyCycle])
+      words[slot] = 9;
+    queue.close();
+    queue.open(4, 5, -1);
+    const fields = [
+      queue.qp,
+      queue.epoch,
+      queue.record,
+      queue.isSealed,
+      queue.failure,
+      queue.isLast,
+      queue.isRepeat,
+      queue.flags,
+      queue.payloadBytes,
+      queue.pendingReads,
+      queue.readyCycle,
+    ];
+    expect(fields.map((values) => values[slot])).toEqual([4, 5, -1, 0, 0, 0, 0, 0, 0, 0, 0]);
+  });
+
+  it('is empty when cleared', () => {
+    const queue = new PacketQueue(2, 0);
+    queue.open(1, 0, -1);
+    queue.clear();
+    expect([queue.isEmpty, queue.isHeadComplete]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { Opcode } from '../../wire/index.ts';
+import { tightest } from './testing/data-path-bench.ts';
+import { psnA, Region } from './testing/data-path-verbs.ts';
+import { scene, syndromesOf } from './testing/scenario.ts';
+
+describe('the transmitter', () => {
+  it('sends the packets of a QP in the order of their PSNs, however late the payload of one comes', async () => {
+    const { bench, a, aCq, local, target } = await scene();
+    // The first WRITE gathers from many places, the following ones from one or none.
+    a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 4000)] });
+    a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target });
+    a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, inline: Uint8Array.of(1) });
+    a.ring();
+    await bench.run(20);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 2, 3, 4, 5].map(psnA));
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
+  });
+
+  it('sends responses before requests, so that two sides that both send and answer never wait for each other', async () => {
+    for (const hca of [{}, tightest]) {
+      const { bench, a, b, aCq, bCq, local, remote, target } = await scene({ hca });
+      const back = { address: local.address, key: local.key };
+      const [sink, source] = [new Region(bench.b, 16_384), new Region(bench.a, 16_384)];
+      for (let round = 0; round < 12; round++) {
+        a.post({ opcode: WqeOpcode.RDMA_READ, remote: target, segments: [source.part(0, 8000)] });
+        b.post({ opcode: WqeOpcode.RDMA_READ, remote: back, segments: [sink.part(0, 8000)] });
+        a.post({
+          opcode: WqeOpcode.RDMA_WRITE,
+          remote: { ...target, address: target.address + 8000 },
+          segments: [local.part(8000, 8000)],
+        });
+        b.post({
+          opcode: WqeOpcode.RDMA_WRITE,
+          remote: { ...back, address: back.address + 8000 },
+          segments: [remote.part(8000, 8000)],
+        });
+      }
+      a.ring();
+      b.ring();
+      await bench.until(() => aCq.takenCount() === 24 && bCq.takenCount() === 24, 3000);
+      expect(source.read(0, 8000)).toEqual(remote.read(0, 8000));
+      expect(sink.read(0, 8000)).toEqual(local.read(0, 8000));
+    }
+  });
+
+  it('drops what was queued for a QP that went back, and counts what is sent again', async () => {
+    const { bench, a, b, aCq, local, remote } = await scene();
+    a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 10_000)] });
+    await bench.run(14);
+    b.receive([remote.part(0, 10_000)]);
+    await bench.until(() => aCq.takenCount() === 1, 60);
+    const { transmitter } = bench.a.dataPath;
+    // Ten packets; the receiver was not ready for the first one once or twice, and then all were sent again.
+    expect(transmitter.repeatedPacketCount).toBeGreaterThanOrEqual(10);
+    const sent = bench.b.port.packets.filter(({ opcode }) => opcode <= Opcode.RC_SEND_LAST);
+    expect(sent.length - transmitter.repeatedPacketCount).toBe(10);
+    expect(sent.filter(({ flags }) => (flags & 8) !== 0)).toHaveLength(transmitter.repeatedPacketCount);
+    expect(remote.read(0, 10_000)).toEqual(local.read(0, 10_000));
+  });
+});
