@@ -17,7 +17,8 @@ import { TrafficClass } from '../dma/traffic-class.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { type AsyncEventSink, AsyncEvents } from './async-events.ts';
 import { type CompletionEvents, CompletionWriter } from './completion-writer.ts';
-import { ContextCache } from './context-cache.ts';
+import type { ContextCache } from './context-cache.ts';
+import { makeContextCache } from './context-cache-parts.ts';
 import { type HcaCore, PORT_COUNT } from './core.ts';
 import { CqTable } from './cq-table.ts';
 import type { DataPathControl } from './data-path-control.ts';
@@ -30,7 +31,7 @@ import type { PacketPort } from './packet-port.ts';
 import { PACKET_PAYLOAD_BYTES_MAX } from './packet-queue.ts';
 import type { HcaConfig } from './parameters.ts';
 import { PayloadWriter } from './payload-writer.ts';
-import { QPC_BYTES, QpTable } from './qp-table.ts';
+import { QpTable } from './qp-table.ts';
 import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
 import { Receiver } from './receiver.ts';
 import { Requester } from './requester.ts';
@@ -79,8 +80,6 @@ export interface DataPathSetup {
   readonly geometry: DoorbellGeometry;
   readonly tap: OperationTap | undefined;
 }
-
-const CONTEXT_WRITE_DEPTH = 8;
 
 export class DataPath implements DataPathControl {
   readonly core: HcaCore;
@@ -614,47 +613,4 @@ export class DataPath implements DataPathControl {
     qps.lastProgressPs[qp] = this.core.lp.nowPs;
     this.acknowledgements.goBack(qp, (qps.lastAckedPsn[qp]! + 1) & 0xffffff, cycle);
   }
-}
-
-function makeContextCache(
-  setup: DataPathSetup,
-  table: 'qpc' | 'cqc' | 'srqc',
-  contexts: QpTable | CqTable | SrqTable,
-  entries: number,
-  ways: number,
-  sync: (slot: number) => void,
-): ContextCache {
-  const { icm, dmaRead, dmaWrite, sram, config, domain } = setup;
-  const holder: { cache?: ContextCache } = {};
-  const readRequester = dmaRead.addRequester(
-    { name: `${table}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
-    (line, _status, cycle) => holder.cache!.fillDone(line, cycle),
-  );
-  const writeRequester = dmaWrite.addRequester({
-    name: `${table}Write`,
-    trafficClass: TrafficClass.context,
-    fifoDepth: CONTEXT_WRITE_DEPTH,
-  });
-  const staging = (PORT_COUNT + CONTEXT_WRITE_DEPTH + 1) * QPC_BYTES;
-  const cache = new ContextCache({
-    entries,
-    ways,
-    policy: config.cacheReplacement,
-    missCycles: config.cacheMissCycles,
-    portCount: PORT_COUNT,
-    table: contexts,
-    addressOf: (objectNumber) => icm.contextAddress(table, objectNumber),
-    sync,
-    dmaRead,
-    dmaWrite,
-    readRequester,
-    writeRequester,
-    sram: sram.bytes,
-    sramOffset: sram.allocate(staging),
-    writeDepth: CONTEXT_WRITE_DEPTH + 1,
-  });
-  holder.cache = cache;
-  dmaRead.onSpace(readRequester, () => cache.retryTurnedAway(domain.cycle + 1));
-  dmaWrite.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle + 1));
-  return cache;
 }

@@ -1,6 +1,7 @@
 /**
  * The live event queues: their contexts as software configured them, and beside them in typed arrays what changes with
- * every event. All of them are on chip. Source: interface sheet 5.3, 6.7, 6.10.
+ * every event. Which of them would be on chip is the context cache's
+ * matter. Source: interface sheet 5.3, 6.7, 6.10.
  */
 import { QueueStatus } from '../../abi/cqc.ts';
 import { EqArmState, eqc } from '../../abi/eqc.ts';

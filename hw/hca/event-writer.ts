@@ -35,9 +35,12 @@ import type { IcmMap } from './icm.ts';
 import { InterruptModeration } from './interrupt-moderation.ts';
 import { type ProtocolViolations, violation } from './protocol-violations.ts';
 
-export const eventStalls = ['translation', 'dmaWrite'] as const;
+export const eventStalls = ['translation', 'dmaWrite', 'context'] as const;
 const stallTranslation = 0;
 const stallDmaWrite = 1;
+const stallContext = 2;
+/** The writer is the only user of its context cache. */
+const contextPort = 0;
 const NOT_MAPPED = -1;
 const eventTypeCount = 64;
 
@@ -52,6 +55,14 @@ export interface EventWriterSetup {
   readonly violations: ProtocolViolations;
   readonly fifoDepth: number;
   readonly eventCycles: number;
+}
+
+/** The slice of a context cache that the writer uses. */
+export interface EventContexts {
+  attach(port: number, wake: (cycle: number) => void): void;
+  access(port: number, slot: number, dirties: boolean): boolean;
+  forget(slot: number): void;
+  reset(): void;
 }
 
 export class EventWriter {
@@ -83,6 +94,7 @@ export class EventWriter {
   #isTranslating = false;
   #translatingSlot = -1;
   #epoch = 0;
+  #contexts: EventContexts | undefined;
   #spaceListeners: ((cycle: number) => void)[] = [];
 
   constructor(setup: EventWriterSetup) {
@@ -208,6 +220,12 @@ export class EventWriter {
     }
   }
 
+  /** Has EQ contexts come through a cache; without one all of them are on chip. */
+  attachContexts(contexts: EventContexts): void {
+    this.#contexts = contexts;
+    contexts.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
+  }
+
   /** EQ that events of a type go to, or -1. */
   eqnOfType(type: number): number {
     return this.#eqnOfType[type]!;
@@ -220,6 +238,7 @@ export class EventWriter {
       if (this.#eqnOfType[type] === eqn) this.#eqnOfType[type] = -1;
     }
     this.moderation.forget(slot);
+    this.#contexts?.forget(slot);
     if (this.#translatingSlot === slot) this.#translatingSlot = -1;
     this.#setup.eqs.isArmNew[slot] = 0;
     this.#armedSlots = this.#armedSlots.filter((armed) => armed !== slot);
@@ -242,6 +261,7 @@ export class EventWriter {
     this.#isTranslating = false;
     this.#translatingSlot = -1;
     this.moderation.reset();
+    this.#contexts?.reset();
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
@@ -300,6 +320,10 @@ export class EventWriter {
     const slot = eqs.slotOf(this.#eqnOf[entry]!);
     if (slot < 0 || !this.#hasRoom(slot, cycle)) {
       this.#drop(entry, cycle);
+      return;
+    }
+    if (this.#contexts !== undefined && !this.#contexts.access(contextPort, slot, true)) {
+      this.account.stall(cycle, stallContext);
       return;
     }
     const address = this.#addressOfNext(slot);

@@ -27,6 +27,8 @@ import {
   PcieLinkPort,
 } from '../pcie/index.ts';
 import type { ControlConfig } from './command-parameters.ts';
+import type { ContextCache } from './context-cache.ts';
+import { makeContextCache } from './context-cache-parts.ts';
 import { ControlSide } from './control-side.ts';
 import { DataPath, makeTables } from './data-path.ts';
 import type { CapabilityConfig } from './device-capabilities.ts';
@@ -71,6 +73,7 @@ export class Hca implements BarTarget {
   readonly wirePort: WirePort;
   readonly control: ControlSide;
   readonly dataPath: DataPath;
+  readonly eqcCache: ContextCache;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
   /** A reset of the function resets the core and the other way round. */
@@ -139,6 +142,13 @@ export class Hca implements BarTarget {
       dataPath: () => this.dataPath,
       onDeviceReset: (cycle) => this.#resetAll(cycle),
     });
+    const parts = { domain, config, icm, dmaRead: this.dmaRead, dmaWrite: this.dmaWrite, sram };
+    const { eqs, events } = this.control;
+    const { eqcCacheEntries, eqcCacheWays } = config;
+    this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
+      eqs.sync(slot),
+    );
+    events.attachContexts(this.eqcCache);
     this.dataPath = new DataPath({
       lp,
       domain,

@@ -178,6 +178,8 @@ export const hcaParameters = {
   qpcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the QPC cache.'),
   cqcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'CQ contexts on chip.'),
   cqcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the CQC cache.'),
+  eqcCacheEntries: powerOfTwo(32, 'entries', [1, 65536], 'estimate', 'EQ contexts on chip.'),
+  eqcCacheWays: powerOfTwo(4, 'ways', [1, 64], 'estimate', 'Associativity of the EQC cache.'),
   srqcCacheEntries: powerOfTwo(64, 'entries', [1, 65536], 'estimate', 'SRQ contexts on chip.'),
   srqcCacheWays: powerOfTwo(4, 'ways', [1, 64], 'estimate', 'Associativity of the SRQC cache.'),
   mptCacheEntries: powerOfTwo(

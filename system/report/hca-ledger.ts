@@ -160,6 +160,7 @@ function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
   const directories = {
     qpc: qpcCache.directory,
     cqc: cqcCache.directory,
+    eqc: hca.eqcCache.directory,
     srqc: srqcCache.directory,
     mpt: mptCache.directory,
     mtt: mttCache.directory,
