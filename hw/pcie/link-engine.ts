@@ -25,6 +25,7 @@ import {
   WORD_FC_DATA,
   WORD_FC_FLOW,
   WORD_FC_HEADERS,
+  WORD_KIND,
 } from './tlp.ts';
 
 /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
@@ -76,8 +77,8 @@ export class LinkEngine {
     this.#trafficClassCount = trafficClassCount;
     this.transmitter = new LinkTransmitter(link, end, peer, writer);
     this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
-    this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
-    lp.addInbound(reader, link.latencyPs, (offset) => this.#deliver(offset));
+    this.#eventHandler = lp.queue.addHandler(this.#runEvent);
+    lp.addInbound(reader, link.latencyPs, this.#deliver);
     lp.addOutbound(writer);
   }
 
@@ -187,10 +188,10 @@ export class LinkEngine {
     );
   }
 
-  #deliver(offset: number): void {
+  readonly #deliver = (offset: number): void => {
     const nowPs = this.#lp.nowPs;
     if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    const kind = this.reader.kindAt(offset);
+    const kind = this.reader.words[(offset >> 2) + WORD_KIND]!;
     if (kind === UPDATE_FC) {
       this.#noteLimits(nowPs, offset);
       return;
@@ -200,7 +201,7 @@ export class LinkEngine {
       if (this.receiver.ackDuePs < this.#dueInsidePs) this.#dueInsidePs = this.receiver.ackDuePs;
     }
     this.#listener(offset, kind);
-  }
+  };
 
   #noteLimits(nowPs: number, offset: number): void {
     const words = this.reader.words;
@@ -277,10 +278,10 @@ export class LinkEngine {
     this.#lp.queue.schedule(duePs, this.#eventHandler);
   }
 
-  #runEvent(): void {
+  readonly #runEvent = (): void => {
     const nowPs = this.#lp.nowPs;
     if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
     if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
     else this.#arm();
-  }
+  };
 }

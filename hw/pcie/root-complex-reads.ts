@@ -48,6 +48,8 @@ export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
+  /** Earliest cycle at which a completion can be handed over, or Infinity. */
+  readyCycle = NEVER;
   /** Faults to inject; undefined is none. */
   faults: ReadFaults | readonly ReadFaults[] | undefined;
 
@@ -117,13 +119,10 @@ export class RootComplexReads {
     this.#count++;
     this.#take(slot, offset);
     const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
-    this.#readyCycle[slot] = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
-    return this.#readyCycle[slot]!;
-  }
-
-  /** Earliest cycle at which a completion can be handed over, or Infinity. */
-  get readyCycle(): number {
-    return this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
+    const readyCycle = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
+    this.#readyCycle[slot] = readyCycle;
+    this.#noteReady();
+    return readyCycle;
   }
 
   /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
@@ -154,6 +153,7 @@ export class RootComplexReads {
     if (bytes === remainingBytes) this.#end(place, cycle);
     else if (this.#jitterCycles > 0) {
       this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
+      this.#noteReady();
     }
   }
 
@@ -186,9 +186,15 @@ export class RootComplexReads {
     this.#order[this.#head] = slot;
     this.#head = (this.#head + 1) & (SLOT_COUNT - 1);
     this.#count--;
-    if (this.#count < this.#outstandingMax) return;
-    const starting = this.#slotAt(this.#outstandingMax - 1);
-    this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
+    if (this.#count >= this.#outstandingMax) {
+      const starting = this.#slotAt(this.#outstandingMax - 1);
+      this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
+    }
+    this.#noteReady();
+  }
+
+  #noteReady(): void {
+    this.readyCycle = this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
   }
 
   #readyFrom(slot: number, cycle: number): number {
