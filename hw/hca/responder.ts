@@ -177,7 +177,7 @@ export class Responder {
     const opcode = this.#word(offset, WORD_OPCODE);
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
-        this.#acceptRead(offset, qp, psn, cycle);
+        this.#acceptRead(offset, qp, psn, 0, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
@@ -211,8 +211,10 @@ export class Responder {
   #hasResources(qp: number, opcode: number, cycle: number): boolean {
     const { qps } = this.#core;
     if (messageKindOf(opcode) !== MESSAGE_NONE) return true;
-    if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
-      return true;
+    if (this.#responses.newCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES)) {
+      // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
+      return this.#responses.queuedCount(qp) < RESPONDER_RESOURCES;
+    }
     this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
     return false;
   }
@@ -505,13 +507,13 @@ export class Responder {
     const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
     const packets = Math.max(1, Math.ceil(bytes / qps.mtuBytes[qp]!));
     qps.expectedPsn[qp] = (psn + packets) & PSN_MASK;
-    this.#acceptRead(offset, qp, psn, cycle);
+    this.#acceptRead(offset, qp, psn, 1, cycle);
   }
 
-  #acceptRead(offset: number, qp: number, psn: number, cycle: number): void {
+  #acceptRead(offset: number, qp: number, psn: number, isNew: number, cycle: number): void {
     const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
     const key = this.#word(offset, WORD_RKEY) >>> 0;
-    this.#responses.addRead(qp, psn, address, key, this.#word(offset, WORD_DMA_LENGTH) >>> 0, cycle);
+    this.#responses.addRead(qp, psn, address, key, this.#word(offset, WORD_DMA_LENGTH) >>> 0, isNew, cycle);
   }
 
   #acceptAtomic(offset: number, qp: number, psn: number, opcode: number, cycle: number): void {

@@ -87,6 +87,9 @@ export class ResponseEngine {
   /** By QP. */
   readonly #head: Uint8Array;
   readonly #count: Uint8Array;
+  /** Of these, requests not seen before: what the QP's responder resources bound. */
+  readonly #newCount: Uint8Array;
+  readonly #isNew: Uint8Array;
   readonly #hasAck: Uint8Array;
   readonly #ackPsn: Int32Array;
   readonly #ackSyndrome: Int32Array;
@@ -134,6 +137,8 @@ export class ResponseEngine {
     this.#writesBefore = new Float64Array(entries);
     this.#head = new Uint8Array(qps);
     this.#count = new Uint8Array(qps);
+    this.#newCount = new Uint8Array(qps);
+    this.#isNew = new Uint8Array(entries);
     this.#hasAck = new Uint8Array(qps);
     this.#ackPsn = new Int32Array(qps);
     this.#ackSyndrome = new Int32Array(qps);
@@ -185,14 +190,27 @@ export class ResponseEngine {
     return this.#count[qp]!;
   }
 
+  /** The same without those that were repeated, whose first answer may have been lost. */
+  newCount(qp: number): number {
+    return this.#newCount[qp]!;
+  }
+
   /** True while anything of the QP is queued or being answered. */
   isBusy(qp: number): boolean {
     return this.#count[qp]! > 0 || this.#hasAck[qp] === 1 || this.#active === qp;
   }
 
-  /** Accepts a READ request. The caller has checked {@link queuedCount}. */
-  addRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
-    const entry = this.#append(qp, KIND_READ, psn);
+  /** Accepts a READ request, new (1) or repeated (0). The caller has checked {@link queuedCount}. */
+  addRead(
+    qp: number,
+    psn: number,
+    address: number,
+    key: number,
+    bytes: number,
+    isNew: number,
+    cycle: number,
+  ): void {
+    const entry = this.#append(qp, KIND_READ, psn, isNew);
     this.#address[entry] = address;
     this.#key[entry] = key;
     this.#bytes[entry] = bytes;
@@ -210,7 +228,7 @@ export class ResponseEngine {
     word: number,
     cycle: number,
   ): void {
-    const entry = this.#append(qp, KIND_ATOMIC, psn);
+    const entry = this.#append(qp, KIND_ATOMIC, psn, 1);
     this.#address[entry] = address;
     this.#key[entry] = key;
     this.#bytes[entry] = ATOMIC_BYTES;
@@ -225,7 +243,7 @@ export class ResponseEngine {
     const kept = this.#core.config.responderAtomicResults;
     for (let index = 0; index < kept; index++) {
       if (this.#resultPsn[qp * kept + index] !== psn) continue;
-      const entry = this.#append(qp, KIND_REPLAY, psn);
+      const entry = this.#append(qp, KIND_REPLAY, psn, 0);
       this.#operands[entry * 4] = this.#results[(qp * kept + index) * 2]!;
       this.#operands[entry * 4 + 1] = this.#results[(qp * kept + index) * 2 + 1]!;
       this.#enter(qp, cycle + 1);
@@ -256,11 +274,12 @@ export class ResponseEngine {
   /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
   dropRequests(qp: number): void {
     this.#count[qp] = 0;
+    this.#newCount[qp] = 0;
   }
 
   /** Drops everything queued for the QP. */
   drop(qp: number): void {
-    this.#count[qp] = 0;
+    this.dropRequests(qp);
     this.#hasAck[qp] = 0;
   }
 
@@ -277,15 +296,18 @@ export class ResponseEngine {
     this.#ring.clear();
     this.#isInRing.fill(0);
     this.#count.fill(0);
+    this.#newCount.fill(0);
     this.#hasAck.fill(0);
     this.#active = -1;
     this.#slot = -1;
     this.#atomic = ATOMIC_IDLE;
   }
 
-  #append(qp: number, kind: number, psn: number): number {
+  #append(qp: number, kind: number, psn: number, isNew: number): number {
     const entry = qp * RESPONDER_RESOURCES + ((this.#head[qp]! + this.#count[qp]!) % RESPONDER_RESOURCES);
     this.#count[qp] = this.#count[qp]! + 1;
+    this.#newCount[qp] = this.#newCount[qp]! + isNew;
+    this.#isNew[entry] = isNew;
     this.#kind[entry] = kind;
     this.#psn[entry] = psn;
     this.#sent[entry] = 0;
@@ -563,7 +585,9 @@ export class ResponseEngine {
   }
 
   #popEntry(qp: number): void {
-    this.#head[qp] = (this.#head[qp]! + 1) % RESPONDER_RESOURCES;
+    const head = this.#head[qp]!;
+    this.#newCount[qp] = this.#newCount[qp]! - this.#isNew[qp * RESPONDER_RESOURCES + head]!;
+    this.#head[qp] = (head + 1) % RESPONDER_RESOURCES;
     this.#count[qp] = this.#count[qp]! - 1;
   }
 

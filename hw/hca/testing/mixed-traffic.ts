@@ -192,6 +192,7 @@ export async function runMixedTraffic(
   pairCount: number,
   workCount: number,
   seed = 1,
+  ackTimeout = 0,
 ): Promise<void> {
   const cqs = { a: new Cq(bench.a, 8), b: new Cq(bench.b, 8) };
   const directions = new Map<number, { out: Direction; in: Direction }>();
@@ -205,8 +206,8 @@ export async function runMixedTraffic(
       sendCq: cqs.b,
       fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 },
     });
-    a.connect(b.qpn, 0xff_fff0 + pair, 7);
-    b.connect(a.qpn, 7, 0xff_fff0 + pair);
+    a.connect(b.qpn, 0xff_fff0 + pair, 7, ackTimeout);
+    b.connect(a.qpn, 7, 0xff_fff0 + pair, ackTimeout);
     const outward = new Direction(seed + 10 * pair, a, b, workCount);
     const back = new Direction(seed + 10 * pair + 5, b, a, workCount);
     directions.set(a.qpn, { out: outward, in: back });
