@@ -1,352 +1,37 @@
 /**
- * Software for the data-path bench: regions, completion queues, shared receive queues and queue pairs as a driver and a
- * user library make them, byte by byte in host memory by the layouts of abi; and the calls of the command processor.
+ * Software for the data-path bench: queue pairs as a driver and a user library make and use them, byte by byte in host
+ * memory by the layouts of abi; and the calls of the command processor. Regions and the other queues are beside it.
  */
-import { cqArmOffset, sendDoorbellOffset } from '../../../abi/bar-map.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../../abi/cqe.ts';
-import { cqArm, cqRecord, receiveRecord, sendDoorbell } from '../../../abi/doorbells.ts';
-import { indexFormOfKey } from '../../../abi/keys.ts';
-import { MptStatus, mpt } from '../../../abi/mpt.ts';
+import { sendDoorbellOffset } from '../../../abi/bar-map.ts';
+import { receiveRecord, sendDoorbell } from '../../../abi/doorbells.ts';
 import { PathMtu, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
-import { srqc } from '../../../abi/srqc.ts';
 import {
   atomicSegment,
   completionRequested,
   controlSegment,
-  dataPointer,
   inlineHeader,
-  invalidLkey,
   remoteAddressSegment,
-  srqNextSegment,
 } from '../../../abi/wqe.ts';
 import { inlineBytes, inlinePieces } from '../../../abi/wqe-inline.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Initial } from '../../../base/index.ts';
 import { type DataPathNode, UAR_AREA_BYTES } from './data-path-bench.ts';
+import {
+  Cq,
+  pagesOf,
+  type Srq,
+  takeNumber,
+  UAR,
+  writePointer,
+  writeReceiveList,
+} from './data-path-queues.ts';
+import { PD, type Segment } from './data-path-regions.ts';
 
-export const PD = 5;
-export const UAR = 9;
-export const EQN = 4;
-/** 1.24 ms × … no: 0 switches the local ACK timeout off. */
+export * from './data-path-queues.ts';
+export * from './data-path-regions.ts';
+
+/** Code of the local ACK timeout that means never. */
 const NO_TIMEOUT = 0;
-
-/** Rights of a region by the names of verbs. */
-export interface Rights {
-  readonly localRead?: boolean;
-  readonly localWrite?: boolean;
-  readonly remoteRead?: boolean;
-  readonly remoteWrite?: boolean;
-  readonly remoteAtomic?: boolean;
-}
-
-export const allRights: Rights = {
-  localRead: true,
-  localWrite: true,
-  remoteRead: true,
-  remoteWrite: true,
-  remoteAtomic: true,
-};
-
-/** A scatter/gather entry. */
-export interface Segment {
-  readonly address: number;
-  readonly bytes: number;
-  readonly key: number;
-}
-
-export interface RegionOptions {
-  readonly pd?: number;
-  readonly rights?: Rights;
-  /** Offset of the first byte in its first page. */
-  readonly pageOffset?: number;
-  readonly logPageBytes?: number;
-  readonly variant?: number;
-  /** Pages that are not present. */
-  readonly holes?: readonly number[];
-}
-
-/** A memory region over pages that lie apart and in descending order, so that no two neighbours are contiguous. */
-export class Region {
-  readonly key: number;
-  readonly address: number;
-  readonly lengthBytes: number;
-  readonly mptIndex: number;
-  readonly #node: DataPathNode;
-  readonly #pages: number[] = [];
-  readonly #pageBytes: number;
-  readonly #pageOffset: number;
-  #status: number = MptStatus.VALID;
-  readonly #fields: Initial<typeof mpt>;
-
-  constructor(node: DataPathNode, lengthBytes: number, options: RegionOptions = {}) {
-    this.#node = node;
-    this.lengthBytes = lengthBytes;
-    this.#pageBytes = 2 ** (options.logPageBytes ?? 12);
-    this.#pageOffset = options.pageOffset ?? 0;
-    const pageCount = Math.ceil((this.#pageOffset + lengthBytes) / this.#pageBytes);
-    const base = node.allocate(2 * pageCount * this.#pageBytes, this.#pageBytes);
-    for (let page = 0; page < pageCount; page++)
-      this.#pages.push(base + 2 * (pageCount - 1 - page) * this.#pageBytes);
-    const holes = options.holes ?? [];
-    const mttOffset = node.writeMtt(this.#pages.map((page, index) => (holes.includes(index) ? -1 : page)));
-    // The virtual address is congruent to the first byte's place in its page, and above 4 GiB.
-    this.address = 0x7f00_0000_0000 + base * 16 + this.#pageOffset;
-    const rights = options.rights ?? allRights;
-    this.#fields = {
-      localReadEnabled: rights.localRead ? 1 : 0,
-      localWriteEnabled: rights.localWrite ? 1 : 0,
-      remoteReadEnabled: rights.remoteRead ? 1 : 0,
-      remoteWriteEnabled: rights.remoteWrite ? 1 : 0,
-      atomicEnabled: rights.remoteAtomic ? 1 : 0,
-      isRegion: 1,
-      pd: options.pd ?? PD,
-      startAddress: BigInt(this.address),
-      lengthBytes: BigInt(lengthBytes),
-      mttAddress: mttOffset,
-      logPageSize: options.logPageBytes ?? 12,
-    };
-    const keyOf = (index: number): number => ((index << 8) | (options.variant ?? 0)) >>> 0;
-    this.mptIndex = node.writeMpt((index) =>
-      mpt.encode({ ...this.#fields, status: this.#status, keyIndexForm: indexFormOfKey(keyOf(index)) }),
-    );
-    this.key = keyOf(this.mptIndex);
-    node.act(() => node.dataPath.mptChanged(this.mptIndex));
-  }
-
-  /** A scatter/gather entry within the region. */
-  part(offset = 0, bytes = this.lengthBytes - offset): Segment {
-    return { address: this.address + offset, bytes, key: this.key };
-  }
-
-  write(bytes: Uint8Array, offset = 0): void {
-    for (let index = 0; index < bytes.length; index++)
-      this.#node.memory.bytes[this.physical(offset + index)] = bytes[index]!;
-  }
-
-  read(offset = 0, lengthBytes = this.lengthBytes - offset): Uint8Array {
-    return Uint8Array.from(
-      { length: lengthBytes },
-      (_, index) => this.#node.memory.bytes[this.physical(offset + index)]!,
-    );
-  }
-
-  /** Fills the region with bytes that depend on `seed` and place. */
-  fill(seed: number): void {
-    this.write(pattern(seed, this.lengthBytes));
-  }
-
-  physical(offset: number): number {
-    const byte = this.#pageOffset + offset;
-    return this.#pages[Math.floor(byte / this.#pageBytes)]! + (byte % this.#pageBytes);
-  }
-}
-
-export function pattern(seed: number, lengthBytes: number): Uint8Array {
-  return Uint8Array.from({ length: lengthBytes }, (_, index) => (seed + index * 7 + (index >> 8)) & 0xff);
-}
-
-/** A completion, as poll_cq would give it. */
-export interface Completion {
-  readonly qpn: number;
-  readonly isSend: boolean;
-  readonly opcode: number;
-  readonly wqeCounter: number;
-  readonly byteCount: number;
-  readonly immediate: number;
-  readonly sourceLid: number;
-  /** 0, or the syndrome of an error CQE. */
-  readonly syndrome: number;
-}
-
-let nextNumber = 0x40;
-const takeNumber = (): number => nextNumber++;
-
-export class Cq {
-  readonly cqn: number;
-  readonly slot: number;
-  readonly recordAddress: number;
-  logEntries: number;
-  consumer = 0;
-  bufferAddress: number;
-  armSequence = 1;
-  readonly #node: DataPathNode;
-
-  constructor(node: DataPathNode, logEntries = 6, fields: Initial<typeof cqc> = {}) {
-    this.#node = node;
-    this.cqn = takeNumber();
-    this.logEntries = logEntries;
-    this.bufferAddress = freshCqBuffer(node, logEntries);
-    this.recordAddress = node.allocate(8, 64);
-    const { cqs } = node.dataPath.tables;
-    this.slot = cqs.allocate(this.cqn);
-    cqs.bytes.set(
-      cqc.encode({
-        logEntries,
-        uarPage: UAR,
-        eqn: EQN,
-        mttAddress: node.writeMtt(pagesOf(this.bufferAddress, cqeBytes << logEntries)),
-        doorbellRecordAddress: BigInt(this.recordAddress),
-        ...fields,
-      }),
-      cqs.offsetOf(this.slot),
-    );
-    node.act(() => node.dataPath.cqCreated(this.slot));
-  }
-
-  /** The next completion, or undefined. The consumer counter goes to the doorbell record unless `isSilent`. */
-  poll(): Completion | undefined {
-    const at = this.bufferAddress + (this.consumer & ((1 << this.logEntries) - 1)) * cqeBytes;
-    const { view } = this.#node;
-    if (cqe.fields.owner.get(view, at) !== ((this.consumer >>> this.logEntries) & 1)) return undefined;
-    this.consumer = (this.consumer + 1) & 0xffffff;
-    const opcode = cqe.fields.opcode.get(view, at);
-    const isError = opcode === CqeOpcode.ERROR;
-    return {
-      qpn: cqe.fields.qpn.get(view, at),
-      isSend: cqe.fields.isSend.get(view, at) === 1,
-      opcode,
-      wqeCounter: cqe.fields.wqeCounter.get(view, at),
-      byteCount: cqe.fields.byteCount.get(view, at),
-      immediate: cqe.fields.immediate.get(view, at),
-      sourceLid: cqe.fields.sourceLid.get(view, at),
-      syndrome: isError ? errorCqe.fields.syndrome.get(view, at) : 0,
-    };
-  }
-
-  /** All completions there are; they are consumed. */
-  drain(): Completion[] {
-    const all: Completion[] = [];
-    for (let one = this.poll(); one !== undefined; one = this.poll()) all.push(one);
-    this.publishConsumer();
-    return all;
-  }
-
-  /** Consumes what there is and returns how many completions have been consumed in all. */
-  takenCount(): number {
-    this.drain();
-    return this.consumer;
-  }
-
-  publishConsumer(): void {
-    cqRecord.fields.consumerCounter.set(this.#node.view, this.recordAddress, this.consumer);
-  }
-
-  /** req_notify_cq: 2 is any completion, 1 solicited ones. */
-  arm(command: number, sequenceNumber = this.armSequence, uarPage = UAR, consumer = this.consumer): void {
-    const bytes = cqArm.encode({
-      sequenceNumber: sequenceNumber & 3,
-      command: command as 1 | 2,
-      cqn: this.cqn,
-      consumerCounter: consumer,
-    });
-    this.#node.store(cqArmOffset(uarPage), bytes);
-  }
-}
-
-/** A CQ buffer whose entries all belong to hardware in the first pass. */
-export function freshCqBuffer(node: DataPathNode, logEntries: number): number {
-  const address = node.allocate(cqeBytes << logEntries);
-  for (let entry = 0; entry < 1 << logEntries; entry++)
-    cqe.fields.owner.set(node.view, address + entry * cqeBytes, 1);
-  return address;
-}
-
-/** The 4 KiB pages of a contiguous buffer. */
-export function pagesOf(address: number, lengthBytes: number): number[] {
-  const count = Math.ceil(lengthBytes / 4096);
-  return Array.from({ length: count }, (_, page) => address + page * 4096);
-}
-
-export class Srq {
-  readonly srqn: number;
-  readonly slot: number;
-  readonly recordAddress: number;
-  readonly #bufferAddress: number;
-  readonly #node: DataPathNode;
-  readonly #strideBytes = 64;
-  readonly #count: number;
-  #posted = 0;
-  /** Indices that software may fill, in list order. */
-  readonly #free: number[];
-  #tail: number;
-
-  constructor(node: DataPathNode, logWqes = 4, fields: Initial<typeof srqc> = {}) {
-    this.#node = node;
-    this.srqn = takeNumber();
-    this.#count = 2 ** logWqes;
-    this.#bufferAddress = node.allocate(this.#count * this.#strideBytes);
-    this.recordAddress = node.allocate(8, 64);
-    this.#free = Array.from({ length: this.#count }, (_, index) => index);
-    this.#tail = this.#count - 1;
-    for (let index = 0; index < this.#count; index++) this.#link(index, (index + 1) % this.#count);
-    const { srqs } = node.dataPath.tables;
-    this.slot = srqs.allocate(this.srqn);
-    srqs.bytes.set(
-      srqc.encode({
-        logWqes,
-        srqn: this.srqn,
-        logStride16: 2,
-        mttAddress: node.writeMtt(pagesOf(this.#bufferAddress, this.#count * this.#strideBytes)),
-        pd: PD,
-        doorbellRecordAddress: BigInt(this.recordAddress),
-        ...fields,
-      }),
-      srqs.offsetOf(this.slot),
-    );
-    node.act(() => node.dataPath.srqCreated(this.slot));
-  }
-
-  /** Posts a receive into the next free place of the list and returns its index. */
-  post(segments: readonly Segment[]): number {
-    const index = this.#free.shift()!;
-    const at = this.#bufferAddress + index * this.#strideBytes;
-    writeReceiveList(this.#node, at + 16, this.#strideBytes - 16, segments);
-    this.#posted = (this.#posted + 1) & 0xffff;
-    receiveRecord.fields.postedCounter.set(this.#node.view, this.recordAddress, this.#posted);
-    return index;
-  }
-
-  /** Gives a completed index back: it goes to the tail of the list. */
-  release(index: number): void {
-    this.#link(this.#tail, index);
-    this.#tail = index;
-    this.#free.push(index);
-  }
-
-  /** ARM_SRQ. */
-  armLimit(limit: number): void {
-    this.#node.act(() => {
-      const { srqs } = this.#node.dataPath.tables;
-      srqc.fields.limitWatermark.set(srqs.view, srqs.offsetOf(this.slot), limit);
-      this.#node.dataPath.srqArmed(this.slot);
-    });
-  }
-
-  #link(index: number, next: number): void {
-    const at = this.#bufferAddress + index * this.#strideBytes;
-    srqNextSegment.fields.nextWqeIndex.set(this.#node.view, at, next);
-  }
-}
-
-function writeReceiveList(
-  node: DataPathNode,
-  at: number,
-  roomBytes: number,
-  segments: readonly Segment[],
-): void {
-  segments.forEach((segment, index) => {
-    writePointer(node.view, at + index * 16, segment);
-  });
-  if (segments.length * 16 < roomBytes)
-    writePointer(node.view, at + segments.length * 16, { address: 0, bytes: 0, key: invalidLkey });
-}
-
-function writePointer(view: DataView, at: number, { address, bytes, key }: Segment): void {
-  dataPointer.fields.byteCount.set(view, at, bytes);
-  dataPointer.fields.lkey.set(view, at, key);
-  dataPointer.fields.address.setNumber(view, at, address);
-}
 
 /** A send work request. */
 export interface SendRequest {

@@ -1,0 +1,123 @@
+/** Memory regions for the data-path bench: MPT and MTT entries as a driver writes them, and bytes with a pattern. */
+import { indexFormOfKey } from '../../../abi/keys.ts';
+import { MptStatus, mpt } from '../../../abi/mpt.ts';
+import type { Initial } from '../../../base/index.ts';
+import type { DataPathNode } from './data-path-bench.ts';
+
+/** Protection domain of everything that a spec does not give another one. */
+export const PD = 5;
+
+/** Rights of a region by the names of verbs. */
+export interface Rights {
+  readonly localRead?: boolean;
+  readonly localWrite?: boolean;
+  readonly remoteRead?: boolean;
+  readonly remoteWrite?: boolean;
+  readonly remoteAtomic?: boolean;
+}
+
+export const allRights: Rights = {
+  localRead: true,
+  localWrite: true,
+  remoteRead: true,
+  remoteWrite: true,
+  remoteAtomic: true,
+};
+
+/** A scatter/gather entry. */
+export interface Segment {
+  readonly address: number;
+  readonly bytes: number;
+  readonly key: number;
+}
+
+export interface RegionOptions {
+  readonly pd?: number;
+  readonly rights?: Rights;
+  /** Offset of the first byte in its first page. */
+  readonly pageOffset?: number;
+  readonly logPageBytes?: number;
+  readonly variant?: number;
+  /** Pages that are not present. */
+  readonly holes?: readonly number[];
+}
+
+/** A memory region over pages that lie apart and in descending order, so that no two neighbours are contiguous. */
+export class Region {
+  readonly key: number;
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly mptIndex: number;
+  readonly #node: DataPathNode;
+  readonly #pages: number[] = [];
+  readonly #pageBytes: number;
+  readonly #pageOffset: number;
+  #status: number = MptStatus.VALID;
+  readonly #fields: Initial<typeof mpt>;
+
+  constructor(node: DataPathNode, lengthBytes: number, options: RegionOptions = {}) {
+    this.#node = node;
+    this.lengthBytes = lengthBytes;
+    this.#pageBytes = 2 ** (options.logPageBytes ?? 12);
+    this.#pageOffset = options.pageOffset ?? 0;
+    const pageCount = Math.ceil((this.#pageOffset + lengthBytes) / this.#pageBytes);
+    const base = node.allocate(2 * pageCount * this.#pageBytes, this.#pageBytes);
+    for (let page = 0; page < pageCount; page++)
+      this.#pages.push(base + 2 * (pageCount - 1 - page) * this.#pageBytes);
+    const holes = options.holes ?? [];
+    const mttOffset = node.writeMtt(this.#pages.map((page, index) => (holes.includes(index) ? -1 : page)));
+    // The virtual address is congruent to the first byte's place in its page, and above 4 GiB.
+    this.address = 0x7f00_0000_0000 + base * 16 + this.#pageOffset;
+    const rights = options.rights ?? allRights;
+    this.#fields = {
+      localReadEnabled: rights.localRead ? 1 : 0,
+      localWriteEnabled: rights.localWrite ? 1 : 0,
+      remoteReadEnabled: rights.remoteRead ? 1 : 0,
+      remoteWriteEnabled: rights.remoteWrite ? 1 : 0,
+      atomicEnabled: rights.remoteAtomic ? 1 : 0,
+      isRegion: 1,
+      pd: options.pd ?? PD,
+      startAddress: BigInt(this.address),
+      lengthBytes: BigInt(lengthBytes),
+      mttAddress: mttOffset,
+      logPageSize: options.logPageBytes ?? 12,
+    };
+    const keyOf = (index: number): number => ((index << 8) | (options.variant ?? 0)) >>> 0;
+    this.mptIndex = node.writeMpt((index) =>
+      mpt.encode({ ...this.#fields, status: this.#status, keyIndexForm: indexFormOfKey(keyOf(index)) }),
+    );
+    this.key = keyOf(this.mptIndex);
+    node.act(() => node.dataPath.mptChanged(this.mptIndex));
+  }
+
+  /** A scatter/gather entry within the region. */
+  part(offset = 0, bytes = this.lengthBytes - offset): Segment {
+    return { address: this.address + offset, bytes, key: this.key };
+  }
+
+  write(bytes: Uint8Array, offset = 0): void {
+    for (let index = 0; index < bytes.length; index++)
+      this.#node.memory.bytes[this.physical(offset + index)] = bytes[index]!;
+  }
+
+  read(offset = 0, lengthBytes = this.lengthBytes - offset): Uint8Array {
+    return Uint8Array.from(
+      { length: lengthBytes },
+      (_, index) => this.#node.memory.bytes[this.physical(offset + index)]!,
+    );
+  }
+
+  /** Fills the region with bytes that depend on `seed` and place. */
+  fill(seed: number): void {
+    this.write(pattern(seed, this.lengthBytes));
+  }
+
+  physical(offset: number): number {
+    const byte = this.#pageOffset + offset;
+    return this.#pages[Math.floor(byte / this.#pageBytes)]! + (byte % this.#pageBytes);
+  }
+}
+
+export function pattern(seed: number, lengthBytes: number): Uint8Array {
+  return Uint8Array.from({ length: lengthBytes }, (_, index) => (seed + index * 7 + (index >> 8)) & 0xff);
+}
