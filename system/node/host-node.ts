@@ -15,7 +15,6 @@ import {
   enumerateFunction,
   PcieLinkPort,
   RootComplex,
-  STATUS_SUCCESS,
 } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { faultsOf } from '../fault-plan.ts';
@@ -164,13 +163,16 @@ export class HostNode {
   }
 
   #injectFaults({ faults }: MachinePlan): void {
-    const [drop] = faultsOf(faults, 'completionDrop', this.node);
-    const [poison] = faultsOf(faults, 'completionPoison', this.node);
-    if (drop !== undefined || poison !== undefined)
-      this.port.faults = { dropNth: drop?.[0] ?? 0, poisonNth: poison?.[0] ?? 0 };
-    const [refused] = faultsOf(faults, 'readRefused', this.node);
-    if (refused !== undefined)
-      this.rootComplex.reads.faults = { failNthRead: refused[0]!, failStatus: refused[1] ?? STATUS_SUCCESS };
+    const nthOf = (name: 'completionDrop' | 'completionPoison') =>
+      faultsOf(faults, name, this.node).map(([nth]) => nth!);
+    const [dropNth, poisonNth] = [nthOf('completionDrop'), nthOf('completionPoison')];
+    if (dropNth.length + poisonNth.length > 0) this.port.faults = { dropNth, poisonNth };
+    const refused = faultsOf(faults, 'readRefused', this.node);
+    if (refused.length > 0)
+      this.rootComplex.reads.faults = refused.map(([nth, status]) => ({
+        failNthRead: nth!,
+        failStatus: status!,
+      }));
     for (const [nth] of faultsOf(faults, 'interruptLost', this.node)) this.interruptGate.lose(nth!);
     for (const [vector, atPs] of faultsOf(faults, 'interruptSpurious', this.node))
       this.interruptGate.raiseAt(vector!, atPs!);
