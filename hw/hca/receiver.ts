@@ -30,8 +30,9 @@ export class Receiver {
   readonly #stage: number;
   #responder: Responder | undefined;
   #acknowledgements: Acknowledgements | undefined;
-  /** QP of the packet being worked on, or -1. */
+  /** QP of the packet being worked on, or -1; and whether the packet is a request. */
   #active = -1;
+  #isRequest = false;
 
   constructor(core: HcaCore, port: PacketPort, writer: PayloadWriter) {
     this.#core = core;
@@ -112,8 +113,7 @@ export class Receiver {
       this.#acknowledgements!.reset();
       return 0;
     }
-    const opcode = this.#port.rxWords[(offset >> 2) + WORD_OPCODE]!;
-    return isRequest(opcode)
+    return this.#isRequest
       ? this.#responder!.process(offset, qp, cycle)
       : this.#acknowledgements!.process(offset, qp, cycle);
   }
@@ -135,7 +135,8 @@ export class Receiver {
     const state = qps.state[qp]!;
     const takesRequests = state >= QpState.RTR && state !== QpState.ERR;
     const takesResponses = takesRequests && state !== QpState.RTR;
-    if (isRequest(opcode) ? takesRequests : takesResponses) return qp;
+    this.#isRequest = isRequest(opcode);
+    if (this.#isRequest ? takesRequests : takesResponses) return qp;
     violations.count('packetQpState');
     return -1;
   }

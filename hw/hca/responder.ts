@@ -60,6 +60,18 @@ const STEP_RIGHTS = 2;
 const STEP_PAYLOAD = 3;
 const STEP_FINISH = 4;
 
+/** Traits of an opcode, as bits of {@link traitsByOpcode}. */
+const STARTS_MESSAGE = 1 << 0;
+const ENDS_MESSAGE = 1 << 1;
+const HAS_IMMEDIATE = 1 << 2;
+/** The first packet of a SEND, the last one of a WRITE with immediate. */
+const TAKES_RECEIVE_WQE = 1 << 3;
+const COMPLETES_RECEIVE_WQE = 1 << 4;
+
+const OPCODE_COUNT = 256;
+const kindByOpcode = Int8Array.from({ length: OPCODE_COUNT }, (_, opcode) => messageKindOf(opcode));
+const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+
 const pointer = dataPointer.fields;
 
 export interface ResponderListener {
@@ -79,6 +91,12 @@ export class Responder {
   readonly #account: BlockAccount;
   readonly #listener: ResponderListener;
   #step = STEP_CHECK;
+  /** The packet being worked on: read once, when its check begins. */
+  #opcode = 0;
+  #kind = MESSAGE_NONE;
+  #traits = 0;
+  #psn = 0;
+  #payloadBytes = 0;
   /** Payload bytes of the packet already on their way. */
   #placed = 0;
   /** CQE syndrome of a receive WQE that the message does not fit or whose memory is refused; 0 while all is well. */
@@ -107,14 +125,17 @@ export class Responder {
   /** Works on the request at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
   process(offset: number, qp: number, cycle: number): number {
     if (this.#step === STEP_CHECK) {
+      this.#load(offset);
       if (!this.#check(offset, qp, cycle)) return this.#done(0);
       this.#placed = 0;
       this.#receiveSyndrome = 0;
       this.#step = STEP_RECEIVE_WQE;
     }
     if (this.#step === STEP_RECEIVE_WQE) {
-      const taken = this.#takeReceiveWqe(offset, qp, cycle);
-      if (taken !== 1) return taken === WAIT ? WAIT : this.#done(0);
+      if ((this.#traits & TAKES_RECEIVE_WQE) !== 0) {
+        const taken = this.#takeReceiveWqe(qp, cycle);
+        if (taken !== 1) return taken === WAIT ? WAIT : this.#done(0);
+      }
       this.#step = STEP_RIGHTS;
     }
     if (this.#step === STEP_RIGHTS) {
@@ -140,6 +161,17 @@ export class Responder {
     return bytes;
   }
 
+  #load(offset: number): void {
+    const words = this.#port.rxWords;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    this.#opcode = opcode;
+    this.#kind = kindByOpcode[opcode]!;
+    this.#traits = traitsByOpcode[opcode]!;
+    this.#psn = words[word + WORD_PSN]!;
+    this.#payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+  }
+
   #word(offset: number, word: number): number {
     return this.#port.rxWords[(offset >> 2) + word]!;
   }
@@ -151,10 +183,9 @@ export class Responder {
       qps.hasCommunicated[qp] = 1;
       this.#listener.communicationEstablished(qp, cycle);
     }
-    const psn = this.#word(offset, WORD_PSN);
-    const distance = psnDistance(psn, qps.expectedPsn[qp]!);
+    const distance = psnDistance(this.#psn, qps.expectedPsn[qp]!);
     if (distance < 0) {
-      this.#repeat(offset, qp, psn, cycle);
+      this.#repeat(offset, qp, cycle);
       return false;
     }
     if (distance > 0) {
@@ -162,55 +193,54 @@ export class Responder {
       if (qps.hasNakSent[qp] === 0) this.#refuse(qp, nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return false;
     }
-    const opcode = this.#word(offset, WORD_OPCODE);
-    if (!this.#followsSequence(qp, opcode) || !this.#hasLegalLength(offset, qp, opcode)) {
+    if (!this.#followsSequence(qp) || !this.#hasLegalLength(offset, qp)) {
       this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return false;
     }
-    return this.#hasResources(qp, opcode, cycle);
+    return this.#kind !== MESSAGE_NONE || this.#hasResources(qp, cycle);
   }
 
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
-  #repeat(offset: number, qp: number, psn: number, cycle: number): void {
+  #repeat(offset: number, qp: number, cycle: number): void {
     const { qps } = this.#core;
+    const opcode = this.#opcode;
     this.#core.violations.count('packetDuplicate');
-    const opcode = this.#word(offset, WORD_OPCODE);
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
-        this.#acceptRead(offset, qp, psn, 0, cycle);
+        this.#acceptRead(offset, qp, 0, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
-      this.#responses.replayAtomic(qp, psn, cycle);
+      this.#responses.replayAtomic(qp, this.#psn, cycle);
     } else {
       this.#responses.acknowledge(qp, (qps.expectedPsn[qp]! - 1) & PSN_MASK, cycle);
     }
   }
 
   /** First and only start a message when none is open; middle and last continue one of the same kind. */
-  #followsSequence(qp: number, opcode: number): boolean {
-    const kind = messageKindOf(opcode);
+  #followsSequence(qp: number): boolean {
+    const kind = this.#kind;
     if (kind === -1) return false;
     const open = this.#core.qps.messageKind[qp]!;
-    return startsMessage(opcode) ? open === MESSAGE_NONE : open === kind;
+    return (this.#traits & STARTS_MESSAGE) !== 0 ? open === MESSAGE_NONE : open === kind;
   }
 
   /** Middle packets fill the MTU, last ones are not empty, a WRITE brings what its header announced (9.7.4.1.6). */
-  #hasLegalLength(offset: number, qp: number, opcode: number): boolean {
+  #hasLegalLength(offset: number, qp: number): boolean {
     const { qps } = this.#core;
-    const bytes = this.#word(offset, WORD_PAYLOAD_BYTES);
-    if (messageKindOf(opcode) === MESSAGE_NONE) return true;
+    const kind = this.#kind;
+    if (kind === MESSAGE_NONE) return true;
+    const bytes = this.#payloadBytes;
+    const starts = (this.#traits & STARTS_MESSAGE) !== 0;
+    const ends = (this.#traits & ENDS_MESSAGE) !== 0;
     const mtu = qps.mtuBytes[qp]!;
-    if (!endsMessage(opcode) && bytes !== mtu) return false;
-    if (bytes > mtu || (endsMessage(opcode) && !startsMessage(opcode) && bytes === 0)) return false;
-    if (messageKindOf(opcode) !== MESSAGE_WRITE) return true;
-    const remaining = startsMessage(opcode)
-      ? this.#word(offset, WORD_DMA_LENGTH) >>> 0
-      : qps.writeRemaining[qp]!;
-    return endsMessage(opcode) ? bytes === remaining : bytes < remaining;
+    if (bytes > mtu || (!ends && bytes !== mtu) || (ends && !starts && bytes === 0)) return false;
+    if (kind !== MESSAGE_WRITE) return true;
+    const remaining = starts ? this.#word(offset, WORD_DMA_LENGTH) >>> 0 : qps.writeRemaining[qp]!;
+    return ends ? bytes === remaining : bytes < remaining;
   }
 
-  #hasResources(qp: number, opcode: number, cycle: number): boolean {
+  /** Room for one more READ or atomic. */
+  #hasResources(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    if (messageKindOf(opcode) !== MESSAGE_NONE) return true;
     if (this.#responses.newCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES)) {
       // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
       return this.#responses.queuedCount(qp) < RESPONDER_RESOURCES;
@@ -220,11 +250,8 @@ export class Responder {
   }
 
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. 1, 0 (refused) or WAIT. */
-  #takeReceiveWqe(offset: number, qp: number, cycle: number): number {
+  #takeReceiveWqe(qp: number, cycle: number): number {
     const { qps } = this.#core;
-    const opcode = this.#word(offset, WORD_OPCODE);
-    const isSend = messageKindOf(opcode) === MESSAGE_SEND;
-    if (isSend ? !startsMessage(opcode) : !hasImmediate(opcode)) return 1;
     const queue = this.#receives.queueOf(qp);
     const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, cycle);
     if (taken === TAKE_PENDING) {
@@ -269,11 +296,11 @@ export class Responder {
   /** Rights of WRITE, READ and atomics: of the QP first, then of the region. 1, 0 (refused) or WAIT. */
   #checkRights(offset: number, qp: number, cycle: number): number {
     const { qps } = this.#core;
-    const opcode = this.#word(offset, WORD_OPCODE);
-    if (messageKindOf(opcode) === MESSAGE_SEND || !startsMessage(opcode)) return 1;
+    const kind = this.#kind;
+    if (kind === MESSAGE_SEND || (this.#traits & STARTS_MESSAGE) === 0) return 1;
     const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
     const key = this.#word(offset, WORD_RKEY) >>> 0;
-    if (messageKindOf(opcode) === MESSAGE_WRITE) {
+    if (kind === MESSAGE_WRITE) {
       const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
       const allowed = this.#mayAccess(qp, QP_RIGHT_WRITE, key, address, bytes, RIGHT_REMOTE_WRITE, cycle);
       if (allowed !== 1) return allowed;
@@ -283,7 +310,7 @@ export class Responder {
       qps.writeBytes[qp] = bytes;
       return 1;
     }
-    if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
+    if (this.#opcode === Opcode.RC_RDMA_READ_REQUEST) {
       const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
       return this.#mayAccess(qp, QP_RIGHT_READ, key, address, bytes, RIGHT_REMOTE_READ, cycle);
     }
@@ -322,13 +349,12 @@ export class Responder {
 
   /** Writes the packet's payload to memory, piece by piece. 1, 0 (refused) or WAIT. */
   #placePayload(offset: number, qp: number, cycle: number): number {
-    const kind = messageKindOf(this.#word(offset, WORD_OPCODE));
-    const bytes = this.#word(offset, WORD_PAYLOAD_BYTES);
+    const bytes = this.#payloadBytes;
     const source = offset + PACKET_PAYLOAD_OFFSET;
     while (this.#placed < bytes && this.#receiveSyndrome === 0) {
       const left = bytes - this.#placed;
       const placed =
-        kind === MESSAGE_WRITE
+        this.#kind === MESSAGE_WRITE
           ? this.#placeWrite(qp, left, source, cycle)
           : this.#placeSend(qp, left, source, cycle);
       if (placed !== 1) return placed;
@@ -420,12 +446,8 @@ export class Responder {
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
   #finish(offset: number, qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    const opcode = this.#word(offset, WORD_OPCODE);
-    const psn = this.#word(offset, WORD_PSN);
-    const kind = messageKindOf(opcode);
-    const isEnd = endsMessage(opcode);
-    const completes =
-      this.#receiveSyndrome !== 0 || (isEnd && (kind === MESSAGE_SEND || hasImmediate(opcode)));
+    const kind = this.#kind;
+    const completes = this.#receiveSyndrome !== 0 || (this.#traits & COMPLETES_RECEIVE_WQE) !== 0;
     if (completes && this.#completions.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
       return false;
@@ -434,22 +456,22 @@ export class Responder {
       this.#failReceive(qp, cycle);
       return true;
     }
+    const isEnd = (this.#traits & ENDS_MESSAGE) !== 0;
     qps.messageKind[qp] = isEnd ? MESSAGE_NONE : kind;
     qps.hasNakSent[qp] = 0;
     if (isEnd) qps.msn[qp] = (qps.msn[qp]! + 1) & PSN_MASK;
-    qps.expectedPsn[qp] = (psn + 1) & PSN_MASK;
-    if (completes) this.#complete(offset, qp, opcode, cycle);
-    if (opcode === Opcode.RC_RDMA_READ_REQUEST) this.#acceptNewRead(offset, qp, psn, cycle);
-    else if (kind === MESSAGE_NONE) this.#acceptAtomic(offset, qp, psn, opcode, cycle);
+    qps.expectedPsn[qp] = (this.#psn + 1) & PSN_MASK;
+    if (completes) this.#complete(offset, qp, cycle);
+    if (kind === MESSAGE_NONE) this.#acceptSingle(offset, qp, cycle);
     else if ((this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
-      this.#responses.acknowledge(qp, psn, cycle);
+      this.#responses.acknowledge(qp, this.#psn, cycle);
     return true;
   }
 
-  #complete(offset: number, qp: number, opcode: number, cycle: number): void {
+  #complete(offset: number, qp: number, cycle: number): void {
     const { qps } = this.#core;
-    const isWrite = messageKindOf(opcode) === MESSAGE_WRITE;
-    const withImmediate = hasImmediate(opcode);
+    const isWrite = this.#kind === MESSAGE_WRITE;
+    const withImmediate = (this.#traits & HAS_IMMEDIATE) !== 0;
     const receiveOpcode = isWrite
       ? ReceiveOpcode.RDMA_WRITE_IMM
       : withImmediate
@@ -502,25 +524,33 @@ export class Responder {
     this.#listener.qpRefused(qp, 0, cycle);
   }
 
-  #acceptNewRead(offset: number, qp: number, psn: number, cycle: number): void {
+  /** A READ or an atomic: one packet, answered by the response engine. */
+  #acceptSingle(offset: number, qp: number, cycle: number): void {
+    if (this.#opcode === Opcode.RC_RDMA_READ_REQUEST) this.#acceptNewRead(offset, qp, cycle);
+    else this.#acceptAtomic(offset, qp, cycle);
+  }
+
+  #acceptNewRead(offset: number, qp: number, cycle: number): void {
     const { qps } = this.#core;
     const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
     const packets = Math.max(1, Math.ceil(bytes / qps.mtuBytes[qp]!));
-    qps.expectedPsn[qp] = (psn + packets) & PSN_MASK;
-    this.#acceptRead(offset, qp, psn, 1, cycle);
+    qps.expectedPsn[qp] = (this.#psn + packets) & PSN_MASK;
+    this.#acceptRead(offset, qp, 1, cycle);
   }
 
-  #acceptRead(offset: number, qp: number, psn: number, isNew: number, cycle: number): void {
+  #acceptRead(offset: number, qp: number, isNew: number, cycle: number): void {
     const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
     const key = this.#word(offset, WORD_RKEY) >>> 0;
-    this.#responses.addRead(qp, psn, address, key, this.#word(offset, WORD_DMA_LENGTH) >>> 0, isNew, cycle);
+    const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
+    this.#responses.addRead(qp, this.#psn, address, key, bytes, isNew, cycle);
   }
 
-  #acceptAtomic(offset: number, qp: number, psn: number, opcode: number, cycle: number): void {
+  #acceptAtomic(offset: number, qp: number, cycle: number): void {
     const address = this.#port.rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
     const key = this.#word(offset, WORD_RKEY) >>> 0;
     const operands = (offset + PACKET_PAYLOAD_OFFSET) >> 2;
-    this.#responses.addAtomic(qp, psn, opcode, address, key, this.#port.rxWords, operands, cycle);
+    const { rxWords } = this.#port;
+    this.#responses.addAtomic(qp, this.#psn, this.#opcode, address, key, rxWords, operands, cycle);
   }
 
   /** NAK or RNR NAK for the expected PSN; what follows is dropped in silence until it comes (9.7.5.2). */
@@ -544,4 +574,18 @@ function messageKindOf(opcode: number): number {
     opcode === Opcode.RC_COMPARE_SWAP ||
     opcode === Opcode.RC_FETCH_ADD;
   return isSingle ? MESSAGE_NONE : -1;
+}
+
+function traitsOf(opcode: number): number {
+  const isSend = messageKindOf(opcode) === MESSAGE_SEND;
+  const starts = startsMessage(opcode);
+  const ends = endsMessage(opcode);
+  const withImmediate = hasImmediate(opcode);
+  return (
+    (starts ? STARTS_MESSAGE : 0) |
+    (ends ? ENDS_MESSAGE : 0) |
+    (withImmediate ? HAS_IMMEDIATE : 0) |
+    ((isSend ? starts : withImmediate) ? TAKES_RECEIVE_WQE : 0) |
+    (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0)
+  );
 }
