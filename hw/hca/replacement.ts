@@ -18,6 +18,8 @@ export class SetAssociativeDirectory {
   /** A line locked for the requester it was filled for: given up last until it was used. */
   readonly #isLocked: Uint8Array;
   readonly #policy: ReplacementPolicy;
+  /** Line found last: most accesses find the same one again. */
+  #foundLine = 0;
   #clock = 0;
   #lfsr = 0xace1;
 
@@ -34,8 +36,14 @@ export class SetAssociativeDirectory {
 
   /** Line that holds `tag`, or -1. Counts nothing: a requester that retries asks again. */
   find(tag: number): number {
+    const tags = this.tags;
+    if (tags[this.#foundLine] === tag) return this.#foundLine;
     const first = (tag & this.#setMask) * this.ways;
-    for (let line = first; line < first + this.ways; line++) if (this.tags[line] === tag) return line;
+    for (let line = first; line < first + this.ways; line++) {
+      if (tags[line] !== tag) continue;
+      this.#foundLine = line;
+      return line;
+    }
     return -1;
   }
 

@@ -29,6 +29,8 @@ export class MptCache {
   readonly length: Float64Array;
   readonly mttOffset: Float64Array;
   readonly pageBytes: Float64Array;
+  /** Where the region begins within its first page. */
+  readonly startInPage: Float64Array;
 
   constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
     this.directory = new SetAssociativeDirectory(lineCount, ways, policy);
@@ -42,6 +44,7 @@ export class MptCache {
     this.length = new Float64Array(lineCount);
     this.mttOffset = new Float64Array(lineCount);
     this.pageBytes = new Float64Array(lineCount);
+    this.startInPage = new Float64Array(lineCount);
   }
 
   /** Takes the 64 bytes of an MPT entry at `offset` of `view` into `line`. */
@@ -62,6 +65,7 @@ export class MptCache {
     this.length[line] = fields.lengthBytes.getNumber(view, offset);
     this.mttOffset[line] = fields.mttAddress.get(view, offset);
     this.pageBytes[line] = 2 ** fields.logPageSize.get(view, offset);
+    this.startInPage[line] = this.start[line]! % this.pageBytes[line]!;
   }
 }
 

@@ -127,13 +127,12 @@ export class Translator {
       this.contiguousBytes = lengthBytes;
       return TRANSLATED;
     }
-    const pageBytes = cache.pageBytes[line]!;
-    const byte = offset + (cache.start[line]! % pageBytes);
-    return this.#translatePage(port, cache.mttOffset[line]!, byte, pageBytes, lengthBytes);
+    const byte = offset + cache.startInPage[line]!;
+    return this.translateBuffer(port, cache.mttOffset[line]!, cache.pageBytes[line]!, byte, lengthBytes);
   }
 
   /**
-   * Translates the first part of a piece of a queue's buffer.
+   * Translates the first part of a piece of a queue's buffer, or of a region's pages.
    * @param mttOffset of the buffer's first page; @param pageBytes its page size; @param byte offset from the first page's start
    */
   translateBuffer(
@@ -143,7 +142,22 @@ export class Translator {
     byte: number,
     lengthBytes: number,
   ): number {
-    return this.#translatePage(port, mttOffset, byte, pageBytes, lengthBytes);
+    const cache = this.#setup.mttCache;
+    const page = Math.floor(byte / pageBytes);
+    const entryOffset = mttOffset + page * 8;
+    const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
+    let line = cache.directory.find(tag);
+    if (line === -1) line = this.#takeBuffered(port, FILL_MTT, tag);
+    if (line === -1) return this.#missMtt(port, tag);
+    cache.directory.touch(line);
+    if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
+    else cache.directory.hitCount++;
+    const pageAddress = cache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
+    if (pageAddress < 0) return BAD_PAGE;
+    const within = byte - page * pageBytes;
+    this.physicalAddress = pageAddress + within;
+    this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
+    return TRANSLATED;
   }
 
   /** An MPT entry changed: forget it. Entries are cached by all of key >> 8, of which the index is the low part. */
@@ -196,31 +210,6 @@ export class Translator {
     this.#isFilling.fill(0);
     this.#failedTag.fill(-1);
     this.#turnedAway = 0;
-  }
-
-  #translatePage(
-    port: number,
-    mttOffset: number,
-    byte: number,
-    pageBytes: number,
-    lengthBytes: number,
-  ): number {
-    const cache = this.#setup.mttCache;
-    const page = Math.floor(byte / pageBytes);
-    const entryOffset = mttOffset + page * 8;
-    const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
-    let line = cache.directory.find(tag);
-    if (line === -1) line = this.#takeBuffered(port, FILL_MTT, tag);
-    if (line === -1) return this.#missMtt(port, tag);
-    cache.directory.touch(line);
-    if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
-    else cache.directory.hitCount++;
-    const pageAddress = cache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
-    if (pageAddress < 0) return BAD_PAGE;
-    const within = byte - page * pageBytes;
-    this.physicalAddress = pageAddress + within;
-    this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
-    return TRANSLATED;
   }
 
   /** An access is a hit or a miss once, when it is answered. */
