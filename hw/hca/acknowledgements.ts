@@ -45,7 +45,6 @@ import {
 } from './send-scheduler.ts';
 import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
-import { isReadOrAtomic } from './wqe-decoder.ts';
 
 const RNR_RETRY_FOREVER = 7;
 
@@ -97,8 +96,10 @@ export class Acknowledgements {
   /** Works on the response at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
   process(offset: number, qp: number, cycle: number): number {
     const { qps } = this.#core;
-    const opcode = this.#word(offset, WORD_OPCODE);
-    const psn = this.#word(offset, WORD_PSN);
+    const words = this.#port.rxWords;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    const psn = words[word + WORD_PSN]!;
     const newest = psnDistance(psn, (qps.nextPsn[qp]! - 1) & PSN_MASK);
     const oldest = psnDistance(psn, qps.lastAckedPsn[qp]!);
     if (qps.recordHead[qp] === -1 || newest > 0 || oldest <= 0) {
@@ -107,7 +108,7 @@ export class Acknowledgements {
       return 0;
     }
     if (opcode !== Opcode.RC_ACKNOWLEDGE) return this.#processData(offset, qp, opcode, psn, cycle);
-    const aeth = this.#word(offset, WORD_AETH);
+    const aeth = words[word + WORD_AETH]!;
     const syndrome = aeth >>> 24;
     if (syndromeKind(syndrome) === AethKind.ACK) {
       if (!this.#completeThrough(qp, psn, cycle)) return WAIT;
@@ -200,7 +201,7 @@ export class Acknowledgements {
         continue;
       }
       if (psnDistance(records.lastPsn(record), psn) > 0) break;
-      if (isReadOrAtomic(records.opcode[record]!)) {
+      if (records.isReadOrAtomic[record] === 1) {
         // Its response was lost: what came later was answered, so it is asked for again.
         this.goBack(qp, (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK, cycle);
         return true;
@@ -220,8 +221,7 @@ export class Acknowledgements {
   #acknowledgedBy(qp: number, psn: number): number {
     const record = this.#core.qps.recordHead[qp]!;
     const records = this.#records;
-    if (record === -1 || records.psnCount[record] === 0 || !isReadOrAtomic(records.opcode[record]!))
-      return psn;
+    if (record === -1 || records.psnCount[record] === 0 || records.isReadOrAtomic[record] === 0) return psn;
     const answered = (records.firstPsn[record]! + records.responsesReceived[record]! - 1) & PSN_MASK;
     return psnDistance(psn, answered) > 0 ? answered : psn;
   }
@@ -258,7 +258,7 @@ export class Acknowledgements {
       qps.packetCursor[qp] = 0;
     }
     qps.recordCount[qp] = qps.recordCount[qp]! - 1;
-    if (this.#records.psnCount[record]! > 0 && isReadOrAtomic(this.#records.opcode[record]!)) {
+    if (this.#records.psnCount[record]! > 0 && this.#records.isReadOrAtomic[record] === 1) {
       qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! - 1;
     }
     return record;
@@ -270,7 +270,7 @@ export class Acknowledgements {
     records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
     records.syndrome[record] = syndrome;
     const opcode = records.opcode[record]!;
-    const bytes = isReadOrAtomic(opcode) ? records.messageBytes[record]! : 0;
+    const bytes = records.isReadOrAtomic[record] === 1 ? records.messageBytes[record]! : 0;
     this.#completions.post(
       qps.sendCqn[qp]!,
       qp,
@@ -356,9 +356,9 @@ export class Acknowledgements {
       const record = qps.recordHead[qp]!;
       if (record === -1 || qps.state[qp] === QpState.ERR) return 0;
       const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
-      if (!isReadOrAtomic(records.opcode[record]!) || expected !== psn) {
+      if (records.isReadOrAtomic[record] === 0 || expected !== psn) {
         this.#core.violations.count('responseUnexpected');
-        if (isReadOrAtomic(records.opcode[record]!) && psnDistance(psn, expected) > 0)
+        if (records.isReadOrAtomic[record] === 1 && psnDistance(psn, expected) > 0)
           this.goBack(qp, expected, cycle);
         return 0;
       }

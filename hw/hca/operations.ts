@@ -7,17 +7,12 @@
  */
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { Clock } from '../../sim/index.ts';
-import {
-  MILESTONE_ACKNOWLEDGED,
-  MILESTONE_FETCH_BEGUN,
-  MILESTONE_FETCHED,
-  MILESTONE_GATHERED,
-  MILESTONE_TAKEN_UP,
-  MILESTONE_TRANSMITTED,
-  type SendRecords,
-} from './send-records.ts';
+import { MILESTONE_COUNT, type SendRecords } from './send-records.ts';
 
-/** Stages on the device's side, in order; each is named after what the request waited for. */
+/**
+ * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
+ * the milestone of the same number (send-records.ts).
+ */
 export const operationStages = [
   'doorbell',
   'wqeFetch',
@@ -50,6 +45,7 @@ export const operationNames: Readonly<Record<number, string>> = {
 
 const OPCODE_COUNT = 32;
 const STAGE_COUNT = operationStages.length;
+const LAST_STAGE = STAGE_COUNT - 1;
 
 export class OperationLedger {
   readonly count = new Float64Array(OPCODE_COUNT);
@@ -87,18 +83,8 @@ export class OperationLedger {
       this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
       return;
     }
-    const begunPs = this.#clock.edgePs(records.milestone(record, MILESTONE_FETCH_BEGUN));
     const tapped = this.#tap === undefined ? -1 : this.#tap.postedPs(qpn, wqeCounter);
-    const postedPs = tapped < 0 ? begunPs : tapped;
-    let atPs = postedPs;
-    const base = opcode * STAGE_COUNT;
-    atPs = this.#stage(base, 0, atPs, begunPs);
-    atPs = this.#stage(base, 1, atPs, this.#at(record, MILESTONE_FETCHED));
-    atPs = this.#stage(base, 2, atPs, this.#at(record, MILESTONE_TAKEN_UP));
-    atPs = this.#stage(base, 3, atPs, this.#at(record, MILESTONE_GATHERED));
-    atPs = this.#stage(base, 4, atPs, this.#at(record, MILESTONE_TRANSMITTED));
-    atPs = this.#stage(base, 5, atPs, this.#at(record, MILESTONE_ACKNOWLEDGED));
-    this.#stage(base, 6, atPs, endPs);
+    const postedPs = this.#addStages(record, opcode * STAGE_COUNT, tapped, endPs);
     this.lifePs[opcode] = this.lifePs[opcode]! + endPs - postedPs;
     if (endPs < postedPs) this.disorderCount++;
     this.count[opcode] = this.count[opcode]! + 1;
@@ -112,14 +98,30 @@ export class OperationLedger {
     this.failedCount[opcode] = this.failedCount[opcode]! + 1;
   }
 
-  #at(record: number, milestone: number): number {
-    return this.#clock.edgePs(this.#records.milestone(record, milestone));
-  }
-
-  /** A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until posted. */
-  #stage(base: number, stage: number, fromPs: number, toPs: number): number {
-    if (toPs <= fromPs) return fromPs;
-    this.stagePs[base + stage] = this.stagePs[base + stage]! + toPs - fromPs;
-    return toPs;
+  /**
+   * Adds the stages from posting, or from the fetch when that is not known (-1), to the end: each ends where the next
+   * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
+   * posted. Returns the instant at which the first stage begins.
+   */
+  #addStages(record: number, base: number, tappedPs: number, endPs: number): number {
+    const { milestones } = this.#records;
+    const { stagePs } = this;
+    const first = record * MILESTONE_COUNT;
+    let cycle = milestones[first]!;
+    let reachedPs = this.#clock.edgePs(cycle);
+    const postedPs = tappedPs < 0 ? reachedPs : tappedPs;
+    let atPs = postedPs;
+    for (let stage = 0; stage < LAST_STAGE; stage++) {
+      const reachedCycle = milestones[first + stage]!;
+      if (reachedCycle > cycle) {
+        cycle = reachedCycle;
+        reachedPs = this.#clock.edgePs(cycle);
+      }
+      if (reachedPs <= atPs) continue;
+      stagePs[base + stage] = stagePs[base + stage]! + reachedPs - atPs;
+      atPs = reachedPs;
+    }
+    if (endPs > atPs) stagePs[base + LAST_STAGE] = stagePs[base + LAST_STAGE]! + endPs - atPs;
+    return postedPs;
   }
 }

@@ -17,14 +17,7 @@ import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
 import { type HcaCore, PORT_REQUESTER } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import { SEGMENTS_MAX } from './qp-table.ts';
-import {
-  INLINE_BYTES_MAX,
-  MILESTONE_FETCH_BEGUN,
-  MILESTONE_FETCHED,
-  MILESTONE_GATHERED,
-  MILESTONE_TAKEN_UP,
-  type SendRecords,
-} from './send-records.ts';
+import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
 import {
   NOT_PARKED,
   PARKED_CREDITS,
@@ -288,10 +281,7 @@ export class Requester {
     records.firstPsn[record] = qps.nextPsn[qp]!;
     const tooLong = records.messageBytes[record]! > qps.messageBytesMax[qp]!;
     records.syndrome[record] = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
-    records.setMilestone(record, MILESTONE_FETCH_BEGUN, this.#lines.fetchBegunCycle(line));
-    records.setMilestone(record, MILESTONE_FETCHED, this.#lines.fetchedCycle(line));
-    records.setMilestone(record, MILESTONE_TAKEN_UP, cycle);
-    records.setMilestone(record, MILESTONE_GATHERED, cycle);
+    records.takenUp(record, this.#lines.fetchBegunCycle(line), this.#lines.fetchedCycle(line), cycle);
     const isEmptyList = qps.recordTail[qp] === -1;
     if (isEmptyList) qps.recordHead[qp] = record;
     else records.next[qps.recordTail[qp]!] = record;
@@ -307,7 +297,7 @@ export class Requester {
     qps.nextPsn[qp] = (qps.nextPsn[qp]! + packets) & 0xffffff;
     qps.ssn[qp] = (qps.ssn[qp]! + 1) & 0xffffff;
     records.ssn[record] = qps.ssn[qp]!;
-    if (isReadOrAtomic(records.opcode[record]!)) qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! + 1;
+    if (records.isReadOrAtomic[record] === 1) qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! + 1;
     qps.recordCursor[qp] = record;
     qps.packetCursor[qp] = 0;
   }
@@ -333,12 +323,13 @@ export class Requester {
       this.#slot = this.#packets.open(qp, qps.epoch[qp]!, record);
       qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
       this.#filled = 0;
-      this.#wanted = isReadOrAtomic(records.opcode[record]!)
-        ? 0
-        : Math.min(
-            qps.mtuBytes[qp]!,
-            records.messageBytes[record]! - qps.packetCursor[qp]! * qps.mtuBytes[qp]!,
-          );
+      this.#wanted =
+        records.isReadOrAtomic[record] === 1
+          ? 0
+          : Math.min(
+              qps.mtuBytes[qp]!,
+              records.messageBytes[record]! - qps.packetCursor[qp]! * qps.mtuBytes[qp]!,
+            );
     }
     const gathered =
       records.isInline[record] === 1 ? this.#gatherInline(qp, record) : this.#gather(qp, record, cycle);

@@ -28,6 +28,8 @@ export class SendRecords {
   readonly isSignalled: Uint8Array;
   readonly isSolicited: Uint8Array;
   readonly isFenced: Uint8Array;
+  /** READ or atomic: completed by a response of its own. */
+  readonly isReadOrAtomic: Uint8Array;
   readonly firstPsn: Int32Array;
   /** PSNs this message occupies: packets sent, or responses expected of a READ. */
   readonly psnCount: Int32Array;
@@ -65,6 +67,7 @@ export class SendRecords {
     this.isSignalled = bytes();
     this.isSolicited = bytes();
     this.isFenced = bytes();
+    this.isReadOrAtomic = bytes();
     this.firstPsn = ints();
     this.psnCount = ints();
     this.messageBytes = floats();
@@ -110,7 +113,12 @@ export class SendRecords {
     this.milestones[record * MILESTONE_COUNT + milestone] = cycle;
   }
 
-  milestone(record: number, milestone: number): number {
-    return this.milestones[record * MILESTONE_COUNT + milestone]!;
+  /** The WQE's fetch was begun, it was there, and now it is taken up; with no payload to read it is gathered, too. */
+  takenUp(record: number, fetchBegunCycle: number, fetchedCycle: number, cycle: number): void {
+    const first = record * MILESTONE_COUNT;
+    this.milestones[first + MILESTONE_FETCH_BEGUN] = fetchBegunCycle;
+    this.milestones[first + MILESTONE_FETCHED] = fetchedCycle;
+    this.milestones[first + MILESTONE_TAKEN_UP] = cycle;
+    this.milestones[first + MILESTONE_GATHERED] = cycle;
   }
 }

@@ -22,8 +22,14 @@ const atomic = atomicSegment.fields;
 const pointer = dataPointer.fields;
 const inline = inlineHeader.fields;
 
+const sizePlace = control.ds.wordOffset;
+const flagsPlace = control.completion.wordOffset;
+const completionBits = completionRequested << control.completion.shift;
+
 const LINE_BYTES = 64;
 const INLINE_HEADER_BYTES = 4;
+/** The dword that begins a data pointer and an inline segment alike. */
+const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
 
 export function opcodeOf(view: DataView, at: number): number {
@@ -66,12 +72,15 @@ export function decodeWqe(
   record: number,
 ): number {
   const opcode = control.opcode.get(view, at);
-  const sizeBytes = control.ds.get(view, at) * wqeUnitBytes;
+  const sizeByte = view.getUint8(at + sizePlace);
+  const sizeBytes = (sizeByte & control.ds.mask) * wqeUnitBytes;
+  const flags = view.getUint32(at + flagsPlace);
   records.opcode[record] = opcode;
-  records.isSignalled[record] = control.completion.get(view, at) === completionRequested ? 1 : 0;
-  records.isSolicited[record] = control.solicited.get(view, at);
-  records.isFenced[record] = control.fence.get(view, at);
-  records.immediate[record] = control.immediate.get(view, at) | 0;
+  records.isSignalled[record] = (flags & control.completion.mask) === completionBits ? 1 : 0;
+  records.isSolicited[record] = (flags & control.solicited.mask) !== 0 ? 1 : 0;
+  records.isFenced[record] = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
+  records.isReadOrAtomic[record] = isReadOrAtomic(opcode) ? 1 : 0;
+  records.immediate[record] = view.getInt32(at + control.immediate.wordOffset);
   records.segmentCount[record] = 0;
   records.isInline[record] = 0;
   records.messageBytes[record] = 0;
@@ -114,8 +123,9 @@ function loadData(
   let inlineBytes = 0;
   let messageBytes = 0;
   while (next < sizeBytes) {
-    if (inline.isInline.get(view, at + next) === 1) {
-      const length = inline.byteCount.get(view, at + next);
+    const head = view.getUint32(at + next + headPlace);
+    if ((head & inline.isInline.mask) !== 0) {
+      const length = head & inline.byteCount.mask;
       if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
         return CqeSyndrome.LOCAL_QP_OP_ERR;
       const from = at + next + INLINE_HEADER_BYTES;
@@ -125,7 +135,7 @@ function loadData(
       next = nextAfterInline(next, length);
       continue;
     }
-    const length = pointer.byteCount.get(view, at + next);
+    const length = head & pointer.byteCount.mask;
     if (length > 0) {
       if (count === SEGMENTS_MAX) return CqeSyndrome.LOCAL_QP_OP_ERR;
       const index = record * SEGMENTS_MAX + count++;
