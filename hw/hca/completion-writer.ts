@@ -9,7 +9,7 @@
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 import { QueueStatus } from '../../abi/cqc.ts';
-import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../abi/cqe.ts';
+import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../abi/cqe.ts';
 import { CqArmCommand, cqRecord } from '../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../abi/eqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
@@ -315,15 +315,17 @@ export class CompletionWriter {
     this.#cqeSlot = (slot + 1) % this.#cqeSlots;
     const offset = this.#cqeSram + slot * cqeBytes;
     for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
+    const isError = this.#syndrome[at] !== 0;
     const ownerBit = (cqs.producer[cq]! >>> cqs.logEntries[cq]!) & 1;
-    if (this.#syndrome[at] !== 0) {
+    const opcode = isError ? CqeOpcode.ERROR : this.#opcode[at]!;
+    const ownership =
+      (ownerBit << cqe.fields.owner.shift) | (this.#isSend[at]! << cqe.fields.isSend.shift) | opcode;
+    sramView.setUint8(offset + cqeOwnerOffset, ownership);
+    if (isError) {
       const f = errorCqe.fields;
       f.qpn.set(sramView, offset, this.#qpn[at]!);
       f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
       f.syndrome.set(sramView, offset, this.#syndrome[at]!);
-      f.isSend.set(sramView, offset, this.#isSend[at]!);
-      f.opcode.set(sramView, offset, CqeOpcode.ERROR);
-      f.owner.set(sramView, offset, ownerBit);
     } else {
       const f = cqe.fields;
       f.qpn.set(sramView, offset, this.#qpn[at]!);
@@ -331,9 +333,6 @@ export class CompletionWriter {
       f.sourceLid.set(sramView, offset, this.#sourceLid[at]!);
       f.byteCount.set(sramView, offset, this.#byteCount[at]!);
       f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
-      f.isSend.set(sramView, offset, this.#isSend[at]!);
-      f.opcode.set(sramView, offset, this.#opcode[at]!);
-      f.owner.set(sramView, offset, ownerBit);
     }
     this.#recordOfSlot[slot] = this.#record[at]!;
     this.#cqOfSlot[slot] = cq;

@@ -78,7 +78,8 @@ export class PacketQueue {
 
   /** True when the oldest slot has everything it needs. */
   get isHeadComplete(): boolean {
-    return this.#count > 0 && this.isSealed[this.#head] === 1 && this.pendingReads[this.#head] === 0;
+    const head = this.#head;
+    return this.#count > 0 && this.isSealed[head] === 1 && this.pendingReads[head] === 0;
   }
 
   /** Opens a slot. The caller has checked {@link isFull}. */

@@ -95,8 +95,6 @@ export class Transmitter {
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    this.#dropVoid(this.responses, cycle);
-    this.#dropVoid(this.requests, cycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const slot = queue.head;
@@ -112,13 +110,9 @@ export class Transmitter {
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {
-    const response = this.responses.isHeadComplete
-      ? this.responses.readyCycle[this.responses.head]!
-      : Number.POSITIVE_INFINITY;
+    const response = this.#headReadyCycle(this.responses, cycle);
+    const request = this.#headReadyCycle(this.requests, cycle);
     if (response <= cycle) return this.responses;
-    const request = this.requests.isHeadComplete
-      ? this.requests.readyCycle[this.requests.head]!
-      : Number.POSITIVE_INFINITY;
     if (request <= cycle) return this.requests;
     const next = Math.min(request, response);
     if (next < Number.POSITIVE_INFINITY) {
@@ -132,20 +126,24 @@ export class Transmitter {
     return undefined;
   }
 
-  /** Drops complete slots at the head of a queue that are void or could not be read. */
-  #dropVoid(queue: PacketQueue, cycle: number): void {
+  /**
+   * Cycle from which the oldest packet of a queue can be sent; Infinity while it is not complete. Complete ones in
+   * front of it that are void or could not be read are dropped.
+   */
+  #headReadyCycle(queue: PacketQueue, cycle: number): number {
     while (queue.isHeadComplete) {
       const slot = queue.head;
       const qp = queue.qp[slot]!;
+      const record = queue.record[slot]!;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
       const isCurrent =
-        queue.record[slot] === -1 ? queue.epoch[slot] !== -1 : queue.epoch[slot] === this.#core.qps.epoch[qp];
-      const isVoid = !isCurrent;
-      if (!isVoid && queue.failure[slot] === 0) return;
+        record === -1 ? queue.epoch[slot] !== -1 : queue.epoch[slot] === this.#core.qps.epoch[qp];
+      if (isCurrent && queue.failure[slot] === 0) return queue.readyCycle[slot]!;
       this.droppedPacketCount++;
-      if (!isVoid && queue.record[slot] !== -1) this.#listener!.payloadFailed(queue.record[slot]!, qp, cycle);
+      if (isCurrent && record !== -1) this.#listener!.payloadFailed(record, qp, cycle);
       this.#free(queue, qp, cycle);
     }
+    return Number.POSITIVE_INFINITY;
   }
 
   #send(queue: PacketQueue, slot: number, cycle: number): void {
