@@ -285,6 +285,7 @@ export class DmaReadEngine {
   }
 
   #unblock(cycle: number): void {
+    if (this.#blockedBy === NOT_BLOCKED) return;
     this.#blockedBy = NOT_BLOCKED;
     this.#stalls.end(cycle);
   }

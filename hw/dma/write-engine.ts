@@ -129,7 +129,7 @@ export class DmaWriteEngine {
     const queue = this.#queue;
     if (queue.count === 0) return;
     const freeCycle = this.account.freeCycle;
-    const startCycle = Math.max(queue.readyCycle, freeCycle);
+    const startCycle = Math.max(queue.readyCycle[queue.head]!, freeCycle);
     if (cycle < startCycle) {
       this.#domain.wake(this.#stage, startCycle);
       return;
@@ -149,15 +149,18 @@ export class DmaWriteEngine {
 
   #sendTlp(cycle: number): void {
     const queue = this.#queue;
-    const owner = queue.requesters[queue.requester]!;
-    const remainingBytes = queue.remainingBytes;
-    const bytes = firstTlpBytes(queue.address, remainingBytes, this.#function.maxPayloadBytes());
-    this.#link.sendMemoryWrite(queue.address, owner.trafficClass, queue.source, queue.sourceOffset, bytes);
+    const slot = queue.head;
+    const owner = queue.requesters[queue.requester[slot]!]!;
+    const address = queue.address[slot]!;
+    const remainingBytes = queue.remainingBytes[slot]!;
+    const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
+    const source = queue.source[slot]!;
+    this.#link.sendMemoryWrite(address, owner.trafficClass, source, queue.sourceOffset[slot]!, bytes);
     const counters = owner.counters;
-    const linkCycles = this.#stalls.linkCyclesAt(cycle) - queue.readyLinkCycles;
+    const linkCycles = this.#stalls.linkCyclesAt(cycle) - queue.readyLinkCycles[slot]!;
     counters.tlps++;
     counters.waitLinkCycles += linkCycles;
-    counters.waitArbitrationCycles += cycle - queue.readyCycle - linkCycles;
+    counters.waitArbitrationCycles += cycle - queue.readyCycle[slot]! - linkCycles;
     const nextCycle = this.#occupy(cycle, bytes);
     if (bytes === remainingBytes) this.#done(cycle);
     else queue.advance(bytes, nextCycle, this.#stalls.linkCyclesAt(nextCycle));
@@ -176,18 +179,19 @@ export class DmaWriteEngine {
   /** Bus mastering is off: what remains of the oldest request is not sent. */
   #drop(cycle: number): void {
     const queue = this.#queue;
-    this.droppedBytes += queue.remainingBytes;
-    queue.requesters[queue.requester]!.counters.failedRequests++;
+    this.droppedBytes += queue.remainingBytes[queue.head]!;
+    queue.requesters[queue.requester[queue.head]!]!.counters.failedRequests++;
     const nextCycle = this.#occupy(cycle, 1);
     this.#done(cycle);
     if (queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
   }
 
   #done(cycle: number): void {
-    const owner = this.#queue.requesters[this.#queue.requester]!;
+    const queue = this.#queue;
+    const owner = queue.requesters[queue.requester[queue.head]!]!;
     const wasFull = owner.count === owner.depth;
-    const cookie = this.#queue.cookie;
-    this.#queue.pop();
+    const cookie = queue.cookie[queue.head]!;
+    queue.pop();
     if (owner.onDone !== undefined) owner.onDone(cookie, cycle);
     if (wasFull && owner.onSpace !== undefined) owner.onSpace();
   }

@@ -37,29 +37,31 @@ export class WriteQueue {
   readonly requesters: WriteRequester[] = [];
   count = 0;
   #capacity = 0;
-  #head = 0;
-  #requester = new Int32Array(0);
-  #address = new Float64Array(0);
-  #remainingBytes = new Int32Array(0);
-  #source: Uint8Array[] = [];
-  #sourceOffset = new Int32Array(0);
-  #cookie = new Float64Array(0);
-  #readyCycle = new Float64Array(0);
-  #readyLinkCycles = new Float64Array(0);
+  /** Slot of the oldest request, and what is known of each by slot. */
+  head = 0;
+  requester = new Int32Array(0);
+  address = new Float64Array(0);
+  remainingBytes = new Int32Array(0);
+  source: Uint8Array[] = [];
+  sourceOffset = new Int32Array(0);
+  cookie = new Float64Array(0);
+  /** Cycle from which its next TLP could have been sent, and the link's stalls until then. */
+  readyCycle = new Float64Array(0);
+  readyLinkCycles = new Float64Array(0);
 
   /** While nothing is queued yet: the ring grows by the requester's depth. */
   addRequester(requester: WriteRequester): number {
     this.requesters.push(requester);
     const capacity = this.#capacity + requester.depth;
     this.#capacity = capacity;
-    this.#requester = new Int32Array(capacity);
-    this.#address = new Float64Array(capacity);
-    this.#remainingBytes = new Int32Array(capacity);
-    this.#source = new Array<Uint8Array>(capacity).fill(NOTHING);
-    this.#sourceOffset = new Int32Array(capacity);
-    this.#cookie = new Float64Array(capacity);
-    this.#readyCycle = new Float64Array(capacity);
-    this.#readyLinkCycles = new Float64Array(capacity);
+    this.requester = new Int32Array(capacity);
+    this.address = new Float64Array(capacity);
+    this.remainingBytes = new Int32Array(capacity);
+    this.source = new Array<Uint8Array>(capacity).fill(NOTHING);
+    this.sourceOffset = new Int32Array(capacity);
+    this.cookie = new Float64Array(capacity);
+    this.readyCycle = new Float64Array(capacity);
+    this.readyLinkCycles = new Float64Array(capacity);
     return this.requesters.length - 1;
   }
 
@@ -73,16 +75,16 @@ export class WriteQueue {
     readyCycle: number,
     linkCycles: number,
   ): void {
-    let slot = this.#head + this.count;
+    let slot = this.head + this.count;
     if (slot >= this.#capacity) slot -= this.#capacity;
-    this.#requester[slot] = requester;
-    this.#address[slot] = address;
-    this.#remainingBytes[slot] = lengthBytes;
-    this.#source[slot] = source;
-    this.#sourceOffset[slot] = sourceOffset;
-    this.#cookie[slot] = cookie;
-    this.#readyCycle[slot] = readyCycle;
-    this.#readyLinkCycles[slot] = linkCycles;
+    this.requester[slot] = requester;
+    this.address[slot] = address;
+    this.remainingBytes[slot] = lengthBytes;
+    this.source[slot] = source;
+    this.sourceOffset[slot] = sourceOffset;
+    this.cookie[slot] = cookie;
+    this.readyCycle[slot] = readyCycle;
+    this.readyLinkCycles[slot] = linkCycles;
     this.count++;
     const owner = this.requesters[requester]!;
     owner.count++;
@@ -91,54 +93,26 @@ export class WriteQueue {
     owner.counters.bytes += lengthBytes;
   }
 
-  // The oldest request, of which the caller has checked that there is one.
-
-  get requester(): number {
-    return this.#requester[this.#head]!;
-  }
-  get address(): number {
-    return this.#address[this.#head]!;
-  }
-  get remainingBytes(): number {
-    return this.#remainingBytes[this.#head]!;
-  }
-  get source(): Uint8Array {
-    return this.#source[this.#head]!;
-  }
-  get sourceOffset(): number {
-    return this.#sourceOffset[this.#head]!;
-  }
-  get cookie(): number {
-    return this.#cookie[this.#head]!;
-  }
-  /** Cycle from which its next TLP could have been sent, and the link's stalls until then. */
-  get readyCycle(): number {
-    return this.#readyCycle[this.#head]!;
-  }
-  get readyLinkCycles(): number {
-    return this.#readyLinkCycles[this.#head]!;
-  }
-
   /** A TLP of `bytes` of the oldest request was sent, and more of it remains. */
   advance(bytes: number, readyCycle: number, linkCycles: number): void {
-    const slot = this.#head;
-    this.#address[slot] = this.#address[slot]! + bytes;
-    this.#remainingBytes[slot] = this.#remainingBytes[slot]! - bytes;
-    this.#sourceOffset[slot] = this.#sourceOffset[slot]! + bytes;
-    this.#readyCycle[slot] = readyCycle;
-    this.#readyLinkCycles[slot] = linkCycles;
+    const slot = this.head;
+    this.address[slot] = this.address[slot]! + bytes;
+    this.remainingBytes[slot] = this.remainingBytes[slot]! - bytes;
+    this.sourceOffset[slot] = this.sourceOffset[slot]! + bytes;
+    this.readyCycle[slot] = readyCycle;
+    this.readyLinkCycles[slot] = linkCycles;
   }
 
   /** Removes the oldest request. */
   pop(): void {
-    const owner = this.requesters[this.#requester[this.#head]!]!;
+    const owner = this.requesters[this.requester[this.head]!]!;
     owner.count--;
-    this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
+    this.head = this.head + 1 === this.#capacity ? 0 : this.head + 1;
     this.count--;
   }
 
   clear(): void {
-    this.#head = 0;
+    this.head = 0;
     this.count = 0;
     for (const requester of this.requesters) requester.count = 0;
   }
