@@ -29,6 +29,8 @@ export const creditCountByCode: readonly number[] = [
   6144, 8192, 12288, 16384, 24576, 32768,
 ];
 
+const CREDIT_CODE_MAX = creditCountByCode.length - 1;
+
 /** Waiting times behind an RNR NAK in hundredths of a millisecond, by timer code 0 to 31 (9.7.5.2.8). */
 const rnrTimerCentimilliseconds: readonly number[] = [
   65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072,
@@ -53,8 +55,8 @@ export const syndromeValue = (syndrome: number): number => syndrome & VALUE_MASK
 
 /** The greatest credit code that promises no more than `messageCount` messages. */
 export function creditCodeFor(messageCount: number): number {
-  let code = creditCountByCode.length - 1;
-  while (code > 0 && creditCountByCode[code]! > messageCount) code--;
+  let code = 0;
+  while (code < CREDIT_CODE_MAX && creditCountByCode[code + 1]! <= messageCount) code++;
   return code;
 }
 

@@ -96,8 +96,8 @@ export class WirePort {
   #spaceListener: () => void = () => {};
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
   #trainedRef: EventRef = 0;
-  /** The link's state before its last change, and the instant of that change: it counts from the next one on. */
-  #wasUp = false;
+  /** The link's state, and the instant of its last change: the change counts from the next one on. */
+  #isLinkUp = false;
   #changedPs = -1;
   #flowControlDuePs = NEVER;
   #waitingFor = NOT_WAITING;
@@ -157,12 +157,12 @@ export class WirePort {
 
   /** True when the link has been trained, from that very instant on. */
   get isLinkUp(): boolean {
-    return this.#training.isUp;
+    return this.#isLinkUp;
   }
 
   /** True when packets sent now go on the wire: a change of the link counts from the next picosecond on. */
   get isUp(): boolean {
-    return this.#lp.nowPs > this.#changedPs ? this.#training.isUp : this.#wasUp;
+    return this.#isLinkUp === this.#lp.nowPs > this.#changedPs;
   }
 
   /** Adds a listener for the link coming up and going down. */
@@ -361,7 +361,7 @@ export class WirePort {
     const duePs = this.#flowControlDuePs;
     if (duePs > nowPs) return;
     this.#flowControlDuePs = NEVER;
-    if (!this.#training.isUp) return;
+    if (!this.#isLinkUp) return;
     this.transmitted.flowControlCount++;
     const endPs = this.#serializer.occupy(duePs, FLOW_CONTROL_PACKET_BYTES + this.config.framingBytes);
     const word = this.#writer.append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
@@ -449,7 +449,7 @@ export class WirePort {
 
   #linkChanged(isUp: boolean): void {
     const nowPs = this.#lp.nowPs;
-    this.#wasUp = !isUp;
+    this.#isLinkUp = isUp;
     this.#changedPs = nowPs;
     if (isUp) {
       this.#sender.reset();
