@@ -63,8 +63,7 @@ export class CoreStores {
 
   #lastDueCycle(): number {
     const { clock, process } = this.#core;
-    const cycle = clock.cycleAtOrAfter(process.nowPs);
-    return clock.edgePs(cycle) > process.nowPs ? cycle - 1 : cycle;
+    return clock.cycleAfter(process.nowPs) - 1;
   }
 
   #scheduleDrain(thread: CoreThread): void {

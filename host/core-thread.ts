@@ -128,11 +128,15 @@ export class CoreThread {
   }
 
   charge(cause: CpuCause, cycles: number): void {
+    this.#spend(indexOfCause(cause), cycles);
+  }
+
+  #spend(causeIndex: number, cycles: number): void {
     const core = this.core;
     if (core.running !== this) throw core.misuse(this);
     if (!Number.isInteger(cycles) || cycles < 0)
       throw new ConfigurationError('cycles', cycles, 'a whole number');
-    core.account.add(indexOfCause(cause), cycles);
+    core.account.add(causeIndex, cycles);
     core.localCycle += cycles;
   }
 
@@ -158,8 +162,9 @@ export class CoreThread {
 
   /** Charges `cycles`; the stores pushed since the last commit leave at the core's own time that results. */
   commit(cause: CpuCause, cycles: number): void {
-    this.charge(cause, cycles);
-    this.store.commit(this.core.localCycle, indexOfCause(cause));
+    const causeIndex = indexOfCause(cause);
+    this.#spend(causeIndex, cycles);
+    this.store.commit(this.core.localCycle, causeIndex);
     this.core.committed(this);
   }
 
