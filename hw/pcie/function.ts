@@ -129,8 +129,8 @@ export class PcieFunction {
     );
     this.counters = this.#decoder.counters;
     this.#requests = new Fifo(config.requestFifoDepth);
-    this.#egressStage = domain.addStage(this.#egress);
-    this.#ingressStage = domain.addStage(this.#ingress);
+    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    this.#ingressStage = domain.addStage((cycle) => this.#ingress(cycle));
     this.#onCompletion = (offset) => {
       this.reportUnexpectedCompletion(offset);
       port.consume(offset);
@@ -138,7 +138,7 @@ export class PcieFunction {
     const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
     port.onSendSpace(POSTED, wakeEgress);
-    port.onReceive(this.#receive);
+    port.onReceive((offset, kind) => this.#receive(offset, kind));
   }
 
   /** Connects the device core; to be called once, before time starts. */
@@ -251,7 +251,7 @@ export class PcieFunction {
     this.#target?.functionReset(cycle);
   }
 
-  readonly #receive = (offset: number, kind: number): void => {
+  #receive(offset: number, kind: number): void {
     if (kind === COMPLETION_DATA || kind === COMPLETION) {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
       if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
@@ -261,7 +261,7 @@ export class PcieFunction {
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
     this.#requests.push(offset, cycle);
     this.#domain.wake(this.#ingressStage, cycle);
-  };
+  }
 
   #noteBadCompletion(offset: number, flags: number): void {
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
@@ -281,7 +281,7 @@ export class PcieFunction {
     this.#domain.wake(this.#ingressStage, cycle);
   }
 
-  readonly #egress = (cycle: number): void => {
+  #egress(cycle: number): void {
     const answerCycle = this.completer.send(cycle);
     if (answerCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#egressStage, answerCycle);
     if (this.outbox.hasMessage) {
@@ -292,9 +292,9 @@ export class PcieFunction {
     if (this.msix.pendingCount > 0 && this.msix.deliverPending(cycle)) {
       this.#domain.wake(this.#egressStage, cycle + 1);
     }
-  };
+  }
 
-  readonly #ingress = (cycle: number): void => {
+  #ingress(cycle: number): void {
     const latchCycle = this.#latch.apply(cycle);
     if (latchCycle !== Number.POSITIVE_INFINITY) this.#domain.wake(this.#ingressStage, latchCycle);
     const requests = this.#requests;
@@ -312,7 +312,7 @@ export class PcieFunction {
       if (requests.isEmpty) return;
     }
     this.#domain.wake(this.#ingressStage, Math.max(this.#freeCycle, requests.headCycle));
-  };
+  }
 
   /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
   #takeOther(offset: number, kind: number, cycle: number): number {

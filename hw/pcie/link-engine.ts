@@ -25,7 +25,6 @@ import {
   WORD_FC_DATA,
   WORD_FC_FLOW,
   WORD_FC_HEADERS,
-  WORD_KIND,
 } from './tlp.ts';
 
 /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
@@ -77,8 +76,8 @@ export class LinkEngine {
     this.#trafficClassCount = trafficClassCount;
     this.transmitter = new LinkTransmitter(link, end, peer, writer);
     this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
-    this.#eventHandler = lp.queue.addHandler(this.#runEvent);
-    lp.addInbound(reader, link.latencyPs, this.#deliver);
+    this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
+    lp.addInbound(reader, link.latencyPs, (offset) => this.#deliver(offset));
     lp.addOutbound(writer);
   }
 
@@ -188,10 +187,10 @@ export class LinkEngine {
     );
   }
 
-  readonly #deliver = (offset: number): void => {
+  #deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    const kind = this.reader.words[(offset >> 2) + WORD_KIND]!;
+    const kind = this.reader.kindAt(offset);
     if (kind === UPDATE_FC) {
       this.#noteLimits(nowPs, offset);
       return;
@@ -201,7 +200,7 @@ export class LinkEngine {
       if (this.receiver.ackDuePs < this.#dueInsidePs) this.#dueInsidePs = this.receiver.ackDuePs;
     }
     this.#listener(offset, kind);
-  };
+  }
 
   #noteLimits(nowPs: number, offset: number): void {
     const words = this.reader.words;
@@ -278,10 +277,10 @@ export class LinkEngine {
     this.#lp.queue.schedule(duePs, this.#eventHandler);
   }
 
-  readonly #runEvent = (): void => {
+  #runEvent(): void {
     const nowPs = this.#lp.nowPs;
     if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
     if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
     else this.#arm();
-  };
+  }
 }

@@ -13,7 +13,7 @@ import {
   FLOAT_ADDRESS,
   FLOAT_ISSUED,
   FLOW_COUNT,
-  formBytesOf,
+  headerBytesOf,
   MEMORY_WRITE,
   tlpFramingOf,
   totalFramingBytes,
@@ -74,11 +74,31 @@ export class LinkLanes {
     return this.#bufferEnds[this.#bufferHead]!;
   }
 
-  /** Puts a TLP on the lanes and appends its record. Returns its offset. */
+  /** Puts a TLP on the lanes and appends its record, whose words are then filled by {@link fill}. */
   protected book(
     nowPs: number,
     flow: number,
     kind: number,
+    address: number,
+    lengthBytes: number,
+    dwords: number,
+  ): number {
+    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
+    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+    this.tlpCount[flow] = this.tlpCount[flow]! + 1;
+    this.tlpLinkBytes[flow] = this.tlpLinkBytes[flow]! + linkBytes;
+    this.payloadBytes[flow] = this.payloadBytes[flow]! + payloadBytes;
+    const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
+    let tail = this.#bufferHead + this.#bufferCount;
+    if (tail >= this.#bufferEnds.length) tail -= this.#bufferEnds.length;
+    this.#bufferEnds[tail] = endPs;
+    this.#bufferCount++;
+    return this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes);
+  }
+
+  /** Writes the words of a booked TLP. */
+  protected fill(
+    offset: number,
     flags: number,
     trafficClass: number,
     tag: number,
@@ -89,18 +109,7 @@ export class LinkLanes {
     data: number,
     aux: number,
     issuedPs: number,
-  ): number {
-    const linkBytes = formBytesOf(flags) + this.#framingBytes;
-    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
-    this.tlpCount[flow] = this.tlpCount[flow]! + 1;
-    this.tlpLinkBytes[flow] = this.tlpLinkBytes[flow]! + linkBytes;
-    this.payloadBytes[flow] = this.payloadBytes[flow]! + payloadBytes;
-    const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
-    let tail = this.#bufferHead + this.#bufferCount;
-    if (tail >= this.#bufferEnds.length) tail -= this.#bufferEnds.length;
-    this.#bufferEnds[tail] = endPs;
-    this.#bufferCount++;
-    const offset = this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes);
+  ): void {
     const word = offset >> 2;
     const { words, floats } = this.#writer;
     words[word + WORD_FLAGS] = flags;
@@ -113,7 +122,6 @@ export class LinkLanes {
     words[word + WORD_DATA] = data;
     words[word + WORD_AUX] = aux;
     floats[(offset >> 3) + FLOAT_ISSUED] = issuedPs;
-    return offset;
   }
 
   /** Sends a flow's limits to the other end. */
@@ -136,9 +144,7 @@ export class LinkLanes {
   sendSideband(nowPs: number, kind: number, data: number): void {
     const atPs = Math.max(nowPs, this.#serializer.freePs) + this.#latencyPs;
     const offset = this.#writer.append(atPs, kind, 0);
-    const words = this.#writer.words;
-    words[(offset >> 2) + WORD_FLAGS] = 0;
-    words[(offset >> 2) + WORD_DATA] = data;
+    this.#writer.words[(offset >> 2) + WORD_DATA] = data;
   }
 
   /** Link bytes so far: TLPs with framing, DLLPs and padding. */

@@ -45,10 +45,8 @@ export class LinkSerializer {
   readonly #denominator: number;
   readonly #alignmentMask: number;
   readonly #dllpBytes: number;
-  /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
-  freePs = 0;
-  /** The lanes are taken until #wholePs + #remainder / #denominator. */
-  #wholePs = 0;
+  /** The lanes are taken until #freePs + #remainder / #denominator. */
+  #freePs = 0;
   #remainder = 0;
   /** Bytes of the gap behind the last TLP, up to the next aligned start. */
   #gapBytes = 0;
@@ -66,11 +64,17 @@ export class LinkSerializer {
     this.#dllpBytes = dllpBytes;
   }
 
+  /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
+  get freePs(): number {
+    return this.#remainder === 0 ? this.#freePs : this.#freePs + 1;
+  }
+
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
   sendTlp(nowPs: number, bytes: number): number {
-    if (nowPs >= this.freePs) this.#begin(nowPs);
+    this.#begin(nowPs);
     this.paddingBytes += this.#gapBytes;
-    const endPs = this.#occupy(bytes);
+    this.#occupy(bytes);
+    const endPs = this.freePs;
     this.#gapBytes = -bytes & this.#alignmentMask;
     if (this.#gapBytes > 0) this.#occupy(this.#gapBytes);
     return endPs;
@@ -78,31 +82,28 @@ export class LinkSerializer {
 
   /** Likewise a DLLP. It takes no time of its own when the gap behind the last TLP holds it. */
   sendDllp(nowPs: number): number {
-    if (nowPs >= this.freePs) this.#begin(nowPs);
+    this.#begin(nowPs);
     if (this.#gapBytes >= this.#dllpBytes) {
       this.#gapBytes -= this.#dllpBytes;
       return this.freePs;
     }
-    return this.#occupy(this.#dllpBytes);
+    this.#occupy(this.#dllpBytes);
+    return this.freePs;
   }
 
-  /** The lanes are free at `nowPs`: a packet starts there, and unless it follows without a pause no gap is left. */
   #begin(nowPs: number): void {
-    if (nowPs === this.#wholePs && this.#remainder === 0) return;
-    this.#wholePs = nowPs;
+    if (nowPs < this.freePs) return;
+    if (nowPs === this.#freePs && this.#remainder === 0) return;
+    this.#freePs = nowPs;
     this.#remainder = 0;
     this.#gapBytes = 0;
   }
 
-  /** Takes the lanes for `bytes` more. Returns when they are free again. */
-  #occupy(bytes: number): number {
-    const total = this.#remainder + bytes * this.#numerator;
-    const elapsedPs = Math.floor(total / this.#denominator);
-    const remainder = total - elapsedPs * this.#denominator;
-    this.#wholePs += elapsedPs;
-    this.#remainder = remainder;
-    this.freePs = remainder === 0 ? this.#wholePs : this.#wholePs + 1;
-    return this.freePs;
+  #occupy(bytes: number): void {
+    const remainder = this.#remainder + bytes * this.#numerator;
+    const wholePs = Math.floor(remainder / this.#denominator);
+    this.#freePs += wholePs;
+    this.#remainder = remainder - wholePs * this.#denominator;
   }
 }
 

@@ -14,23 +14,29 @@ import {
 import {
   COMPLETION_DATA,
   COMPLETION_FLOW,
+  dataCreditsOf,
+  dataDwordsOf,
   FLAG_POISONED,
+  FLOAT_ADDRESS,
   FLOW_COUNT,
-  formBytesOf,
-  formCreditsOf,
-  formFlowOf,
+  flowOf,
   isTlp,
   MEMORY_WRITE,
   NON_POSTED,
   POSTED,
+  tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
   WORD_FLAGS,
+  WORD_KIND,
   WORD_LENGTH,
   WORD_TRAFFIC_CLASS,
 } from './tlp.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above. */
+const CREDITS_FLOW_BITS = 2;
+const CREDITS_FLOW_MASK = 3;
 
 /** TLPs and bytes by traffic class. Link bytes include header and framing. */
 export class TrafficCount {
@@ -87,13 +93,14 @@ export class LinkReceiver {
   receive(nowPs: number, offset: number, kind: number): void {
     const words = this.#reader.words;
     const word = offset >> 2;
-    const flags = words[word + WORD_FLAGS]!;
-    const flow = formFlowOf(flags);
+    const flow = flowOf(kind);
+    const lengthBytes = words[word + WORD_LENGTH]!;
+    const dwords = this.#dataDwords(offset, kind);
     this.tlpCount[flow] = this.tlpCount[flow]! + 1;
     this.heldCount++;
-    this.#count(this.received, offset, kind);
-    if (!this.credits.receive(flow, formCreditsOf(flags))) this.overflowCount++;
-    if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;
+    this.#count(this.received, offset, kind, lengthBytes);
+    if (!this.credits.receive(flow, dataCreditsOf(dwords))) this.overflowCount++;
+    if ((words[word + WORD_FLAGS]! & FLAG_POISONED) !== 0) this.poisonedCount++;
     this.#unacknowledgedCount++;
     if (this.#unacknowledgedCount === 1) this.ackDuePs = nowPs + this.#ackLatencyPs;
     if (this.#unacknowledgedCount >= this.#ackEveryTlps) this.ackDuePs = Math.min(this.ackDuePs, nowPs + 1);
@@ -104,19 +111,22 @@ export class LinkReceiver {
     this.ackDuePs = NEVER;
   }
 
-  /** Releases a record. Returns what its TLP still holds, for {@link returnCredits}: its form; 0 is nothing. */
+  /** Releases a record. Returns the credits that its TLP still holds, for {@link returnCredits}; 0 is none. */
   release(offset: number): number {
-    const form = this.#reader.words[(offset >> 2) + WORD_FLAGS]!;
+    const kind = this.#reader.words[(offset >> 2) + WORD_KIND]!;
+    const credits = isTlp(kind)
+      ? flowOf(kind) + 1 + (dataCreditsOf(this.#dataDwords(offset, kind)) << CREDITS_FLOW_BITS)
+      : 0;
     this.#reader.release(offset);
-    return form;
+    return credits;
   }
 
   /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */
-  returnCredits(form: number): number {
-    if (form === 0) return -1;
+  returnCredits(credits: number): number {
+    if (credits === 0) return -1;
     this.heldCount--;
-    const flow = formFlowOf(form);
-    return this.credits.free(flow, formCreditsOf(form)) ? flow : -1;
+    const flow = (credits & CREDITS_FLOW_MASK) - 1;
+    return this.credits.free(flow, credits >> CREDITS_FLOW_BITS) ? flow : -1;
   }
 
   /**
@@ -130,17 +140,21 @@ export class LinkReceiver {
     while (reader.nextPs !== NEVER) {
       const offset = reader.take();
       const kind = reader.kindAt(offset);
-      if (isTlp(kind)) this.#count(undelivered, offset, kind);
+      if (isTlp(kind)) this.#count(undelivered, offset, kind, reader.words[(offset >> 2) + WORD_LENGTH]!);
       reader.release(offset);
     }
     return undelivered;
   }
 
-  #count(into: TrafficCount, offset: number, kind: number): void {
-    const words = this.#reader.words;
-    const word = offset >> 2;
-    const linkBytes = formBytesOf(words[word + WORD_FLAGS]!) + this.#framingBytes;
-    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? words[word + WORD_LENGTH]! : 0;
-    into.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytes);
+  #dataDwords(offset: number, kind: number): number {
+    const address = this.#reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    return dataDwordsOf(kind, address, this.#reader.words[(offset >> 2) + WORD_LENGTH]!);
+  }
+
+  #count(into: TrafficCount, offset: number, kind: number, lengthBytes: number): void {
+    const address = this.#reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const linkBytes = tlpBytesOf(kind, address, lengthBytes) + this.#framingBytes;
+    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+    into.add(this.#reader.words[(offset >> 2) + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytes);
   }
 }

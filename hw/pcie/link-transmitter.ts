@@ -30,10 +30,10 @@ import {
 import {
   COMPLETION_DATA,
   COMPLETION_FLOW,
+  dataCreditsOf,
+  dataDwordsOf,
   FLOW_COUNT,
-  formCreditsOf,
-  formFlowOf,
-  formOf,
+  flowOf,
   MEMORY_WRITE,
   NON_POSTED,
   PAYLOAD_OFFSET,
@@ -93,17 +93,16 @@ export class LinkTransmitter extends LinkLanes {
     data: number,
     aux: number,
   ): void {
-    const flagsAndForm = flags | formOf(kind, address, lengthBytes);
-    const flow = formFlowOf(flagsAndForm);
+    const flow = flowOf(kind);
     if (this.waitingCount === 0 && this.hasRoom(nowPs)) {
-      const dataCredits = formCreditsOf(flagsAndForm);
+      const dwords = dataDwordsOf(kind, address, lengthBytes);
+      const dataCredits = dataCreditsOf(dwords);
       if (this.credits.check(flow, dataCredits) === CREDITS_READY) {
         this.credits.consume(flow, dataCredits);
-        const offset = this.book(
-          nowPs,
-          flow,
-          kind,
-          flagsAndForm,
+        const offset = this.book(nowPs, flow, kind, address, lengthBytes, dwords);
+        this.fill(
+          offset,
+          flags,
           trafficClass,
           tag,
           requesterId,
@@ -127,7 +126,7 @@ export class LinkTransmitter extends LinkLanes {
     this.waitingCount++;
     fifo.sequence[slot] = this.#sequence++;
     fifo.kind[slot] = kind;
-    fifo.flags[slot] = flagsAndForm;
+    fifo.flags[slot] = flags;
     fifo.trafficClass[slot] = trafficClass;
     fifo.tag[slot] = tag;
     fifo.requesterId[slot] = requesterId;
@@ -198,7 +197,8 @@ export class LinkTransmitter extends LinkLanes {
       if (other === flow || olderFifo.count === 0 || olderFifo.sequence[olderFifo.head]! > sequence) continue;
       if (!mayPass(kind, fifo.flags[slot]!, olderFifo.kind[olderFifo.head]!)) return STALL_ORDERING;
     }
-    const lack = this.credits.check(flow, formCreditsOf(fifo.flags[slot]!));
+    const dwords = dataDwordsOf(kind, fifo.address[slot]!, fifo.lengthBytes[slot]!);
+    const lack = this.credits.check(flow, dataCreditsOf(dwords));
     if (lack === CREDITS_READY) return NOT_STALLED;
     return lack === CREDITS_LACK_DATA ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
@@ -209,18 +209,18 @@ export class LinkTransmitter extends LinkLanes {
     const fifo = this.fifos[flow]!;
     const slot = fifo.head;
     const kind = fifo.kind[slot]!;
-    const flags = fifo.flags[slot]!;
+    const address = fifo.address[slot]!;
     const lengthBytes = fifo.lengthBytes[slot]!;
-    this.credits.consume(flow, formCreditsOf(flags));
-    const offset = this.book(
-      nowPs,
-      flow,
-      kind,
-      flags,
+    const dwords = dataDwordsOf(kind, address, lengthBytes);
+    this.credits.consume(flow, dataCreditsOf(dwords));
+    const offset = this.book(nowPs, flow, kind, address, lengthBytes, dwords);
+    this.fill(
+      offset,
+      fifo.flags[slot]!,
       fifo.trafficClass[slot]!,
       fifo.tag[slot]!,
       fifo.requesterId[slot]!,
-      fifo.address[slot]!,
+      address,
       lengthBytes,
       fifo.byteCount[slot]!,
       fifo.data[slot]!,

@@ -48,8 +48,6 @@ export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
-  /** Earliest cycle at which a completion can be handed over, or Infinity. */
-  readyCycle = NEVER;
   /** Faults to inject; undefined is none. */
   faults: ReadFaults | readonly ReadFaults[] | undefined;
 
@@ -119,10 +117,13 @@ export class RootComplexReads {
     this.#count++;
     this.#take(slot, offset);
     const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
-    const readyCycle = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
-    this.#readyCycle[slot] = readyCycle;
-    this.#noteReady();
-    return readyCycle;
+    this.#readyCycle[slot] = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
+    return this.#readyCycle[slot]!;
+  }
+
+  /** Earliest cycle at which a completion can be handed over, or Infinity. */
+  get readyCycle(): number {
+    return this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
   }
 
   /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
@@ -153,7 +154,6 @@ export class RootComplexReads {
     if (bytes === remainingBytes) this.#end(place, cycle);
     else if (this.#jitterCycles > 0) {
       this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
-      this.#noteReady();
     }
   }
 
@@ -186,15 +186,9 @@ export class RootComplexReads {
     this.#order[this.#head] = slot;
     this.#head = (this.#head + 1) & (SLOT_COUNT - 1);
     this.#count--;
-    if (this.#count >= this.#outstandingMax) {
-      const starting = this.#slotAt(this.#outstandingMax - 1);
-      this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
-    }
-    this.#noteReady();
-  }
-
-  #noteReady(): void {
-    this.readyCycle = this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
+    if (this.#count < this.#outstandingMax) return;
+    const starting = this.#slotAt(this.#outstandingMax - 1);
+    this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
   }
 
   #readyFrom(slot: number, cycle: number): number {

@@ -24,7 +24,6 @@ import {
   REQUEST_BOUNDARY_BYTES,
   WORD_AUX,
   WORD_FLAGS,
-  WORD_KIND,
   WORD_LENGTH,
 } from './tlp.ts';
 
@@ -65,7 +64,7 @@ export class RootComplexWrites {
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.writeLatencyPs);
     this.#messageWindow = config.messageWindowAddress;
-    this.#stage = domain.addStage(this.#apply);
+    this.#stage = domain.addStage((cycle) => this.#apply(cycle));
   }
 
   /** A posted request has arrived. */
@@ -80,17 +79,16 @@ export class RootComplexWrites {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  readonly #apply = (cycle: number): void => {
+  #apply(cycle: number): void {
     const fifo = this.#fifo;
-    const { words } = this.#port.reader;
     while (fifo.headCycle <= cycle) {
       const offset = fifo.pop();
-      if (words[(offset >> 2) + WORD_KIND] === MEMORY_WRITE) this.#write(offset);
-      else this.#message(words[(offset >> 2) + WORD_AUX]!);
+      if (this.#port.reader.kindAt(offset) === MEMORY_WRITE) this.#write(offset);
+      else this.#message(this.#port.reader.words[(offset >> 2) + WORD_AUX]!);
       this.#port.consume(offset);
     }
     if (!fifo.isEmpty) this.#domain.wake(this.#stage, fifo.headCycle);
-  };
+  }
 
   #write(offset: number): void {
     const { words, floats, bytes } = this.#port.reader;

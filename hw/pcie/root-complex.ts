@@ -55,7 +55,6 @@ export interface RootComplexOptions {
 /** Bus, device and function number: bus [15:8], device [7:3], function [2:0]. */
 const DEVICE_SHIFT = 3;
 const BUS_SHIFT = 8;
-const NEVER = Number.POSITIVE_INFINITY;
 
 export class RootComplex {
   readonly domain: ClockDomain;
@@ -81,10 +80,10 @@ export class RootComplex {
     // Writes take effect before the same edge samples memory for a completion.
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config);
-    this.#egressStage = domain.addStage(this.#egress);
+    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
     const wakeEgress = (cycle: number) => domain.wake(this.#egressStage, cycle);
     this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, wakeEgress);
-    port.onReceive(this.#receive);
+    port.onReceive((offset, kind) => this.#receive(offset, kind));
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(this.#egressStage, lp.nowPs));
     }
@@ -151,7 +150,7 @@ export class RootComplex {
     else this.cpu.answerAbsent(done);
   }
 
-  readonly #receive = (offset: number, kind: number): void => {
+  #receive(offset: number, kind: number): void {
     if (kind >= SIDEBAND_BASE) {
       this.port.consume(offset);
     } else if (kind === MEMORY_WRITE || kind === MESSAGE) {
@@ -159,13 +158,12 @@ export class RootComplex {
     } else if (kind === COMPLETION_DATA || kind === COMPLETION) {
       this.cpu.complete(offset);
     } else {
-      const readyCycle = this.reads.receive(offset);
-      if (readyCycle !== NEVER) this.domain.wake(this.#egressStage, readyCycle);
+      this.#wakeEgressAt(this.reads.receive(offset));
     }
-  };
+  }
 
   /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
-  readonly #egress = (cycle: number): void => {
+  #egress(cycle: number): void {
     const completionIsReady = this.reads.readyCycle <= cycle && this.port.canSend(COMPLETION_FLOW);
     const coreIsReady = this.cpu.readyCycle <= cycle;
     if (completionIsReady && !(coreIsReady && this.#completionWasLast)) {
@@ -176,11 +174,11 @@ export class RootComplex {
       this.#completionWasLast = false;
     }
     // Whoever waits for room in the link is woken by it.
-    const completionCycle = this.reads.readyCycle;
-    if (completionCycle !== NEVER && this.port.canSend(COMPLETION_FLOW)) {
-      this.domain.wake(this.#egressStage, Math.max(completionCycle, cycle + 1));
-    }
-    const coreCycle = this.cpu.readyCycle;
-    if (coreCycle !== NEVER) this.domain.wake(this.#egressStage, Math.max(coreCycle, cycle + 1));
-  };
+    if (this.port.canSend(COMPLETION_FLOW)) this.#wakeEgressAt(Math.max(this.reads.readyCycle, cycle + 1));
+    this.#wakeEgressAt(Math.max(this.cpu.readyCycle, cycle + 1));
+  }
+
+  #wakeEgressAt(cycle: number): void {
+    if (cycle !== Number.POSITIVE_INFINITY) this.domain.wake(this.#egressStage, cycle);
+  }
 }

@@ -2,23 +2,17 @@ import { describe, expect, it } from 'vitest';
 import {
   COMPLETION,
   COMPLETION_DATA,
-  COMPLETION_FLOW,
   CONFIG_READ,
   CONFIG_WRITE,
   dataCreditsOf,
   dataDwordsOf,
   firstByteEnables,
-  formBytesOf,
-  formCreditsOf,
-  formFlowOf,
-  formOf,
   headerBytesOf,
   lastByteEnables,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
-  NON_POSTED,
-  POSTED,
+  tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
   touchedDwords,
@@ -92,25 +86,8 @@ describe('the size of a TLP', () => {
     [CONFIG_WRITE, 0x10, 4, 12 + 4],
     [MESSAGE, 0, 0, 16],
   ])('of kind %i at %i with %i bytes is %i bytes', (kind, address, length, bytes) => {
-    expect(formBytesOf(formOf(kind, address, length))).toBe(bytes);
+    expect(tlpBytesOf(kind, address, length)).toBe(bytes);
   });
-
-  it.each([
-    [MEMORY_WRITE, 0x1001, 256, POSTED, 17],
-    [MEMORY_READ, 0x1000, 4096, NON_POSTED, 0],
-    [CONFIG_WRITE, 0x10, 4, NON_POSTED, 1],
-    [COMPLETION_DATA, 0x40, 64, COMPLETION_FLOW, 4],
-    [MESSAGE, 0, 0, POSTED, 0],
-  ])(
-    'of kind %i at %i with %i bytes has a form of its flow and data credits beside any flags',
-    (kind, address, length, flow, credits) => {
-      // Flags [2:0] and status [10:8], all set.
-      const form = formOf(kind, address, length) | 0x707;
-      expect([formFlowOf(form), formCreditsOf(form)]).toEqual([flow, credits]);
-      expect(formBytesOf(form)).toBe(formBytesOf(formOf(kind, address, length)));
-      expect(formOf(kind, address, length) & 0x707).toBe(0);
-    },
-  );
 
   it('grows by 8 bytes of framing in every generation, differently made up', () => {
     // STP + END, sequence number, LCRC.

@@ -7,7 +7,7 @@
  *     +0   f64  arrival, ps            +32  f64  address (memory), lower address (completion), register (config)
  *     +8   i32  record bytes           +40  i32  length in bytes, byte-granular: payload or requested
  *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
- *     +16  i32  flags and form         +48  i32  data word (configuration write, message)
+ *     +16  i32  flags                  +48  i32  data word (configuration write, message)
  *     +20  i32  traffic class          +52  i32  aux: completer id, target of a configuration request, message code
  *     +24  i32  tag                    +56  f64  instant at which the TLP was handed to the link port, ps
  *     +28  i32  requester id           +64  payload
@@ -15,11 +15,6 @@
  * Lengths are kept in bytes because a device writes bytes; the link carries dwords. A TLP carries every dword
  * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
  * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
- *
- * The form is worked out once, by the transmitter, and travels in the flags word as Fmt and Length do in a true
- * header. From it both ends read what the TLP costs. Other records carry form 0, which holds no credits.
- *
- *     flags word   data dwords [26:16]   header dwords [14:12]   status [10:8]   flow + 1 [4:3]   flags [2:0]
  */
 import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
 
@@ -54,13 +49,6 @@ export const FLAG_RELAXED_ORDERING = 1 << 1;
 export const FLAG_NO_SNOOP = 1 << 2;
 export const FLAG_STATUS_SHIFT = 8;
 export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
-
-/** Form of a TLP in the flags word. */
-const FORM_FLOW_SHIFT = 3;
-const FORM_FLOW_MASK = 3;
-const FORM_HEADER_SHIFT = 12;
-const FORM_HEADER_MASK = 7;
-const FORM_DATA_SHIFT = 16;
 
 /** Completion status, table 2-29. */
 export const STATUS_SUCCESS = 0;
@@ -161,24 +149,10 @@ export function headerBytesOf(kind: number, address: number): number {
   return kind <= MEMORY_READ && address >= FOUR_GIB ? LONG_HEADER_BYTES : SHORT_HEADER_BYTES;
 }
 
-/** Form of a TLP, to be joined to its flags: its flow and how many dwords of header and payload it has. */
-export function formOf(kind: number, address: number, lengthBytes: number): number {
-  return (
-    ((FLOW_OF_KIND[kind]! + 1) << FORM_FLOW_SHIFT) |
-    ((headerBytesOf(kind, address) / DWORD_BYTES) << FORM_HEADER_SHIFT) |
-    (dataDwordsOf(kind, address, lengthBytes) << FORM_DATA_SHIFT)
-  );
-}
-
-/** Flow of a form; -1 for form 0. */
-export const formFlowOf = (form: number): number => ((form >> FORM_FLOW_SHIFT) & FORM_FLOW_MASK) - 1;
-
 /** Header and payload, without framing. */
-export const formBytesOf = (form: number): number =>
-  (((form >> FORM_HEADER_SHIFT) & FORM_HEADER_MASK) + (form >> FORM_DATA_SHIFT)) * DWORD_BYTES;
-
-/** Data credits that a TLP of this form takes. */
-export const formCreditsOf = (form: number): number => dataCreditsOf(form >> FORM_DATA_SHIFT);
+export function tlpBytesOf(kind: number, address: number, lengthBytes: number): number {
+  return headerBytesOf(kind, address) + dataDwordsOf(kind, address, lengthBytes) * DWORD_BYTES;
+}
 
 /** Data credits (16-byte units) that a TLP with this many payload dwords takes. */
 export const dataCreditsOf = (dataDwords: number): number => (dataDwords + CREDIT_DWORDS - 1) >> 2;
