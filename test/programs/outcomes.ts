@@ -57,6 +57,18 @@ export async function takeAll(cq: IbvCq, quietUs = 50): Promise<Outcome[]> {
   }
 }
 
+/** Waits for `count` completions, but no longer than `limitUs`: polls every 10 µs. */
+export async function takeWithin(cq: IbvCq, count: number, limitUs: number): Promise<Outcome[]> {
+  const taken: Outcome[] = [];
+  const deadlinePs = cq.cpu.localPs + limitUs * microsecond;
+  while (taken.length < count && cq.cpu.localPs < deadlinePs) {
+    const found = await pollCq(cq, Math.min(entries.length, count - taken.length), entries);
+    for (let index = 0; index < found; index++) taken.push(outcomeOf(entries[index]!));
+    if (found === 0) await cq.cpu.sleep(10 * microsecond);
+  }
+  return taken;
+}
+
 export const statusesOf = (outcomes: readonly Outcome[]): string[] => outcomes.map(({ status }) => status);
 
 /** What a control verb came to: `ok`, or the name of its error code. */

@@ -1,0 +1,325 @@
+/**
+ * Faults of the fault plan: whatever is lost, broken or invented, requests end in order and at most once, with the status
+ * or the event that the specifications name; what has succeeded has its bytes in place; the peer is unharmed; and the
+ * books balance.
+ */
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { CommandStatus } from '../abi/command-status.ts';
+import { commands } from '../abi/commands.ts';
+import type { FaultPlan } from '../system/fault-plan.ts';
+import type { Machine } from '../system/machine.ts';
+import type { ProgramOptions } from '../system/program.ts';
+import { expectBalanced } from './expectations.ts';
+import { bytesOf, type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+interface SenderResult {
+  readonly statuses: readonly string[];
+  readonly isInOrder: boolean;
+  readonly surplus: readonly string[];
+  readonly tookUs: number;
+  readonly isRead: boolean;
+  readonly state: string;
+  readonly events: readonly string[];
+}
+
+interface ReceiverResult {
+  readonly written: readonly [boolean, boolean];
+  readonly received: readonly string[];
+  readonly isReceived: boolean;
+  readonly state: string;
+  readonly events: readonly string[];
+}
+
+const traffic = (args: Record<string, number> = {}): ProgramOptions[] => [
+  programOf('faulty', 'sender', 0, { args }),
+  programOf('faulty', 'receiver', 1),
+];
+const waiting = (): ProgramOptions[] => [programOf('faulty', 'waiter', 0), programOf('faulty', 'idler', 1)];
+
+/** What has been counted of node 0 when its program says that all is quiet: faults are counted from there. */
+interface Quiet {
+  readonly atPs: number;
+  /** Completions of the host to the device. */
+  readonly completions: number;
+  /** Packets sent by node 0 and by node 1. */
+  readonly packets: readonly number[];
+  readonly interrupts: number;
+}
+
+async function quietOf(programs: readonly ProgramOptions[]): Promise<Quiet> {
+  await using machine = await smallMachine();
+  for (const program of programs) await machine.load(program);
+  await untilQuiet(machine);
+  const { nodes, wire } = await machine.report();
+  const { hosts } = await machine.ledgers();
+  const requests = new Set(['doorbell', 'blueFlame', 'register', 'config']);
+  const classes = Object.entries(nodes[0]!.pcie.toDevice.classes);
+  const completions = classes.filter(([name]) => !requests.has(name)).map(([, { tlps }]) => tlps);
+  return {
+    atPs: machine.nowPs,
+    completions: completions.reduce((sum, tlps) => sum + tlps, 0),
+    packets: wire.map(({ packets }) => packets),
+    interrupts: hosts[0]!.messages.arrived,
+  };
+}
+
+const untilQuiet = (machine: Machine): Promise<boolean> =>
+  machine.runUntil(() => machine.progressOf(0).done > 0, 5e6);
+
+let quiet: Quiet;
+beforeAll(async () => {
+  quiet = await quietOf(traffic());
+});
+
+async function runTraffic(faults: FaultPlan, args: Record<string, number> = {}) {
+  const outcome = await runPrograms(traffic(args), { faults });
+  expectBalanced(outcome.report);
+  const [sender, receiver] = outcome.results as unknown as [SenderResult, ReceiverResult];
+  return { outcome, sender, receiver };
+}
+
+/** Nothing was lost: all requests well, all bytes in place. */
+function expectDone(sender: SenderResult, receiver: ReceiverResult): void {
+  expect(sender).toMatchObject({
+    statuses: allWell,
+    isInOrder: true,
+    surplus: [],
+    isRead: true,
+    state: 'RTS',
+  });
+  expect(receiver).toMatchObject({
+    written: [true, true],
+    received: ['SUCCESS'],
+    isReceived: true,
+    state: 'RTS',
+  });
+}
+
+const allWell = ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'];
+
+/**
+ * A fault of the sender's own PCIe link. Each request ends in order: some well, then one with a local error, the rest
+ * flushed; or, when the queue itself cannot be read, "work queue catastrophic error" and no promise of completions.
+ */
+function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void {
+  const { statuses, events, state } = sender;
+  expect(sender).toMatchObject({ isInOrder: true, surplus: [] });
+  expect(receiver).toMatchObject({ state: 'RTS', events: [] });
+  const good = statuses.filter((status) => status === 'SUCCESS').length;
+  const rest = statuses.slice(good);
+  if (events.length > 0) {
+    expect(events).toEqual(['QP_FATAL']);
+    expect(rest.every((status) => status === 'WR_FLUSH_ERR')).toBe(true);
+  } else if (rest.length > 0) {
+    expect(rest).toEqual(['LOC_PROT_ERR', ...rest.slice(1).fill('WR_FLUSH_ERR')]);
+    expect(statuses.length).toBe(4);
+  } else {
+    expect(good).toBe(4);
+  }
+  expect(state).toBe(good === 4 ? 'RTS' : 'ERR');
+  // What has succeeded is in place; a SEND that did not come is not received.
+  if (good >= 1) expect(receiver.written[0]).toBe(true);
+  if (good >= 2) expect(receiver.written[1]).toBe(true);
+  if (good >= 3) expect(sender.isRead).toBe(true);
+  expect(receiver.isReceived).toBe(good === 4);
+}
+
+describe('faults of PCIe', () => {
+  it('the traffic is well without any', async () => {
+    const { sender, receiver } = await runTraffic({});
+    expectDone(sender, receiver);
+    expect(sender.tookUs).toBeLessThan(20);
+  });
+
+  it('a completion that never comes ends in the timeout of PCIe, and in an error of what needed it', async () => {
+    const endings = new Set<string>();
+    // Contexts, translations, WQEs and payload, in the order in which they are fetched.
+    for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 16, 20, 25]) {
+      // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms comes first.
+      const faults = { completionDrop: [[0, quiet.completions + place]] };
+      const { sender, receiver } = await runTraffic(faults, { timeoutCode: 13 });
+      expectLocalEnding(sender, receiver);
+      const hasFailed = sender.state === 'ERR';
+      if (hasFailed) expect(sender.tookUs).toBeGreaterThan(10_000);
+      endings.add(
+        hasFailed ? (sender.events[0] ?? sender.statuses.find((status) => status !== 'SUCCESS')!) : 'well',
+      );
+    }
+    expect([...endings].toSorted()).toEqual(expect.arrayContaining(['LOC_PROT_ERR', 'QP_FATAL']));
+  });
+
+  it('poisoned data are never used', async () => {
+    const endings = new Set<string>();
+    for (let place = 1; place <= 28; place += 1) {
+      const faults = { completionPoison: [[0, quiet.completions + place]] };
+      const { sender, receiver } = await runTraffic(faults);
+      expectLocalEnding(sender, receiver);
+      expect(sender.tookUs).toBeLessThan(20_000);
+      if (sender.state === 'ERR') endings.add(sender.events[0] ?? 'LOC_PROT_ERR');
+    }
+    expect([...endings].toSorted()).toEqual(['LOC_PROT_ERR', 'QP_FATAL']);
+  });
+
+  it('a read that the host refuses (UR) fails what needed it: a command with EIO, or a work request', async () => {
+    const endings = new Set<string>();
+    // A read may be answered in several completions, so reads are counted from before the quiet time.
+    for (let nth = quiet.completions - 18; nth <= quiet.completions + 4; nth += 2) {
+      await using machine = await smallMachine({ faults: { readRefused: [[0, nth, 1]] } });
+      for (const program of traffic()) await machine.load(program);
+      const error: unknown = await machine.run().catch((caught: unknown) => caught);
+      expectBalanced(await machine.report());
+      if (error instanceof Error) {
+        expect(error.message).toMatch(/EIO|INTERNAL_ERR/);
+        endings.add('command');
+      } else {
+        const [sender, receiver] = (await machine.results()) as unknown as [SenderResult, ReceiverResult];
+        expectLocalEnding(sender, receiver);
+        if (sender.state === 'ERR') endings.add('work');
+      }
+    }
+    expect([...endings].toSorted()).toEqual(['command', 'work']);
+  });
+});
+
+describe('faults of the cable', () => {
+  // Nine packets of requests or so one way, ACKs and READ responses the other way.
+  it.each([0, 1])('a packet of node %i that is corrupted is sent again', async (node) => {
+    for (let place = 1; place <= 4; place++) {
+      const faults = { packetDrop: [[node, quiet.packets[node]! + place]] };
+      const { outcome, sender, receiver } = await runTraffic(faults);
+      expectDone(sender, receiver);
+      expect(outcome.report.wire[node]!.corrupted).toBe(1);
+    }
+  });
+
+  it('packets corrupted again and again are sent again and again', async () => {
+    const packetDrop = [1, 2, 4, 6, 7, 9].map((place) => [0, quiet.packets[0]! + place]);
+    const { outcome, sender, receiver } = await runTraffic({ packetDrop });
+    expectDone(sender, receiver);
+    expect(outcome.report.wire[0]!.corrupted).toBe(6);
+    const again = Object.values(outcome.report.wire[0]!.retransmitted).map(({ packets }) => packets);
+    expect(again.reduce((sum, packets) => sum + packets, 0)).toBeGreaterThanOrEqual(6);
+  });
+
+  it('retries are exhausted when every packet is lost', async () => {
+    // The first try and two retries of the oldest packet: all 100 packets from the first on are lost.
+    const packetDrop = Array.from({ length: 100 }, (_, place) => [0, quiet.packets[0]! + 1 + place]);
+    const { sender, receiver } = await runTraffic({ packetDrop }, { timeoutCode: 4, retryCount: 2 });
+    expect(sender).toMatchObject({
+      statuses: ['RETRY_EXC_ERR', 'WR_FLUSH_ERR', 'WR_FLUSH_ERR', 'WR_FLUSH_ERR'],
+      state: 'ERR',
+      events: [],
+    });
+    // Three timeouts of 65.5 µs (code 4) at least, of four times as much at most (IBTA 9.7.6.1.3).
+    expect(sender.tookUs).toBeGreaterThan(3 * 65.5);
+    expect(sender.tookUs).toBeLessThan(3 * 4 * 65.5 + 100);
+    expect(receiver).toMatchObject({ written: [false, false], received: [], state: 'RTS' });
+  });
+
+  it.each([0, 1])('a packet of node %i that is late delays, and nothing else', async (node) => {
+    const delayPs = 150e6;
+    const { outcome, sender, receiver } = await runTraffic({
+      packetDelay: [[node, quiet.packets[node]! + 2, delayPs]],
+    });
+    expectDone(sender, receiver);
+    expect(sender.tookUs).toBeGreaterThan(150);
+    expect(sender.tookUs).toBeLessThan(200);
+    expect(outcome.report.wire.map(({ retransmitted }) => retransmitted)).toEqual([{}, {}]);
+  });
+
+  it('a cable pulled out and plugged in again: events at both ends, and the QP recovers', async () => {
+    const faults = { portDown: [[0, quiet.atPs + 104e6]], portUp: [[0, quiet.atPs + 300e6]] };
+    const { sender, receiver } = await runTraffic(faults, { timeoutCode: 4, lingerUs: 1000 });
+    expectDone(sender, receiver);
+    for (const { events } of [sender, receiver]) {
+      expect(events[0]).toBe('PORT_ERR');
+      expect(events.at(-1)).toBe('PORT_ACTIVE');
+    }
+    expect(sender.tookUs).toBeGreaterThan(190);
+  });
+
+  it('a cable that stays out exhausts the retries', async () => {
+    const faults = { portDown: [[0, quiet.atPs + 104e6]] };
+    const { sender, receiver } = await runTraffic(faults, { timeoutCode: 4, retryCount: 3, lingerUs: 100 });
+    expect(sender.statuses).toContain('RETRY_EXC_ERR');
+    expect(sender).toMatchObject({ isInOrder: true, state: 'ERR', events: ['PORT_ERR'] });
+    expect(receiver).toMatchObject({ state: 'RTS', events: ['PORT_ERR'] });
+  });
+});
+
+describe('faults of interrupts', () => {
+  const woken = { isWoken: true, statuses: ['SUCCESS'] };
+  const runWaiting = async (faults: FaultPlan): Promise<Outcome> => {
+    const outcome = await runPrograms(waiting(), { faults });
+    expectBalanced(outcome.report);
+    return outcome;
+  };
+
+  it('a completion wakes who waits for it', async () => {
+    expect((await runWaiting({})).results[0]).toEqual(woken);
+  });
+
+  it('a lost interrupt wakes nobody, but the completion is there', async () => {
+    const { interrupts } = await quietOf(waiting());
+    const { results } = await runWaiting({ interruptLost: [[0, interrupts + 1]] });
+    expect(results[0]).toEqual({ isWoken: false, statuses: ['SUCCESS'] });
+  });
+
+  it('a spurious interrupt is served, hands out nothing, and spoils nothing', async () => {
+    const { atPs } = await quietOf(waiting());
+    const spurious = [0, 1, 2, 31].map((vector, index) => [0, vector, atPs + (50 + index) * 1e6]);
+    const { results, report } = await runWaiting({ interruptSpurious: spurious });
+    expect(results[0]).toEqual(woken);
+    const plain = (await runWaiting({})).report;
+    const delivered = ({ nodes }: typeof report): number =>
+      nodes[0]!.interrupts.reduce((sum, row) => sum + row.delivered, 0);
+    expect(delivered(report)).toBe(delivered(plain) + 4);
+  });
+});
+
+describe('a command that the device fails', () => {
+  const { EXCEED_LIM, INTERNAL_ERR, BAD_PARAM, BAD_QP_STATE } = CommandStatus;
+  const failures = [
+    // The program makes a CQ of its own first.
+    ['regMr', 'SW2HW_MPT', 1, EXCEED_LIM, 'ENOMEM'],
+    ['createCq', 'SW2HW_CQ', 2, INTERNAL_ERR, 'EIO'],
+    ['createSrq', 'SW2HW_SRQ', 1, BAD_PARAM, 'EINVAL'],
+    ['toInit', 'RST2INIT_QP', 1, BAD_QP_STATE, 'EINVAL'],
+  ] as const;
+  let results: Record<string, unknown>;
+  beforeAll(async () => {
+    const commandStatus = failures.map(([, command, nth, status]) => [
+      0,
+      commands[command].opcode,
+      nth,
+      status,
+    ]);
+    const outcome = await runPrograms([programOf('faulty', 'maker', 0)], { faults: { commandStatus } });
+    expectBalanced(outcome.report);
+    results = outcome.results[0] as Record<string, unknown>;
+  });
+
+  it.each(failures)(
+    '%s (%s) is refused, leaves nothing, and can be repeated',
+    (name, _command, _nth, _status, code) => {
+      expect(results[name]).toEqual({ first: code, isGivenBack: true, second: 'ok' });
+    },
+  );
+});
+
+it('faults mean the same events in every partition', async () => {
+  const faults = {
+    completionPoison: [[0, quiet.completions + 12]],
+    packetDrop: [[1, quiet.packets[1]! + 1]],
+    packetDelay: [[0, quiet.packets[0]! + 2, 5e6]],
+    portDown: [[1, quiet.atPs + 105e6]],
+    portUp: [[1, quiet.atPs + 200e6]],
+  };
+  const runs = [];
+  for (const partition of ['single', 'per-device'] as const)
+    runs.push(await runPrograms(traffic(), { faults, partition }));
+  expect(runs[1]!.results).toEqual(runs[0]!.results);
+  expect(bytesOf(runs[1]!.report)).toBe(bytesOf(runs[0]!.report));
+});
