@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
+import { cqRecord } from '../../../abi/doorbells.ts';
 import {
   broughtUp,
   bufferAddress,
@@ -141,6 +142,24 @@ describe('MODIFY_CQ', () => {
     expect(resize(5)).toBe(BAD_SIZE);
     expect(resize(23)).toBe(EXCEED_LIM);
     expect(resize(6)).toBe(OK);
+  });
+
+  it('knows from the doorbell record what software has taken since the device last looked', () => {
+    const bench = broughtUp();
+    const recordAddress = bufferAddress(5);
+    const cqn = createCq(bench, 1, createEq(bench, 0));
+    const base = bench.tables.cqs.offsetOf(0);
+    cqc.fields.doorbellRecordAddress.set(bench.tables.cqs.view, base, BigInt(recordAddress));
+    bench.dataPath.onCqSync = () => cqc.fields.producerCounter.set(bench.tables.cqs.view, base, 1000);
+    const inBox = cqc.encode({ logEntries: 5, mttAddress: translate(bench, 2, 2) });
+    // 33 and then 32 of the 1000 are left: 32 fit.
+    for (const [taken, status] of [
+      [967, BAD_SIZE],
+      [968, OK],
+    ] as const) {
+      bench.memory.write(recordAddress, cqRecord.encode({ consumerCounter: taken }));
+      expect(bench.command('MODIFY_CQ', { inBox, inputModifier: cqn }).status).toBe(status);
+    }
   });
 
   it('refuses other opcode modifiers and other CQs', () => {

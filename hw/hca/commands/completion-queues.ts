@@ -1,11 +1,13 @@
 /** Completion queues: SW2HW_CQ, HW2SW_CQ, QUERY_CQ, MODIFY_CQ (resize, moderation). Source: interface sheet 3.16, 5.2. */
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
+import { cqRecord } from '../../../abi/doorbells.ts';
 import { viewOf } from '../../../base/index.ts';
 import { passBit, ringIndex } from '../../../base/ring-index.ts';
 import {
   type CommandRequest,
   demand,
+  read,
   readInBox,
   reject,
   type Steps,
@@ -91,7 +93,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
     pageOffset: fields.pageOffset32.get(cqs.view, base) * 32,
   };
   checkBuffer(buffer, capabilities.logMaxCqEntries);
-  requireRoom(device, slot, buffer.logEntries);
+  yield* requireRoom(device, slot, buffer.logEntries);
   const pages = yield* readPages(device, buffer);
   dataPath.cqSync(slot);
   const producer = fields.producerCounter.get(cqs.view, base);
@@ -99,7 +101,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
   const pass = passBit(producer, buffer.logEntries);
   yield* markEntries(pages, buffer, 0, index, pass);
   yield* markEntries(pages, buffer, index, 2 ** buffer.logEntries - index, 1 - pass);
-  requireRoom(device, slot, buffer.logEntries); // the CQ ran on meanwhile
+  yield* requireRoom(device, slot, buffer.logEntries); // the CQ ran on meanwhile
   const old = bufferOf(cqs.view, base);
   fields.logEntries.set(cqs.view, base, buffer.logEntries);
   fields.logPageSize4k.set(cqs.view, base, buffer.logPageBytes - 12);
@@ -108,13 +110,18 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
   return undefined;
 }
 
-/** Rejects a size that what is in the CQ would not fit. */
-function requireRoom(device: DeviceState, slot: number, logEntries: number): void {
+/**
+ * Rejects a size that what is in the CQ would not fit. What software has taken stands in its doorbell record alone: the
+ * counter that the device knows is as old as the last overrun check.
+ */
+function* requireRoom(device: DeviceState, slot: number, logEntries: number): Steps<void> {
   const { cqs, dataPath } = device.parts;
-  dataPath.cqSync(slot);
   const base = cqs.offsetOf(slot);
+  const address = fields.doorbellRecordAddress.getNumber(cqs.view, base);
+  const record = viewOf(yield* read(address, cqRecord.sizeBytes));
+  dataPath.cqSync(slot);
   const producer = fields.producerCounter.get(cqs.view, base);
-  const held = (producer - fields.consumerCounter.get(cqs.view, base)) & 0xff_ffff;
+  const held = (producer - cqRecord.fields.consumerCounter.get(record, 0)) & 0xff_ffff;
   demand(held <= 2 ** logEntries, CommandStatus.BAD_SIZE);
 }
 
