@@ -130,7 +130,7 @@ export const endpointPortParameters = {
   nonPostedFifoTlps: number(16, 'TLPs', [1, 1024], 'estimate', 'transmit fifo of non-posted TLPs'),
   completionFifoTlps: number(8, 'TLPs', [1, 1024], 'estimate', 'transmit fifo of completions'),
   transmitBufferTlps: number(
-    4,
+    16,
     'TLPs',
     [1, 64],
     'estimate',
