@@ -8,10 +8,12 @@
  *
  * Promises: the register is touched by one thread at a time; the toggle inverts with every command posted and starts at 1
  * after a reset; a token names its slot and its use, so that a late answer to an abandoned command is recognised and
- * dropped. A command not answered in time makes the device dead: every later command fails at once with EIO.
+ * dropped. A command not answered in time makes the device dead: every later command fails at once with EIO, but for
+ * those that take something from the device, which holds nothing any more.
  * Sources: interface sheet 2.2, 3.1 to 3.3; golden captures, observation 11.
  */
 import { bar0 } from '../abi/bar-map.ts';
+import { CommandStatus } from '../abi/command-status.ts';
 import { type CommandName, commands } from '../abi/commands.ts';
 import { hcr, hcrGoOffset, pollingToken } from '../abi/hcr.ts';
 import { highWordOf, joinWords, lowWordOf, viewOf } from '../base/bytes.ts';
@@ -46,6 +48,20 @@ interface Answer {
   readonly status: number;
   readonly immediate: number;
 }
+
+/** Commands that take something from the device (Linux: mlx4_closing_cmd_fatal_error). */
+const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
+  'HW2SW_MPT',
+  'HW2SW_EQ',
+  'HW2SW_CQ',
+  'HW2SW_SRQ',
+  '2RST_QP',
+  'CLOSE_PORT',
+  'CLOSE_HCA',
+  'UNMAP_ICM',
+  'UNMAP_ICM_AUX',
+  'UNMAP_FA',
+]);
 
 const goDword = hcrGoOffset;
 const outHighDword = hcr.fields.outParam.wordOffset;
@@ -98,8 +114,21 @@ export class CommandInterface {
     this.idleSlots.length = 0;
   }
 
-  /** Runs a command. @returns the immediate result, 0 for commands without one. Throws {@link CommandFailure}. */
+  /**
+   * Runs a command. @returns the immediate result, 0 for commands without one. Throws {@link CommandFailure}. A device
+   * that is dead or was reset holds nothing: what would take something from it has succeeded.
+   */
   async execute(cpu: Cpu, name: CommandName, command: Command = {}): Promise<number> {
+    try {
+      return await this.executeAlive(cpu, name, command);
+    } catch (error) {
+      const wasReset = error instanceof CommandFailure && error.status === CommandStatus.BAD_SYS_STATE;
+      if (closingCommands.has(name) && (this.isDead || wasReset)) return 0;
+      throw error;
+    }
+  }
+
+  private async executeAlive(cpu: Cpu, name: CommandName, command: Command): Promise<number> {
     if (this.isDead) throw new KernelError('EIO', `${name}: the device no longer answers commands`);
     const answer = this.isEventDriven
       ? await this.executeByEvent(cpu, name, command)

@@ -1,0 +1,112 @@
+/**
+ * The life of a driver and of its device: removal gives everything back, a device can be probed again, a reset in the
+ * middle of traffic harms nobody else, and no process reaches another one's queues.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import { expectBalanced } from './expectations.ts';
+import { bothPartitions, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** Nothing is taken: no object, no page of ICM, no frame. */
+const nothing = {
+  contexts: 0,
+  pds: 0,
+  regions: 0,
+  cqs: 0,
+  srqs: 0,
+  qps: 0,
+  channels: 0,
+  uars: 0,
+  mttEntries: 0,
+  icmChunks: 0,
+  frames: 0,
+};
+
+describe.each(bothPartitions)('in partition %s', (partition) => {
+  it('removal gives everything back; the device can be probed, used and removed again', async () => {
+    await using machine = await smallMachine({ partition });
+    const args = { qps: 2, rounds: 2 };
+    for (const program of [
+      ...programsOf('mixture', 'polling', args),
+      ...programsOf('mixture', 'sleeping', args),
+    ])
+      await machine.load(program);
+    await machine.run();
+    await machine.removeDrivers();
+    for (const program of programsOf('lifecycle', 'counts')) await machine.load(program);
+    await machine.run();
+    expect((await machine.results()).slice(-2)).toEqual([nothing, nothing]);
+
+    for (const program of programsOf('lifecycle', 'probe')) await machine.load(program);
+    await machine.run();
+    const probed = (await machine.results()).slice(-2) as unknown as {
+      name: string;
+      taken: typeof nothing;
+    }[];
+    for (const { name, taken } of probed) {
+      expect(name).toBe('mlx4_0');
+      expect(taken.frames).toBeGreaterThan(0);
+    }
+    await machine.load(programOf('faulty', 'sender', 0, { args: {} }));
+    await machine.load(programOf('faulty', 'receiver', 1));
+    await machine.run();
+    const [sender, receiver] = (await machine.results()).slice(-2);
+    expect(sender).toMatchObject({ statuses: ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS'], isRead: true });
+    expect(receiver).toMatchObject({ written: [true, true], isReceived: true });
+
+    await machine.removeDrivers();
+    for (const program of programsOf('lifecycle', 'counts')) await machine.load(program);
+    await machine.run();
+    expect((await machine.results()).slice(-2)).toEqual([nothing, nothing]);
+    expectBalanced(await machine.report());
+  });
+
+  it('no process rings for the queues of another: refused, counted, and without effect', async () => {
+    const { results, report } = await runPrograms(
+      [
+        programOf('lifecycle', 'owner', 0),
+        programOf('lifecycle', 'ownerPeer', 1),
+        programOf('lifecycle', 'intruder', 0),
+      ],
+      { partition },
+    );
+    const [owner, peer, rings] = results;
+    expect(owner).toEqual({
+      undone: [],
+      // The own doorbell has all done that was posted.
+      ids: ['1 SUCCESS', '2 SUCCESS', '3 SUCCESS'],
+      isWoken: false,
+      areRight: true,
+    });
+    expect(peer).toBe('RTS');
+    const { violations } = report.nodes[0]!.hca;
+    // Every other ring of the intruder, and two of the owner on its second page; one arm.
+    expect(rings).toBeGreaterThan(10);
+    expect(violations['doorbellForeignUar']).toBe(Math.ceil(Number(rings) / 2) + 2);
+    expect(violations['doorbellUnknownQp']).toBe(Math.floor(Number(rings) / 2));
+    expect(violations['armForeignUar']).toBe(1);
+    expectBalanced(report);
+  });
+});
+
+describe.each(['none', 'software', 'functionLevel'])(
+  'removal in the middle of traffic, after a reset: %s',
+  (how) => {
+    it('the peer runs out of retries, everything is given back, and a second life begins', async () => {
+      const { results, report } = await runPrograms(
+        [programOf('lifecycle', 'resetter', 0, { args: how }), programOf('lifecycle', 'survivor', 1)],
+        // A device that was reset answers no command: each one is waited for so long.
+        { set: { 'driver.commandLimitUs': 5000, 'driver.commandGoLimitUs': 5000 } },
+      );
+      const [resetter, survivor] = results as unknown as Record<string, unknown>[];
+      expect(resetter).toMatchObject({ before: true, taken: nothing, afterRemoval: 'EBADF', after: true });
+      expect(survivor).toMatchObject({
+        statuses: ['SUCCESS', 'RETRY_EXC_ERR'],
+        state: 'ERR',
+        again: 'RTS',
+      });
+      expectBalanced(report);
+    });
+  },
+);
