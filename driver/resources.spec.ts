@@ -1,5 +1,6 @@
 /** Objects of a process: what reaches the device equals what Linux sent for the same request, and nothing leaks. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CommandStatus } from '../abi/command-status.ts';
 import { cqc } from '../abi/cqc.ts';
 import { EventType, qpEqe, srqEqe } from '../abi/eqe.ts';
 import { mpt } from '../abi/mpt.ts';
@@ -11,7 +12,7 @@ import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
 import type { CreateQp, KernelContext } from './kernel-verbs.ts';
 import { driverParameters } from './parameters.ts';
-import { TestMachine, type TestProcess } from './testing.ts';
+import { type Answer, TestMachine, type TestProcess } from './testing.ts';
 import { goldenCommands, goldenDevice, inputOf } from './testing-answers.ts';
 import { AccessFlag, AsyncEventType, QpAttrMask as M, QpStateVerb, QpTypeVerb, SrqAttrMask } from './uapi.ts';
 
@@ -571,5 +572,44 @@ describe('queries', () => {
     machine.systemCalls.length = 0;
     await context.queryPkey(machine.cpu, 1, 0);
     expect(machine.systemCalls).toEqual(['ibv_query_pkey']);
+  });
+});
+
+/** What is left after removal with a QP open: frames of the process itself, that nobody gives back in this bench. */
+async function framesLeftBy(answer: Answer | undefined): Promise<number> {
+  const { handle } = await createQp();
+  const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_ACCESS_FLAGS;
+  const attr = { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags: 0 };
+  await context.modifyQp(machine.cpu, handle, attr, mask);
+  const script = machine.script;
+  machine.script = (command) => answer ?? script(command);
+  // Some step of the device's own bring-down cannot succeed, and says so; what was taken is given back all the same.
+  await driver.remove(machine.cpu).catch(() => undefined);
+  expect(Object.values(driver.resourceCounts()).every((count) => count === 0)).toBe(true);
+  expect(process.pinnedPages).toBe(0);
+  return machine.framesTaken;
+}
+
+describe('a device that is gone', () => {
+  it.each<[string, Answer]>([
+    ['does not answer any more', { isLost: true }],
+    ['was reset', { status: CommandStatus.BAD_SYS_STATE }],
+  ])('that %s keeps nothing: as much is given back as by one that is well', async (_what, answer) => {
+    const left = await framesLeftBy(answer);
+    machine = new TestMachine();
+    machine.script = goldenDevice;
+    driver = new Driver(machine.platform, { ...defaultsOf(driverParameters), completionEqEntries: 128 });
+    await driver.probe(machine.cpu);
+    process = machine.newProcess();
+    context = await driver.openDevice(machine.cpu, process);
+    expect(left).toBe(await framesLeftBy(undefined));
+  });
+
+  it('is told from one that refuses: what could not be taken back is kept, and asked for again', async () => {
+    const cq = await createCq();
+    machine.script = ({ name }) => (name === 'HW2SW_CQ' ? { status: CommandStatus.RESOURCE_BUSY } : {});
+    await expect(context.destroyCq(machine.cpu, cq)).rejects.toMatchObject({ code: 'EBUSY' });
+    machine.script = goldenDevice;
+    await context.destroyCq(machine.cpu, cq);
   });
 });
