@@ -1,0 +1,88 @@
+/**
+ * The six balances, after everything that a machine can do well: cycles of cores and blocks, TLPs, interrupts, packets and
+ * operations. (The other scenarios of this folder, faults and bad input among them, hold them too, with
+ * `expectBalanced`; system/report/checks.spec.ts corrupts each balance to see it fail.)
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../system/machine.ts';
+import type { ProgramOptions } from '../system/program.ts';
+import type { Report } from '../system/report/schema.ts';
+import { expectBalanced } from './expectations.ts';
+import { bystanders, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const args = { qps: 2, rounds: 3 };
+const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], MachineOptions]>> = {
+  nothing: [() => [], {}],
+  polling: [() => programsOf('mixture', 'polling', args), {}],
+  'sleeping for events': [() => programsOf('mixture', 'sleeping', args), {}],
+  'polling and sleeping': [
+    () => [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
+    {},
+  ],
+  'four nodes, two cables': [
+    () => [0, 1].map((node) => programOf('faulty', node === 0 ? 'sender' : 'receiver', node, { args: {} })),
+    { nodes: 4 },
+  ],
+  'PCIe of generation 1, one lane': [
+    () => programsOf('mixture', 'polling', args),
+    { set: { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 } },
+  ],
+  'scattered memory': [
+    () => programsOf('mixture', 'polling', args),
+    { set: { 'host.memory.framePlacement': 'scattered' } },
+  ],
+};
+
+const names = ['cpu', 'blocks', 'pcie', 'interrupts', 'wire', 'operations'] as const;
+
+describe.each(Object.entries(scenarios))('after %s', (_name, [programs, options]) => {
+  it('all six balances hold', async () => {
+    const { report } = await runPrograms(programs(), options);
+    for (const name of names) expect(report.checks[name], name).toEqual({ holds: true, failures: [] });
+    expect(report.checks.balanced).toBe(true);
+  });
+});
+
+describe('in the middle of a run', () => {
+  it('the balances hold at every instant at which it is stopped', async () => {
+    await using machine = await smallMachine();
+    for (const program of programsOf('mixture', 'polling', args)) await machine.load(program);
+    const stopsPs = Array.from({ length: 40 }, (_, stop) => 3.85e9 + stop * 20e6 + stop * 12_345);
+    for (const stopPs of stopsPs) {
+      await machine.runTo(stopPs);
+      expectBalanced(await machine.report());
+    }
+  });
+});
+
+/** System calls of the data path, by node. */
+const dataPathCalls = ({ nodes }: Report): number[] => nodes.map(({ cpu }) => cpu.systemCalls.dataPath);
+
+describe('system calls of the data path', () => {
+  it('are none when programs poll', async () => {
+    const { report, results } = await runPrograms(programsOf('mixture', 'polling', { qps: 4, rounds: 5 }));
+    expect(results.map((result) => (result as { mistakes: unknown }).mistakes)).toEqual([[], []]);
+    expect(dataPathCalls(report)).toEqual([0, 0]);
+    // As many of the control path with five rounds as with one: nothing of a round enters the kernel.
+    const short = (await runPrograms(programsOf('mixture', 'polling', { qps: 4, rounds: 1 }))).report;
+    const control = ({ nodes }: Report): number[] => nodes.map(({ cpu }) => cpu.systemCalls.control);
+    expect(control(report)).toEqual(control(short));
+  });
+
+  it('are one for each event that a sleeping program takes', async () => {
+    const { report, results } = await runPrograms(programsOf('mixture', 'sleeping', args));
+    expect(dataPathCalls(report)).toEqual(results.map((result) => (result as { events: number }).events));
+  });
+
+  it('are none of a bystander either', async () => {
+    const { report } = await runPrograms([
+      programOf('queues', 'provoker', 0, { args: ['receiverNotReady'] }),
+      programOf('queues', 'partner', 1, { args: ['receiverNotReady'] }),
+      ...bystanders(),
+    ]);
+    expect(dataPathCalls(report)).toEqual([0, 0]);
+    expectBalanced(report);
+  });
+});
