@@ -413,7 +413,6 @@ export class DataPath implements DataPathControl {
       readRequester,
       sram: sram.bytes,
       sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
-      reservedLkey: -1,
     });
     holder.translator = translator;
     dmaRead.onSpace(readRequester, () => translator.retryTurnedAway(setup.domain.cycle + 1));

@@ -26,8 +26,6 @@ export class QpTable extends ContextTable {
   readonly messageBytesMax: Float64Array;
   readonly remoteQpn: Int32Array;
   readonly remoteLid: Int32Array;
-  readonly sourcePathBits: Uint8Array;
-  readonly hasGrh: Uint8Array;
   readonly bufferMttOffset: Float64Array;
   readonly bufferPageBytes: Float64Array;
   /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
@@ -43,7 +41,6 @@ export class QpTable extends ContextTable {
   /** SRQ number, or -1. */
   readonly srqn: Int32Array;
   readonly doorbellRecord: Float64Array;
-  readonly reservedLkeyAllowed: Uint8Array;
   /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
   readonly epoch: Int32Array;
   /** Things in the pipelines that refer to this QP. */
@@ -82,8 +79,6 @@ export class QpTable extends ContextTable {
   readonly lastProgressPs: Float64Array;
   readonly hasTimer: Uint8Array;
   readonly isWaitingRnr: Uint8Array;
-  /** Draining for SQD: no new WQE is taken up. */
-  readonly isDraining: Uint8Array;
   readonly lastAckedPsn: Int32Array;
 
   // Receive side
@@ -126,8 +121,6 @@ export class QpTable extends ContextTable {
     this.messageBytesMax = floats();
     this.remoteQpn = ints();
     this.remoteLid = ints();
-    this.sourcePathBits = bytes();
-    this.hasGrh = bytes();
     this.bufferMttOffset = floats();
     this.bufferPageBytes = floats();
     this.sqOffset = floats();
@@ -141,7 +134,6 @@ export class QpTable extends ContextTable {
     this.receiveCqn = ints();
     this.srqn = ints();
     this.doorbellRecord = floats();
-    this.reservedLkeyAllowed = bytes();
     this.epoch = ints();
     this.inPipelineCount = ints();
     this.sqCounter = ints();
@@ -170,7 +162,6 @@ export class QpTable extends ContextTable {
     this.lastProgressPs = floats();
     this.hasTimer = bytes();
     this.isWaitingRnr = bytes();
-    this.isDraining = bytes();
     this.lastAckedPsn = ints();
     this.expectedPsn = ints();
     this.msn = ints();
@@ -213,7 +204,6 @@ export class QpTable extends ContextTable {
       flags[slot] = 0;
     for (const flags of [
       this.isWaitingRnr,
-      this.isDraining,
       this.hasNakSent,
       this.hasReceiveWqe,
       this.messageKind,
@@ -240,12 +230,9 @@ export class QpTable extends ContextTable {
     this.messageBytesMax[slot] = 2 ** f.logMaxMessage.get(view, at);
     this.remoteQpn[slot] = f.remoteQpn.get(view, at);
     this.remoteLid[slot] = path.remoteLid.get(view, at);
-    this.sourcePathBits[slot] = path.sourcePathBits.get(view, at);
-    this.hasGrh[slot] = path.grhPresent.get(view, at);
     this.sendCqn[slot] = f.sendCqn.get(view, at);
     this.receiveCqn[slot] = f.receiveCqn.get(view, at);
     this.srqn[slot] = f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
-    this.reservedLkeyAllowed[slot] = f.reservedLkeyEnabled.get(view, at);
     this.#loadBuffer(slot, at);
     this.#loadRequester(slot, at);
     this.#loadResponder(slot, at);
@@ -261,7 +248,7 @@ export class QpTable extends ContextTable {
   sync(slot: number): void {
     const view = this.view;
     const at = this.offsetOf(slot);
-    f.state.set(view, at, this.isDraining[slot] === 1 ? QpState.SQ_DRAINING : this.state[slot]!);
+    f.state.set(view, at, this.state[slot]!);
     f.nextSendPsn.set(view, at, this.nextPsn[slot]!);
     f.lastAckedPsn.set(view, at, this.lastAckedPsn[slot]!);
     f.ssn.set(view, at, this.ssn[slot]!);

@@ -66,7 +66,6 @@ function bench(lines = 8, ways = 2) {
     readRequester,
     sram,
     sramOffset: 0,
-    reservedLkey: -1,
   });
   holder.translator = translator;
   for (let port = 0; port < PORTS; port++) translator.attach(port, (cycle) => woken.push({ port, cycle }));

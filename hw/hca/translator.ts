@@ -38,8 +38,6 @@ export interface TranslatorSetup {
   readonly sram: Uint8Array;
   /** Room for two lines of 64 bytes per port: one of the MPT and one of the MTT. */
   readonly sramOffset: number;
-  /** Key that means physical addresses; -1 for none. */
-  readonly reservedLkey: number;
 }
 
 export class Translator {

@@ -44,7 +44,6 @@ export interface TransmitterListener {
 export class Transmitter {
   readonly account = new BlockAccount('transmitter', ['payload', 'wire', 'formation']);
   repeatedPacketCount = 0;
-  repeatedByteCount = 0;
   droppedPacketCount = 0;
   readonly requests: PacketQueue;
   readonly responses: PacketQueue;
@@ -183,7 +182,6 @@ export class Transmitter {
     }
     if (queue.isRepeat[slot] === 1) {
       this.repeatedPacketCount++;
-      this.repeatedByteCount += payloadBytes;
     }
     const record = queue.record[slot]!;
     const isLast = queue.isLast[slot]!;

@@ -15,17 +15,15 @@ export const dataPathViolations = {
   doorbellOffset: 6,
   /** A BlueFlame post overtaken by another one in the same register half: executed from memory instead. */
   blueFlameTorn: 7,
-  /** A BlueFlame post whose counter is not the next one of the QP: treated as a doorbell. */
-  blueFlameStale: 8,
   /** Packets dropped: QP unknown, in the wrong state, or of a service that is not there. */
-  packetUnknownQp: 9,
-  packetQpState: 10,
-  packetOpcode: 11,
+  packetUnknownQp: 8,
+  packetQpState: 9,
+  packetOpcode: 10,
   /** Packets outside the expected PSN range. */
-  packetDuplicate: 12,
-  packetOutOfSequence: 13,
+  packetDuplicate: 11,
+  packetOutOfSequence: 12,
   /** A response that no request waits for. */
-  responseUnexpected: 14,
+  responseUnexpected: 13,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;
