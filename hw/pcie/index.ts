@@ -36,6 +36,7 @@ export type { CorePort } from './root-complex-core-port.ts';
 export * from './root-complex-interfaces.ts';
 export { DeviceFaultLog, type LoggedFault } from './root-complex-log.ts';
 export * from './root-complex-parameters.ts';
+export { attachTap, type LinkTap } from './root-complex-tap.ts';
 export * from './tlp.ts';
 export { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
 export { type DecodedTlp, decodeTlpHeader, encodeTlpHeader, formatTlpHeader } from './tlp-layout.ts';

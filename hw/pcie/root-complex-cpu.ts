@@ -22,6 +22,7 @@ import {
 } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
+import type { LinkTap } from './root-complex-tap.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
 import {
   COMPLETION_DATA,
@@ -51,6 +52,8 @@ export class RootComplexCpu {
   loadCount = 0;
   configCount = 0;
   timeoutCount = 0;
+  /** Who looks on; undefined is nobody. */
+  tap: LinkTap | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -272,6 +275,7 @@ export class RootComplexCpu {
     const trafficClass = this.#trafficClass[slot]!;
     if (kind === MEMORY_WRITE) {
       const payload = slot * this.#storeBytesMax;
+      this.tap?.store(address, this.#payloads.target, payload, lengthBytes, this.#lp.nowPs);
       this.#port.sendMemoryWrite(address, trafficClass, this.#payloads.target, payload, lengthBytes);
       return;
     }
@@ -284,6 +288,7 @@ export class RootComplexCpu {
       tag,
     );
     const target = this.#target[slot]!;
+    this.tap?.request(tag, kind, target, address, lengthBytes, this.#value[slot]!, this.#lp.nowPs);
     if (kind === MEMORY_READ) {
       this.#port.sendMemoryRead(address, trafficClass, lengthBytes, tag, ROOT_COMPLEX_ID);
     } else if (kind === CONFIG_READ) {
@@ -315,6 +320,7 @@ export class RootComplexCpu {
     this.#tagDone[tag] = undefined;
     this.#freeTags.push(tag);
     if (this.#pendingCount > 0) this.#wakeEgress(this.#domain.clock.cycleAfter(this.#lp.nowPs));
+    this.tap?.completion(tag, this.#tagStatus[tag]!, this.#tagValue[tag]!, this.#lp.nowPs);
     done(this.#tagStatus[tag]!, this.#tagValue[tag]!);
   }
 }

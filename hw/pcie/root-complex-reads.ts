@@ -16,6 +16,7 @@ import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import type { LinkTap } from './root-complex-tap.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 import {
   FLOAT_ADDRESS,
@@ -30,6 +31,7 @@ import {
 
 const SLOT_COUNT = HEADER_CREDIT_MAX + 1;
 const NEVER = Number.POSITIVE_INFINITY;
+const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
 
@@ -50,6 +52,8 @@ export class RootComplexReads {
   completionCount = 0;
   /** Faults to inject; undefined is none. */
   faults: ReadFaults | readonly ReadFaults[] | undefined;
+  /** Who looks on; undefined is nobody. */
+  tap: LinkTap | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -137,6 +141,7 @@ export class RootComplexReads {
     const address = this.#address[slot]! + this.#sentBytes[slot]!;
     this.completionCount++;
     if (this.#status[slot] !== STATUS_SUCCESS) {
+      this.#show(slot, address, NO_BYTES, 0, 0, remainingBytes);
       this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[slot]!, remainingBytes, address);
       this.#end(place, cycle);
       return;
@@ -147,6 +152,9 @@ export class RootComplexReads {
     if (this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address)) {
       const { payloadTarget, payloadOffset } = this.#port.transmitter;
       this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset);
+      if (this.tap !== undefined) {
+        this.#show(slot, address, payloadTarget.target, payloadOffset, bytes, remainingBytes);
+      }
       this.#port.commit();
     }
     this.readBytes += bytes;
@@ -155,6 +163,30 @@ export class RootComplexReads {
     else if (this.#jitterCycles > 0) {
       this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
     }
+  }
+
+  /** Shows the tap one completion. */
+  #show(
+    slot: number,
+    address: number,
+    source: Uint8Array,
+    offset: number,
+    lengthBytes: number,
+    remainingBytes: number,
+  ): void {
+    const [tag, trafficClass, status] = [this.#tag[slot]!, this.#trafficClass[slot]!, this.#status[slot]!];
+    const { nowPs } = this.#lp;
+    this.tap?.deviceRead(
+      tag,
+      address,
+      source,
+      offset,
+      lengthBytes,
+      remainingBytes,
+      trafficClass,
+      status,
+      nowPs,
+    );
   }
 
   /** Slot at this place in the order of arrival. */
@@ -247,7 +279,15 @@ export class RootComplexReads {
   #note(fault: 'overflow' | 'malformed' | 'readOutsideMemory' | 'unsupportedRequest', offset: number): void {
     const { words, floats } = this.#port.reader;
     const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    this.#log.note(fault, this.#lp.nowPs, address, words[(offset >> 2) + WORD_LENGTH]!);
+    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
+    this.#log.note(fault, this.#lp.nowPs, address, lengthBytes);
+    this.tap?.refused(
+      fault,
+      address,
+      lengthBytes,
+      words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
+      this.#lp.nowPs,
+    );
   }
 }
 

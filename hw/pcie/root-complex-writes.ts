@@ -12,6 +12,7 @@ import type { PcieLinkPort } from './link-port.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import type { LinkTap } from './root-complex-tap.ts';
 import {
   FLAG_POISONED,
   FLOAT_ADDRESS,
@@ -25,6 +26,7 @@ import {
   WORD_AUX,
   WORD_FLAGS,
   WORD_LENGTH,
+  WORD_TRAFFIC_CLASS,
 } from './tlp.ts';
 
 const INTX_PIN_COUNT = 4;
@@ -35,6 +37,8 @@ export class RootComplexWrites {
   interruptMessageCount = 0;
   intxMessageCount = 0;
   errorMessageCount = 0;
+  /** Who looks on; undefined is nobody. */
+  tap: LinkTap | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -102,10 +106,15 @@ export class RootComplexWrites {
       this.#note('malformed', offset);
     } else if (windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES) {
       this.interruptMessageCount++;
+      this.tap?.message(address, words[payload >> 2]! >>> 0, this.#lp.nowPs);
       this.#interrupts.message(address, words[payload >> 2]! >>> 0, this.#lp.nowPs);
     } else if (this.#memory.write(address, lengthBytes, bytes, payload)) {
       this.writeCount++;
       this.writtenBytes += lengthBytes;
+      if (this.tap !== undefined) {
+        const trafficClass = words[(offset >> 2) + WORD_TRAFFIC_CLASS]!;
+        this.tap.deviceWrite(address, bytes, payload, lengthBytes, trafficClass, this.#lp.nowPs);
+      }
     } else {
       this.#note('writeOutsideMemory', offset);
     }
@@ -115,6 +124,7 @@ export class RootComplexWrites {
     if (code >= MESSAGE_ASSERT_INTA && code < MESSAGE_DEASSERT_INTA + INTX_PIN_COUNT) {
       this.intxMessageCount++;
       const isAsserted = code < MESSAGE_DEASSERT_INTA;
+      this.tap?.intx(code & (INTX_PIN_COUNT - 1), isAsserted, this.#lp.nowPs);
       this.#interrupts.intx(code & (INTX_PIN_COUNT - 1), isAsserted, this.#lp.nowPs);
     } else if (code >= MESSAGE_ERR_COR && code <= MESSAGE_ERR_FATAL) {
       this.errorMessageCount++;
@@ -124,7 +134,15 @@ export class RootComplexWrites {
   #note(fault: 'overflow' | 'poisonedWrite' | 'malformed' | 'writeOutsideMemory', offset: number): void {
     const { words, floats } = this.#port.reader;
     const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    this.#log.note(fault, this.#lp.nowPs, address, words[(offset >> 2) + WORD_LENGTH]!);
+    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
+    this.#log.note(fault, this.#lp.nowPs, address, lengthBytes);
+    this.tap?.refused(
+      fault,
+      address,
+      lengthBytes,
+      words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
+      this.#lp.nowPs,
+    );
   }
 }
 
