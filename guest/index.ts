@@ -1,0 +1,2 @@
+export * from './device.ts';
+export type { GuestMemory } from './memory.ts';
