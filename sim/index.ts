@@ -32,6 +32,7 @@ export {
 } from './run-errors.ts';
 export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';
 export { type Runner, type RunOutcome, SingleRunner } from './single-runner.ts';
+export { SteppedRunner } from './stepped-runner.ts';
 export { type TraceEntry, type TraceHook, TraceRing } from './trace.ts';
 export { WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
 export { type WatchedWorker, watchWorker } from './worker-watch.ts';

@@ -37,7 +37,13 @@ export class CorePort {
     this.#rootComplex.configRead(this.#core, target, register, done);
   }
 
-  cpuConfigWrite(target: number, register: number, value: number, done: AccessDone): void {
-    this.#rootComplex.configWrite(this.#core, target, register, value, done);
+  cpuConfigWrite(
+    target: number,
+    register: number,
+    value: number,
+    done: AccessDone,
+    lengthBytes?: number,
+  ): void {
+    this.#rootComplex.configWrite(this.#core, target, register, value, done, lengthBytes);
   }
 }

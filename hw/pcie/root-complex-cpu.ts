@@ -45,7 +45,6 @@ import {
 const NEVER = Number.POSITIVE_INFINITY;
 /** The root complex is function 0 of device 0 on bus 0. */
 const ROOT_COMPLEX_ID = 0;
-const CONFIG_BYTES = 4;
 
 export class RootComplexCpu {
   storeCount = 0;
@@ -174,12 +173,13 @@ export class RootComplexCpu {
     kind: number,
     target: number,
     register: number,
+    lengthBytes: number,
     value: number,
     trafficClass: number,
     done: AccessDone,
   ): void {
     this.configCount++;
-    const slot = this.#take(core, kind, register, CONFIG_BYTES, trafficClass);
+    const slot = this.#take(core, kind, register, lengthBytes, trafficClass);
     this.#target[slot] = target;
     this.#value[slot] = value;
     this.#slotDone[slot] = done;

@@ -1,10 +1,10 @@
 /** What the root complex needs of the host around it. */
 
-import type { Nth } from './link-port.ts';
-
-/** Physical memory as devices see it: [0, sizeBytes). Both calls do nothing and return false outside of it. */
+/** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
 export interface HostMemory {
   readonly sizeBytes: number;
+  /** Whether all of the bytes can be read; left out where memory has no holes, nor loses parts while it is in use. */
+  canRead?(address: number, lengthBytes: number): boolean;
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
 }
@@ -39,10 +39,14 @@ export const DEVICE_FAULTS = [
 ] as const;
 export type DeviceFault = (typeof DEVICE_FAULTS)[number];
 
-/** Reads of the device that are not carried out but answered with a status. */
+/** Faults of the host in answering a device's reads. */
 export interface ReadFaults {
-  /** Which reads. */
-  readonly failNthRead: Nth;
-  /** STATUS_UNSUPPORTED_REQUEST or STATUS_ABORT. */
-  readonly failStatus: number;
+  /**
+   * A read has arrived. @returns STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, STATUS_ABORT, READ_LOST or READ_POISONED
+   */
+  answerTo(trafficClass: number): number;
 }
+
+/** Injected answers besides the completion statuses of tlp.ts: no completion at all, or data marked as poisoned. */
+export const READ_LOST = 8;
+export const READ_POISONED = 9;

@@ -139,14 +139,19 @@ export class RootComplexReads {
     const trafficClass = this.#trafficClass[slot]!;
     const remainingBytes = this.#lengthBytes[slot]! - this.#sentBytes[slot]!;
     const address = this.#address[slot]! + this.#sentBytes[slot]!;
+    const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
     this.completionCount++;
+    if (this.#status[slot] === STATUS_SUCCESS && !this.#isThere(address, bytes)) {
+      this.#status[slot] = STATUS_UNSUPPORTED_REQUEST;
+      this.#log.note('readOutsideMemory', this.#lp.nowPs, address, bytes);
+      this.tap?.refused('readOutsideMemory', address, bytes, trafficClass, this.#lp.nowPs);
+    }
     if (this.#status[slot] !== STATUS_SUCCESS) {
       this.#show(slot, address, NO_BYTES, 0, 0, remainingBytes);
       this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[slot]!, remainingBytes, address);
       this.#end(place, cycle);
       return;
     }
-    const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
     if (this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address)) {
@@ -163,6 +168,11 @@ export class RootComplexReads {
     else if (this.#jitterCycles > 0) {
       this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
     }
+  }
+
+  /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
+  #isThere(address: number, lengthBytes: number): boolean {
+    return this.#memory.canRead === undefined || this.#memory.canRead(address, lengthBytes);
   }
 
   /** Shows the tap one completion. */

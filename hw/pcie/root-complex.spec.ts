@@ -8,6 +8,7 @@ import {
   COMPLETION,
   COMPLETION_DATA,
   CONFIG_READ,
+  CONFIG_WRITE,
   MEMORY_READ,
   MEMORY_WRITE,
   STATUS_ABORT,
@@ -102,6 +103,24 @@ describe('the root complex, to a device', () => {
         if (left > 0) expect((address + length - left) % 64).toBe(0);
       }
     }
+  });
+
+  it('refuses what memory with holes cannot read when the bytes are due', () => {
+    const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
+    // Bytes 0x1080 to 0x10bf are a hole.
+    Object.assign(bench.memory, {
+      canRead: (address: number, lengthBytes: number) => address + lengthBytes <= 0x1080 || address >= 0x10c0,
+    });
+    bench.device.sendMemoryRead(0x1040, 4, 192, 1, 0x100);
+    bench.device.sendMemoryRead(0x10c0, 4, 64, 2, 0x100);
+    bench.run(2_000_000);
+    const seen = bench.atDevice.map(({ kind, tag, status, lengthBytes }) => [kind, tag, status, lengthBytes]);
+    expect(seen).toEqual([
+      [COMPLETION_DATA, 1, 0, 64],
+      [COMPLETION, 1, STATUS_UNSUPPORTED_REQUEST, 0],
+      [COMPLETION_DATA, 2, 0, 64],
+    ]);
+    expect(bench.rootComplex.log.counts.readOutsideMemory).toBe(1);
   });
 
   it('answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
@@ -316,6 +335,13 @@ describe('the root complex, to a core', () => {
     expect(seen).toEqual([STATUS_UNSUPPORTED_REQUEST, 0xffff_ffff]);
     expect(bench.atDevice).toHaveLength(1);
     expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_READ, address: 0x10, trafficClass: 13 });
+  });
+
+  it('writes as few bytes of a configuration dword as it is given', () => {
+    const bench = rootComplexBench();
+    bench.rootComplex.configWrite(0, 0x100, 0x05, 0x4, () => {}, 1);
+    bench.run(400_000);
+    expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_WRITE, address: 0x05, lengthBytes: 1 });
   });
 
   it('pushes back when a core gives more than its fifo takes, and calls when there is room', () => {

@@ -55,6 +55,7 @@ export interface RootComplexOptions {
 /** Bus, device and function number: bus [15:8], device [7:3], function [2:0]. */
 const DEVICE_SHIFT = 3;
 const BUS_SHIFT = 8;
+const DWORD_BYTES = 4;
 
 export class RootComplex {
   readonly domain: ClockDomain;
@@ -128,12 +129,19 @@ export class RootComplex {
 
   /** Reads a configuration dword of function `target` (bus, device, function). */
   configRead(core: number, target: number, register: number, done: AccessDone): void {
-    this.#configure(core, CONFIG_READ, target, register, 0, done);
+    this.#configure(core, CONFIG_READ, target, register, DWORD_BYTES, 0, done);
   }
 
-  /** Writes a configuration dword. */
-  configWrite(core: number, target: number, register: number, value: number, done: AccessDone): void {
-    this.#configure(core, CONFIG_WRITE, target, register, value, done);
+  /** Writes a configuration dword, or as few of its bytes as are given; the others are not touched. */
+  configWrite(
+    core: number,
+    target: number,
+    register: number,
+    value: number,
+    done: AccessDone,
+    lengthBytes: number = DWORD_BYTES,
+  ): void {
+    this.#configure(core, CONFIG_WRITE, target, register, lengthBytes, value, done);
   }
 
   /** Functions of device 0 are behind the root port; whether such a function exists is the device's answer. */
@@ -142,11 +150,13 @@ export class RootComplex {
     kind: number,
     target: number,
     register: number,
+    lengthBytes: number,
     value: number,
     done: AccessDone,
   ): void {
     const isPresent = target >> DEVICE_SHIFT === this.#config.deviceBus << (BUS_SHIFT - DEVICE_SHIFT);
-    if (isPresent) this.cpu.configure(core, kind, target, register, value, this.#trafficClasses.config, done);
+    const { config } = this.#trafficClasses;
+    if (isPresent) this.cpu.configure(core, kind, target, register, lengthBytes, value, config, done);
     else this.cpu.answerAbsent(done);
   }
 

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
+import { LogicalProcess } from './logical-process.ts';
+import { ProcessFailedError } from './run-errors.ts';
+import { SteppedRunner } from './stepped-runner.ts';
+
+const LATENCY_PS = 150;
+
+/** Two processes; a record of the left one's with count n is answered n times over, and the instants of all. */
+function pair() {
+  const instants: number[] = [];
+  const buffers = [0, 1].map(() => new SharedArrayBuffer(channelBufferBytes(4096)));
+  const processes = ['left', 'right'].map((name) => new LogicalProcess(name));
+  const writers = buffers.map((buffer) => new ChannelWriter(buffer));
+  const send = (from: number, count: number): void => {
+    const offset = writers[from]!.append(processes[from]!.nowPs + LATENCY_PS, 1, 0);
+    writers[from]!.words[(offset >> 2) + 4] = count;
+  };
+  processes.forEach((process, index) => {
+    const reader = new ChannelReader(buffers[1 - index]!);
+    process.addOutbound(writers[index]!);
+    process.addInbound(reader, LATENCY_PS, (offset) => {
+      instants.push(process.nowPs);
+      const count = reader.words[(offset >> 2) + 4]!;
+      reader.release(offset);
+      if (count > 0) send(index, count - 1);
+    });
+  });
+  return { processes, instants, send, runner: new SteppedRunner(processes) };
+}
+
+describe('stepped runner', () => {
+  it('carries on what is done from outside from the instant at which all stand', () => {
+    const { processes, instants, send, runner } = pair();
+    runner.runTo(1000);
+    expect(processes.map(({ nowPs }) => nowPs)).toEqual([1000, 1000]);
+    send(0, 2);
+    runner.touched();
+    expect(runner.nextPs).toBe(1150);
+    runner.runTo(1300);
+    expect(instants).toEqual([1150]);
+    send(1, 0);
+    runner.touched();
+    runner.runTo(5000);
+    // 1300: the answer; 1450: the answer to that, and what was sent from outside at 1300.
+    expect(instants).toEqual([1150, 1300, 1450, 1450]);
+    expect(runner.nextPs).toBe(Number.POSITIVE_INFINITY);
+    expect(runner.nowPs).toBe(5000);
+  });
+
+  it('does nothing for a limit that is past', () => {
+    const { runner } = pair();
+    runner.runTo(1000);
+    runner.runTo(400);
+    expect(runner.nowPs).toBe(1000);
+  });
+
+  it('runs the same, in whatever steps', () => {
+    const run = (stepPs: number): number[] => {
+      const { processes, instants, send, runner } = pair();
+      const start = processes[0]!.queue.addHandler((count) => send(0, count));
+      for (const [atPs, count] of [
+        [10, 40],
+        [333, 7],
+        [5000, 90],
+      ] as const)
+        processes[0]!.queue.schedule(atPs, start, count);
+      runner.touched();
+      for (let atPs = 0; atPs < 100_000; atPs += stepPs) runner.runTo(atPs);
+      return instants;
+    };
+    const reference = run(100_000);
+    // One record and its answers each.
+    expect(reference).toHaveLength(41 + 8 + 91);
+    for (const stepPs of [1, 97, 150, 1000, 7777]) expect(run(stepPs)).toEqual(reference);
+  });
+
+  it('says whose code threw and when, and says so again', () => {
+    const { processes, runner } = pair();
+    const fail = processes[1]!.queue.addHandler(() => {
+      throw new TypeError('broken');
+    });
+    processes[1]!.queue.schedule(700, fail);
+    runner.touched();
+    for (let attempt = 0; attempt < 2; attempt++) {
+      expect(() => runner.runTo(1000)).toThrow(ProcessFailedError);
+      expect(() => runner.runTo(1000)).toThrow(/right failed at 700 ps: TypeError: broken/);
+    }
+  });
+
+  it('wants every channel to end in it', () => {
+    const process = new LogicalProcess('alone');
+    process.addOutbound(new ChannelWriter(new SharedArrayBuffer(channelBufferBytes(4096))));
+    expect(() => new SteppedRunner([process])).toThrow(/channel of alone/);
+  });
+});

@@ -1,0 +1,78 @@
+/**
+ * Runs logical processes without programs synchronously, to one instant after another, while somebody outside of
+ * simulated time does things to them in between: a real guest's accesses, a debugger's.
+ *
+ *     runTo(t1) ── outside does something, at t1 ── touched() ── runTo(t2) ── …
+ *
+ * Between runs all processes stand at {@link SteppedRunner.nowPs} and everything before it is done, so whatever is done
+ * to any of them then begins at that instant and can reach no process in its past.
+ */
+import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import type { LogicalProcess } from './logical-process.ts';
+import { ProcessGroup } from './process-group.ts';
+import { processFailure, type RunError } from './run-errors.ts';
+
+const NONE = -1;
+
+export class SteppedRunner {
+  /** The instant at which all processes stand between runs, in picoseconds. */
+  nowPs = 0;
+  readonly #group: ProcessGroup;
+  #failure: RunError | undefined;
+
+  /**
+   * @param processes all of the machine, completely wired; none runs programs
+   * @throws ConfigurationError when a channel leads elsewhere
+   */
+  constructor(processes: readonly LogicalProcess[]) {
+    this.#group = new ProcessGroup(processes);
+    const { outward, inward } = this.#group;
+    if (outward.length + inward.length > 0) {
+      const open = processes[(outward[0] ?? inward[0])!.process]!;
+      throw new ConfigurationError(
+        `channel of ${open.name}`,
+        'open',
+        'connected to a process of this runner',
+      );
+    }
+    this.touched();
+  }
+
+  /** Turns taken so far. */
+  get turnCount(): number {
+    return this.#group.turnCount;
+  }
+
+  /** Earliest instant at which anything is due, Infinity when nothing is; after {@link touched} or a run. */
+  get nextPs(): number {
+    return this.#group.earliestPs;
+  }
+
+  /** Something was done to the processes from outside: learns what is due because of it. */
+  touched(): void {
+    const group = this.#group;
+    for (let index = 0; index < group.processes.length; index++) group.finishTurn(index);
+  }
+
+  /**
+   * Runs everything due strictly before `limitPs`; then every process stands there. A limit that is past does nothing.
+   * @throws RunError when code of a process throws; after that every run throws it again
+   */
+  runTo(limitPs: number): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (limitPs <= this.nowPs) return;
+    const group = this.#group;
+    group.stopPs = limitPs;
+    try {
+      const resumed = group.runTurns();
+      if (resumed !== NONE)
+        throw new InvariantError(`programs of ${group.processes[resumed]!.name}`, 'running', 'none');
+    } catch (thrown) {
+      const { name, nowPs } = group.processes[group.current]!;
+      this.#failure = processFailure(name, nowPs, thrown);
+      throw this.#failure;
+    }
+    for (let index = 0; index < group.processes.length; index++) group.processes[index]!.nowPs = limitPs;
+    this.nowPs = limitPs;
+  }
+}
