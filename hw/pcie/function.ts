@@ -99,6 +99,8 @@ export class PcieFunction {
   /** First cycle at which the next request may be taken up. */
   #freeCycle = 0;
   #isHeldInReset = false;
+  /** The device is not there: whatever is asked of it is answered with Unsupported Request. */
+  #isAbsent = false;
   #requesterId = 0;
 
   constructor({ process, domain, port, config, link, messageTrafficClass }: FunctionOptions) {
@@ -251,6 +253,17 @@ export class PcieFunction {
     this.#target?.functionReset(cycle);
   }
 
+  /**
+   * Takes the device out of its slot, or puts it back as after power-on. While it is not there it is in reset; reads
+   * and configuration requests are answered with Unsupported Request, which a core reads as all ones, and nothing else
+   * has an effect. In life the root port would give that answer.
+   */
+  setPresent(isPresent: boolean, cycle: number): void {
+    this.#isAbsent = !isPresent;
+    this.#isHeldInReset = !isPresent;
+    this.reset('fundamental', cycle);
+  }
+
   #receive(offset: number, kind: number): void {
     if (kind === COMPLETION_DATA || kind === COMPLETION) {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
@@ -317,11 +330,12 @@ export class PcieFunction {
   /** Everything but memory writes; takes one cycle. While the link is in reset nothing reaches the function. */
   #takeOther(offset: number, kind: number, cycle: number): number {
     if (kind === SIDEBAND_RESET) {
-      this.#isHeldInReset = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
-      if (this.#isHeldInReset) this.reset('fundamental', cycle);
+      const isAsserted = this.#port.reader.words[(offset >> 2) + WORD_DATA] === 1;
+      this.#isHeldInReset = isAsserted || this.#isAbsent;
+      if (isAsserted) this.reset('fundamental', cycle);
       this.#port.consume(offset);
     } else if (this.#isHeldInReset) {
-      this.#port.consume(offset);
+      this.#refuse(offset, kind, cycle);
     } else if (kind === MEMORY_READ) {
       this.#decoder.memoryRead(offset, cycle);
     } else if (kind === CONFIG_READ || kind === CONFIG_WRITE) {
@@ -335,6 +349,17 @@ export class PcieFunction {
       this.#port.consume(offset);
     }
     return 1;
+  }
+
+  /** Nothing reaches the function; only what takes the place of a device that is not there answers. */
+  #refuse(offset: number, kind: number, cycle: number): void {
+    const isAnswered = kind === MEMORY_READ || kind === CONFIG_READ || kind === CONFIG_WRITE;
+    if (!this.#isAbsent || !isAnswered) {
+      this.#port.consume(offset);
+      return;
+    }
+    this.completer.answer(offset, STATUS_UNSUPPORTED_REQUEST, 0, cycle + 1);
+    this.#domain.wake(this.#egressStage, cycle + 1);
   }
 
   #decoderEffects(): DecoderEffects {

@@ -24,7 +24,7 @@ export * from './link-copy.ts';
 export type { LinkPortOptions, TlpListener } from './link-engine.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
-export { type CompletionFaults, type Nth, PcieLinkPort } from './link-port.ts';
+export { PcieLinkPort } from './link-port.ts';
 export { type LinkRate, linkRateOf } from './link-rate.ts';
 export type { LinkReceiver, TrafficCount } from './link-receiver.ts';
 export { STALL_REASONS } from './link-stall.ts';

@@ -16,38 +16,15 @@ import {
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
-  FLAG_POISONED,
   FLAG_STATUS_SHIFT,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
 } from './tlp.ts';
 
-/** Which events of a kind, counted from 1: one, several, or none (0). */
-export type Nth = number | readonly number[];
-
-/** Whether the event with this count is among `nth`. */
-export const isNth = (nth: Nth, count: number): boolean =>
-  typeof nth === 'number' ? nth === count : nth.includes(count);
-
-/** Faults to inject into the completions that this end sends. */
-export interface CompletionFaults {
-  /** These completions are never sent: their requesters run into the completion timeout. */
-  readonly dropNth: Nth;
-  /** These completions with data carry the poisoned bit. */
-  readonly poisonNth: Nth;
-}
-
 export class PcieLinkPort extends LinkEngine {
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
-  /** Faults to inject; undefined is none. */
-  faults: CompletionFaults | undefined;
-  /** Completions handed over and swallowed by a fault. */
-  droppedCompletionCount = 0;
-
-  #completionCount = 0;
-  #dataCompletionCount = 0;
 
   /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`. */
   sendMemoryWrite(
@@ -92,15 +69,13 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
-    if (!this.placeCompletionData(tag, requesterId, trafficClass, lengthBytes, byteCount, address, flags))
-      return;
+    this.placeCompletionData(tag, requesterId, trafficClass, lengthBytes, byteCount, address, flags);
     this.transmitter.payloadTarget.copy(source, sourceOffset, this.transmitter.payloadOffset, lengthBytes);
     this.commit();
   }
 
   /**
-   * Like {@link sendCompletionData} for a sender that fetches the data itself: when it returns true, the caller
-   * at once puts them at `transmitter.payloadTarget.target[transmitter.payloadOffset …]` and calls {@link commit}.
+   * Like {@link sendCompletionData} for a sender that fetches the data itself: the caller at once puts them at `transmitter.payloadTarget.target[transmitter.payloadOffset …]` and calls {@link commit}.
    */
   placeCompletionData(
     tag: number,
@@ -110,17 +85,12 @@ export class PcieLinkPort extends LinkEngine {
     byteCount: number,
     address: number,
     flags = 0,
-  ): boolean {
-    let sentFlags = flags;
-    if (this.faults !== undefined) {
-      if (this.#isDropped()) return false;
-      if (isNth(this.faults.poisonNth, ++this.#dataCompletionCount)) sentFlags |= FLAG_POISONED;
-    }
+  ): void {
     const lower = address % 128;
     const id = this.completerId;
     this.place(
       COMPLETION_DATA,
-      sentFlags,
+      flags,
       trafficClass,
       tag,
       requesterId,
@@ -130,7 +100,6 @@ export class PcieLinkPort extends LinkEngine {
       0,
       id,
     );
-    return true;
   }
 
   /** Answers a request without data: a configuration write, or any request with a status other than success. */
@@ -143,7 +112,6 @@ export class PcieLinkPort extends LinkEngine {
     address = 0,
     flags = 0,
   ): void {
-    if (this.faults !== undefined && this.#isDropped()) return;
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
     const lower = address % 128;
     this.place(
@@ -192,11 +160,5 @@ export class PcieLinkPort extends LinkEngine {
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
     this.place(MESSAGE, 0, trafficClass, 0, requesterId, 0, 0, 0, data, messageCode);
     this.commit();
-  }
-
-  #isDropped(): boolean {
-    if (!isNth(this.faults!.dropNth, ++this.#completionCount)) return false;
-    this.droppedCompletionCount++;
-    return true;
   }
 }

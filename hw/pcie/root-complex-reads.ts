@@ -11,14 +11,15 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
-import { isNth, type PcieLinkPort } from './link-port.ts';
-import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
+import type { PcieLinkPort } from './link-port.ts';
+import { type HostMemory, READ_LOST, READ_POISONED, type ReadFaults } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 import {
+  FLAG_POISONED,
   FLOAT_ADDRESS,
   MEMORY_READ,
   STATUS_SUCCESS,
@@ -50,8 +51,10 @@ export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
+  /** Reads that a fault left without an answer. */
+  lostCount = 0;
   /** Faults to inject; undefined is none. */
-  faults: ReadFaults | readonly ReadFaults[] | undefined;
+  faults: ReadFaults | undefined;
   /** Who looks on; undefined is nobody. */
   tap: LinkTap | undefined;
 
@@ -140,13 +143,19 @@ export class RootComplexReads {
     const remainingBytes = this.#lengthBytes[slot]! - this.#sentBytes[slot]!;
     const address = this.#address[slot]! + this.#sentBytes[slot]!;
     const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
-    this.completionCount++;
     if (this.#status[slot] === STATUS_SUCCESS && !this.#isThere(address, bytes)) {
       this.#status[slot] = STATUS_UNSUPPORTED_REQUEST;
       this.#log.note('readOutsideMemory', this.#lp.nowPs, address, bytes);
       this.tap?.refused('readOutsideMemory', address, bytes, trafficClass, this.#lp.nowPs);
     }
-    if (this.#status[slot] !== STATUS_SUCCESS) {
+    if (this.#status[slot] === READ_LOST) {
+      this.lostCount++;
+      this.#end(place, cycle);
+      return;
+    }
+    const isPoisoned = this.#status[slot] === READ_POISONED;
+    this.completionCount++;
+    if (this.#status[slot] !== STATUS_SUCCESS && !isPoisoned) {
       this.#show(slot, address, NO_BYTES, 0, 0, remainingBytes);
       this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[slot]!, remainingBytes, address);
       this.#end(place, cycle);
@@ -154,14 +163,14 @@ export class RootComplexReads {
     }
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
-    if (this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address)) {
-      const { payloadTarget, payloadOffset } = this.#port.transmitter;
-      this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset);
-      if (this.tap !== undefined) {
-        this.#show(slot, address, payloadTarget.target, payloadOffset, bytes, remainingBytes);
-      }
-      this.#port.commit();
+    const flags = isPoisoned ? FLAG_POISONED : 0;
+    this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address, flags);
+    const { payloadTarget, payloadOffset } = this.#port.transmitter;
+    this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset);
+    if (this.tap !== undefined) {
+      this.#show(slot, address, payloadTarget.target, payloadOffset, bytes, remainingBytes);
     }
+    this.#port.commit();
     this.readBytes += bytes;
     this.#sentBytes[slot] = this.#sentBytes[slot]! + bytes;
     if (bytes === remainingBytes) this.#end(place, cycle);
@@ -258,8 +267,10 @@ export class RootComplexReads {
   /** Status with which a request will be answered. */
   #judge(offset: number): number {
     const { words, floats } = this.#port.reader;
-    const fault = this.faults === undefined ? undefined : this.#faultOf(this.faults);
-    if (fault !== undefined) return fault.failStatus;
+    if (this.faults !== undefined) {
+      const answer = this.faults.answerTo(words[(offset >> 2) + WORD_TRAFFIC_CLASS]!);
+      if (answer !== STATUS_SUCCESS) return answer;
+    }
     if (this.#port.reader.kindAt(offset) !== MEMORY_READ) {
       this.#note('unsupportedRequest', offset);
       return STATUS_UNSUPPORTED_REQUEST;
@@ -273,10 +284,6 @@ export class RootComplexReads {
       return STATUS_UNSUPPORTED_REQUEST;
     }
     return STATUS_SUCCESS;
-  }
-
-  #faultOf(faults: ReadFaults | readonly ReadFaults[]): ReadFaults | undefined {
-    return [faults].flat().find(({ failNthRead }) => isNth(failNthRead, this.readCount));
   }
 
   /** Neither carried out nor answered: its requester runs into its completion timeout. */
