@@ -31,6 +31,18 @@ export interface MachinePlan {
   readonly progress: SharedArrayBuffer;
 }
 
+/** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
+export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed'> & {
+  /** Left out where no host notes when it posted. */
+  readonly operationTimes?: readonly SharedArrayBuffer[];
+};
+
+/** Names of the logical processes at the ends of an HCA's two links. */
+export interface HcaNeighbours {
+  readonly host: string;
+  readonly wirePeer: string;
+}
+
 export const hostName = (node: number): string => `host${node}`;
 export const hcaName = (node: number): string => `hca${node}`;
 
@@ -67,7 +79,7 @@ export function planMachine({ config, faults, partition, shuffleSeed }: PlanChoi
 }
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
-function bytesToDevice({ pcie, dma }: MachineConfig): number {
+export function bytesToDevice({ pcie, dma }: MachineConfig): number {
   const { link, endpointPort, rootComplex, enumeration } = pcie;
   const readBytes = enumeration.maxReadRequestBytes;
   const completionsPerRead = readBytes / rootComplex.readCompletionBoundaryBytes + 1;
@@ -76,7 +88,7 @@ function bytesToDevice({ pcie, dma }: MachineConfig): number {
 }
 
 /** Requests under the root port's credits, and one completion for every load and configuration access of a core. */
-function bytesToHost({ pcie }: MachineConfig): number {
+export function bytesToHost({ pcie }: MachineConfig): number {
   const { link, rootPort, rootComplex } = pcie;
   return channelBufferBytes(
     linkChannelBytes(link, rootPort, rootComplex.cpuTagCount, rootComplex.cpuTagCount * 64),

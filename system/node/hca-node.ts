@@ -6,7 +6,7 @@
 import { Hca } from '../../hw/hca/hca.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { faultsOf } from '../fault-plan.ts';
-import { channelKey, hcaName, hostName, type MachinePlan, peerOf } from '../plan.ts';
+import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { OperationTimes } from './operation-times.ts';
 
@@ -16,12 +16,13 @@ export class HcaNode {
   readonly config: MachineConfig;
   readonly hca: Hca;
 
-  constructor(plan: MachinePlan, node: number) {
+  constructor(plan: HcaPlan, node: number, neighbours: HcaNeighbours = neighboursOf(node)) {
     const { config, shuffleSeed, channels } = plan;
+    const { host, wirePeer: peer } = neighbours;
+    const times = plan.operationTimes?.[node];
     this.node = node;
     this.config = config;
     const name = hcaName(node);
-    const [host, peer] = [hostName(node), hcaName(peerOf(node))];
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
     this.lp = new LogicalProcess(name, shuffle);
     const { pcie } = config;
@@ -42,13 +43,13 @@ export class HcaNode {
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       nodeIndex: node,
-      tap: new OperationTimes(plan.operationTimes[node]!),
+      tap: times === undefined ? undefined : new OperationTimes(times),
     });
     this.hca.wirePort.setEnabled(true);
     this.#injectFaults(plan);
   }
 
-  #injectFaults({ faults }: MachinePlan): void {
+  #injectFaults({ faults }: HcaPlan): void {
     const { wirePort } = this.hca;
     for (const [nth] of faultsOf(faults, 'packetDrop', this.node)) wirePort.faults.dropPacket(nth!);
     for (const [nth, delayPs] of faultsOf(faults, 'packetDelay', this.node))
@@ -70,3 +71,9 @@ export class HcaNode {
     };
   }
 }
+
+/** In a machine of simulated hosts. */
+const neighboursOf = (node: number): HcaNeighbours => ({
+  host: hostName(node),
+  wirePeer: hcaName(peerOf(node)),
+});
