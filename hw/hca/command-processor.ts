@@ -33,6 +33,18 @@ export type StartCommand = (request: CommandRequest) => {
   cycles: number;
 };
 
+/** Faults injected into commands, and whoever counts them. */
+export interface CommandFaults {
+  /** A command is about to be begun. @returns the status with which it ends instead, GO_ON or NEVER_END */
+  begun(opcode: number): number;
+  /** A command has been completed, with whatever status. */
+  ended(opcode: number, cycle: number): void;
+}
+/** The command is carried out. */
+export const GO_ON = -1;
+/** The command is forgotten: software never hears of it again. */
+export const NEVER_END = -2;
+
 /** Where the completions of commands by event go. */
 export interface CommandEvents {
   canPost(): boolean;
@@ -56,8 +68,10 @@ export class CommandProcessor {
   /** Commands completed, by opcode and by status. */
   readonly completedByOpcode = new Map<number, number>();
   readonly completedByStatus = new Map<number, number>();
-  /** Injected faults: the status with which a command of this opcode ends without being begun, or OK. */
-  faultStatusOf: ((opcode: number) => number) | undefined;
+  /** Faults to inject; undefined is none. */
+  faults: CommandFaults | undefined;
+  /** The firmware has died: no command is taken any more until a reset. */
+  #isHalted = false;
   readonly #setup: CommandProcessorSetup;
   readonly #stage: number;
   #dma!: CommandDma;
@@ -94,6 +108,17 @@ export class CommandProcessor {
 
   /** Reset: the current command is forgotten without a trace. */
   reset(cycle: number): void {
+    this.#isHalted = false;
+    this.#forget(cycle);
+  }
+
+  /** The firmware dies: the current command never ends, and no other is taken until a reset. */
+  halt(cycle: number): void {
+    this.#isHalted = true;
+    this.#forget(cycle);
+  }
+
+  #forget(cycle: number): void {
     this.#dma.cancel();
     this.#phase = 'idle';
     this.#steps = undefined;
@@ -129,7 +154,7 @@ export class CommandProcessor {
   }
 
   #latch(cycle: number): void {
-    if (!this.#setup.hcr.isPosted) return;
+    if (!this.#setup.hcr.isPosted || this.#isHalted) return;
     this.#request = this.#setup.hcr.latch();
     this.#result = undefined;
     this.#status = CommandStatus.OK;
@@ -139,9 +164,10 @@ export class CommandProcessor {
 
   #begin(cycle: number): void {
     this.#phase = 'work';
-    const faultStatus = this.faultStatusOf?.(this.#request!.opcode) ?? CommandStatus.OK;
-    if (faultStatus !== CommandStatus.OK) {
-      this.#end(faultStatus, cycle);
+    const fault = this.faults?.begun(this.#request!.opcode) ?? GO_ON;
+    if (fault !== GO_ON) {
+      if (fault === NEVER_END) this.#forget(cycle);
+      else this.#end(fault, cycle);
       return;
     }
     this.#attempt(cycle, () => {
@@ -226,6 +252,7 @@ export class CommandProcessor {
     }
     increment(this.completedByOpcode, request.opcode);
     increment(this.completedByStatus, this.#status);
+    this.faults?.ended(request.opcode, cycle);
     this.#phase = 'idle';
     this.#steps = undefined;
     this.#request = undefined;

@@ -74,6 +74,8 @@ export class Hca implements BarTarget {
   readonly control: ControlSide;
   readonly dataPath: DataPath;
   readonly eqcCache: ContextCache;
+  /** Told of each load and store of software to a BAR; undefined costs one comparison. */
+  onAccess: ((cycle: number) => void) | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
   /** A reset of the function resets the core and the other way round. */
@@ -178,6 +180,7 @@ export class Hca implements BarTarget {
     _issuedPs: number,
     cycle: number,
   ): number {
+    if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === BAR_REGISTERS) return this.control.barWrite(offset, bytes, byteOffset, lengthBytes, cycle);
     if (bytes !== this.#barBytes) {
       this.#barBytes = bytes;
@@ -188,6 +191,7 @@ export class Hca implements BarTarget {
 
   /** BAR2 is write-only: reads of doorbell pages return zeros. */
   barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+    if (this.onAccess !== undefined) this.onAccess(cycle);
     if (bar === BAR_REGISTERS) this.control.barRead(offset, lengthBytes, into, cycle);
   }
 

@@ -30,6 +30,11 @@ export class ControlRegisters {
   readonly #violations: ProtocolViolations;
   readonly #effects: RegisterEffects;
   readonly #interruptPin: number;
+  /** Faults to inject: the register reads as taken, whoever gives it back. */
+  isOwnerStuck = false;
+  isSemaphoreStuck = false;
+  /** Told of each reset that software triggers, after it took place. */
+  onReset: ((cycle: number) => void) | undefined;
   #isOwned = false;
   #isSemaphoreHeld = false;
   #crSpaceAccess = 0;
@@ -47,7 +52,7 @@ export class ControlRegisters {
     this.#interruptPin = interruptPin;
   }
 
-  /** Simulates a fatal firmware error: Linux finds the code within 5 s and resets the device. */
+  /** A fatal error of the firmware: Linux finds the code within 5 s and resets the device. */
   setCatastrophicError(code: number): void {
     this.#catastrophicDwords[0] = code;
   }
@@ -118,7 +123,9 @@ export class ControlRegisters {
         this.#isSemaphoreHeld = false;
         return;
       case 'reset':
-        if (fieldOf(value, resetTrigger!) === 1) this.#effects.deviceReset(cycle);
+        if (fieldOf(value, resetTrigger!) === 0) return;
+        this.#effects.deviceReset(cycle);
+        this.onReset?.(cycle);
         return;
       case 'clearInterrupt':
         this.#clearInterrupt(at, value, cycle);
@@ -137,13 +144,13 @@ export class ControlRegisters {
   }
 
   #acquireOwner(): number {
-    const before = this.#isOwned;
+    const before = this.#isOwned || this.isOwnerStuck;
     this.#isOwned = true;
     return before ? HELD : 0;
   }
 
   #acquireSemaphore(): number {
-    const before = this.#isSemaphoreHeld;
+    const before = this.#isSemaphoreHeld || this.isSemaphoreStuck;
     this.#isSemaphoreHeld = true;
     return before ? HELD : 0;
   }
