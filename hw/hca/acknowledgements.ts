@@ -29,10 +29,10 @@ import {
 import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
-import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { SEGMENTS_MAX } from './qp-table.ts';
 import { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import type { ReceivedPackets } from './received-packets.ts';
 import type { RetryTimers } from './retry-timers.ts';
 import { MILESTONE_ACKNOWLEDGED, type SendRecords } from './send-records.ts';
 import {
@@ -59,7 +59,7 @@ export interface AcknowledgementListener {
 
 export class Acknowledgements {
   readonly #core: HcaCore;
-  readonly #port: PacketPort;
+  readonly #port: ReceivedPackets;
   readonly #writer: PayloadWriter;
   readonly #records: SendRecords;
   readonly #completions: CompletionWriter;
@@ -73,7 +73,7 @@ export class Acknowledgements {
 
   constructor(
     core: HcaCore,
-    port: PacketPort,
+    port: ReceivedPackets,
     writer: PayloadWriter,
     records: SendRecords,
     completions: CompletionWriter,

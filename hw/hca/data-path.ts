@@ -5,7 +5,8 @@
  *   doorbells ─> scheduler ─> requester ─> packet queue ─> transmitter ─> wire port
  *                  ^   ^          │ WQE fetch, translator, DMA reads
  *                  │   └──────────┘
- *   acknowledgements <─ receiver <──────────────────────────────────────── wire port
+ *                                                            └─> loopback ─┐
+ *   acknowledgements <─ receiver <─────────────────────────────────────────┴── wire port
  *          │               └─> responder ─> payload writes, response engine ─> packet queue ─> transmitter
  *          └──────> completion writer <─┘        (receive-WQE fetch)
  */
@@ -26,13 +27,16 @@ import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
 import { Flusher } from './flusher.ts';
 import type { IcmMap } from './icm.ts';
+import { Loopback } from './loopback.ts';
 import { OperationLedger, type OperationTap } from './operations.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PACKET_PAYLOAD_BYTES_MAX } from './packet-queue.ts';
 import type { HcaConfig } from './parameters.ts';
 import { PayloadWriter } from './payload-writer.ts';
+import type { PortAddress } from './port-address.ts';
 import { QpTable } from './qp-table.ts';
 import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
+import { ReceivedPackets } from './received-packets.ts';
 import { Receiver } from './receiver.ts';
 import { Requester } from './requester.ts';
 import { Responder } from './responder.ts';
@@ -73,8 +77,8 @@ export interface DataPathSetup {
   readonly dmaWrite: DmaWrites;
   readonly sram: SramAllocator;
   readonly port: PacketPort;
-  /** LID of the port. */
-  readonly localLid: () => number;
+  /** The addresses of the port. */
+  readonly address: PortAddress;
   readonly events: AsyncEventSink &
     CompletionEvents & { eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void };
   readonly geometry: DoorbellGeometry;
@@ -98,6 +102,7 @@ export class DataPath implements DataPathControl {
   readonly wqeFetch: WqeFetch;
   readonly requester: Requester;
   readonly transmitter: Transmitter;
+  readonly loopback: Loopback;
   readonly receiver: Receiver;
   readonly responder: Responder;
   readonly responses: ResponseEngine;
@@ -148,14 +153,17 @@ export class DataPath implements DataPathControl {
       sram.allocate(CompletionWriter.sramBytes),
     );
     this.asyncEvents = new AsyncEvents(domain, events);
+    this.loopback = new Loopback(config);
     this.transmitter = new Transmitter(
       core,
       port,
+      this.loopback,
+      setup.address,
       sram.allocate(config.transmitBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
       sram.allocate(config.responseBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
-      setup.localLid,
     );
-    this.writer = new PayloadWriter(dmaWrite, port, TrafficClass.payloadWrite);
+    const packets = new ReceivedPackets(port, this.loopback);
+    this.writer = new PayloadWriter(dmaWrite, packets, TrafficClass.payloadWrite);
     this.receives = new ReceiveWqeFetch(
       core,
       TrafficClass.wqeRead,
@@ -164,7 +172,7 @@ export class DataPath implements DataPathControl {
       (cycle) => this.receiver.wake(cycle),
     );
     this.responses = this.#makeResponses(sram);
-    this.receiver = new Receiver(core, port, this.writer);
+    this.receiver = new Receiver(core, port, this.loopback, packets, this.writer);
     this.timers = new RetryTimers(core);
     this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
     this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
@@ -174,7 +182,7 @@ export class DataPath implements DataPathControl {
     this.requester = this.#makeRequester();
     this.acknowledgements = new Acknowledgements(
       core,
-      port,
+      packets,
       this.writer,
       this.records,
       this.completions,
@@ -189,7 +197,7 @@ export class DataPath implements DataPathControl {
     );
     this.responder = new Responder(
       core,
-      port,
+      packets,
       this.writer,
       this.receives,
       this.responses,
@@ -388,6 +396,7 @@ export class DataPath implements DataPathControl {
     for (const block of blocks) block.reset();
     this.receiver.reset();
     this.writer.reset();
+    this.loopback.reset();
     this.#waitingForCompletion.clear();
     for (const block of [this.completions, this.flusher, this.asyncEvents, this.core.translator])
       block.reset();

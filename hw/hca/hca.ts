@@ -161,7 +161,7 @@ export class Hca implements BarTarget {
       dmaWrite: this.dmaWrite,
       sram,
       port: this.wirePort,
-      localLid: () => this.control.ports[0]!.lid,
+      address: this.control.ports[0]!,
       events: this.control.events,
       geometry: {
         uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,

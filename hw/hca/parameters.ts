@@ -108,6 +108,27 @@ export const hcaParameters = {
     'estimate, see transmitLatencyCycles',
     'From the wire port through ICRC check and parsing to the receiver.',
   ),
+  loopbackBufferPackets: number(
+    16,
+    'packets',
+    [1, 1024],
+    'estimate',
+    'Packets from a port to itself under way or being written to memory.',
+  ),
+  loopbackBytesPerCycle: number(
+    16,
+    'bytes',
+    [1, 1024],
+    'estimate: 128-bit datapath, as to the wire port',
+    'Width of the internal path from transmitter to receiver.',
+  ),
+  loopbackLatencyCycles: number(
+    8,
+    'cycles',
+    [1, 10_000],
+    'estimate',
+    'From the last byte leaving the transmitter to the receiver, for a packet that needs no cable.',
+  ),
   receivePacketCycles: number(
     10,
     'cycles',

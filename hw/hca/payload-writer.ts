@@ -1,23 +1,23 @@
 /**
- * Writes received payload into host memory by DMA, straight from the wire port's receive buffer, and keeps each packet
+ * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 import { Fifo } from '../../sim/index.ts';
 import type { DmaWrites } from './dma-ports.ts';
-import type { PacketPort } from './packet-port.ts';
+import type { ReceivedPackets } from './received-packets.ts';
 
 export class PayloadWriter {
   /** Writes requested and writes handed to the link, ever. */
   requestedCount = 0;
   doneCount = 0;
   readonly #dmaWrite: DmaWrites;
-  readonly #port: PacketPort;
+  readonly #port: ReceivedPackets;
   readonly #requester: number;
   /** Packets still held, each visible at the done count that releases it. */
   readonly #held: Fifo;
   #onProgress: (cycle: number) => void = () => undefined;
 
-  constructor(dmaWrite: DmaWrites, port: PacketPort, trafficClass: number) {
+  constructor(dmaWrite: DmaWrites, port: ReceivedPackets, trafficClass: number) {
     this.#dmaWrite = dmaWrite;
     this.#port = port;
     this.#held = new Fifo(port.receivePacketsMax);
@@ -43,10 +43,10 @@ export class PayloadWriter {
     this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
   }
 
-  /** The packet at `offset` needs no more writes: its buffer is freed when those requested have left. */
-  finish(offset: number): void {
-    if (this.doneCount === this.requestedCount) this.#port.consume(offset);
-    else this.#held.push(offset, this.requestedCount);
+  /** The packet of this name needs no more writes: its buffer is freed when those requested have left. */
+  finish(name: number): void {
+    if (this.doneCount === this.requestedCount) this.#port.consume(name);
+    else this.#held.push(name, this.requestedCount);
   }
 
   reset(): void {

@@ -28,6 +28,7 @@ import {
 import { PortMtu } from '../../abi/ports.ts';
 import { viewOf } from '../../base/index.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { PortAddress } from './port-address.ts';
 
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {
@@ -70,7 +71,7 @@ const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 const fields = portInfo.fields;
 
-export class HcaPort {
+export class HcaPort implements PortAddress {
   readonly setup: PortSetup;
   /** PortInfo as the agent answers it. */
   readonly info = new Uint8Array(portInfo.sizeBytes);
@@ -78,6 +79,10 @@ export class HcaPort {
   readonly guids: BigUint64Array;
   readonly pkeys: Uint16Array;
   readonly slToVl = new Uint8Array(8);
+  /** What the data path looks at with every packet: copies, brought up to date by {@link addressChanged}. */
+  lid = 0;
+  lmc = 0;
+  readonly gids: Uint8Array;
   isEnabled = false;
   readonly #stage: number;
   #isLinkUp = false;
@@ -90,6 +95,7 @@ export class HcaPort {
   constructor(setup: PortSetup) {
     this.setup = setup;
     this.guids = new BigUint64Array(1 << setup.logGids);
+    this.gids = new Uint8Array(16 << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
     this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
     this.#setDefaults();
@@ -110,8 +116,16 @@ export class HcaPort {
     return this.state === PortState.ACTIVE;
   }
 
-  get lid(): number {
-    return fields.lid.get(this.view, 0);
+  /** PortInfo or the GUID table changed: LID, LMC and the GIDs follow. */
+  addressChanged(): void {
+    this.lid = fields.lid.get(this.view, 0);
+    this.lmc = fields.lmc.get(this.view, 0);
+    const view = viewOf(this.gids);
+    const prefix = fields.gidPrefix.get(this.view, 0);
+    this.guids.forEach((guid, index) => {
+      view.setBigUint64(index * 16, guid === 0n ? 0n : prefix);
+      view.setBigUint64(index * 16 + 8, guid);
+    });
   }
 
   /** INIT_PORT; a port that is open already stays as it is. */
@@ -246,6 +260,7 @@ export class HcaPort {
     if (this.state !== PortState.INIT) return;
     fields.lid.set(this.view, 0, this.setup.lid);
     fields.masterSmLid.set(this.view, 0, this.setup.subnetManagerLid);
+    this.addressChanged();
     this.reportInfoChange(PortInfoChange.LID | PortInfoChange.SM_LID, cycle);
     this.#setState(PortState.ARMED, cycle);
     this.#setState(PortState.ACTIVE, cycle);
@@ -312,6 +327,7 @@ export class HcaPort {
     this.pkeys.fill(0);
     this.pkeys[0] = defaultPkey;
     this.slToVl.fill(0);
+    this.addressChanged();
   }
 }
 

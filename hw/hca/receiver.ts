@@ -2,8 +2,8 @@
  * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
  * responder (requests) or to the acknowledgement side (responses).
  *
- *   wire port ──> fifo (ICRC, parsing) ──> QP, context ──> responder ──> payload writes, completions, responses
- *                                                    └──> acknowledgements ──> payload writes, completions
+ *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
+ *    loopback ──> fifo ──────────────────┘            └──> acknowledgements ──> payload writes, completions
  *
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
@@ -13,10 +13,12 @@ import { isKnownOpcode, isRequest } from '../../wire/opcodes.ts';
 import { WORD_DESTINATION_QPN, WORD_OPCODE, WORD_PAYLOAD_BYTES } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { isReliableConnection } from './qp-table.ts';
 import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
+import type { ReceivedPackets } from './received-packets.ts';
 import type { Responder } from './responder.ts';
 
 const RC_OPCODES_END = 0x20;
@@ -25,8 +27,14 @@ export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStallReasons);
   readonly #core: HcaCore;
   readonly #port: PacketPort;
+  readonly #loopback: Loopback;
+  readonly #packets: ReceivedPackets;
   readonly #writer: PayloadWriter;
+  /** Packets that came by the cable, and by the loopback. */
   readonly #arrived: Fifo;
+  readonly #looped: Fifo;
+  /** The fifo whose oldest packet is being worked on. */
+  #source: Fifo;
   readonly #stage: number;
   #responder: Responder | undefined;
   #acknowledgements: Acknowledgements | undefined;
@@ -34,16 +42,27 @@ export class Receiver {
   #active = -1;
   #isRequest = false;
 
-  constructor(core: HcaCore, port: PacketPort, writer: PayloadWriter) {
+  constructor(
+    core: HcaCore,
+    port: PacketPort,
+    loopback: Loopback,
+    packets: ReceivedPackets,
+    writer: PayloadWriter,
+  ) {
     this.#core = core;
     this.#port = port;
+    this.#loopback = loopback;
+    this.#packets = packets;
     this.#writer = writer;
     this.#arrived = new Fifo(port.receivePacketsMax);
+    this.#looped = new Fifo(loopback.capacity);
+    this.#source = this.#arrived;
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
     port.onPacket((offset) => this.#packetArrived(offset));
+    loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
   }
 
   connect(responder: Responder, acknowledgements: Acknowledgements): void {
@@ -66,6 +85,7 @@ export class Receiver {
 
   reset(): void {
     while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
+    while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
     this.#active = -1;
     this.#responder!.reset();
     this.#acknowledgements!.reset();
@@ -80,21 +100,49 @@ export class Receiver {
     domain.wake(this.#stage, cycle);
   }
 
+  /** A packet from this port to itself: it will be here at `arrivalCycle`. */
+  #packetLooped(offset: number, arrivalCycle: number): void {
+    const { domain, config } = this.#core;
+    const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+    const cycle = arrivalCycle + config.receiveLatencyCycles + Math.ceil(bytes / config.receiveBytesPerCycle);
+    this.#looped.push(offset, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  /** Turns to the packet that has been there longer. A packet begun is finished first. */
+  #selectSource(): void {
+    const isLoopback = this.#looped.headCycle < this.#arrived.headCycle;
+    if (isLoopback === this.#packets.isLoopback) return;
+    this.#source = isLoopback ? this.#looped : this.#arrived;
+    this.#packets.select(isLoopback);
+  }
+
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#arrived.headCycle > cycle) {
+    if (this.#active === -1) this.#selectSource();
+    const source = this.#source;
+    if (source.headCycle > cycle) {
       this.account.rest(cycle);
-      if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
+      if (!source.isEmpty) this.wake(source.headCycle);
       return;
     }
-    const bytes = this.#process(this.#arrived.head, cycle);
+    const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
-    this.#writer.finish(this.#arrived.pop());
+    const offset = source.pop();
+    this.#release(offset);
     this.#active = -1;
     const { config } = this.#core;
     const busyCycles = Math.max(config.receivePacketCycles, Math.ceil(bytes / config.receiveBytesPerCycle));
     this.account.serve(cycle, busyCycles);
-    if (!this.#arrived.isEmpty) this.wake(Math.max(cycle + busyCycles, this.#arrived.headCycle));
+    const nextCycle = Math.min(this.#arrived.headCycle, this.#looped.headCycle);
+    if (nextCycle < Number.POSITIVE_INFINITY) this.wake(Math.max(cycle + busyCycles, nextCycle));
+  }
+
+  /** The packet is worked off: its buffer is freed when its payload has left. */
+  #release(offset: number): void {
+    if (!this.#packets.isLoopback) return this.#writer.finish(offset);
+    this.#loopback.received(offset);
+    this.#writer.finish(~offset);
   }
 
   #process(offset: number, cycle: number): number {
@@ -122,8 +170,9 @@ export class Receiver {
   #findQp(offset: number): number {
     const { qps, violations } = this.#core;
     const word = offset >> 2;
-    const opcode = this.#port.rxWords[word + WORD_OPCODE]!;
-    const qp = qps.slotOf(this.#port.rxWords[word + WORD_DESTINATION_QPN]!);
+    const words = this.#packets.rxWords;
+    const opcode = words[word + WORD_OPCODE]!;
+    const qp = qps.slotOf(words[word + WORD_DESTINATION_QPN]!);
     if (qp === -1) {
       violations.count('packetUnknownQp');
       return -1;

@@ -70,7 +70,7 @@ describe('the requester cuts a message into packets', () => {
         const isWrite = opcode === WqeOpcode.RDMA_WRITE || opcode === WqeOpcode.RDMA_WRITE_IMM;
         if (isWrite)
           expect(packets[0]).toMatchObject({ address: target.address, rkey: target.key, dmaBytes: size });
-        expect(packets[0]!.lids).toBe((1 << 16) | 3);
+        expect(packets[0]!.lids).toBe((1 << 16) | 2);
         expect(remote.read(0, size)).toEqual(local.read(0, size));
         expect(aCq.drain()).toEqual([
           {

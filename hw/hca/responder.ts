@@ -30,7 +30,6 @@ import {
 import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
-import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, SEGMENTS_MAX } from './qp-table.ts';
 import {
@@ -41,6 +40,7 @@ import {
   WAIT,
 } from './receive-pipeline.ts';
 import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+import type { ReceivedPackets } from './received-packets.ts';
 import { RESPONDER_RESOURCES, type ResponseEngine } from './response-engine.ts';
 import {
   RIGHT_LOCAL_WRITE,
@@ -83,7 +83,7 @@ export interface ResponderListener {
 
 export class Responder {
   readonly #core: HcaCore;
-  readonly #port: PacketPort;
+  readonly #port: ReceivedPackets;
   readonly #writer: PayloadWriter;
   readonly #receives: ReceiveWqeFetch;
   readonly #responses: ResponseEngine;
@@ -104,7 +104,7 @@ export class Responder {
 
   constructor(
     core: HcaCore,
-    port: PacketPort,
+    port: ReceivedPackets,
     writer: PayloadWriter,
     receives: ReceiveWqeFetch,
     responses: ResponseEngine,

@@ -209,6 +209,7 @@ function setPortInfo(port: HcaPort, wanted: DataView, cycle: number): number {
     const value = fields[name].get(wanted, 0);
     if (value !== 0) fields[name].set(view, 0, value);
   }
+  port.addressChanged();
   port.reportInfoChange(changed, cycle);
   port.requestState(state, cycle);
   return MadStatus.OK;
@@ -261,6 +262,7 @@ function setGuids(port: HcaPort, block: number, data: Uint8Array, cycle: number)
     port.guids[entry] = guid;
     changed |= 1 << index;
   });
+  port.addressChanged();
   if (changed !== 0) port.reportTableChange(PortManagementChange.GUID_INFO, block, changed, cycle);
   return getGuids(port, block, data);
 }

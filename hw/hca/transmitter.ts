@@ -2,8 +2,8 @@
  * The transmitter: sends complete packets to the wire port, one at a time.
  *
  *   response packets ─┐
- *                     ├─> choose (responses first) ─> header words and payload ─> wire port
- *   request packets  ─┘
+ *                     ├─> choose (responses first) ─> header words and payload ─┬─> wire port
+ *   request packets  ─┘                                    to this very port:   └─> loopback
  *
  * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
  * not the other queue. Responses go first because a responder must make progress whatever its own requests wait for.
@@ -24,12 +24,15 @@ import {
 } from '../../wire/packet.ts';
 import { copyBytes, wordsOver } from '../dma/copy.ts';
 import type { HcaCore } from './core.ts';
+import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PacketQueue } from './packet-queue.ts';
+import { isOwnLid, type PortAddress } from './port-address.ts';
 
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
+const STALL_LOOPBACK = 3;
 
 export interface TransmitterListener {
   /** A request packet was handed to the wire port. */
@@ -42,14 +45,15 @@ export interface TransmitterListener {
 }
 
 export class Transmitter {
-  readonly account = new BlockAccount('transmitter', ['payload', 'wire', 'formation']);
+  readonly account = new BlockAccount('transmitter', ['payload', 'wire', 'formation', 'loopback']);
   repeatedPacketCount = 0;
   droppedPacketCount = 0;
   readonly requests: PacketQueue;
   readonly responses: PacketQueue;
   readonly #core: HcaCore;
   readonly #port: PacketPort;
-  readonly #localLid: () => number;
+  readonly #loopback: Loopback;
+  readonly #address: PortAddress;
   readonly #sramWords: Int32Array;
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
@@ -57,18 +61,21 @@ export class Transmitter {
   constructor(
     core: HcaCore,
     port: PacketPort,
+    loopback: Loopback,
+    address: PortAddress,
     requestSram: number,
     responseSram: number,
-    localLid: () => number,
   ) {
     this.#core = core;
     this.#port = port;
-    this.#localLid = localLid;
+    this.#loopback = loopback;
+    this.#address = address;
     this.#sramWords = wordsOver(core.sram);
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
+    loopback.onSpace(() => this.#loopbackSpace());
   }
 
   connect(listener: TransmitterListener): void {
@@ -97,11 +104,11 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const slot = queue.head;
-    if (!this.#port.canTransmit(queue.opcode[slot]!, queue.payloadBytes[slot]!)) {
-      this.account.stall(cycle, STALL_WIRE);
-      return;
-    }
-    this.#send(queue, slot, cycle);
+    const isToSelf = this.#isToSelf(queue, slot);
+    if (isToSelf && !this.#loopback.hasRoom) return this.account.stall(cycle, STALL_LOOPBACK);
+    if (!isToSelf && !this.#port.canTransmit(queue.opcode[slot]!, queue.payloadBytes[slot]!))
+      return this.account.stall(cycle, STALL_WIRE);
+    this.#send(queue, slot, isToSelf, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
     if (this.responses.isHeadComplete || this.requests.isHeadComplete) this.wake(cycle + busyCycles);
@@ -145,40 +152,31 @@ export class Transmitter {
     return Number.POSITIVE_INFINITY;
   }
 
-  #send(queue: PacketQueue, slot: number, cycle: number): void {
-    const { qps, sram } = this.#core;
-    const port = this.#port;
+  #loopbackSpace(): void {
+    const { domain } = this.#core;
+    if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
+  }
+
+  /** True when the packet's destination is this port: it never sees the cable. */
+  #isToSelf(queue: PacketQueue, slot: number): boolean {
+    const lid = this.#core.qps.remoteLid[queue.qp[slot]!]!;
+    return isOwnLid(this.#address, lid) && this.#address.isActive;
+  }
+
+  #send(queue: PacketQueue, slot: number, isToSelf: boolean, cycle: number): void {
     const qp = queue.qp[slot]!;
     const payloadBytes = queue.payloadBytes[slot]!;
     const flags = queue.flags[slot]! | (queue.isRepeat[slot] === 1 ? FLAG_RETRANSMISSION : 0);
     const formedCycle = cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
-    const nowPs = this.#core.domain.clock.edgePs(formedCycle);
-    const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs);
-    const words = port.txWords;
-    const word = offset >> 2;
-    words[word + WORD_DESTINATION_QPN] = qps.remoteQpn[qp]!;
-    words[word + WORD_PSN] = queue.psn[slot]!;
-    port.txFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = queue.address[slot]!;
-    words[word + WORD_RKEY] = queue.key[slot]!;
-    words[word + WORD_DMA_LENGTH] = queue.dmaBytes[slot]!;
-    words[word + WORD_AETH] = queue.aeth[slot]!;
-    words[word + WORD_IMMEDIATE] = queue.immediate[slot]!;
-    words[word + WORD_LIDS] = (this.#localLid() << 16) | qps.remoteLid[qp]!;
-    const operandWords = operandBytes(queue.opcode[slot]!) >> 2;
-    const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
-    for (let index = 0; index < operandWords; index++)
-      words[payload + index] = queue.operands[slot * 4 + index]!;
-    if (payloadBytes > 0) {
-      const from = queue.payloadOffset(slot);
-      copyBytes(
-        port.txBytes,
-        words,
-        offset + PACKET_PAYLOAD_OFFSET,
-        sram,
-        this.#sramWords,
-        from,
-        payloadBytes,
-      );
+    if (isToSelf) {
+      const { bytes, words, floats } = this.#loopback;
+      const offset = this.#loopback.begin(queue.opcode[slot]!, payloadBytes, flags, 0, formedCycle);
+      this.#fill(queue, slot, bytes, words, floats, offset);
+    } else {
+      const nowPs = this.#core.domain.clock.edgePs(formedCycle);
+      const port = this.#port;
+      const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs);
+      this.#fill(queue, slot, port.txBytes, port.txWords, port.txFloats, offset);
     }
     if (queue.isRepeat[slot] === 1) {
       this.repeatedPacketCount++;
@@ -187,6 +185,36 @@ export class Transmitter {
     const isLast = queue.isLast[slot]!;
     this.#free(queue, qp, cycle);
     if (record !== -1) this.#listener!.requestSent(record, qp, isLast, cycle);
+  }
+
+  /** The packet's words, operands and payload, into the record at `offset`. */
+  #fill(
+    queue: PacketQueue,
+    slot: number,
+    bytes: Uint8Array,
+    words: Int32Array,
+    floats: Float64Array,
+    offset: number,
+  ): void {
+    const { qps, sram } = this.#core;
+    const qp = queue.qp[slot]!;
+    const payloadBytes = queue.payloadBytes[slot]!;
+    const word = offset >> 2;
+    words[word + WORD_DESTINATION_QPN] = qps.remoteQpn[qp]!;
+    words[word + WORD_PSN] = queue.psn[slot]!;
+    floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = queue.address[slot]!;
+    words[word + WORD_RKEY] = queue.key[slot]!;
+    words[word + WORD_DMA_LENGTH] = queue.dmaBytes[slot]!;
+    words[word + WORD_AETH] = queue.aeth[slot]!;
+    words[word + WORD_IMMEDIATE] = queue.immediate[slot]!;
+    words[word + WORD_LIDS] = (this.#address.lid << 16) | qps.remoteLid[qp]!;
+    const operandWords = operandBytes(queue.opcode[slot]!) >> 2;
+    const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
+    for (let index = 0; index < operandWords; index++)
+      words[payload + index] = queue.operands[slot * 4 + index]!;
+    if (payloadBytes === 0) return;
+    const from = queue.payloadOffset(slot);
+    copyBytes(bytes, words, offset + PACKET_PAYLOAD_OFFSET, sram, this.#sramWords, from, payloadBytes);
   }
 
   #free(queue: PacketQueue, qp: number, cycle: number): void {

@@ -57,6 +57,7 @@ export function* setPort(device: DeviceState, request: CommandRequest): Steps<un
   if (wanted.changeMtuCap === 1) fields.mtuCap.set(port.view, 0, wanted.mtuCap);
   if (wanted.changeVlCap === 1) fields.vlCap.set(port.view, 0, vlCapOf(wanted.vlCount));
   if (wanted.guid0Valid === 1) port.guids[0] = wanted.guid0;
+  port.addressChanged();
   if (wanted.resetQkeyViolations === 1) fields.qkeyViolations.set(port.view, 0, 0);
   const kept = fields.capabilityMask.get(port.view, 0) & ~changeableCapabilities;
   fields.capabilityMask.set(port.view, 0, (kept | (wanted.capabilityMask & changeableCapabilities)) >>> 0);

@@ -31,6 +31,7 @@ import type { SramAllocator } from '../dma-ports.ts';
 import { IcmMap } from '../icm.ts';
 import type { OperationTap } from '../operations.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
+import { BenchAddress } from './bench-address.ts';
 import { EventLog } from './event-log.ts';
 import { TappedPort } from './tapped-port.ts';
 
@@ -99,9 +100,12 @@ export class DataPathNode {
   readonly memory: BenchMemory;
   readonly rootComplex: RootComplex;
   readonly view: DataView;
+  /** LID of the node at the other end of the cable. */
+  readonly peerLid: number;
   readonly config: HcaConfig;
   readonly icm = new IcmMap();
   readonly events: EventLog;
+  readonly address: BenchAddress;
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
   readonly wire: WirePort;
@@ -156,6 +160,8 @@ export class DataPathNode {
     });
     this.port = new TappedPort(this.wire, lp);
     this.events = new EventLog();
+    this.address = new BenchAddress(name === 'a' ? 1 : 2);
+    this.peerLid = name === 'a' ? 2 : 1;
     this.config = {
       ...defaultsOf(hcaParameters),
       qpCountMax: 64,
@@ -173,7 +179,7 @@ export class DataPathNode {
       dmaWrite: this.writes,
       sram,
       port: this.port,
-      localLid: () => (name === 'a' ? 1 : 2),
+      address: this.address,
       events: this.events,
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,

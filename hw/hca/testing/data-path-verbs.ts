@@ -2,6 +2,8 @@
  * Software for the data-path bench: queue pairs as a driver and a user library make and use them, byte by byte in host
  * memory by the layouts of abi; and the calls of the command processor. Regions and the other queues are beside it.
  */
+
+import { addressPath } from '../../../abi/address-path.ts';
 import { sendDoorbellOffset } from '../../../abi/bar-map.ts';
 import { receiveRecord, sendDoorbell } from '../../../abi/doorbells.ts';
 import { PathMtu, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
@@ -130,13 +132,19 @@ export class Qp {
   }
 
   /** INIT to RTR to RTS, with the peer's number and the PSNs. */
-  connect(peerQpn: number, sendPsn: number, receivePsn: number, ackTimeout = NO_TIMEOUT): void {
+  connect(
+    peerQpn: number,
+    sendPsn: number,
+    receivePsn: number,
+    ackTimeout = NO_TIMEOUT,
+    path: Initial<typeof addressPath> = {},
+  ): void {
     const { qps } = this.node.dataPath.tables;
     const at = qps.offsetOf(this.slot);
     this.node.act(() => {
       qpc.fields.remoteQpn.set(qps.view, at, peerQpn);
-      qpc.fields.primaryPath.fields.remoteLid.set(qps.view, at, 3);
-      qpc.fields.primaryPath.fields.ackTimeout.set(qps.view, at, ackTimeout);
+      const primaryPath = { remoteLid: this.node.peerLid, ackTimeout, ...path };
+      qps.bytes.set(addressPath.encode(primaryPath), at + qpc.fields.primaryPath.field.offset);
       qpc.fields.nextReceivePsn.set(qps.view, at, receivePsn);
       this.#goTo(QpState.RTR, QpState.INIT);
     });

@@ -4,8 +4,10 @@
  * result of each work request can be checked alone, whatever ran beside it.
  */
 import { expect } from 'vitest';
+import type { addressPath } from '../../../abi/address-path.ts';
 import { ReceiveOpcode } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { Initial } from '../../../base/index.ts';
 import { Random } from '../../../sim/index.ts';
 import type { DataPathBench, DataPathNode } from './data-path-bench.ts';
 import { type Completion, Cq, pattern, Qp, Region, type Segment } from './data-path-verbs.ts';
@@ -186,28 +188,33 @@ class Direction {
   }
 }
 
-/** Runs `pairCount` pairs with `workCount` work requests each way to their end, and checks everything. */
+/**
+ * Runs `pairCount` pairs with `workCount` work requests each way to their end, and checks everything. The pairs are between
+ * the bench's nodes, or where `nodes` says: within one, they are a loopback.
+ */
 export async function runMixedTraffic(
   bench: DataPathBench,
   pairCount: number,
   workCount: number,
   seed = 1,
   ackTimeout = 0,
+  nodes: { readonly a: DataPathNode; readonly b: DataPathNode } = bench,
+  path: Initial<typeof addressPath> = {},
 ): Promise<void> {
-  const cqs = { a: new Cq(bench.a, 8), b: new Cq(bench.b, 8) };
+  const cqs = { a: new Cq(nodes.a, 8), b: new Cq(nodes.b, 8) };
   const directions = new Map<number, { out: Direction; in: Direction }>();
   const all: Direction[] = [];
   for (let pair = 0; pair < pairCount; pair++) {
-    const a = new Qp(bench.a, {
+    const a = new Qp(nodes.a, {
       sendCq: cqs.a,
       fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 },
     });
-    const b = new Qp(bench.b, {
+    const b = new Qp(nodes.b, {
       sendCq: cqs.b,
       fields: { logMaxRequesterReads: 1, logMaxResponderReads: 1 },
     });
-    a.connect(b.qpn, 0xff_fff0 + pair, 7, ackTimeout);
-    b.connect(a.qpn, 7, 0xff_fff0 + pair, ackTimeout);
+    a.connect(b.qpn, 0xff_fff0 + pair, 7, ackTimeout, { remoteLid: b.node.address.lid, ...path });
+    b.connect(a.qpn, 7, 0xff_fff0 + pair, ackTimeout, { remoteLid: a.node.address.lid, ...path });
     const outward = new Direction(seed + 10 * pair, a, b, workCount);
     const back = new Direction(seed + 10 * pair + 5, b, a, workCount);
     directions.set(a.qpn, { out: outward, in: back });

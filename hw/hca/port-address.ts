@@ -1,0 +1,27 @@
+/**
+ * What the data path asks of its port: the addresses by which packets are ours, and the partitions they may belong to.
+ */
+export interface PortAddress {
+  /** Base LID as the subnet manager set it; 0 before. */
+  readonly lid: number;
+  /** LID mask control: the low bits of a LID that are ours whatever they say. */
+  readonly lmc: number;
+  /** Only an active port passes data packets on, also to itself. */
+  readonly isActive: boolean;
+  /** The GID table: 16 bytes each, as in a GRH; all zero where there is none. */
+  readonly gids: Uint8Array;
+  readonly pkeys: Uint16Array;
+  /** A packet with a P_Key that the receiver does not accept; the same for Q_Keys. */
+  countPkeyViolation(): void;
+  countQkeyViolation(): void;
+}
+
+/** The LID of all ports, before they have one of their own. */
+export const PERMISSIVE_LID = 0xffff;
+/** LIDs from here on, but for the permissive one, are multicast groups. */
+export const FIRST_MULTICAST_LID = 0xc000;
+
+/** True when packets to `lid` are for this port alone. */
+export function isOwnLid(address: PortAddress, lid: number): boolean {
+  return lid !== 0 && (lid & (-1 << address.lmc)) === (address.lid & (-1 << address.lmc));
+}
