@@ -10,6 +10,9 @@
  *     +28  i32  flags                             +60  i32  LIDs: source << 16 | destination
  *     +64  payload; the operands of an atomic (swap or add, then compare) or the original value of its answer come
  *          first, as two or one little-endian 64-bit numbers, and count as header bytes
+ *     then the GRH, if there is one, at the next multiple of 4, byte for byte (headers.ts)
+ *
+ * A datagram (UD) uses the words of RETH and AETH for its own headers: WORD_DATAGRAM_ below.
  *
  * Flags: FLAG_ below; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
  */
@@ -33,6 +36,11 @@ export const WORD_AETH = 12;
 export const WORD_IMMEDIATE = 13;
 export const WORD_PAYLOAD_BYTES = 14;
 export const WORD_LIDS = 15;
+/** Of a datagram: P_Key and, in bits 16 to 19, service level; Q_Key and source QPN of the DETH. */
+export const WORD_DATAGRAM_PKEY = 8;
+export const WORD_DATAGRAM_QKEY = WORD_RKEY;
+export const WORD_DATAGRAM_SOURCE_QPN = WORD_DMA_LENGTH;
+export const SERVICE_LEVEL_SHIFT = 16;
 /** Place in a record, as an index into `floats` from `offset >> 3`. */
 export const FLOAT_VIRTUAL_ADDRESS = 4;
 /** Place of the payload (or operands), in bytes from `offset`. */
@@ -46,6 +54,12 @@ export const FLAG_GRH = 1 << 2;
 export const FLAG_RETRANSMISSION = 1 << 3;
 /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = 1 << 4;
+
+/** A GRH behind the payload, and the most that aligning it costs. */
+export const GRH_ROOM_BYTES = 40 + 3;
+/** Place of the GRH, in bytes from the record's start, behind so many bytes of operands and payload. */
+export const grhPlace = (offset: number, bytesBefore: number): number =>
+  offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
 
 export const PAD_SHIFT = 8;
 export const VIRTUAL_LANE_SHIFT = 12;

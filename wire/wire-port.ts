@@ -14,7 +14,7 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
@@ -28,6 +28,7 @@ import {
   FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOW_CONTROL,
+  GRH_ROOM_BYTES,
   LINK_TRAINING,
   MANAGEMENT_LANE,
   PACKET,
@@ -48,7 +49,7 @@ import {
 import { ReceiveCounters, TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireFaults } from './wire-faults.ts';
-import { checkConfig } from './wire-sizing.ts';
+import { checkConfig, wireChannelBytes } from './wire-sizing.ts';
 
 export { wireChannelBytes } from './wire-sizing.ts';
 
@@ -63,6 +64,19 @@ export interface WirePortOptions {
   /** Channels of {@link wireChannelBytes} to and from the other end. */
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
+  /** The two are one channel, private to this port: see {@link loopbackPlug}. */
+  readonly isLoopbackPlug?: boolean;
+}
+
+/**
+ * What a port without a cable is made with: a plug that leads its transmitter to its own receiver. The link comes up as soon
+ * as the port is enabled, and what is sent comes back, with the latency, credits and counters of a cable.
+ */
+export function loopbackPlug(
+  config: WireConfig,
+): Required<Pick<WirePortOptions, 'writer' | 'reader' | 'isLoopbackPlug'>> {
+  const buffer = new SharedArrayBuffer(wireChannelBytes(config));
+  return { writer: new ChannelWriter(buffer), reader: new ChannelReader(buffer), isLoopbackPlug: true };
 }
 
 export class WirePort {
@@ -92,6 +106,8 @@ export class WirePort {
   readonly #insideEvent: number;
   readonly #spaceEvent: number;
   readonly #trainedEvent: number;
+  readonly #isLoopbackPlug: boolean;
+  readonly #plugEvent: number;
   #packetListener: ((offset: number) => void) | undefined;
   #spaceListener: () => void = () => {};
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
@@ -135,6 +151,9 @@ export class WirePort {
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
+    this.#isLoopbackPlug = options.isLoopbackPlug === true;
+    this.#plugEvent = lp.queue.addHandler(() => this.#plugDue());
+    if (this.#isLoopbackPlug) return;
     lp.addInbound(reader, this.#latencyPs, (offset) => this.#deliver(offset));
     lp.addOutbound(writer);
   }
@@ -226,7 +245,8 @@ export class WirePort {
     if (!isSent) this.transmitted.discardedCount++;
     else if (virtualLane !== MANAGEMENT_LANE) this.#sender.sent(blocksOf(packetBytes));
     const kind = isSent ? PACKET : DISCARDED;
-    const offset = this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes + operandBytes(opcode));
+    const headerBytes = operandBytes(opcode) + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
+    const offset = this.#append(endPs + this.#latencyPs, kind, payloadBytes + headerBytes);
     const words = this.#writer.words;
     const word = offset >> 2;
     for (let index = WORD_OPCODE + 1; index < WORD_PAYLOAD_BYTES; index++) words[word + index] = 0;
@@ -292,6 +312,18 @@ export class WirePort {
   }
 
   // ---- inside ----
+
+  #append(timePs: number, kind: number, payloadBytes: number): number {
+    if (this.#isLoopbackPlug) this.#lp.queue.schedule(timePs, this.#plugEvent);
+    return this.#writer.append(timePs, kind, payloadBytes);
+  }
+
+  /** What went through the plug is back. */
+  #plugDue(): void {
+    this.#writer.flush();
+    this.#reader.refreshRecords();
+    while (this.#reader.nextPs <= this.#lp.nowPs) this.#deliver(this.#reader.take());
+  }
 
   #deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
@@ -364,7 +396,7 @@ export class WirePort {
     if (!this.#isLinkUp) return;
     this.transmitted.flowControlCount++;
     const endPs = this.#serializer.occupy(duePs, FLOW_CONTROL_PACKET_BYTES + this.config.framingBytes);
-    const word = this.#writer.append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
+    const word = this.#append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
     const words = this.#writer.words;
     words[word + WORD_FC_VIRTUAL_LANE] = 0;
     words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#sender.totalBlocksSent;
@@ -438,7 +470,7 @@ export class WirePort {
 
   #sendStep(step: number): void {
     const atPs = Math.max(this.#lp.nowPs, this.#serializer.freePs) + this.#latencyPs;
-    const offset = this.#writer.append(atPs, LINK_TRAINING, 0);
+    const offset = this.#append(atPs, LINK_TRAINING, 0);
     this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
   }
 

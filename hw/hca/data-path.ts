@@ -172,7 +172,7 @@ export class DataPath implements DataPathControl {
       (cycle) => this.receiver.wake(cycle),
     );
     this.responses = this.#makeResponses(sram);
-    this.receiver = new Receiver(core, port, this.loopback, packets, this.writer);
+    this.receiver = new Receiver(core, port, this.loopback, packets, setup.address, this.writer);
     this.timers = new RetryTimers(core);
     this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
     this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {

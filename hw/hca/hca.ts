@@ -8,7 +8,7 @@
  * Stages are added from the output side back: DMA engines, function, control side, data path.
  */
 import type { ChannelReader, ChannelWriter, ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import { type WireConfig, WirePort } from '../../wire/index.ts';
+import { loopbackPlug, type WireConfig, WirePort } from '../../wire/index.ts';
 import {
   type DmaConfig,
   DmaMessageSender,
@@ -56,8 +56,9 @@ export interface HcaSetup {
   readonly wire: WireConfig;
   readonly pcieWriter: ChannelWriter;
   readonly pcieReader: ChannelReader;
-  readonly wireWriter: ChannelWriter;
-  readonly wireReader: ChannelReader;
+  /** The channels of the cable; without both, the port carries a loopback plug. */
+  readonly wireWriter?: ChannelWriter | undefined;
+  readonly wireReader?: ChannelReader | undefined;
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
   readonly tap: OperationTap | undefined;
@@ -95,12 +96,10 @@ export class Hca implements BarTarget {
       reader: setup.pcieReader,
       trafficClassCount,
     });
-    this.wirePort = new WirePort({
-      lp,
-      config: setup.wire,
-      writer: setup.wireWriter,
-      reader: setup.wireReader,
-    });
+    const { wire, wireWriter: writer, wireReader: reader } = setup;
+    const hasCable = writer !== undefined && reader !== undefined;
+    const ends = hasCable ? { writer, reader } : loopbackPlug(wire);
+    this.wirePort = new WirePort({ lp, config: wire, ...ends });
     const tables = makeTables(config);
     const sram = new Sram(sramBytesFor(config));
     this.pcieFunction = new PcieFunction({

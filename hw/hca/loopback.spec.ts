@@ -129,4 +129,18 @@ describe('two QPs of one HCA', () => {
     expect(bench.a.dataPath.loopback.heldCount).toBe(0);
     await sendOne(bench, pairOn(bench));
   });
+
+  test('packets that come by the cable for another port are dropped and counted', async () => {
+    const bench = await dataPathBench();
+    const { right, rightCq } = pairOn(bench);
+    const packet = { opcode: Opcode.RC_SEND_ONLY, qpn: right.qpn, psn: 5 };
+    right.receive([]);
+    await bench.run(5);
+    bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 9 }, bench.b.lp.nowPs));
+    await bench.run(5);
+    expect(bench.a.dataPath.violations.report()).toEqual({ packetForeignLid: 1 });
+    expect(rightCq.poll()).toBeUndefined();
+    bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 1 }, bench.b.lp.nowPs));
+    await bench.until(() => rightCq.poll() !== undefined);
+  });
 });

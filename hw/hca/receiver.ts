@@ -10,12 +10,13 @@
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { isKnownOpcode, isRequest } from '../../wire/opcodes.ts';
-import { WORD_DESTINATION_QPN, WORD_OPCODE, WORD_PAYLOAD_BYTES } from '../../wire/packet.ts';
+import { WORD_DESTINATION_QPN, WORD_LIDS, WORD_OPCODE, WORD_PAYLOAD_BYTES } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, type PortAddress } from './port-address.ts';
 import { isReliableConnection } from './qp-table.ts';
 import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
@@ -29,6 +30,7 @@ export class Receiver {
   readonly #port: PacketPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
+  readonly #address: PortAddress;
   readonly #writer: PayloadWriter;
   /** Packets that came by the cable, and by the loopback. */
   readonly #arrived: Fifo;
@@ -47,12 +49,14 @@ export class Receiver {
     port: PacketPort,
     loopback: Loopback,
     packets: ReceivedPackets,
+    address: PortAddress,
     writer: PayloadWriter,
   ) {
     this.#core = core;
     this.#port = port;
     this.#loopback = loopback;
     this.#packets = packets;
+    this.#address = address;
     this.#writer = writer;
     this.#arrived = new Fifo(port.receivePacketsMax);
     this.#looped = new Fifo(loopback.capacity);
@@ -166,12 +170,21 @@ export class Receiver {
       : this.#acknowledgements!.process(offset, qp, cycle);
   }
 
+  /** What is not addressed to this port, to a group or to whoever is there, strayed. */
+  #isForUs(lid: number): boolean {
+    return lid === this.#address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(this.#address, lid);
+  }
+
   /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
   #findQp(offset: number): number {
     const { qps, violations } = this.#core;
     const word = offset >> 2;
     const words = this.#packets.rxWords;
     const opcode = words[word + WORD_OPCODE]!;
+    if (!this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
+      violations.count('packetForeignLid');
+      return -1;
+    }
     const qp = qps.slotOf(words[word + WORD_DESTINATION_QPN]!);
     if (qp === -1) {
       violations.count('packetUnknownQp');

@@ -24,6 +24,8 @@ export const dataPathViolations = {
   packetOutOfSequence: 12,
   /** A response that no request waits for. */
   responseUnexpected: 13,
+  /** A packet for another port's LID. */
+  packetForeignLid: 14,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;

@@ -158,10 +158,10 @@ export class DataPathNode {
       writer: new ChannelWriter(out),
       reader: new ChannelReader(into),
     });
-    this.port = new TappedPort(this.wire, lp);
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;
+    this.port = new TappedPort(this.wire, lp, (this.address.lid << 16) | this.peerLid);
     this.config = {
       ...defaultsOf(hcaParameters),
       qpCountMax: 64,

@@ -50,6 +50,7 @@ export interface HandMadePacket {
   readonly dmaBytes?: number;
   readonly aeth?: number;
   readonly immediate?: number;
+  readonly lids?: number;
   readonly payload?: Uint8Array;
   readonly operands?: readonly number[];
 }
@@ -61,9 +62,13 @@ export class TappedPort implements PacketPort {
   readonly #port: WirePort;
   readonly #lp: LogicalProcess;
 
-  constructor(port: WirePort, lp: LogicalProcess) {
+  readonly #lids: number;
+
+  /** @param lids of packets made by hand: source << 16 | destination */
+  constructor(port: WirePort, lp: LogicalProcess, lids: number) {
     this.#port = port;
     this.#lp = lp;
+    this.#lids = lids;
   }
 
   get txBytes(): Uint8Array {
@@ -132,7 +137,7 @@ export class TappedPort implements PacketPort {
     port.txWords[word + WORD_DMA_LENGTH] = packet.dmaBytes ?? payload.length;
     port.txWords[word + WORD_AETH] = packet.aeth ?? 0;
     port.txWords[word + WORD_IMMEDIATE] = packet.immediate ?? 0;
-    port.txWords[word + WORD_LIDS] = 0;
+    port.txWords[word + WORD_LIDS] = packet.lids ?? this.#lids;
     const operands = packet.operands ?? [];
     operands.forEach((value, index) => {
       port.txWords[word + PACKET_PAYLOAD_OFFSET / 4 + index] = value;
