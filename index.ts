@@ -19,7 +19,7 @@ export {
   type RunOutcome,
   WorkerLostError,
 } from './sim/index.ts';
-export type { FaultName, FaultPlan } from './system/fault-plan.ts';
+export type { FaultEntry, FaultKind, FaultPlan } from './system/faults/index.ts';
 export { Machine, type MachineOptions } from './system/machine.ts';
 export { type Partition, partitions } from './system/partition/placement.ts';
 export {

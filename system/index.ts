@@ -1,4 +1,4 @@
-export type { FaultName, FaultPlan } from './fault-plan.ts';
+export type { FaultEntry, FaultKind, FaultPlan } from './faults/index.ts';
 export { Machine, type MachineOptions } from './machine.ts';
 export { type Partition, partitions } from './partition/placement.ts';
 export * from './profile/index.ts';

@@ -143,20 +143,13 @@ describe('what cannot be run is refused', () => {
     await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow('one for each core');
   });
 
-  it('bad fault plans, naming table, row and column', async () => {
-    await expect(Machine.create({ faults: { packetDrop: [[0]] } })).rejects.toThrow(
-      'fault packetDrop[0] is "[0]"',
+  it('bad fault plans, naming entry and field', async () => {
+    await expect(Machine.create({ faults: [{ packet: 'late', node: 2, nth: 1 }] })).rejects.toThrow(
+      'fault 1, field node, is 2, expected an integer from 0 to 1',
     );
-    await expect(Machine.create({ faults: { packetDrop: [[0, 0]] } })).rejects.toThrow(
-      'packetDrop[0].nth is 0',
+    await expect(Machine.create({ faults: [{ packet: 'corrupted', nth: 0 }] })).rejects.toThrow(
+      'fault 1 (packet), field nth, is 0',
     );
-    const two = {
-      completionDrop: [
-        [0, 1],
-        [0, 2],
-      ],
-    };
-    await expect(Machine.create({ faults: two })).rejects.toThrow('one row for each node');
   });
 });
 
@@ -197,7 +190,7 @@ describe('a run that cannot end well ends with its error and its time', () => {
 
 describe('injected faults', () => {
   it('of packets are retried, and the cable counts them', async () => {
-    const faults = { packetDrop: [[0, 40]] };
+    const faults = [{ packet: 'corrupted', nth: 40 }];
     const { receiver, sender, report } = await moved(20_000, 1000, { faults });
     expect(receiver.legs.map(({ sha256 }) => sha256)).toEqual(sender.legs.map(({ sha256 }) => sha256));
     expect(report.wire[0]!.corrupted).toBe(1);
@@ -207,7 +200,7 @@ describe('injected faults', () => {
   it('of interrupts show in the rows of their vectors', async () => {
     await using machine = await Machine.create({
       set: small,
-      faults: { interruptSpurious: [[0, 31, 3_000_000_000]] },
+      faults: [{ interrupt: 'spurious', vector: 31, at: '3ms' }],
     });
     await machine.run();
     const report = await machine.report();
@@ -219,16 +212,15 @@ describe('injected faults', () => {
   });
 
   it('of commands reach the driver as the status they are', async () => {
-    // QUERY_DEV_CAP is 0x003; status 0x0a is "limit exceeded" (interface sheet 3.4).
     await using machine = await Machine.create({
       set: small,
-      faults: { commandStatus: [[0, 0x003, 1, 0x0a]] },
+      faults: [{ command: 'QUERY_DEV_CAP', status: 'BAD_INDEX' }],
     });
     await expect(machine.run()).rejects.toThrow(/boot failed at \d+ ps: .*QUERY_DEV_CAP/);
   });
 
   it('of the cable take the port down and bring it up again', async () => {
-    const faults = { portDown: [[0, 3_700_000_000]], portUp: [[0, 3_800_000_000]] };
+    const faults = [{ port: 'down', at: '3.7ms', for: '0.1ms' }];
     await using machine = await Machine.create({ set: { ...small, 'machine.drainNs': 1_000_000 }, faults });
     await machine.run();
     const { nodes, checks } = await machine.report();

@@ -12,7 +12,7 @@
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { nsToPs } from '../base/units.ts';
 import type { RunOutcome } from '../sim/index.ts';
-import { checkedFaultPlan, type FaultPlan } from './fault-plan.ts';
+import { checkedFaults, type FaultPlan } from './faults/index.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
@@ -38,7 +38,7 @@ export interface MachineOptions {
   readonly seed?: number;
   /** Number of hosts: `machine.nodeCount`. */
   readonly nodes?: number;
-  /** Faults to inject; see fault-plan.ts. */
+  /** Faults to inject; docs/faults.md lists them. */
   readonly faults?: FaultPlan;
   /** Reorders what one instant leaves unordered under this seed: the report must not change. */
   readonly shuffleSeed?: number;
@@ -89,7 +89,7 @@ export class Machine implements AsyncDisposable {
     const profile = options.profile === undefined ? {} : { profile: options.profile };
     const config = configurationOf({ ...profile, set });
     const partition = checkedPartition(options.partition ?? 'single');
-    const faults = checkedFaultPlan(options.faults ?? {}, config.machine.nodeCount);
+    const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({ config, faults, partition, shuffleSeed: options.shuffleSeed });
     const machine = new Machine(plan, partition, options.onProgress);
     try {

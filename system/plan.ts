@@ -9,14 +9,14 @@ import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
 import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
 import { wireChannelBytes } from '../wire/wire-port.ts';
-import type { FaultPlan } from './fault-plan.ts';
+import type { Fault } from './faults/index.ts';
 import { operationTimesBytes } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 
 export interface MachinePlan {
   readonly config: MachineConfig;
-  readonly faults: FaultPlan;
+  readonly faults: readonly Fault[];
   /** Names of the logical processes of each thread. */
   readonly placement: readonly (readonly string[])[];
   /** Memory of each channel, by `from>to`. */
@@ -53,7 +53,7 @@ export const channelKey = (from: string, to: string): string => `${from}>${to}`;
 
 export interface PlanChoice {
   readonly config: MachineConfig;
-  readonly faults: FaultPlan;
+  readonly faults: readonly Fault[];
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
 }

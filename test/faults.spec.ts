@@ -5,8 +5,7 @@
  */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
-import { commands } from '../abi/commands.ts';
-import type { FaultPlan } from '../system/fault-plan.ts';
+import type { FaultPlan } from '../system/faults/index.ts';
 import type { Machine } from '../system/machine.ts';
 import type { ProgramOptions } from '../system/program.ts';
 import { expectBalanced } from './expectations.ts';
@@ -41,8 +40,8 @@ const waiting = (): ProgramOptions[] => [programOf('faulty', 'waiter', 0), progr
 /** What has been counted of node 0 when its program says that all is quiet: faults are counted from there. */
 interface Quiet {
   readonly atPs: number;
-  /** Completions of the host to the device. */
-  readonly completions: number;
+  /** Reads of the device. */
+  readonly reads: number;
   /** Packets sent by node 0 and by node 1. */
   readonly packets: readonly number[];
   readonly interrupts: number;
@@ -52,14 +51,11 @@ async function quietOf(programs: readonly ProgramOptions[]): Promise<Quiet> {
   await using machine = await smallMachine();
   for (const program of programs) await machine.load(program);
   await untilQuiet(machine);
-  const { nodes, wire } = await machine.report();
+  const { wire } = await machine.report();
   const { hosts } = await machine.ledgers();
-  const requests = new Set(['doorbell', 'blueFlame', 'register', 'config']);
-  const classes = Object.entries(nodes[0]!.pcie.toDevice.classes);
-  const completions = classes.filter(([name]) => !requests.has(name)).map(([, { tlps }]) => tlps);
   return {
     atPs: machine.nowPs,
-    completions: completions.reduce((sum, tlps) => sum + tlps, 0),
+    reads: hosts[0]!.reads.taken,
     packets: wire.map(({ packets }) => packets),
     interrupts: hosts[0]!.messages.arrived,
   };
@@ -128,7 +124,7 @@ function expectLocalEnding(sender: SenderResult, receiver: ReceiverResult): void
 
 describe('faults of PCIe', () => {
   it('the traffic is well without any', async () => {
-    const { sender, receiver } = await runTraffic({});
+    const { sender, receiver } = await runTraffic([]);
     expectDone(sender, receiver);
     expect(sender.tookUs).toBeLessThan(20);
   });
@@ -136,9 +132,9 @@ describe('faults of PCIe', () => {
   it('a completion that never comes ends in the timeout of PCIe, and in an error of what needed it', async () => {
     const endings = new Set<string>();
     // Contexts, translations, WQEs and payload, in the order in which they are fetched.
-    for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 16, 20, 25]) {
+    for (const place of [1, 2, 3, 5, 7, 8, 10, 13, 15]) {
       // With an ACK timeout of 33 ms (code 13) the completion timeout of 10 ms comes first.
-      const faults = { completionDrop: [[0, quiet.completions + place]] };
+      const faults = [{ read: 'any', nth: quiet.reads + place, answer: 'lost' }];
       const { sender, receiver } = await runTraffic(faults, { timeoutCode: 13 });
       expectLocalEnding(sender, receiver);
       const hasFailed = sender.state === 'ERR';
@@ -152,8 +148,8 @@ describe('faults of PCIe', () => {
 
   it('poisoned data are never used', async () => {
     const endings = new Set<string>();
-    for (let place = 1; place <= 28; place += 1) {
-      const faults = { completionPoison: [[0, quiet.completions + place]] };
+    for (let place = 1; place <= 15; place += 1) {
+      const faults = [{ read: 'any', nth: quiet.reads + place, answer: 'poisoned' }];
       const { sender, receiver } = await runTraffic(faults);
       expectLocalEnding(sender, receiver);
       expect(sender.tookUs).toBeLessThan(20_000);
@@ -164,9 +160,11 @@ describe('faults of PCIe', () => {
 
   it('a read that the host refuses (UR) fails what needed it: a command with EIO, or a work request', async () => {
     const endings = new Set<string>();
-    // A read may be answered in several completions, so reads are counted from before the quiet time.
-    for (let nth = quiet.completions - 18; nth <= quiet.completions + 4; nth += 2) {
-      await using machine = await smallMachine({ faults: { readRefused: [[0, nth, 1]] } });
+    // From before the quiet time, when commands still run.
+    for (let nth = quiet.reads - 8; nth <= quiet.reads + 14; nth += 2) {
+      await using machine = await smallMachine({
+        faults: [{ read: 'any', nth, answer: 'unsupportedRequest' }],
+      });
       for (const program of traffic()) await machine.load(program);
       const error: unknown = await machine.run().catch((caught: unknown) => caught);
       expectBalanced(await machine.report());
@@ -187,7 +185,7 @@ describe('faults of the cable', () => {
   // Nine packets of requests or so one way, ACKs and READ responses the other way.
   it.each([0, 1])('a packet of node %i that is corrupted is sent again', async (node) => {
     for (let place = 1; place <= 4; place++) {
-      const faults = { packetDrop: [[node, quiet.packets[node]! + place]] };
+      const faults = [{ packet: 'corrupted', node, nth: quiet.packets[node]! + place }];
       const { outcome, sender, receiver } = await runTraffic(faults);
       expectDone(sender, receiver);
       expect(outcome.report.wire[node]!.corrupted).toBe(1);
@@ -195,8 +193,10 @@ describe('faults of the cable', () => {
   });
 
   it('packets corrupted again and again are sent again and again', async () => {
-    const packetDrop = [1, 2, 4, 6, 7, 9].map((place) => [0, quiet.packets[0]! + place]);
-    const { outcome, sender, receiver } = await runTraffic({ packetDrop });
+    const places = [1, 2, 4, 6, 7, 9];
+    const { outcome, sender, receiver } = await runTraffic(
+      places.map((place) => ({ packet: 'corrupted', nth: quiet.packets[0]! + place })),
+    );
     expectDone(sender, receiver);
     expect(outcome.report.wire[0]!.corrupted).toBe(6);
     const again = Object.values(outcome.report.wire[0]!.retransmitted).map(({ packets }) => packets);
@@ -205,8 +205,9 @@ describe('faults of the cable', () => {
 
   it('retries are exhausted when every packet is lost', async () => {
     // The first try and two retries of the oldest packet: all 100 packets from the first on are lost.
-    const packetDrop = Array.from({ length: 100 }, (_, place) => [0, quiet.packets[0]! + 1 + place]);
-    const { sender, receiver } = await runTraffic({ packetDrop }, { timeoutCode: 4, retryCount: 2 });
+    const first = quiet.packets[0]! + 1;
+    const faults = [{ packet: 'corrupted', nth: `${first}-${first + 99}` }];
+    const { sender, receiver } = await runTraffic(faults, { timeoutCode: 4, retryCount: 2 });
     expect(sender).toMatchObject({
       statuses: ['RETRY_EXC_ERR', 'WR_FLUSH_ERR', 'WR_FLUSH_ERR', 'WR_FLUSH_ERR'],
       state: 'ERR',
@@ -220,9 +221,9 @@ describe('faults of the cable', () => {
 
   it.each([0, 1])('a packet of node %i that is late delays, and nothing else', async (node) => {
     const delayPs = 150e6;
-    const { outcome, sender, receiver } = await runTraffic({
-      packetDelay: [[node, quiet.packets[node]! + 2, delayPs]],
-    });
+    const { outcome, sender, receiver } = await runTraffic([
+      { packet: 'late', node, nth: quiet.packets[node]! + 2, delay: delayPs },
+    ]);
     expectDone(sender, receiver);
     expect(sender.tookUs).toBeGreaterThan(150);
     expect(sender.tookUs).toBeLessThan(200);
@@ -230,7 +231,7 @@ describe('faults of the cable', () => {
   });
 
   it('a cable pulled out and plugged in again: events at both ends, and the QP recovers', async () => {
-    const faults = { portDown: [[0, quiet.atPs + 104e6]], portUp: [[0, quiet.atPs + 300e6]] };
+    const faults = [{ cable: 'pulled', at: quiet.atPs + 104e6, for: '196us' }];
     const { sender, receiver } = await runTraffic(faults, { timeoutCode: 4, lingerUs: 1000 });
     expectDone(sender, receiver);
     for (const { events } of [sender, receiver]) {
@@ -241,7 +242,7 @@ describe('faults of the cable', () => {
   });
 
   it('a cable that stays out exhausts the retries', async () => {
-    const faults = { portDown: [[0, quiet.atPs + 104e6]] };
+    const faults = [{ port: 'down', at: quiet.atPs + 104e6 }];
     const { sender, receiver } = await runTraffic(faults, { timeoutCode: 4, retryCount: 3, lingerUs: 100 });
     expect(sender.statuses).toContain('RETRY_EXC_ERR');
     expect(sender).toMatchObject({ isInOrder: true, state: 'ERR', events: ['PORT_ERR'] });
@@ -258,21 +259,25 @@ describe('faults of interrupts', () => {
   };
 
   it('a completion wakes who waits for it', async () => {
-    expect((await runWaiting({})).results[0]).toEqual(woken);
+    expect((await runWaiting([])).results[0]).toEqual(woken);
   });
 
   it('a lost interrupt wakes nobody, but the completion is there', async () => {
     const { interrupts } = await quietOf(waiting());
-    const { results } = await runWaiting({ interruptLost: [[0, interrupts + 1]] });
+    const { results } = await runWaiting([{ interrupt: 'lost', nth: interrupts + 1 }]);
     expect(results[0]).toEqual({ isWoken: false, statuses: ['SUCCESS'] });
   });
 
   it('a spurious interrupt is served, hands out nothing, and spoils nothing', async () => {
     const { atPs } = await quietOf(waiting());
-    const spurious = [0, 1, 2, 31].map((vector, index) => [0, vector, atPs + (50 + index) * 1e6]);
-    const { results, report } = await runWaiting({ interruptSpurious: spurious });
+    const spurious = [0, 1, 2, 31].map((vector, index) => ({
+      interrupt: 'spurious',
+      vector,
+      at: atPs + (50 + index) * 1e6,
+    }));
+    const { results, report } = await runWaiting(spurious);
     expect(results[0]).toEqual(woken);
-    const plain = (await runWaiting({})).report;
+    const plain = (await runWaiting([])).report;
     const delivered = ({ nodes }: typeof report): number =>
       nodes[0]!.interrupts.reduce((sum, row) => sum + row.delivered, 0);
     expect(delivered(report)).toBe(delivered(plain) + 4);
@@ -290,13 +295,8 @@ describe('a command that the device fails', () => {
   ] as const;
   let results: Record<string, unknown>;
   beforeAll(async () => {
-    const commandStatus = failures.map(([, command, nth, status]) => [
-      0,
-      commands[command].opcode,
-      nth,
-      status,
-    ]);
-    const outcome = await runPrograms([programOf('faulty', 'maker', 0)], { faults: { commandStatus } });
+    const faults = failures.map(([, command, nth, status]) => ({ command, nth, status }));
+    const outcome = await runPrograms([programOf('faulty', 'maker', 0)], { faults });
     expectBalanced(outcome.report);
     results = outcome.results[0] as Record<string, unknown>;
   });
@@ -310,13 +310,12 @@ describe('a command that the device fails', () => {
 });
 
 it('faults mean the same events in every partition', async () => {
-  const faults = {
-    completionPoison: [[0, quiet.completions + 12]],
-    packetDrop: [[1, quiet.packets[1]! + 1]],
-    packetDelay: [[0, quiet.packets[0]! + 2, 5e6]],
-    portDown: [[1, quiet.atPs + 105e6]],
-    portUp: [[1, quiet.atPs + 200e6]],
-  };
+  const faults = [
+    { read: 'any', nth: quiet.reads + 6, answer: 'poisoned' },
+    { packet: 'corrupted', node: 1, nth: quiet.packets[1]! + 1 },
+    { packet: 'late', nth: quiet.packets[0]! + 2, delay: '5us' },
+    { port: 'down', node: 1, at: quiet.atPs + 105e6, for: '95us' },
+  ];
   const runs = [];
   for (const partition of ['single', 'per-device'] as const)
     runs.push(await runPrograms(traffic(), { faults, partition }));

@@ -5,7 +5,7 @@
  */
 import { Hca } from '../../hw/hca/hca.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
-import { faultsOf } from '../fault-plan.ts';
+import { injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { OperationTimes } from './operation-times.ts';
@@ -46,29 +46,7 @@ export class HcaNode {
       tap: times === undefined ? undefined : new OperationTimes(times),
     });
     this.hca.wirePort.setEnabled(true);
-    this.#injectFaults(plan);
-  }
-
-  #injectFaults({ faults }: HcaPlan): void {
-    const { wirePort } = this.hca;
-    for (const [nth] of faultsOf(faults, 'packetDrop', this.node)) wirePort.faults.dropPacket(nth!);
-    for (const [nth, delayPs] of faultsOf(faults, 'packetDelay', this.node))
-      wirePort.faults.delayPacket(nth!, delayPs!);
-    this.#injectCommandFaults(faultsOf(faults, 'commandStatus', this.node));
-    const plug = this.lp.queue.addHandler((isPlugged) => wirePort.setEnabled(isPlugged === 1));
-    for (const [atPs] of faultsOf(faults, 'portDown', this.node)) this.lp.queue.schedule(atPs!, plug, 0);
-    for (const [atPs] of faultsOf(faults, 'portUp', this.node)) this.lp.queue.schedule(atPs!, plug, 1);
-  }
-
-  /** @param rows opcode, nth, status */
-  #injectCommandFaults(rows: readonly (readonly number[])[]): void {
-    if (rows.length === 0) return;
-    const counts = new Map<number, number>();
-    this.hca.control.processor.faultStatusOf = (opcode) => {
-      const nth = (counts.get(opcode) ?? 0) + 1;
-      counts.set(opcode, nth);
-      return rows.find((row) => row[0] === opcode && row[1] === nth)?.[2] ?? 0;
-    };
+    injectHcaFaults(plan.faults, node, this.hca);
   }
 }
 

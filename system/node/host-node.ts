@@ -8,7 +8,14 @@
  */
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
-import { type CoreThread, configAccessOf, driverPlatformOf, Host, type Signal } from '../../host/index.ts';
+import {
+  type CoreThread,
+  configAccessOf,
+  driverPlatformOf,
+  Host,
+  type InterruptController,
+  type Signal,
+} from '../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import {
   type EnumeratedFunction,
@@ -17,11 +24,10 @@ import {
   RootComplex,
 } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
-import { faultsOf } from '../fault-plan.ts';
+import { faultsOf, type GatedSink, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
 import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { ExchangePort } from './exchange.ts';
-import { InterruptGate } from './interrupt-gate.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
 
@@ -65,7 +71,7 @@ export class HostNode {
       classify: (busAddress) => this.#classify(busAddress),
       random: new Random(config.machine.seed, `${name}.frames`).unit,
       connect: (memory, interrupts) => {
-        parts.gate = new InterruptGate(this.lp, interrupts);
+        parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
         parts.rootComplex = new RootComplex({
           lp: this.lp,
           config: config.pcie.rootComplex,
@@ -84,7 +90,8 @@ export class HostNode {
     this.exchange = this.#makeExchange(plan);
     this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
     this.#booted = this.host.newSignal();
-    this.#injectFaults(plan);
+    this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'));
+    injectRootComplexFaults(plan.faults, node, this.rootComplex);
     this.#boot();
   }
 
@@ -161,20 +168,15 @@ export class HostNode {
       this.lp.markEnded();
     });
   }
+}
 
-  #injectFaults({ faults }: MachinePlan): void {
-    const nthOf = (name: 'completionDrop' | 'completionPoison') =>
-      faultsOf(faults, name, this.node).map(([nth]) => nth!);
-    const [dropNth, poisonNth] = [nthOf('completionDrop'), nthOf('completionPoison')];
-    if (dropNth.length + poisonNth.length > 0) this.port.faults = { dropNth, poisonNth };
-    const refused = faultsOf(faults, 'readRefused', this.node);
-    if (refused.length > 0)
-      this.rootComplex.reads.faults = refused.map(([nth, status]) => ({
-        failNthRead: nth!,
-        failStatus: status!,
-      }));
-    for (const [nth] of faultsOf(faults, 'interruptLost', this.node)) this.interruptGate.lose(nth!);
-    for (const [vector, atPs] of faultsOf(faults, 'interruptSpurious', this.node))
-      this.interruptGate.raiseAt(vector!, atPs!);
-  }
+/** The interrupt controller as the gate in front of it needs it. */
+function gatedSinkOf(controller: InterruptController): GatedSink {
+  const vectors = Array.from({ length: controller.vectorCount }, (_, vector) => vector);
+  return {
+    message: (address, data) => controller.message(address, data),
+    intx: (pin, isAsserted) => controller.intx(pin, isAsserted),
+    vectorOf: (_address, data) => vectors.findIndex((vector) => controller.messageFor(vector).data === data),
+    messageFor: (vector) => controller.messageFor(vector),
+  };
 }

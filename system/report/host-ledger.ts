@@ -33,6 +33,8 @@ export interface HostLedger {
     readonly spurious: number;
     readonly stray: number;
   };
+  /** Reads of the device that the root complex took, and those a fault left without an answer. */
+  readonly reads: { readonly taken: number; readonly lost: number };
   readonly pcie: LinkEndLedger;
   /** What the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
@@ -51,11 +53,12 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     systemCalls: { ...report.systemCalls, byName: sortedByName(host.systemCalls.byName) },
     interrupts: report.interrupts,
     messages: {
-      arrived: interruptGate.messageCount,
+      arrived: interruptGate.messageCount - interruptGate.heldCount,
       lost: interruptGate.lostCount,
       spurious: interruptGate.spuriousCount,
       stray: host.interrupts.strayMessageCount,
     },
+    reads: { taken: node.rootComplex.reads.readCount, lost: node.rootComplex.reads.lostCount },
     pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...node.rootComplex.log.counts },
     operations: operationsOf(node),

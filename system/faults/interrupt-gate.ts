@@ -1,0 +1,98 @@
+/**
+ * A gate in front of an interrupt controller, real or simulated, with the faults that a plan injects: messages that get
+ * lost, come late, or that the device never sent. Counts what passes, for the balance of interrupts.
+ *
+ *     root complex ── message ──► lost? · late? ──► sink
+ *                                 spurious ───────►
+ */
+import type { InterruptSink } from '../../hw/pcie/root-complex-interfaces.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { isNth } from './fields.ts';
+import type { FaultOf } from './kinds.ts';
+
+/** What the gate needs to know of the controller behind it. */
+export interface GatedSink extends InterruptSink {
+  /** The vector that a message means, or -1. */
+  vectorOf(address: number, data: number): number;
+  /** The message of a vector. */
+  messageFor(vector: number): { readonly address: number; readonly data: number };
+}
+
+export class InterruptGate implements InterruptSink {
+  readonly #lp: LogicalProcess;
+  readonly #sink: GatedSink;
+  readonly #raiseHandler: number;
+  readonly #lateHandler: number;
+  #faults: readonly FaultOf<'interrupt'>[] = [];
+  /** Messages seen by each fault. */
+  readonly #seen: number[] = [];
+  readonly #late: (readonly [number, number])[] = [];
+  /** Messages that came from the device. */
+  messageCount = 0;
+  /** Of these, those lost here, and those held back for a while. */
+  lostCount = 0;
+  lateCount = 0;
+  /** Those held back that have not been delivered yet. */
+  heldCount = 0;
+  /** Messages invented here. */
+  spuriousCount = 0;
+
+  constructor(lp: LogicalProcess, sink: GatedSink) {
+    this.#lp = lp;
+    this.#sink = sink;
+    this.#raiseHandler = lp.queue.addHandler((vector) => this.#raise(vector));
+    this.#lateHandler = lp.queue.addHandler((index) => this.#deliver(index));
+  }
+
+  /** Takes the faults of interrupts; to be called once, before time starts. */
+  inject(faults: readonly FaultOf<'interrupt'>[]): void {
+    for (const { interrupt, vector, at } of faults)
+      if (interrupt === 'spurious') this.#lp.queue.schedule(at!, this.#raiseHandler, vector);
+    this.#faults = faults.filter(({ interrupt }) => interrupt !== 'spurious');
+    this.#faults.forEach((_, index) => {
+      this.#seen[index] = 0;
+    });
+  }
+
+  message(address: number, data: number, nowPs: number): void {
+    this.messageCount++;
+    const fault = this.#faults.length === 0 ? undefined : this.#faultOf(this.#sink.vectorOf(address, data));
+    if (fault === undefined) {
+      this.#sink.message(address, data, nowPs);
+    } else if (fault.interrupt === 'lost') {
+      this.lostCount++;
+    } else {
+      this.lateCount++;
+      this.heldCount++;
+      this.#late.push([address, data]);
+      this.#lp.queue.schedule(nowPs + fault.delay!, this.#lateHandler, this.#late.length - 1);
+    }
+  }
+
+  intx(pin: number, isAsserted: boolean, nowPs: number): void {
+    this.#sink.intx(pin, isAsserted, nowPs);
+  }
+
+  /** The first fault that means this message; every fault counts it. */
+  #faultOf(vector: number): FaultOf<'interrupt'> | undefined {
+    let found: FaultOf<'interrupt'> | undefined;
+    for (const [index, fault] of this.#faults.entries()) {
+      if (fault.vector !== undefined && fault.vector !== vector) continue;
+      this.#seen[index] = this.#seen[index]! + 1;
+      if (found === undefined && isNth(fault.nth, this.#seen[index]!)) found = fault;
+    }
+    return found;
+  }
+
+  #deliver(index: number): void {
+    const [address, data] = this.#late[index]!;
+    this.heldCount--;
+    this.#sink.message(address, data, this.#lp.nowPs);
+  }
+
+  #raise(vector: number): void {
+    this.spuriousCount++;
+    const { address, data } = this.#sink.messageFor(vector);
+    this.#sink.message(address, data, this.#lp.nowPs);
+  }
+}
