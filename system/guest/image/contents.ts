@@ -1,0 +1,59 @@
+/** What goes into the guest's initial file system: which programs, plug-ins, data files and kernel modules. */
+
+/** Programs, as paths that Debian's packages give them; the libraries they need follow by themselves. */
+export const programs: readonly string[] = [
+  'bin/busybox',
+  'bin/kmod',
+  'bin/ip',
+  'usr/bin/rdma',
+  'usr/bin/lspci',
+  'usr/bin/setpci',
+  ...[
+    'devices',
+    'devinfo',
+    'asyncwatch',
+    'rc_pingpong',
+    'uc_pingpong',
+    'ud_pingpong',
+    'srq_pingpong',
+    'xsrq_pingpong',
+  ].map((test) => `usr/bin/ibv_${test}`),
+  ...['write', 'read', 'send', 'atomic'].flatMap((kind) => [
+    `usr/bin/ib_${kind}_bw`,
+    `usr/bin/ib_${kind}_lat`,
+  ]),
+  ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
+  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate'].map((tool) => `usr/sbin/${tool}`),
+];
+
+/** Plug-ins of libibverbs, loaded by name: our adapter's and Soft-RoCE's. */
+export const plugIns: readonly string[] = ['mlx4', 'rxe'].map(
+  (name) => `usr/lib/x86_64-linux-gnu/libibverbs/lib${name}-rdmav34.so`,
+);
+
+/** Files copied as they are. */
+export const dataFiles: readonly string[] = [
+  'etc/libibverbs.d/mlx4.driver',
+  'etc/libibverbs.d/rxe.driver',
+  'usr/share/misc/pci.ids',
+];
+
+/** Names under which kmod does its different work. */
+export const kmodNames: readonly string[] = ['modprobe', 'rmmod', 'insmod', 'lsmod', 'modinfo', 'depmod'];
+
+/** Kernel modules: the adapter's drivers, what user space and tests reach them by, and Soft-RoCE to compare with. */
+export const modules: readonly string[] = [
+  'mlx4_core',
+  'mlx4_ib',
+  'mlx4_en',
+  'ib_uverbs',
+  'ib_umad',
+  'rdma_ucm',
+  'ib_ipoib',
+  'rdma_rxe',
+  'dummy',
+  'crc32_generic',
+  'crc32_pclmul',
+  'virtio_pci',
+  'virtio_net',
+];

@@ -1,0 +1,89 @@
+/**
+ * What a program or library of x86-64 Linux needs to be loaded: the names of its shared libraries and of its loader.
+ *
+ * Reads the program headers of a 64-bit little-endian ELF file: PT_INTERP names the loader, PT_DYNAMIC lists DT_NEEDED
+ * as offsets into the string table whose address DT_STRTAB gives, which PT_LOAD maps to a place in the file.
+ * Source: System V ABI, gABI 4.1, chapters 4 and 5.
+ */
+
+export interface ElfNeeds {
+  /** Names like `libc.so.6`, in the order of the file. */
+  readonly libraries: readonly string[];
+  /** Path of the dynamic loader; absent in libraries and in static programs. */
+  readonly loader: string | undefined;
+}
+
+const elfMagic = 0x7f454c46;
+const classAndOrderOf64LittleEndian = 0x0201;
+const segmentLoad = 1;
+const segmentDynamic = 2;
+const segmentInterpreter = 3;
+const tagNeeded = 1;
+const tagStringTable = 5;
+const dynamicEntryBytes = 16;
+
+interface Segment {
+  readonly type: number;
+  readonly offset: number;
+  readonly address: number;
+  readonly fileBytes: number;
+}
+
+/** What `file` needs; undefined when it is no 64-bit ELF file (a script, say). */
+export function elfNeeds(file: Uint8Array): ElfNeeds | undefined {
+  if (file.length < 64) return undefined;
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  if (view.getUint32(0) !== elfMagic || view.getUint16(4) !== classAndOrderOf64LittleEndian) return undefined;
+  const segments = segmentsOf(view);
+  const interpreter = segments.find(({ type }) => type === segmentInterpreter);
+  return {
+    libraries: neededLibraries(view, segments),
+    loader: interpreter === undefined ? undefined : textAt(view, interpreter.offset),
+  };
+}
+
+function segmentsOf(view: DataView): Segment[] {
+  const tableOffset = Number(view.getBigUint64(0x20, true));
+  const entryBytes = view.getUint16(0x36, true);
+  const count = view.getUint16(0x38, true);
+  return Array.from({ length: count }, (_, index) => {
+    const at = tableOffset + index * entryBytes;
+    return {
+      type: view.getUint32(at, true),
+      offset: Number(view.getBigUint64(at + 0x08, true)),
+      address: Number(view.getBigUint64(at + 0x10, true)),
+      fileBytes: Number(view.getBigUint64(at + 0x20, true)),
+    };
+  });
+}
+
+function neededLibraries(view: DataView, segments: readonly Segment[]): string[] {
+  const dynamic = segments.find(({ type }) => type === segmentDynamic);
+  if (dynamic === undefined) return [];
+  const nameOffsets: number[] = [];
+  let stringTable = 0;
+  for (let at = dynamic.offset; at < dynamic.offset + dynamic.fileBytes; at += dynamicEntryBytes) {
+    const tag = Number(view.getBigInt64(at, true));
+    const value = Number(view.getBigUint64(at + 8, true));
+    if (tag === tagNeeded) nameOffsets.push(value);
+    else if (tag === tagStringTable) stringTable = fileOffset(segments, value);
+  }
+  return nameOffsets.map((offset) => textAt(view, stringTable + offset));
+}
+
+/** Where in the file the byte lies that is loaded at `address`. */
+function fileOffset(segments: readonly Segment[], address: number): number {
+  const holder = segments.find(
+    (segment) =>
+      segment.type === segmentLoad &&
+      address >= segment.address &&
+      address < segment.address + segment.fileBytes,
+  );
+  return holder === undefined ? address : address - holder.address + holder.offset;
+}
+
+function textAt(view: DataView, offset: number): string {
+  let end = offset;
+  while (end < view.byteLength && view.getUint8(end) !== 0) end++;
+  return Buffer.from(view.buffer, view.byteOffset + offset, end - offset).toString();
+}

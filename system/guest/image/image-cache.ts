@@ -1,0 +1,35 @@
+/**
+ * Keeps initial file systems in the cache, one per set of inputs: kits (whose folders are named by what is in them),
+ * lists of contents, and scripts. A change of any of them gives another file.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
+import { agentScript, initScript } from './init-scripts.ts';
+import { buildInitramfs } from './initramfs.ts';
+
+/** Raised when the image is built otherwise from the same inputs. */
+const formatVersion = 1;
+
+/** Path of the initial file system for two unpacked kits; builds it when it is not there. @throws ConfigurationError */
+export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: string): string {
+  const inputs = [
+    formatVersion,
+    ...[toolsRoot, kernelRoot].map((root) => [
+      basename(root),
+      readFileSync(join(root, 'packages.json'), 'utf8'),
+    ]),
+    ...[programs, plugIns, dataFiles, kmodNames, modules, initScript, agentScript],
+  ];
+  const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12);
+  const folder = join(cacheFolder, 'images');
+  const path = join(folder, `${basename(kernelRoot)}-${digest}.cpio`);
+  if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true });
+    const temporary = `${path}.${process.pid}`;
+    writeFileSync(temporary, buildInitramfs(toolsRoot, kernelRoot));
+    renameSync(temporary, path);
+  }
+  return path;
+}

@@ -1,0 +1,87 @@
+/**
+ * Builds the guest's initial file system out of unpacked Debian packages: busybox, the tools, their libraries, the
+ * kernel modules and the two scripts of init-scripts.ts. It is not compressed: unpacking in an emulated processor
+ * would cost more time than reading saves.
+ *
+ * The tree is a merged /usr, as Debian has it: /bin, /sbin, /lib and /lib64 are links.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
+import { cpioArchive, type TreeEntry } from './cpio.ts';
+import { agentScript, initScript } from './init-scripts.ts';
+import { libraryClosure } from './libraries.ts';
+import { kernelVersionIn, stageModules } from './modules.ts';
+
+const libraryFolder = 'usr/lib/x86_64-linux-gnu';
+const loaderName = 'ld-linux-x86-64.so.2';
+
+/**
+ * The archive for the kernel unpacked at `kernelRoot` with the tools unpacked at `toolsRoot`.
+ * @throws ConfigurationError when a module, program or library is missing there
+ */
+export function buildInitramfs(toolsRoot: string, kernelRoot: string): Uint8Array {
+  const tree = new Map<string, TreeEntry>();
+  addFrame(tree);
+  addPrograms(tree, toolsRoot);
+  addModules(tree, toolsRoot, kernelRoot);
+  return cpioArchive(tree);
+}
+
+const executable = (content: Uint8Array): TreeEntry => ({ kind: 'file', mode: 0o755, content });
+const plain = (content: Uint8Array): TreeEntry => ({ kind: 'file', mode: 0o644, content });
+const link = (target: string): TreeEntry => ({ kind: 'link', target });
+
+/** Scripts, accounts, links of the merged /usr, and the console the kernel opens before anything is mounted. */
+function addFrame(tree: Map<string, TreeEntry>): void {
+  for (const name of ['bin', 'sbin', 'lib', 'lib64']) tree.set(name, link(`usr/${name}`));
+  for (const name of ['proc', 'sys', 'dev', 'run', 'root'])
+    tree.set(name, { kind: 'directory', mode: 0o755 });
+  tree.set('tmp', { kind: 'directory', mode: 0o1777 });
+  tree.set('dev/console', { kind: 'character-device', mode: 0o600, major: 5, minor: 1 });
+  tree.set('init', executable(Buffer.from(initScript)));
+  tree.set('usr/bin/agent', executable(Buffer.from(agentScript)));
+  tree.set('etc/passwd', plain(Buffer.from('root:x:0:0:root:/root:/bin/sh\n')));
+  tree.set('etc/group', plain(Buffer.from('root:x:0:\n')));
+  tree.set('etc/hosts', plain(Buffer.from('127.0.0.1 localhost\n')));
+}
+
+function addPrograms(tree: Map<string, TreeEntry>, toolsRoot: string): void {
+  const from = (path: string): Uint8Array => readFileSync(join(toolsRoot, path));
+  for (const program of programs) tree.set(merged(program), executable(from(program)));
+  for (const path of plugIns) tree.set(path, plain(from(path)));
+  for (const path of dataFiles) tree.set(path, plain(from(path)));
+  for (const [name, path] of libraryClosure(toolsRoot, [...programs, ...plugIns])) {
+    tree.set(`${libraryFolder}/${name}`, executable(from(path)));
+  }
+  tree.set(`usr/lib64/${loaderName}`, link(`../lib/x86_64-linux-gnu/${loaderName}`));
+  for (const name of kmodNames) tree.set(`usr/sbin/${name}`, link('../bin/kmod'));
+  for (const name of appletsOf(join(toolsRoot, 'bin/busybox'))) {
+    if (!tree.has(`usr/bin/${name}`) && !tree.has(`usr/sbin/${name}`))
+      tree.set(`usr/bin/${name}`, link('busybox'));
+  }
+}
+
+/** Debian 12 still ships some programs outside /usr. */
+const merged = (path: string): string => (path.startsWith('usr/') ? path : `usr/${path}`);
+
+/** Names of the commands that a statically linked busybox has. */
+const appletsOf = (busybox: string): string[] =>
+  execFileSync(busybox, ['--list'], { encoding: 'utf8' }).split('\n').filter(Boolean);
+
+function addModules(tree: Map<string, TreeEntry>, toolsRoot: string, kernelRoot: string): void {
+  const staging = mkdtempSync(join(tmpdir(), 'hca-modules-'));
+  try {
+    stageModules(toolsRoot, kernelRoot, staging, modules);
+    const folder = join('lib/modules', kernelVersionIn(kernelRoot));
+    for (const file of readdirSync(join(staging, folder), { recursive: true, withFileTypes: true })) {
+      if (!file.isFile()) continue;
+      const path = join(file.parentPath, file.name);
+      tree.set(`usr/${relative(staging, path)}`, plain(readFileSync(path)));
+    }
+  } finally {
+    rmSync(staging, { recursive: true });
+  }
+}

@@ -1,0 +1,35 @@
+/** Finds the shared libraries that programs need, and those the libraries need, in an unpacked tree of packages. */
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigurationError } from '../../../base/assert.ts';
+import { elfNeeds } from './elf.ts';
+
+/** Where Debian keeps libraries of amd64, as paths within a tree. */
+export const libraryFolders = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'] as const;
+
+/**
+ * Every library that `files` (paths within `root`) need, as name and path within the root, each once.
+ * @throws ConfigurationError when one is not in the tree
+ */
+export function libraryClosure(root: string, files: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  const pending = [...files];
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
+    for (const name of elfNeeds(readFileSync(join(root, file)))?.libraries ?? []) {
+      if (found.has(name)) continue;
+      const path = libraryPath(root, name);
+      if (path === undefined)
+        throw new ConfigurationError(`library that ${file} needs`, name, `one in ${root}`);
+      found.set(name, path);
+      pending.push(path);
+    }
+  }
+  return found;
+}
+
+/** Path of a library within the tree, of the file itself where the name is a symbolic link. */
+function libraryPath(root: string, name: string): string | undefined {
+  const folder = libraryFolders.find((candidate) => existsSync(join(root, candidate, name)));
+  if (folder === undefined) return undefined;
+  return realpathSync(join(root, folder, name)).slice(realpathSync(root).length + 1);
+}

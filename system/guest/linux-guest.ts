@@ -1,0 +1,182 @@
+/**
+ * One Linux guest: QEMU as a child process, its console, and the line to the agent by which commands run in it.
+ *
+ *     start ─► ready ─► run … run ─► (restart ─► run …) ─► powerOff
+ *
+ * Whatever goes wrong is a GuestError that ends with the last lines of the console. The process and its sockets are
+ * gone after `dispose`, whatever happened before.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AgentLine, type CommandLimits, type CommandResult } from './agent.ts';
+import { GuestError } from './guest-error.ts';
+import { type QemuOptions, qemuCommandLine } from './qemu.ts';
+
+export interface LinuxGuestOptions extends QemuOptions {
+  /** What is done with the console: kept for errors, passed on as it comes, or given to the user's terminal. */
+  readonly console: 'kept' | 'shown' | 'terminal';
+  /** Seconds a guest may take from power-on to its agent. */
+  readonly bootTimeoutSeconds: number;
+}
+
+/** Console output kept. */
+const consoleCharactersMax = 256 * 1024;
+const consoleLinesShown = 12;
+const powerOffTimeoutMs = 20_000;
+const agentSocketTimeoutMs = 20_000;
+
+export class LinuxGuest {
+  readonly name: string;
+  readonly #options: LinuxGuestOptions;
+  readonly #process: ChildProcess;
+  readonly #exited: Promise<void>;
+  readonly #line: AgentLine;
+  #console = '';
+  #isGone = false;
+
+  private constructor(
+    options: LinuxGuestOptions,
+    process: ChildProcess,
+    line: AgentLine,
+    exited: Promise<void>,
+  ) {
+    this.name = options.name;
+    this.#options = options;
+    this.#process = process;
+    this.#line = line;
+    this.#exited = exited;
+  }
+
+  /** Powers a guest on and waits until commands can be run in it. @throws GuestError */
+  static async start(options: LinuxGuestOptions): Promise<LinuxGuest> {
+    const { file, arguments: parameters } = qemuCommandLine(options);
+    const isTerminal = options.console === 'terminal';
+    const process = spawn(file, parameters, {
+      stdio: isTerminal ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    });
+    const exited = Promise.withResolvers<void>();
+    process.on('error', () => exited.resolve()).on('close', () => exited.resolve());
+    const stderr = keepText(process.stderr, 16_384);
+    const socket = await agentSocket(options.agentSocket, process);
+    if (socket === undefined) {
+      process.kill('SIGKILL');
+      throw new GuestError(`QEMU did not start: ${stderr().trim() || `exit code ${process.exitCode}`}`);
+    }
+    const guest = new LinuxGuest(options, process, new AgentLine(socket), exited.promise);
+    guest.#followConsole(stderr);
+    try {
+      await guest.#ready();
+    } catch (error) {
+      await guest.dispose();
+      throw error;
+    }
+    return guest;
+  }
+
+  get consoleText(): string {
+    return this.#console;
+  }
+
+  /** Runs a shell command in the guest. @throws GuestError when the guest does not answer, is gone or restarted */
+  async run(command: string, limits: CommandLimits): Promise<CommandResult> {
+    return await this.#explained(this.#line.run(command, limits));
+  }
+
+  /** Runs a command that has to succeed. @throws GuestError with its output when it does not */
+  async check(command: string, timeoutSeconds = 60): Promise<string> {
+    const { output, exitStatus, hasTimedOut } = await this.run(command, { timeoutSeconds });
+    if (hasTimedOut) throw new GuestError(`${this.name}: ${command}: not done within ${timeoutSeconds} s`);
+    if (exitStatus !== 0)
+      throw new GuestError(`${this.name}: ${command}: exit ${exitStatus}: ${output.trim()}`);
+    return output;
+  }
+
+  /** Restarts the guest as its user would, and waits until commands can be run again. @throws GuestError */
+  async restart(): Promise<void> {
+    this.#line.expectRestart();
+    this.#line.send('sync; reboot -f');
+    await this.#ready();
+  }
+
+  /** Powers the guest off and waits for QEMU to end; kills it when it does not. */
+  async powerOff(): Promise<void> {
+    if (!this.#isGone) this.#line.send('sync; poweroff -f');
+    await Promise.race([this.#exited, delay(powerOffTimeoutMs, undefined, { ref: false })]);
+    await this.dispose();
+  }
+
+  /** Kills QEMU if it still runs, as a power failure would. */
+  async dispose(): Promise<void> {
+    if (!this.#isGone) this.#process.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dispose();
+  }
+
+  /** Resolves when QEMU has ended. */
+  get ended(): Promise<void> {
+    return this.#exited;
+  }
+
+  async #ready(): Promise<void> {
+    await this.#explained(this.#line.ready(this.#options.bootTimeoutSeconds));
+  }
+
+  #followConsole(stderr: () => string): void {
+    this.#process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#console = (this.#console + text).slice(-consoleCharactersMax);
+      if (this.#options.console === 'shown') process.stderr.write(text);
+    });
+    this.#exited.then(() => {
+      this.#isGone = true;
+      const complaint = stderr().trim();
+      this.#line.end(complaint === '' ? 'the guest is powered off' : `QEMU ended: ${complaint}`);
+    });
+  }
+
+  /** Adds the end of the console to an error, which often says why. */
+  async #explained<T>(attempt: Promise<T>): Promise<T> {
+    try {
+      return await attempt;
+    } catch (error) {
+      if (!(error instanceof GuestError)) throw error;
+      const lines = this.#console.trimEnd().split(/\r?\n/).slice(-consoleLinesShown);
+      const tail = lines.join('\n').trim();
+      throw new GuestError(
+        `${this.name}: ${error.message}${tail === '' ? '' : `; its console ends:\n${tail}`}`,
+      );
+    }
+  }
+}
+
+/** Keeps the end of what a stream says; the function returns it. */
+function keepText(stream: NodeJS.ReadableStream | null, charactersMax: number): () => string {
+  let kept = '';
+  stream?.setEncoding('utf8').on('data', (text: string | Buffer) => {
+    kept = (kept + text).slice(-charactersMax);
+  });
+  return () => kept;
+}
+
+/** Connects to the serial port that QEMU opens as a socket; undefined when QEMU ended, or never opened it. */
+async function agentSocket(
+  path: string,
+  process: ChildProcess,
+): Promise<ReturnType<typeof connect> | undefined> {
+  const deadline = Date.now() + agentSocketTimeoutMs;
+  while (process.exitCode === null && process.signalCode === null && Date.now() < deadline) {
+    if (existsSync(path)) {
+      const socket = connect(path);
+      const isConnected = await new Promise<boolean>((resolve) => {
+        socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+      });
+      if (isConnected) return socket;
+    }
+    await delay(20);
+  }
+  return undefined;
+}

@@ -1,0 +1,190 @@
+/**
+ * Debian's apt as an ordinary user's tool: it resolves, fetches and checks packages for us in a state folder of its
+ * own, and installs nothing.
+ *
+ * Its idea of what is installed is a list of ours, empty but for stand-ins: packages (a package manager, an init
+ * system) on which others depend for being installed, and which mere unpacking does not need. Of the machine's own
+ * configuration only the ways to the network are taken over (proxies), never hooks, pins or sources.
+ * Source: apt.conf(5), apt-get(8); README.progress-reporting of apt for the status lines.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigurationError } from '../../../base/assert.ts';
+import type { DebianArchive } from './apt-sources.ts';
+
+/** What apt is asked for: packages, out of suites, of which the last may be preferred over the others. */
+export interface AptRequest {
+  readonly suites: readonly string[];
+  /** A suite like trixie-backports, whose packages are otherwise taken only on demand. */
+  readonly preferredSuite: string | undefined;
+  readonly packages: readonly string[];
+  /** Packages taken as installed. */
+  readonly standIns: readonly string[];
+}
+
+export interface AptPackage {
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+}
+
+/** How much of the fetching is done, 0 to 100, and what apt does. */
+export type AptProgress = (percent: number, doing: string) => void;
+
+const architecture = 'amd64';
+const statusDescriptor = 3;
+
+export class Apt {
+  readonly #folder: string;
+  readonly #archive: DebianArchive;
+
+  /** `folder` is made and filled; several processes must not use it at once. */
+  constructor(folder: string, archive: DebianArchive) {
+    this.#folder = folder;
+    this.#archive = archive;
+    for (const part of ['lists/partial', 'archives/partial', 'etc'])
+      mkdirSync(join(folder, part), { recursive: true });
+    writeFileSync(join(folder, 'etc/apt.conf'), this.#configuration(), { mode: 0o600 });
+  }
+
+  /** Fetches the lists of packages. @throws ConfigurationError with apt's first complaint */
+  async update(suites: readonly string[], progress: AptProgress): Promise<void> {
+    this.#writeSources(suites);
+    await this.#run(['update', '-q', '-o', 'APT::Update::Error-Mode=any'], progress);
+  }
+
+  /** What has to be unpacked to have what was asked for. @throws ConfigurationError with apt's first complaint */
+  resolve(request: AptRequest): AptPackage[] {
+    this.#prepare(request);
+    const output = this.#read(['install', '-s', '-qq', '-y', ...choice(request)]);
+    return packagesToInstall(output);
+  }
+
+  /** Fetches packages that `resolve` named, going on where an earlier attempt stopped. */
+  async download(request: AptRequest, progress: AptProgress): Promise<void> {
+    this.#prepare(request);
+    await this.#run(['install', '-d', '-q', '-y', ...choice(request)], progress);
+  }
+
+  /** Where a fetched package lies. */
+  fileOf({ name, version, architecture }: AptPackage): string {
+    return join(this.#folder, 'archives', `${name}_${version.replaceAll(':', '%3a')}_${architecture}.deb`);
+  }
+
+  #configuration(): string {
+    const at = (name: string): string => JSON.stringify(join(this.#folder, name));
+    return [
+      ...networkSettings(),
+      `APT::Architecture "${architecture}";`,
+      'APT::Architectures { "amd64"; };',
+      'APT::Install-Recommends "false";',
+      'APT::Sandbox::User "root";',
+      'APT::Get::List-Cleanup "false";',
+      'Acquire::Languages "none";',
+      'Acquire::GzipIndexes "true";',
+      'Acquire::Retries "3";',
+      'DPkg::Lock::Timeout "600";',
+      'Dir::Etc::Parts "/dev/null";',
+      'Dir::Etc::Main "/dev/null";',
+      'Dir::Etc::SourceParts "/dev/null";',
+      'Dir::Etc::Preferences "/dev/null";',
+      'Dir::Etc::PreferencesParts "/dev/null";',
+      `Dir::Etc::SourceList ${at('etc/kit.sources')};`,
+      `Dir::State ${at('.')};`,
+      `Dir::State::Lists ${at('lists')};`,
+      `Dir::State::Status ${at('status')};`,
+      `Dir::Cache ${at('.')};`,
+      `Dir::Cache::Archives ${at('archives')};`,
+      '',
+    ].join('\n');
+  }
+
+  #prepare({ suites, standIns }: AptRequest): void {
+    this.#writeSources(suites);
+    const status = standIns.map(
+      (name) =>
+        `Package: ${name}\nStatus: install ok installed\nArchitecture: ${architecture}\nMulti-Arch: allowed\n` +
+        'Version: 999:0\nMaintainer: none\nDescription: stand-in\n',
+    );
+    writeFileSync(join(this.#folder, 'status'), status.join('\n'));
+  }
+
+  #writeSources(suites: readonly string[]): void {
+    const { uri, signedBy } = this.#archive;
+    const key = signedBy === undefined ? '' : `Signed-By: ${signedBy}\n`;
+    const text = `Types: deb\nURIs: ${uri}\nSuites: ${suites.join(' ')}\nComponents: main\n${key}`;
+    writeFileSync(join(this.#folder, 'etc/kit.sources'), text);
+  }
+
+  get #environment(): NodeJS.ProcessEnv {
+    const configuration = join(this.#folder, 'etc/apt.conf');
+    return { ...process.env, APT_CONFIG: configuration, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
+  }
+
+  #read(parameters: readonly string[]): string {
+    try {
+      return execFileSync('apt-get', parameters, {
+        env: this.#environment,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+    } catch (error) {
+      const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
+      throw new ConfigurationError('apt-get', firstComplaint(output), 'no error');
+    }
+  }
+
+  async #run(parameters: readonly string[], progress: AptProgress): Promise<void> {
+    const child = spawn('apt-get', [...parameters, '-o', `APT::Status-Fd=${statusDescriptor}`], {
+      env: this.#environment,
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    });
+    let complaints = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      complaints += text;
+    });
+    readStatus(child.stdio[statusDescriptor] as NodeJS.ReadableStream, progress);
+    const { promise, resolve, reject } = Promise.withResolvers<number | null>();
+    child.on('error', reject).on('close', resolve);
+    if ((await promise) !== 0) {
+      throw new ConfigurationError('apt-get', firstComplaint(complaints), 'no error');
+    }
+  }
+}
+
+/** The packages in the output of a simulated installation: `Inst NAME [OLD] (VERSION ORIGIN [ARCHITECTURE])`. */
+export function packagesToInstall(output: string): AptPackage[] {
+  return [...output.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) .*\[(\w+)\]\)/gm)].map(
+    ([, name, version, architecture]) => ({
+      name: name!.replace(/:\w+$/, ''),
+      version: version!,
+      architecture: architecture!,
+    }),
+  );
+}
+
+function choice({ preferredSuite, packages }: AptRequest): string[] {
+  return [...(preferredSuite === undefined ? [] : ['-t', preferredSuite]), ...packages];
+}
+
+/** Lines `dlstatus:ITEM:PERCENT:WHAT`. */
+function readStatus(stream: NodeJS.ReadableStream, progress: AptProgress): void {
+  stream.setEncoding('utf8').on('data', (text: string | Buffer) => {
+    for (const [, percent, doing] of String(text).matchAll(/^dlstatus:[^:]*:([\d.]+):(.*)$/gm)) {
+      progress(Number(percent), doing!);
+    }
+  });
+}
+
+/** The settings of the machine's own apt by which it reaches the network, as lines of a configuration file. */
+function networkSettings(): string[] {
+  const all = execFileSync('apt-config', ['dump'], { encoding: 'utf8' });
+  return all.split('\n').filter((line) => /^Acquire::(http|https|ftp|tor|ForceIPv[46])\b/.test(line));
+}
+
+/** The first error line, else the last line of what apt said. */
+function firstComplaint(output: string): string {
+  const lines = output.split('\n').filter(Boolean);
+  return (lines.find((line) => line.startsWith('E:')) ?? lines.at(-1) ?? 'failed').replace(/^E: /, '');
+}

@@ -1,0 +1,147 @@
+/**
+ * The cache that holds unpacked kits. A kit is there, whole and ready, exactly when its folder is: it is put together
+ * in a temporary folder that takes the kit's name at the end, so an interruption leaves nothing half-done, and the
+ * next attempt goes on with the packages already fetched. A kit that is there needs no network and no apt.
+ *
+ *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked
+ *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of what was asked for; packages.json names the versions
+ *     CACHE/images/…                   initial file systems (../image/image-cache.ts)
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { ConfigurationError } from '../../../base/assert.ts';
+import { kernelVersionIn, runDepmod } from '../image/modules.ts';
+import { Apt, type AptPackage } from './apt.ts';
+import { debianArchive } from './apt-sources.ts';
+import { type Kit, toolsKit } from './kits.ts';
+import { takeLock } from './lock.ts';
+
+/** Says what goes on, a step at a time. `percent` is 0 to 100 of the step. */
+export interface FetchProgress {
+  step(title: string): void;
+  update(percent: number): void;
+  done(): void;
+}
+
+export interface CacheOptions {
+  /** Folder of the cache; `defaultCacheFolder()` unless given. */
+  readonly folder: string;
+  /** Address of a Debian archive, instead of the one in apt's configuration. */
+  readonly mirror: string | undefined;
+  readonly progress: FetchProgress;
+}
+
+/** Raised when what unpacking does changes, so that kits unpacked otherwise are not used. */
+const formatVersion = 1;
+
+/** Programs of the machine that fetching needs, and the package that has each. */
+const neededTools = {
+  'apt-get': 'apt',
+  'apt-config': 'apt',
+  'dpkg-deb': 'dpkg',
+  flock: 'util-linux',
+} as const;
+
+const run = promisify(execFile);
+
+/** `$XDG_CACHE_HOME/hca-emulator`, else `~/.cache/hca-emulator`. */
+export function defaultCacheFolder(): string {
+  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'hca-emulator');
+}
+
+/** The unpacked tree of each kit, in their order; fetches those that are missing. @throws ConfigurationError */
+export async function ensureKits(kits: readonly Kit[], options: CacheOptions): Promise<string[]> {
+  const missing = (): Kit[] => kits.filter((kit) => !existsSync(kitFolder(options.folder, kit)));
+  if (missing().length > 0) {
+    checkTools();
+    mkdirSync(join(options.folder, 'kits'), { recursive: true });
+    await using _lock = await takeLock(join(options.folder, 'lock'), () =>
+      options.progress.step('waiting for another process to fill the cache'),
+    );
+    // Another process may have fetched them while this one waited.
+    await fetchKits(missing(), options);
+  }
+  return kits.map((kit) => kitFolder(options.folder, kit));
+}
+
+/** Names and versions of the packages in a kit's tree. */
+export function packagesOfKit(folder: string): readonly AptPackage[] {
+  return JSON.parse(readFileSync(join(folder, 'packages.json'), 'utf8')) as AptPackage[];
+}
+
+/** Where a kit is, or will be. */
+export function kitFolder(cacheFolder: string, kit: Kit): string {
+  const digest = createHash('sha256').update(JSON.stringify({ formatVersion, kit })).digest('hex');
+  return join(cacheFolder, 'kits', `${kit.name}-${digest.slice(0, 8)}`);
+}
+
+async function fetchKits(kits: readonly Kit[], { folder, mirror, progress }: CacheOptions): Promise<void> {
+  if (kits.length === 0) return;
+  const apt = new Apt(join(folder, 'apt'), debianArchive(undefined, mirror));
+  try {
+    progress.step("Debian's lists of packages");
+    const suites = [...new Set(kits.flatMap((kit) => kit.suites))];
+    await apt.update(suites, (percent) => progress.update(percent));
+    // Tools first: making the tables of a kernel's modules takes one of them.
+    for (const kit of kits.toSorted((a, b) => Number(a.isKernel) - Number(b.isKernel))) {
+      await fetchKit(apt, kit, folder, progress);
+    }
+  } finally {
+    progress.done();
+  }
+}
+
+async function fetchKit(apt: Apt, kit: Kit, cacheFolder: string, progress: FetchProgress): Promise<void> {
+  progress.step(`fetching ${kit.title}`);
+  const packages = apt.resolve(kit);
+  await apt.download(kit, (percent) => progress.update(percent));
+  progress.step(`unpacking ${kit.title}`);
+  const folder = kitFolder(cacheFolder, kit);
+  const temporary = `${folder}.unpacking`;
+  rmSync(temporary, { recursive: true, force: true });
+  mkdirSync(temporary);
+  for (const [index, one] of packages.entries()) {
+    await run('dpkg-deb', ['-x', apt.fileOf(one), temporary]);
+    progress.update((100 * (index + 1)) / packages.length);
+  }
+  if (kit.isKernel) runDepmod(kitFolder(cacheFolder, toolsKit), temporary, kernelVersionIn(temporary));
+  writeFileSync(join(temporary, 'packages.json'), JSON.stringify(packages, null, 1));
+  renameSync(temporary, folder);
+  for (const one of packages) rmSync(apt.fileOf(one), { force: true });
+}
+
+/** @throws ConfigurationError naming the first tool that is missing and what to install */
+function checkTools(): void {
+  for (const [tool, debianPackage] of Object.entries(neededTools)) {
+    if (!isInPath(tool)) {
+      throw new ConfigurationError('tool', tool, `it to be installed (Debian package ${debianPackage})`);
+    }
+  }
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    throw new ConfigurationError('machine', `${process.platform} ${process.arch}`, 'linux x64');
+  }
+}
+
+function isInPath(tool: string): boolean {
+  return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, tool), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

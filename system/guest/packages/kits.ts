@@ -1,0 +1,70 @@
+/** The trees of unpacked packages a guest is made of: which packages, from which of Debian's suites. */
+import type { AptRequest } from './apt.ts';
+
+export interface Kit extends AptRequest {
+  /** Also the name of its folder in the cache. */
+  readonly name: string;
+  /** For people, in progress lines. */
+  readonly title: string;
+  /** Holds kernel modules, whose tables are to be made. */
+  readonly isKernel: boolean;
+}
+
+/** What packages want for being installed and configured, and unpacking does not. */
+const installers = [
+  ...['adduser', 'base-passwd', 'debconf', 'dpkg', 'init-system-helpers', 'login.defs', 'lsb-base', 'passwd'],
+  ...['perl', 'perl-base', 'sysvinit-utils', 'tar', 'udev', 'usrmerge'],
+];
+
+/** QEMU with a client of vfio-user, which exists from 10.1 on. */
+export const qemuKit: Kit = {
+  name: 'qemu',
+  title: 'QEMU',
+  suites: ['trixie', 'trixie-backports'],
+  preferredSuite: 'trixie-backports',
+  packages: ['qemu-system-x86'],
+  standIns: [...installers, 'libpam-modules', 'libpam0g'],
+  isKernel: false,
+};
+
+/** What runs in the guest. */
+export const toolsKit: Kit = {
+  name: 'tools',
+  title: 'rdma-core, perftest and busybox',
+  suites: ['bookworm'],
+  preferredSuite: undefined,
+  packages: [
+    ...['busybox-static', 'kmod', 'xz-utils', 'iproute2', 'pciutils'],
+    ...['ibverbs-utils', 'ibverbs-providers', 'rdmacm-utils', 'infiniband-diags', 'perftest'],
+  ],
+  standIns: [...installers, 'libcap2-bin'],
+  isKernel: false,
+};
+
+const kernelStandIns = [...installers, 'coreutils', 'initramfs-tools', 'kmod', 'linux-base'];
+
+/** Kernels by the name that --kernel knows them under. */
+export const kernelKits = {
+  debian: {
+    name: 'kernel-debian',
+    title: "Debian 12's kernel",
+    suites: ['bookworm'],
+    preferredSuite: undefined,
+    packages: ['linux-image-amd64'],
+    standIns: kernelStandIns,
+    isKernel: true,
+  },
+  backports: {
+    name: 'kernel-backports',
+    title: "Debian 12's newer kernel",
+    suites: ['bookworm', 'bookworm-backports'],
+    preferredSuite: 'bookworm-backports',
+    packages: ['linux-image-amd64'],
+    standIns: kernelStandIns,
+    isKernel: true,
+  },
+} as const satisfies Record<string, Kit>;
+
+export type KernelName = keyof typeof kernelKits;
+
+export const kernelNames = Object.keys(kernelKits) as KernelName[];

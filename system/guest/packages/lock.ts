@@ -1,0 +1,45 @@
+/**
+ * A lock between processes that fill the same cache. The operating system holds it (flock, by the program of that
+ * name), so it ends with its holder however that ends, and there is no stale lock to break.
+ */
+import { spawn } from 'node:child_process';
+import { ConfigurationError } from '../../../base/assert.ts';
+
+export interface Lock {
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Waits this long before saying that it waits. */
+const patienceMs = 1_000;
+
+/**
+ * Waits for the lock on `file`, which is made, and takes it; `onWait` is called when that takes a while.
+ * @throws ConfigurationError when the file cannot be locked
+ */
+export async function takeLock(file: string, onWait: () => void): Promise<Lock> {
+  // The holder is a cat that ends with its input, hence with this process at the latest.
+  const holder = spawn('flock', [file, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const ended = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  holder.on('close', () => {
+    ended.resolve();
+    held.reject(new ConfigurationError('lock', file, 'a file that can be locked'));
+  });
+  holder.on('error', held.reject);
+  holder.stdout.once('data', () => held.resolve());
+  holder.stdin.on('error', () => {});
+  const waiting = setTimeout(onWait, patienceMs);
+  try {
+    await held.promise;
+  } finally {
+    clearTimeout(waiting);
+  }
+  return {
+    async [Symbol.asyncDispose]() {
+      holder.stdin.end();
+      await ended.promise;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * The command line of QEMU for one guest: a PC of the q35 kind, its memory in a memfd that a device server can map,
+ * and per adapter a PCIe root port with a vfio-user device behind it. Processors are emulated (TCG), so it runs
+ * anywhere; KVM would be faster where it works, but it boots no stock kernel on many virtual machines.
+ */
+import { join } from 'node:path';
+import { consoleDevice, shellParameter } from './image/init-scripts.ts';
+import { type CommandLine, treeProgram } from './tree-program.ts';
+
+/** Virtual Ethernet between guests: each QEMU's end of a UNIX socket. */
+export interface GuestNetwork {
+  readonly socket: string;
+  readonly isServer: boolean;
+}
+
+export interface QemuOptions {
+  /** Where the packages of QEMU are unpacked. */
+  readonly qemuRoot: string;
+  /** Kernel image and initial file system. */
+  readonly kernel: string;
+  readonly initramfs: string;
+  /** The guest's host name. */
+  readonly name: string;
+  readonly memoryMib: number;
+  readonly cpus: number;
+  /** Sockets at which adapters are served. */
+  readonly adapters: readonly string[];
+  /** Socket that QEMU opens as the guest's second serial port. */
+  readonly agentSocket: string;
+  readonly network: GuestNetwork | undefined;
+  readonly hasShell: boolean;
+  /** More of the kernel's command line. */
+  readonly kernelParameters: readonly string[];
+}
+
+/** The command line. The first serial port is QEMU's standard input and output. */
+export function qemuCommandLine(options: QemuOptions): CommandLine {
+  const { qemuRoot } = options;
+  const { file, arguments: loading } = treeProgram(qemuRoot, 'usr/bin/qemu-system-x86_64');
+  const firmware = ['usr/share/qemu', 'usr/share/seabios', 'usr/lib/ipxe/qemu'];
+  return {
+    file,
+    arguments: [
+      ...loading,
+      ...firmware.flatMap((folder) => ['-L', join(qemuRoot, folder)]),
+      ...['-nodefaults', '-no-user-config', '-display', 'none', '-monitor', 'none'],
+      ...['-accel', 'tcg,thread=multi', '-smp', String(options.cpus)],
+      ...['-machine', 'q35,memory-backend=memory', '-m', `${options.memoryMib}M`],
+      ...['-object', `memory-backend-memfd,id=memory,size=${options.memoryMib}M,share=on`],
+      ...['-serial', 'stdio'],
+      ...[
+        '-chardev',
+        `socket,id=agent,path=${options.agentSocket},server=on,wait=off`,
+        '-serial',
+        'chardev:agent',
+      ],
+      ...networkArguments(options.network),
+      ...options.adapters.flatMap(adapterArguments),
+      ...['-kernel', options.kernel, '-initrd', options.initramfs, '-append', kernelCommandLine(options)],
+    ],
+  };
+}
+
+/** What makes QEMU attach the adapter served at `socket`, as the `index`-th. */
+export function adapterArguments(socket: string, index = 0): string[] {
+  const device = {
+    driver: 'vfio-user-pci',
+    bus: `slot${index}`,
+    socket: { type: 'unix', path: socket },
+  };
+  return [
+    '-device',
+    `pcie-root-port,id=slot${index},chassis=${index + 1},slot=${index + 1}`,
+    '-device',
+    JSON.stringify(device),
+  ];
+}
+
+function networkArguments(network: GuestNetwork | undefined): string[] {
+  if (network === undefined) return [];
+  const { socket, isServer } = network;
+  const end = `stream,id=net,server=${isServer ? 'on' : 'off'},addr.type=unix,addr.path=${socket}`;
+  const address = `52:54:00:00:00:0${isServer ? 1 : 2}`;
+  return ['-netdev', end, '-device', `virtio-net-pci,netdev=net,mac=${address}`];
+}
+
+/** Self-tests of ciphers are left out: they take half a second. A guest that panics restarts, which is noticed. */
+function kernelCommandLine({ name, hasShell, kernelParameters }: QemuOptions): string {
+  return [
+    `console=${consoleDevice}`,
+    'quiet',
+    'panic=-1',
+    'no_timer_check',
+    'cryptomgr.notests',
+    `hca.name=${name}`,
+    ...(hasShell ? [shellParameter] : []),
+    ...kernelParameters,
+  ].join(' ');
+}
