@@ -1,0 +1,212 @@
+/**
+ * The function's configuration space as a guest reaches it through its machine. Accesses go to the function as they
+ * are, so what it holds is what the guest wrote; with two exceptions, which a host's vfio driver makes as well:
+ *
+ * - the largest payload (MPS) belongs to the platform, which knows what the link can carry: the guest's choice is kept
+ *   here and read back, and not passed on;
+ * - a function-level reset or a return from D3hot forgets addresses, command register and MSI-X table. The guest's
+ *   machine answers for those registers itself and goes on routing accesses by what it believes, and a guest does not
+ *   write again what reads as it should; so they are put back behind the reset.
+ *
+ * Sources: Linux drivers/vfio/pci/vfio_pci_config.c (init_pci_cap_exp_perm, vfio_exp_config_write, pci_try_reset_function);
+ * QEMU hw/vfio/pci.c (vfio_pci_write_config: every write is passed on, the BARs are emulated besides).
+ */
+import { configMask } from '../../hw/pcie/config-register.ts';
+import { codeOfSize, expressCapability } from '../../hw/pcie/express-capability.ts';
+import type { FunctionConfig } from '../../hw/pcie/index.ts';
+import { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, type0Header } from '../../hw/pcie/type0-header.ts';
+import type { SlotAccess } from './slot-access.ts';
+import { bytesInDword } from './slot-access.ts';
+
+export const CONFIG_BYTES = 4096;
+const { deviceControl, linkControl, deviceControl2, linkControl2 } = expressCapability.registers;
+const payloadField = deviceControl.fields.maxPayloadSize;
+const payloadMask = configMask(payloadField);
+const resetMask = configMask(deviceControl.fields.initiateFunctionLevelReset);
+const POWER_CONTROL_OFFSET = 4;
+const POWER_STATE_MASK = 3;
+const MSIX_CONTROL_OFFSET = 2;
+const MSIX_ENABLE = 0x8000;
+const MSIX_FUNCTION_MASK = 0x4000;
+const commandOffset = type0Header.registers.command.offset;
+const memoryEnable = configMask(type0Header.registers.command.fields.memorySpaceEnable);
+/** Where BAR0 is while the platform writes the MSI-X table of a function that the guest has not enabled. */
+const PLATFORM_BAR0 = 0x4000_0000;
+
+/** A register that a reset clears and the platform puts back: offset and bytes. */
+type Kept = readonly [register: number, lengthBytes: number];
+
+export interface ConfigEffects {
+  /** The function was reset and its registers put back: the MSI-X table is as after power-on. */
+  functionWasReset(): void;
+  /** Time enough for a reset to end. */
+  waitForReset(): void;
+}
+
+export class ConfigWindow {
+  readonly #access: SlotAccess;
+  readonly #effects: ConfigEffects;
+  readonly #deviceControl: number;
+  readonly #powerControl: number;
+  readonly #msixControl: number;
+  readonly #kept: readonly Kept[];
+  /** The platform's MPS, in place; and the guest's, which it reads back. */
+  readonly #platformPayload: number;
+  #guestPayload = 0;
+
+  constructor(access: SlotAccess, config: FunctionConfig, maxPayloadBytes: number, effects: ConfigEffects) {
+    this.#access = access;
+    this.#effects = effects;
+    const { expressOffset, msixOffset, powerManagementOffset } = config;
+    this.#deviceControl = expressOffset + deviceControl.offset;
+    this.#powerControl = powerManagementOffset + POWER_CONTROL_OFFSET;
+    this.#msixControl = msixOffset + MSIX_CONTROL_OFFSET;
+    this.#platformPayload = codeOfSize(maxPayloadBytes) << payloadField.low;
+    const { cacheLineSize, interruptLine } = type0Header.registers;
+    // The command register last of the header: nothing is decoded before its address is back.
+    this.#kept = [
+      ...Array.from({ length: BAR_REGISTER_COUNT }, (_, bar) => [BAR_REGISTER_OFFSET + 4 * bar, 4] as const),
+      [cacheLineSize.offset, 1],
+      [interruptLine.offset, 1],
+      [this.#deviceControl, 2],
+      [expressOffset + linkControl.offset, 2],
+      [expressOffset + deviceControl2.offset, 2],
+      [expressOffset + linkControl2.offset, 2],
+      [this.#msixControl, 2],
+      [commandOffset, 2],
+    ];
+  }
+
+  /** What firmware does with a function that has come out of power-on reset. */
+  powerOn(): void {
+    this.#guestPayload = 0;
+    const control = this.#access.configRead(this.#deviceControl & ~3) >>> (8 * (this.#deviceControl & 3));
+    this.#access.configWrite(
+      this.#deviceControl,
+      2,
+      (control & 0xffff & ~payloadMask) | this.#platformPayload,
+    );
+  }
+
+  read(offset: number, into: Uint8Array): void {
+    for (let at = 0; at < into.length; ) {
+      const register = (offset + at) & ~3;
+      const lengthBytes = bytesInDword(offset + at, into.length - at);
+      const value = this.#asGuestSees(register, this.#access.configRead(register));
+      for (let byte = 0; byte < lengthBytes; byte++)
+        into[at + byte] = value >>> (8 * (((offset + at) & 3) + byte));
+      at += lengthBytes;
+    }
+  }
+
+  write(offset: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; ) {
+      const lengthBytes = bytesInDword(offset + at, bytes.length - at);
+      let value = 0;
+      for (let byte = 0; byte < lengthBytes; byte++) value |= bytes[at + byte]! << (8 * byte);
+      this.#writeWithinDword(offset + at, lengthBytes, value);
+      at += lengthBytes;
+    }
+  }
+
+  /** A function-level reset, after which everything the guest's machine relies on is as before. */
+  resetFunction(): void {
+    const control = this.#read16(this.#deviceControl);
+    this.#throughReset(() => this.#access.configWrite(this.#deviceControl, 2, control | resetMask));
+  }
+
+  /**
+   * Switches MSI-X on without function mask, or off, where it is not already.
+   * @returns whether anything had to be done
+   */
+  setMsixEnabled(isEnabled: boolean): boolean {
+    const control = this.#read16(this.#msixControl);
+    if (((control & MSIX_ENABLE) !== 0) === isEnabled) return false;
+    const others = control & ~(MSIX_ENABLE | MSIX_FUNCTION_MASK);
+    this.#access.configWrite(this.#msixControl, 2, isEnabled ? others | MSIX_ENABLE : others);
+    return true;
+  }
+
+  /** Has the platform store into BAR0: where the guest has put it, or for the time being where nothing else is. */
+  withMemory(store: (bar0: number) => void): void {
+    const command = this.#read16(commandOffset);
+    const address = this.barAddress(0);
+    if ((command & memoryEnable) !== 0 && address > 0) {
+      store(address);
+      return;
+    }
+    const low = this.#access.configRead(BAR_REGISTER_OFFSET);
+    const high = this.#access.configRead(BAR_REGISTER_OFFSET + 4);
+    this.#writeBar0(PLATFORM_BAR0, 0);
+    this.#access.configWrite(commandOffset, 2, command | memoryEnable);
+    store(PLATFORM_BAR0);
+    this.#access.configWrite(commandOffset, 2, command);
+    this.#writeBar0(low, high);
+  }
+
+  /** Address in a pair of base address registers, or -1 where it is none that a TLP could carry exactly. */
+  barAddress(bar: number): number {
+    const low = this.#access.configRead(BAR_REGISTER_OFFSET + 4 * bar);
+    const high = this.#access.configRead(BAR_REGISTER_OFFSET + 4 * bar + 4);
+    return high >= 2 ** 20 ? -1 : high * 2 ** 32 + ((low & ~0xf) >>> 0);
+  }
+
+  #writeBar0(low: number, high: number): void {
+    this.#access.configWrite(BAR_REGISTER_OFFSET, 4, low);
+    this.#access.configWrite(BAR_REGISTER_OFFSET + 4, 4, high);
+  }
+
+  #writeWithinDword(offset: number, lengthBytes: number, value: number): void {
+    const overlaps = (register: number): boolean => offset < register + 2 && offset + lengthBytes > register;
+    if (overlaps(this.#deviceControl)) this.#writeDeviceControl(offset, lengthBytes, value);
+    else if (overlaps(this.#powerControl)) this.#writePowerControl(offset, lengthBytes, value);
+    else this.#access.configWrite(offset, lengthBytes, value);
+  }
+
+  #writeDeviceControl(offset: number, lengthBytes: number, value: number): void {
+    const shift = 8 * (offset - this.#deviceControl);
+    const isLowByteWritten = shift === 0;
+    if (isLowByteWritten) this.#guestPayload = value & payloadMask;
+    const passed = isLowByteWritten ? (value & ~payloadMask) | this.#platformPayload : value;
+    const isReset = ((value << shift) & resetMask) !== 0 && offset + lengthBytes > this.#deviceControl + 1;
+    const write = () => this.#access.configWrite(offset, lengthBytes, passed);
+    if (isReset) this.#throughReset(write);
+    else write();
+  }
+
+  /** A function that returns from D3hot has forgotten what a reset forgets. */
+  #writePowerControl(offset: number, lengthBytes: number, value: number): void {
+    const write = () => this.#access.configWrite(offset, lengthBytes, value);
+    const wasOff = (this.#read16(this.#powerControl) & POWER_STATE_MASK) !== 0;
+    const turnsOn = offset <= this.#powerControl && (value & POWER_STATE_MASK) === 0;
+    if (wasOff && turnsOn) this.#throughReset(write);
+    else write();
+  }
+
+  #throughReset(write: () => void): void {
+    const values = this.#kept.map(([register]) => this.#access.configRead(register & ~3));
+    write();
+    this.#effects.waitForReset();
+    for (const [index, [register, lengthBytes]] of this.#kept.entries()) {
+      const value = values[index]! >>> (8 * (register & 3));
+      // What was saved while a reset was being asked for must not ask for another.
+      const kept = register === this.#deviceControl ? value & ~resetMask : value;
+      this.#access.configWrite(
+        register,
+        lengthBytes,
+        lengthBytes === 4 ? kept : kept & (2 ** (8 * lengthBytes) - 1),
+      );
+    }
+    this.#effects.functionWasReset();
+  }
+
+  #read16(register: number): number {
+    return (this.#access.configRead(register & ~3) >>> (8 * (register & 3))) & 0xffff;
+  }
+
+  #asGuestSees(register: number, value: number): number {
+    return register === (this.#deviceControl & ~3) && value !== 0xffff_ffff
+      ? (value & ~payloadMask) | this.#guestPayload
+      : value;
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A served machine as the thread that runs it has it: the slots that guests use, the devices in them, and time.
+ *
+ *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╗        work(budget): time passes, until idle or for the budget
+ *     Reactor ─► Slot ─► GuestNode ══ HcaNode ══╝
+ *
+ * When the model throws (a defect of the emulator, never a guest's doing) the devices are built anew, the guests that used
+ * them are to be dropped, and the report says so.
+ */
+import { SteppedRunner } from '../../sim/index.ts';
+import { HcaNode } from '../node/hca-node.ts';
+import { GuestNode } from './guest-node.ts';
+import type { RaiseInterrupt } from './interrupt-lines.ts';
+import { makeOpenEnd } from './open-end.ts';
+import type { ServingConfig } from './parameters.ts';
+import { planServed, type ServedChoice, type ServedPlan, servedNeighboursOf } from './served-plan.ts';
+import { ServedTime, type WallClock } from './served-time.ts';
+import { Slot, type SlotListener } from './slot.ts';
+
+/** The model threw: what was being done, where, and when. */
+export interface Defect {
+  readonly node: number;
+  /** What the guest had asked for, or `time passing`. */
+  readonly access: string;
+  readonly atPs: number;
+  readonly message: string;
+  readonly stack: string;
+}
+
+export interface EmulationOptions extends ServedChoice {
+  readonly serving: ServingConfig;
+  /** Simulated time per wall time while the devices are idle. */
+  readonly timeScale: number;
+  readonly wall: WallClock;
+  readonly raise: RaiseInterrupt;
+}
+
+const STORE_PS = 1_000_000;
+const TIME_PASSING = 'time passing';
+
+export class Emulation {
+  readonly options: EmulationOptions;
+  readonly slots: readonly Slot[];
+  readonly defects: Defect[] = [];
+  plan!: ServedPlan;
+  guests: readonly GuestNode[] = [];
+  hcas: readonly HcaNode[] = [];
+  time!: ServedTime;
+  #hasFailed = false;
+
+  /** @throws ConfigurationError naming what is wrong with the options */
+  constructor(options: EmulationOptions) {
+    this.options = options;
+    const listener: SlotListener = {
+      modelFailed: (node, error, access) => this.#noteDefect(node, error, access),
+    };
+    const times = { drainPs: options.serving.drainPs, storePs: STORE_PS };
+    this.slots = Array.from(
+      { length: options.hcaCount },
+      (_, node) => new Slot(node, options.config, times, listener),
+    );
+    this.#build();
+  }
+
+  /** The model has thrown and {@link rebuild} was not called since. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  /**
+   * Lets time pass until the devices are idle, or for `budgetMs` of wall time.
+   * @returns milliseconds until there is something to do again: 0 while busy, Infinity when only a guest can give it
+   */
+  work(budgetMs: number): number {
+    for (const slot of this.slots) slot.flush();
+    if (this.#hasFailed) return 0;
+    if (!this.slots.some(({ isConnected }) => isConnected)) {
+      this.time.standStill();
+      return Number.POSITIVE_INFINITY;
+    }
+    try {
+      return this.time.work(budgetMs);
+    } catch (error) {
+      this.#noteDefect(0, error, TIME_PASSING);
+      return 0;
+    }
+  }
+
+  /** Fresh devices in all slots; the guests that used the old ones must have been dropped. */
+  rebuild(): void {
+    this.#build();
+  }
+
+  #build(): void {
+    const { options } = this;
+    const plan = planServed(options);
+    this.plan = plan;
+    this.#hasFailed = false;
+    const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
+    this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise));
+    this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node)));
+    const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
+    const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);
+    this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);
+    for (const slot of this.slots) slot.fit(this.guests[slot.node]!, this.time);
+  }
+
+  #noteDefect(node: number, error: unknown, access: string): void {
+    this.#hasFailed = true;
+    const { message, stack = '' } = error instanceof Error ? error : new Error(String(error));
+    this.defects.push({ node, access, atPs: this.time.nowPs, message, stack });
+  }
+}

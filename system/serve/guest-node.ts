@@ -1,0 +1,59 @@
+/**
+ * The logical process of a slot that a real guest uses: root complex and link as in a simulated host, and nothing
+ * behind them that is simulated. The guest's CPU enters by core port 0; its memory and its interrupt descriptors are
+ * behind {@link GuestMemorySwitch} and {@link InterruptLines}.
+ */
+import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
+import { type CorePort, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import { faultsOf, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
+import { channelKey, hcaName } from '../plan.ts';
+import { GuestMemorySwitch } from './guest-memory-switch.ts';
+import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
+import { guestName, type ServedPlan } from './served-plan.ts';
+
+export class GuestNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly port: PcieLinkPort;
+  readonly rootComplex: RootComplex;
+  readonly memory = new GuestMemorySwitch();
+  readonly interrupts: InterruptLines;
+  readonly interruptGate: InterruptGate;
+  /** Where the guest's accesses enter. */
+  readonly core: CorePort;
+
+  constructor({ config, channels, faults }: ServedPlan, node: number, raise: RaiseInterrupt) {
+    const { link, rootPort, endpointPort, rootComplex, function: pcieFunction } = config.pcie;
+    this.node = node;
+    this.lp = new LogicalProcess(guestName(node));
+    this.port = new PcieLinkPort({
+      lp: this.lp,
+      link,
+      end: rootPort,
+      peer: endpointPort,
+      writer: new ChannelWriter(channels[channelKey(guestName(node), hcaName(node))]!),
+      reader: new ChannelReader(channels[channelKey(hcaName(node), guestName(node))]!),
+      trafficClassCount,
+    });
+    this.interrupts = new InterruptLines(
+      pcieFunction.msixVectorCount,
+      rootComplex.messageWindowAddress,
+      raise,
+    );
+    this.interruptGate = new InterruptGate(this.lp, this.interrupts);
+    this.rootComplex = new RootComplex({
+      lp: this.lp,
+      config: rootComplex,
+      end: rootPort,
+      port: this.port,
+      memory: this.memory,
+      interrupts: this.interruptGate,
+      coreCount: 1,
+      trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+    });
+    this.core = this.rootComplex.corePort(0);
+    this.interruptGate.inject(faultsOf(faults, node, 'interrupt'));
+    injectRootComplexFaults(faults, node, this.rootComplex);
+  }
+}

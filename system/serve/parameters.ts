@@ -1,0 +1,67 @@
+/**
+ * How the serving loop shares the machine with its guests. None of this is part of the device: these figures decide
+ * when simulated time passes, not what happens in it, and so are not among the parameters of a profile.
+ */
+import { type ConfigOf, number } from '../../base/parameter.ts';
+
+export const servingParameters = {
+  busyGapPs: number(
+    5_000_000,
+    'ps',
+    [1, 1e9],
+    'choice: above every latency of a pipeline, below every timer of the device',
+    'The device is busy while something is due within this time: then simulated time runs as fast as it can.',
+  ),
+  stepPs: number(
+    1_000_000,
+    'ps',
+    [1000, 1e9],
+    'measured: some hundred events, 20 to 100 us of a 2-core EPYC, so a look at the wall clock costs nothing',
+    'Simulated time between two looks at the wall clock while the device is busy.',
+  ),
+  loadStepPs: number(
+    250_000,
+    'ps',
+    [1000, 1e9],
+    'choice: a register read takes 0.5 us',
+    'Simulated time between two looks whether a load has its answer.',
+  ),
+  lagMaxPs: number(
+    2_000_000_000,
+    'ps',
+    [0, 1e12],
+    'choice: above the jitter of a poll, below what a driver notices',
+    'Simulated time that fell behind the wall clock by no more than this catches up while the device is idle.',
+  ),
+  freePs: number(
+    3.6e15,
+    'ps',
+    [0, 8e15],
+    'a float64 counts 2.5 hours of picoseconds exactly',
+    'Past this much simulated time, idleness in which nothing is due counts for idleStretchPs at most.',
+  ),
+  idleStretchPs: number(1e9, 'ps', [0, 1e12], 'choice', 'See freePs.'),
+  accessLimitMs: number(
+    1000,
+    'ms',
+    [1, 60_000],
+    'choice: well below the 5 s for which nothing may hang',
+    'Wall time after which an access of the guest is given up: a load reads all ones, a store is dropped.',
+  ),
+  drainPs: number(
+    50_000_000,
+    'ps',
+    [1_000_000, 1e12],
+    'choice: above the completion of everything a device can have under way at once',
+    'Simulated time given to what is under way before and after a reset.',
+  ),
+  resetPs: number(
+    2_000_000,
+    'ps',
+    [1000, 1e12],
+    'choice: the function is ready 400 cycles of its clock after a reset',
+    'Simulated time for which the slot is held in reset.',
+  ),
+} as const;
+
+export type ServingConfig = ConfigOf<typeof servingParameters>;

@@ -1,0 +1,70 @@
+/**
+ * The plan of a served machine: real HCAs, root complexes and links; the hosts behind them are somebody else's.
+ *
+ *     guest0 ══PCIe══ hca0 ══╗                guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ guest1
+ *                        ╚═══╝ loopback plug
+ *
+ * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the
+ * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+import { wireChannelBytes } from '../../wire/wire-port.ts';
+import type { Fault } from '../faults/index.ts';
+import {
+  bytesToDevice,
+  bytesToHost,
+  channelKey,
+  type HcaNeighbours,
+  type HcaPlan,
+  hcaName,
+} from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+
+/** What is in port 1 of each HCA. */
+export const cablings = ['cable', 'loopback', 'open'] as const;
+export type Cabling = (typeof cablings)[number];
+
+export const hcaCountMax = 2;
+
+export interface ServedChoice {
+  readonly config: MachineConfig;
+  readonly hcaCount: number;
+  readonly cabling: Cabling;
+  readonly faults: readonly Fault[];
+}
+
+export interface ServedPlan extends HcaPlan {
+  readonly hcaCount: number;
+  readonly cabling: Cabling;
+}
+
+export const guestName = (node: number): string => `guest${node}`;
+/** The end of a channel that nobody is at. */
+export const openEndName = (node: number): string => `open${node}`;
+
+/** @throws ConfigurationError for a number of HCAs that is not 1 or 2, or a cable with one end */
+export function planServed({ config, hcaCount, cabling, faults }: ServedChoice): ServedPlan {
+  if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
+    throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
+  if (cabling === 'cable' && hcaCount !== 2)
+    throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
+  const channels: Record<string, SharedArrayBuffer> = {};
+  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, shuffleSeed: undefined };
+  const add = (from: string, to: string, bytes: number): void => {
+    channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
+  };
+  for (let node = 0; node < hcaCount; node++) {
+    const { host, wirePeer } = servedNeighboursOf(plan, node);
+    add(host, hcaName(node), bytesToDevice(config));
+    add(hcaName(node), host, bytesToHost(config));
+    add(hcaName(node), wirePeer, wireChannelBytes(config.wire));
+    add(wirePeer, hcaName(node), wireChannelBytes(config.wire));
+  }
+  return plan;
+}
+
+/** Who is at the other ends of an HCA's links. */
+export function servedNeighboursOf({ cabling }: Pick<ServedPlan, 'cabling'>, node: number): HcaNeighbours {
+  const wirePeers = { cable: hcaName(node ^ 1), loopback: hcaName(node), open: openEndName(node) } as const;
+  return { host: guestName(node), wirePeer: wirePeers[cabling] };
+}

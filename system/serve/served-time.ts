@@ -1,0 +1,165 @@
+/**
+ * When simulated time passes on a machine whose host is real.
+ *
+ *     busy   something is due within busyGapPs     as fast as the computer can, in slices of wall time
+ *     idle   the next thing due is further off     as the wall clock does, times the scale
+ *
+ * So a pipeline is never held up by a clock, and a timer (a retry, an interrupt's moderation) takes the time it says. Time
+ * that passed on the wall while the device was busy is not made up for: a simulation slower than the hardware is a slow
+ * device, not one whose timers all expire. This is the only place of the project that reads the wall clock to decide
+ * what the model does; what the model then does depends on nothing else.
+ */
+import type { SteppedRunner } from '../../sim/index.ts';
+import type { ServingConfig } from './parameters.ts';
+
+/** Milliseconds of a clock that only advances. */
+export type WallClock = () => number;
+
+const PS_PER_MS = 1e9;
+const NEVER = Number.POSITIVE_INFINITY;
+/** Looks at the wall clock while a load waits: one in so many steps. */
+const STEPS_PER_LOOK = 16;
+/** Wall time of a line that does not exist: whatever is asked of it lags too far behind. */
+const NOT_FOLLOWED = Number.NEGATIVE_INFINITY;
+
+/** Something an access waits for. */
+export interface Awaited {
+  readonly isDone: boolean;
+}
+
+export class ServedTime {
+  readonly runner: SteppedRunner;
+  /** Simulated picoseconds that passed because the wall clock did. */
+  followedPs = 0;
+  /** Slices of work done, and those after which the device was still busy. */
+  sliceCount = 0;
+  cutSliceCount = 0;
+  readonly #config: ServingConfig;
+  readonly #scale: number;
+  readonly #wall: WallClock;
+  /** The line that simulated time follows while idle: an instant, and the wall time that belongs to it. */
+  #linePs = 0;
+  #lineMs = NOT_FOLLOWED;
+  #isIdle = false;
+
+  /** @param scale simulated time per wall time while idle, above zero */
+  constructor(runner: SteppedRunner, config: ServingConfig, scale: number, wall: WallClock) {
+    this.runner = runner;
+    this.#config = config;
+    this.#scale = scale;
+    this.#wall = wall;
+  }
+
+  get nowPs(): number {
+    return this.runner.nowPs;
+  }
+
+  /** To be called before something is done to the machine from outside: while it was idle, time has passed. */
+  arrive(): void {
+    if (!this.#isIdle) return;
+    const { nowPs, nextPs } = this.runner;
+    const { freePs, idleStretchPs } = this.#config;
+    let targetPs = this.#lineAt(this.#wall());
+    if (nextPs === NEVER && targetPs > freePs) targetPs = Math.min(targetPs, nowPs + idleStretchPs);
+    // What is due before that is work, and done in slices.
+    if (targetPs > nowPs) this.#passTo(Math.min(targetPs, nextPs));
+  }
+
+  /** Something was done to the machine from outside. */
+  touched(): void {
+    this.#isIdle = false;
+    this.runner.touched();
+  }
+
+  /** Nobody is there to notice time: from here to the next access none passes. */
+  standStill(): void {
+    this.#isIdle = false;
+    this.#lineMs = NOT_FOLLOWED;
+  }
+
+  /**
+   * Works until the device is idle, or for `budgetMs` of wall time.
+   * @returns milliseconds of wall time until something is due: 0 while the device is busy, Infinity when nothing is
+   */
+  work(budgetMs: number): number {
+    const { runner } = this;
+    const endMs = this.#wall() + budgetMs;
+    this.sliceCount++;
+    for (let nowMs = endMs - budgetMs; ; nowMs = this.#wall()) {
+      if (runner.nextPs - runner.nowPs > this.#config.busyGapPs) {
+        const waitMs = this.#follow(nowMs);
+        if (waitMs > 0) return waitMs;
+      }
+      if (nowMs > endMs) {
+        this.cutSliceCount++;
+        return 0;
+      }
+      runner.runTo(runner.nowPs + this.#config.stepPs);
+    }
+  }
+
+  /**
+   * Runs until `awaited` is done.
+   * @returns false when `limitMs` of wall time were not enough
+   */
+  runUntil(awaited: Awaited, limitMs: number = this.#config.accessLimitMs): boolean {
+    const { runner } = this;
+    const { loadStepPs } = this.#config;
+    let endMs = NEVER;
+    for (let step = 1; ; step++) {
+      // Where nothing happens there is nothing to step through.
+      const nextPs = runner.nextPs;
+      if (nextPs === NEVER && step > 1) return awaited.isDone;
+      runner.runTo(Math.max(runner.nowPs + loadStepPs, nextPs === NEVER ? 0 : nextPs + 1));
+      if (awaited.isDone) return true;
+      if (step % STEPS_PER_LOOK !== 0) continue;
+      const nowMs = this.#wall();
+      if (endMs === NEVER) endMs = nowMs + limitMs;
+      else if (nowMs > endMs) return false;
+    }
+  }
+
+  /** Runs for `durationPs`, or until nothing is due within it, or for `accessLimitMs` of wall time. */
+  runFor(durationPs: number): void {
+    const { runner } = this;
+    const limitPs = runner.nowPs + durationPs;
+    const endMs = this.#wall() + this.#config.accessLimitMs;
+    while (runner.nowPs < limitPs) {
+      runner.runTo(
+        runner.nextPs >= limitPs ? limitPs : Math.min(limitPs, runner.nowPs + this.#config.stepPs),
+      );
+      if (this.#wall() > endMs) return;
+    }
+  }
+
+  /** Idle: returns how long still, in milliseconds; or lets time pass to what is due now, and returns 0. */
+  #follow(nowMs: number): number {
+    if (!this.#isIdle) this.#beginToFollow(nowMs);
+    const { nextPs } = this.runner;
+    if (nextPs === NEVER) return NEVER;
+    const linePs = this.#lineAt(nowMs);
+    if (linePs < nextPs) return (nextPs - linePs) / (PS_PER_MS * this.#scale);
+    this.#passTo(nextPs);
+    this.#isIdle = false;
+    return 0;
+  }
+
+  /** Goes on along the line it has followed while it is only a little behind; else begins a new one. */
+  #beginToFollow(nowMs: number): void {
+    const { nowPs } = this.runner;
+    const lagPs = this.#lineAt(nowMs) - nowPs;
+    this.#isIdle = true;
+    if (lagPs >= 0 && lagPs <= this.#config.lagMaxPs) return;
+    this.#linePs = nowPs;
+    this.#lineMs = nowMs;
+  }
+
+  #lineAt(nowMs: number): number {
+    return this.#linePs + Math.floor((nowMs - this.#lineMs) * PS_PER_MS * this.#scale);
+  }
+
+  #passTo(instantPs: number): void {
+    this.followedPs += instantPs - this.runner.nowPs;
+    this.runner.runTo(instantPs);
+  }
+}
