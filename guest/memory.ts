@@ -152,9 +152,9 @@ export class DmaMap implements GuestMemory {
 
   /** Removes the region of exactly this address and size. 0, or ENOENT. */
   unmap(address: number, sizeBytes: number): number {
-    const at = this.#regions.findIndex((region) => region.address === address);
+    const at = this.#regionIndexAfter(address) - 1;
     const region = this.#regions[at];
-    if (region === undefined || region.sizeBytes !== sizeBytes) return ENOENT;
+    if (region?.address !== address || region.sizeBytes !== sizeBytes) return ENOENT;
     this.#regions.splice(at, 1);
     const first = this.#indexAfter(address - 1);
     const behind = this.#indexAfter(address + sizeBytes - 1);
@@ -229,6 +229,10 @@ export class DmaMap implements GuestMemory {
   /** The file of a descriptor, which is taken over: kept, or closed where the file is known or refused (minus errno). */
   #fileOf(descriptor: number): KeptFile | number {
     const key = fileKeyOf(descriptor);
+    if (key === undefined) {
+      closeDescriptor(descriptor);
+      return -EINVAL;
+    }
     const known = this.#files.get(key);
     if (known !== undefined) {
       closeDescriptor(descriptor);

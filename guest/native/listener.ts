@@ -9,6 +9,8 @@ import { closeDescriptor } from './poll.ts';
 import { AF_UNIX, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, socketAddress } from './structures.ts';
 
 const { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR } = constants.errno;
+/** Result of `accept`: a client waits, but there is no descriptor or memory for it. */
+export const CANNOT_ACCEPT = -2;
 const pathBytesMax = socketAddress.fields.path.lengthBytes - 1;
 
 export class Listener {
@@ -36,13 +38,13 @@ export class Listener {
     return this.#descriptor;
   }
 
-  /** The next client's socket, or -1 when none waits or it cannot be had now. */
+  /** The next client's socket, -1 when none waits, CANNOT_ACCEPT when this process can have no more. */
   accept(): number {
     const client = this.#native.accept(this.#descriptor, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client >= 0) return client;
     const errno = this.#native.errno();
     if (errno === EAGAIN || errno === EINTR || errno === ECONNABORTED) return -1;
-    throw new NativeCallError('accept4', errno);
+    return CANNOT_ACCEPT;
   }
 
   /** Stops listening and removes the socket file, if it is still ours. */

@@ -68,14 +68,14 @@ export class SharedFile {
   /** Takes over a descriptor, or answers minus an errno and leaves it to the caller. */
   static open(descriptor: number): SharedFile | number {
     const native = nativeLibrary();
-    if (!isOnTmpfs(native, descriptor) || !fstatSync(descriptor).isFile()) return -EINVAL;
+    if (!isShared(native, descriptor)) return -EINVAL;
     const accessMode = native.fcntl(descriptor, F_GETFL, 0) & O_ACCMODE;
     if (accessMode === O_WRONLY) return -EACCES;
-    if (sealsOf(native, descriptor) >= 0) native.fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK);
-    const seals = sealsOf(native, descriptor);
-    const isMapped = seals >= 0 && (seals & F_SEAL_SHRINK) !== 0;
-    const isSealed = seals >= 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) !== 0;
-    return new SharedFile(descriptor, accessMode === O_RDWR && !isSealed, isMapped);
+    native.fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK);
+    const seals = native.fcntl(descriptor, F_GET_SEALS, 0);
+    const isMapped = (seals & F_SEAL_SHRINK) !== 0;
+    const isReadOnly = accessMode !== O_RDWR || (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) !== 0;
+    return new SharedFile(descriptor, !isReadOnly, isMapped);
   }
 
   /** Windows it has mapped. */
@@ -146,19 +146,18 @@ export class SharedFile {
   };
 }
 
-/** Identity of what a descriptor refers to, and how it may be used: equal ones can share a mapping. */
-export function fileKeyOf(descriptor: number): string {
+/** Identity of a file that may be shared memory, and how it may be used: equal ones can share a mapping. */
+export function fileKeyOf(descriptor: number): string | undefined {
+  if (!isShared(nativeLibrary(), descriptor)) return undefined;
   const { dev, ino } = fstatSync(descriptor, { bigint: true });
   const accessMode = nativeLibrary().fcntl(descriptor, F_GETFL, 0) & O_ACCMODE;
   return `${dev}:${ino}:${accessMode}`;
 }
 
-function isOnTmpfs(native: NativeLibrary, descriptor: number): boolean {
+/** A memfd or a file on tmpfs. Asks for seals first: a file of FUSE would be asked by statfs, and may never answer. */
+function isShared(native: NativeLibrary, descriptor: number): boolean {
+  if (native.fcntl(descriptor, F_GET_SEALS, 0) < 0) return false;
   const buffer = new ArrayBuffer(256);
   if (native.fstatfs(descriptor, native.addressOf(buffer)) < 0) return false;
   return new DataView(buffer).getBigUint64(0, true) === BigInt(TMPFS_MAGIC);
 }
-
-/** The seals of a memfd, or a negative number. */
-const sealsOf = (native: NativeLibrary, descriptor: number): number =>
-  native.fcntl(descriptor, F_GET_SEALS, 0);

@@ -1,0 +1,86 @@
+/**
+ * Waits for the clients of several servers at once, and for a wake-up from another thread or a signal handler.
+ *
+ *   poll(timeoutMs) ─► a server that was busy just now is asked directly, without poll(2)
+ *                   └► nobody: ppoll(2) on all clients, listening sockets and the wake-up eventfd
+ *                                └► the ready ones are pumped: a bounded number of messages each
+ *
+ * A wait ends early, with nothing done, when a signal comes: let Node's event loop turn to have its handler run.
+ */
+import { InvariantError } from '../base/assert.ts';
+import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } from './native/poll.ts';
+import type { VfioUserServer } from './vfio-user/server.ts';
+
+export class Reactor {
+  /** An eventfd: `wake(descriptor)` in any thread of this process ends a `poll`. */
+  readonly wakeDescriptor: number;
+  readonly #servers: readonly VfioUserServer[];
+  readonly #wasBusy: boolean[];
+  readonly #polled: PollSet;
+  #isPolling = false;
+
+  constructor(servers: readonly VfioUserServer[]) {
+    this.#servers = servers;
+    this.#wasBusy = servers.map(() => false);
+    this.#polled = new PollSet(servers.length + 1);
+    this.wakeDescriptor = createEventfd();
+  }
+
+  /**
+   * Carries out what the clients have sent, waiting at most `timeoutMs` (fractions count, 0 does not wait, Infinity
+   * waits for ever) for something to do. Whether anything happened: a message, a client that came or went, a wake-up.
+   */
+  poll(timeoutMs: number): boolean {
+    if (this.#isPolling) throw new InvariantError('Reactor.poll is not called by a device', false, 'true');
+    this.#isPolling = true;
+    try {
+      return this.#pumpBusy() || this.#wait(timeoutMs);
+    } finally {
+      this.#isPolling = false;
+    }
+  }
+
+  /** Ends a `poll` that is waiting, or the next one. */
+  wake(): void {
+    signalEventfd(this.wakeDescriptor);
+  }
+
+  /** Closes all servers and the eventfd. */
+  close(): void {
+    for (const server of this.#servers) server.close();
+    closeDescriptor(this.wakeDescriptor);
+  }
+
+  #pumpBusy(): boolean {
+    let hasDone = false;
+    for (let at = 0; at < this.#servers.length; at++) {
+      if (this.#wasBusy[at]) hasDone = this.#pump(at) || hasDone;
+    }
+    return hasDone;
+  }
+
+  #wait(timeoutMs: number): boolean {
+    this.#polled.clear();
+    this.#polled.add(this.wakeDescriptor);
+    let limitMs = timeoutMs;
+    for (const server of this.#servers) {
+      this.#polled.add(server.descriptor);
+      limitMs = Math.min(limitMs, server.attentionMs);
+    }
+    this.#polled.wait(limitMs);
+    let hasDone = false;
+    if (this.#polled.isReady(0)) hasDone = drainEventfd(this.wakeDescriptor) > 0;
+    for (let at = 0; at < this.#servers.length; at++) {
+      const isDue = this.#polled.isReady(at + 1) || this.#servers[at]!.attentionMs === 0;
+      if (isDue) hasDone = this.#pump(at) || hasDone;
+    }
+    return hasDone;
+  }
+
+  /** A device that throws leaves its server marked busy: messages may be left. */
+  #pump(at: number): boolean {
+    this.#wasBusy[at] = true;
+    this.#wasBusy[at] = this.#servers[at]!.pump();
+    return this.#wasBusy[at]!;
+  }
+}
