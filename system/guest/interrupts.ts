@@ -1,0 +1,78 @@
+/**
+ * The guest's own books of interrupts, read from /proc/interrupts, and their comparison with the device's.
+ *
+ * Linux counts how often it ran the handler of a vector; the device counts the messages it sent. They must agree: an
+ * event queue sends the next message only after the handler armed it again, so none can be lost in another. Linux
+ * forgets its counts when a driver gives its vectors back, hence the device's are taken since its last reset, which
+ * is where a driver begins.
+ *
+ *     24:   0   5  PCI-MSI 524288-edge           mlx4-async@pci:0000:01:00.0      Linux 6.1: vector in bits 10:0
+ *     25:   3   0  PCI-MSIX-0000:01:00.0  0-edge mlx4-async@pci:0000:01:00.0      newer: the vector itself
+ */
+
+/** One vector of a PCI function as Linux sees it. */
+export interface GuestVector {
+  /** Address of the function, like 0000:01:00.0. */
+  readonly function: string;
+  readonly vector: number;
+  /** The name the driver gave it. */
+  readonly name: string;
+  /** Times its handler ran, on all processors together. */
+  readonly count: number;
+}
+
+/** One vector whose counts are compared. */
+export interface VectorComparison {
+  readonly adapter: number;
+  readonly vector: number;
+  readonly name: string;
+  /** Messages the device sent since its reset, and handlers the guest ran. */
+  readonly deviceCount: number;
+  readonly guestCount: number;
+  readonly isEqual: boolean;
+}
+
+/** Bits of a Linux 6.1 hardware interrupt number that hold the MSI-X vector. */
+const vectorMask = 0x7ff;
+
+/** The MSI-X vectors in the text of /proc/interrupts. */
+export function parseInterrupts(text: string): GuestVector[] {
+  return text.split('\n').flatMap((line) => {
+    const match = /^\s*\d+:((?:\s+\d+)+)\s+(PCI-MSIX?)(\S*)\s+(\d+)-edge\s+(\S+@pci:([0-9a-f:.]+))/.exec(
+      line,
+    );
+    if (match === null) return [];
+    const [, counts, , perFunction, number, name, address] = match;
+    const count = counts!
+      .trim()
+      .split(/\s+/)
+      .reduce((sum, digits) => sum + Number(digits), 0);
+    // A kernel with an interrupt domain per function says whose it is, and numbers by vector.
+    const vector = perFunction === '' ? Number(number) & vectorMask : Number(number);
+    return [{ function: address!, vector, name: name!, count }];
+  });
+}
+
+/**
+ * Compares the vectors of one adapter. Vectors that the guest does not have at present are left out, unless the
+ * device sent messages for them while the guest has others of the same adapter.
+ */
+export function compareVectors(
+  adapter: number,
+  guestVectors: readonly GuestVector[],
+  deviceCounts: ArrayLike<number>,
+): VectorComparison[] {
+  if (guestVectors.length === 0) return [];
+  const byVector = new Map(guestVectors.map((vector) => [vector.vector, vector]));
+  const vectors = new Set(byVector.keys());
+  for (let vector = 0; vector < deviceCounts.length; vector++)
+    if (deviceCounts[vector]! > 0) vectors.add(vector);
+  return [...vectors]
+    .sort((a, b) => a - b)
+    .map((vector) => {
+      const deviceCount = deviceCounts[vector] ?? 0;
+      const guestCount = byVector.get(vector)?.count ?? 0;
+      const name = byVector.get(vector)?.name ?? '(no handler)';
+      return { adapter, vector, name, deviceCount, guestCount, isEqual: deviceCount === guestCount };
+    });
+}
