@@ -5,6 +5,13 @@
 import { type ConfigOf, number } from '../../base/parameter.ts';
 
 export const servingParameters = {
+  sliceUs: number(
+    200,
+    'us of wall clock',
+    [10, 100_000],
+    'choice: a look at a socket costs 6 us, so 3 % of a slice',
+    'Wall time for which busy devices work before guests are heard again.',
+  ),
   busyGapPs: number(
     5_000_000,
     'ps',
