@@ -82,6 +82,13 @@ export class VfioUserServer {
     return true;
   }
 
+  /** Drops the client, if there is one; the next is served. Not to be called by a device. */
+  dropClient(reason: string): void {
+    if (this.#session === undefined) return;
+    this.#session.endReason ??= reason;
+    this.#endSession();
+  }
+
   /** Drops the client, stops listening, removes the socket file. */
   close(): void {
     if (this.#session !== undefined) this.#endSession();

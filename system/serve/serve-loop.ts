@@ -1,0 +1,108 @@
+/**
+ * The serving loop: carries out what guests ask and lets simulated time pass, in turns, in one thread.
+ *
+ *     ┌─► poll the sockets: at once while the devices are busy, else until the next thing is due ─┐
+ *     └── work: time passes, until the devices are idle or for sliceMs of wall time ◄─────────────┘
+ *
+ * So a guest waits for the devices a slice at most, and idle devices cost nothing.
+ */
+import { performance } from 'node:perf_hooks';
+import { defaultsOf } from '../../base/parameter.ts';
+import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
+import { Emulation } from './emulation.ts';
+import { servingParameters } from './parameters.ts';
+import type { ServeOrder } from './serve-options.ts';
+
+/** What the loop tells while it runs, in words. */
+export type NoticeListener = (text: string) => void;
+
+/** Longest wait for the sockets: a client that says nothing must be looked at now and then. */
+const WAIT_MAX_MS = 1000;
+
+export class ServeLoop {
+  readonly emulation: Emulation;
+  readonly servers: readonly VfioUserServer[];
+  readonly reactor: Reactor;
+  /** Wall time spent on the model, on guests' accesses, and waiting. */
+  workMs = 0;
+  pollMs = 0;
+  waitMs = 0;
+  readonly #order: ServeOrder;
+  readonly #notice: NoticeListener;
+  readonly #sliceMs: number;
+  #isStopped = false;
+
+  /**
+   * Listens from now on.
+   * @throws ConfigurationError, NativeUnavailableError
+   */
+  constructor(order: ServeOrder, notice: NoticeListener) {
+    const serving = defaultsOf(servingParameters);
+    this.#order = order;
+    this.#notice = notice;
+    this.#sliceMs = serving.sliceUs / 1000;
+    const { config, cabling, faults, timeScale } = order;
+    this.emulation = new Emulation({
+      config,
+      cabling,
+      faults,
+      timeScale,
+      serving,
+      hcaCount: order.sockets.length,
+      wall: () => performance.now(),
+      raise: raiseInterrupt,
+    });
+    this.servers = order.sockets.map(
+      (path, node) =>
+        new VfioUserServer({
+          path,
+          device: this.emulation.slots[node]!,
+          onClientEnd: (reason) => this.#clientEnded(node, reason),
+        }),
+    );
+    this.reactor = new Reactor(this.servers);
+  }
+
+  /** Serves until {@link stop}, or with `isOnce` until the last guest has gone. Calls `between` after every turn. */
+  run(between: () => void): void {
+    for (let dueMs = 0; !this.#isStopped; ) {
+      const startMs = performance.now();
+      this.reactor.poll(Math.min(dueMs, WAIT_MAX_MS));
+      const polledMs = performance.now();
+      if (dueMs === 0) this.pollMs += polledMs - startMs;
+      else this.waitMs += polledMs - startMs;
+      dueMs = this.emulation.work(this.#sliceMs);
+      this.workMs += performance.now() - polledMs;
+      if (this.emulation.hasFailed) this.#recover();
+      between();
+    }
+  }
+
+  /** Ends {@link run} after this turn. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Drops the guests and removes the sockets. */
+  close(): void {
+    this.reactor.close();
+  }
+
+  #clientEnded(node: number, reason: string): void {
+    this.#notice(`HCA ${node}: the guest is gone (${reason})`);
+    const { slots } = this.emulation;
+    const isOver =
+      slots.some(({ sessionCount }) => sessionCount > 0) && slots.every((slot) => !slot.isConnected);
+    if (this.#order.isOnce && isOver) this.stop();
+  }
+
+  #recover(): void {
+    const { access, atPs, message, node } = this.emulation.defects.at(-1)!;
+    this.#notice(
+      `HCA ${node}: a defect of the emulator at ${atPs} ps, at this access: ${access}: ${message}. ` +
+        'Guests are dropped and the devices built anew; please report it.',
+    );
+    for (const server of this.servers) server.dropClient('the device failed');
+    this.emulation.rebuild();
+  }
+}

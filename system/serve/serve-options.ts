@@ -1,0 +1,57 @@
+/** What can be chosen about a served machine, and its checks. */
+import { ConfigurationError } from '../../base/assert.ts';
+import { checkedFaults, type Fault, type FaultPlan } from '../faults/index.ts';
+import { configurationOf, type MachineConfig, type ParameterValues } from '../profile/index.ts';
+import type { Cabling } from './served-plan.ts';
+
+export interface ServeOptions {
+  /** Path of the UNIX socket; of two HCAs, those with `.0` and `.1` behind it. */
+  readonly socket: string;
+  /** HCAs, each on a socket of its own: 1 (default) or 2. */
+  readonly hcas?: number;
+  /** A cable between port 1 of both HCAs. */
+  readonly cable?: boolean;
+  /** Whether a port without a cable has a loopback plug (default); without one its link stays down. */
+  readonly loopbackPlug?: boolean;
+  readonly profile?: string;
+  readonly set?: ParameterValues;
+  readonly seed?: number;
+  readonly faults?: FaultPlan;
+  /** Simulated time per wall time while the devices are idle: 1 when left out. */
+  readonly timeScale?: number;
+  /** Ends when the last guest has gone, once there was one. */
+  readonly once?: boolean;
+}
+
+/** Complete and checked: plain data, for the thread that serves. */
+export interface ServeOrder {
+  readonly sockets: readonly string[];
+  readonly config: MachineConfig;
+  readonly cabling: Cabling;
+  readonly faults: readonly Fault[];
+  readonly timeScale: number;
+  readonly isOnce: boolean;
+}
+
+const timeScaleRange = [1e-6, 1e6] as const;
+
+/** @throws ConfigurationError naming the option */
+export function serveOrderOf(options: ServeOptions): ServeOrder {
+  const { socket, hcas = 1, cable = false, loopbackPlug = true, timeScale = 1 } = options;
+  if (socket === '') throw new ConfigurationError('socket', socket, 'a path');
+  if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
+  if (cable && hcas !== 2)
+    throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
+  if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
+    throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
+  const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
+  const profile = options.profile === undefined ? {} : { profile: options.profile };
+  return {
+    sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
+    config: configurationOf({ ...profile, set: { ...options.set, ...seed } }),
+    cabling: cable ? 'cable' : loopbackPlug ? 'loopback' : 'open',
+    faults: checkedFaults(options.faults ?? [], hcas),
+    timeScale,
+    isOnce: options.once ?? false,
+  };
+}
