@@ -1,0 +1,61 @@
+/** A server with a test device on a socket of its own, for specs. */
+
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Reactor } from '../reactor.ts';
+import type { VfioUserConfig } from '../vfio-user/parameters.ts';
+import { VfioUserServer } from '../vfio-user/server.ts';
+import { TestClient } from './client.ts';
+import { TestDevice } from './device.ts';
+
+export class ServerBench {
+  readonly device = new TestDevice();
+  readonly folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
+  readonly path = join(this.folder, 'slot.sock');
+  readonly ends: string[] = [];
+  readonly server: VfioUserServer;
+  readonly reactor: Reactor;
+  readonly #clients: TestClient[] = [];
+
+  constructor(config: Partial<VfioUserConfig> = {}) {
+    this.server = new VfioUserServer({
+      path: this.path,
+      device: this.device,
+      config,
+      onClientEnd: (reason) => this.ends.push(reason),
+    });
+    this.reactor = new Reactor([this.server]);
+  }
+
+  readonly pump = (): void => {
+    this.reactor.poll(0);
+  };
+
+  /** Lets the server do all there is to do. */
+  settle(): void {
+    while (this.reactor.poll(0));
+  }
+
+  connect(): TestClient {
+    const client = new TestClient(this.path, this.pump);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** A client past its handshake. */
+  connectAgreed(): TestClient {
+    const client = this.connect();
+    client.handshake();
+    return client;
+  }
+
+  close(): void {
+    for (const client of this.#clients) client.close();
+    this.reactor.close();
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+/** Descriptors that this process has open. */
+export const openDescriptorCount = (): number => readdirSync('/proc/self/fd').length;
