@@ -1,0 +1,326 @@
+/**
+ * A protocol analyser between a host and its HCA: it sees what crosses the root complex, may read host memory, and
+ * knows the interface sheet. It tells what happened, and what the driver did wrong; it changes nothing.
+ *
+ *     LinkTap ─► config-space.ts                    BARs
+ *             ─► registers.ts ─► command-register   commands ─┐
+ *             ─► uar.ts                             doorbells ├─► device-view ─► lint/
+ *             ─► dma.ts ─► work-queues, completions WQE, CQE ─┘          └─► trace ─► file
+ *
+ *     const analyser = new Analyser({ node: 'host0', memory, trace: { categories, filters, format, sink }, lint: true });
+ *     attachTap(rootComplex, analyser);          // …run…
+ *     analyser.close(); analyser.findings;
+ */
+import { Bar, commandStatusName } from '../abi/index.ts';
+import { CONFIG_READ, CONFIG_WRITE, type DeviceFault, type LinkTap } from '../hw/pcie/index.ts';
+import { inBoxOf, madPartsOf, objectsOf, outBoxOf } from './command-boxes.ts';
+import { CompletionFollower } from './completions.ts';
+import { ConfigFollower, type PlacedBar } from './config-space.ts';
+import { classNameOf, DmaFollower } from './dma.ts';
+import { TraceFilter } from './filter.ts';
+import { CommandRegister, type ObservedCommand } from './follow/command-register.ts';
+import { DeviceView } from './follow/device-view.ts';
+import { fieldsSetIn } from './layout-fields.ts';
+import { type Finding, Findings } from './lint/findings.ts';
+import { Linter } from './lint/linter.ts';
+import type { MemoryReader } from './memory.ts';
+import { RegisterFollower } from './registers.ts';
+import { Trace } from './trace.ts';
+import { hex, type TraceCategory, type TraceSection } from './trace-event.ts';
+import type { TraceSink } from './trace-file.ts';
+import { nsText, type TraceFormat } from './trace-text.ts';
+import { UarFollower } from './uar.ts';
+import { WorkQueueFollower } from './work-queues.ts';
+
+export interface TraceChoice {
+  readonly categories: readonly TraceCategory[];
+  /** See filter.ts. */
+  readonly filters?: readonly string[];
+  readonly format?: TraceFormat;
+  readonly sink: TraceSink;
+}
+
+export interface AnalyserOptions {
+  /** What lines call this side: `host0`. */
+  readonly node: string;
+  readonly memory: MemoryReader;
+  /** The log; without it there is none. */
+  readonly trace?: TraceChoice;
+  /** Whether the driver is held against the rules; default true. */
+  readonly lint?: boolean;
+  /** Told of each finding when it is made. */
+  readonly onFinding?: (finding: Finding) => void;
+  /** Where the BARs are, for a bus on which they are not configured by what the tap sees. */
+  readonly bars?: readonly PlacedBar[];
+  /** MSI-X vector of a message, where the table is not written through BAR0 (a hypervisor keeps it); -1 for unknown. */
+  readonly vectorOf?: (address: number, data: number) => number;
+  /** Told of each command when it has finished, or was abandoned. */
+  readonly onCommand?: (command: ObservedCommand) => void;
+}
+
+/** A load or configuration access on its way. */
+interface Request {
+  readonly kind: number;
+  readonly target: number;
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly value: number;
+}
+
+export class Analyser implements LinkTap {
+  readonly view: DeviceView;
+  readonly #trace: Trace;
+  readonly #findings: Findings;
+  readonly #linter: Linter | undefined;
+  readonly #config: ConfigFollower;
+  readonly #commands: CommandRegister;
+  readonly #registers: RegisterFollower;
+  readonly #uar: UarFollower;
+  readonly #dma: DmaFollower;
+  readonly #vectorOf: ((address: number, data: number) => number) | undefined;
+  readonly #onCommand: ((command: ObservedCommand) => void) | undefined;
+  readonly #requests = new Map<number, Request>();
+  #lastPs = 0;
+
+  /** @throws ConfigurationError for a filter that cannot be read */
+  constructor(options: AnalyserOptions) {
+    const { node, memory, trace, lint = true, onFinding, bars, vectorOf, onCommand } = options;
+    const filter = trace === undefined ? undefined : new TraceFilter(trace.categories, trace.filters);
+    this.#trace = new Trace(node, filter, trace?.sink, trace?.format ?? 'text');
+    this.view = new DeviceView(memory);
+    this.#findings = new Findings(node, onFinding);
+    this.#linter = lint ? new Linter(this.view, memory, this.#findings) : undefined;
+    this.#commands = new CommandRegister(memory, this);
+    this.#config = new ConfigFollower(this.#trace, (why, nowPs) => this.reset(why, nowPs));
+    if (bars !== undefined) this.#config.give(bars);
+    this.#registers = new RegisterFollower(this.#trace, this.view, this.#commands, this);
+    this.#uar = new UarFollower(this.#trace, this.view, this.#linter);
+    const workQueues = new WorkQueueFollower(this.#trace, this.view, memory, this.#linter);
+    const completions = new CompletionFollower(this.#trace, this.view, this.#commands);
+    this.#dma = new DmaFollower(this.#trace, this.view, this.#linter, workQueues, completions);
+    this.#vectorOf = vectorOf;
+    this.#onCommand = onCommand;
+  }
+
+  /** What the linter found so far. */
+  get findings(): readonly Finding[] {
+    return this.#findings.list;
+  }
+
+  get eventCount(): number {
+    return this.#trace.eventCount;
+  }
+
+  /** Says where the BARs are from now on. */
+  placeBars(bars: readonly PlacedBar[]): void {
+    this.#config.give(bars);
+  }
+
+  /** Ends the log: commands without an answer are told, the sink is closed. */
+  close(): void {
+    this.#commands.reset();
+    this.#trace.close();
+  }
+
+  /** The device is reset, by a register or by the slot: it holds nothing any more. */
+  reset(why: string, nowPs: number): void {
+    this.#linter?.reset(why, nowPs);
+    this.#commands.reset();
+    this.view.reset();
+    this.#uar.reset();
+    this.#dma.reset();
+  }
+
+  // The tap.
+
+  store(address: number, source: Uint8Array, offset: number, lengthBytes: number, nowPs: number): void {
+    this.#lastPs = nowPs;
+    const bytes = source.slice(offset, offset + lengthBytes);
+    const place = this.#barAt(address);
+    if (place?.bar === Bar.CONFIGURATION)
+      this.#registers.store(address - place.address, address, bytes, nowPs);
+    else if (place?.bar === Bar.UAR) this.#uar.store(address - place.address, address, bytes, nowPs);
+    else
+      this.#trace.emit('mmio', nowPs, `store of ${lengthBytes} bytes at ${hex(address)}, in no BAR`, {
+        address,
+        lengthBytes,
+      });
+  }
+
+  request(
+    tag: number,
+    kind: number,
+    target: number,
+    address: number,
+    lengthBytes: number,
+    value: number,
+    nowPs: number,
+  ): void {
+    this.#lastPs = nowPs;
+    this.#requests.set(tag, { kind, target, address, lengthBytes, value });
+    if (kind === CONFIG_WRITE) this.#config.write(target, address, value, nowPs);
+  }
+
+  completion(tag: number, status: number, value: number, nowPs: number): void {
+    this.#lastPs = nowPs;
+    const request = this.#requests.get(tag);
+    if (request === undefined) return;
+    this.#requests.delete(tag);
+    const { kind, target, address, lengthBytes } = request;
+    if (kind === CONFIG_READ) return this.#config.read(target, address, status, value, nowPs);
+    if (kind === CONFIG_WRITE) return;
+    const place = this.#barAt(address);
+    if (place?.bar === Bar.CONFIGURATION)
+      this.#registers.load(address - place.address, address, lengthBytes, status, value, nowPs);
+    else {
+      const where = place === undefined ? 'in no BAR' : `BAR${place.bar} ${hex(address - place.address)}`;
+      this.#trace.emit('mmio', nowPs, `load at ${hex(address)}, ${where}, reads ${hex(value)}`, {
+        address,
+        lengthBytes,
+      });
+    }
+  }
+
+  deviceWrite(
+    address: number,
+    source: Uint8Array,
+    offset: number,
+    lengthBytes: number,
+    trafficClass: number,
+    nowPs: number,
+  ): void {
+    this.#lastPs = nowPs;
+    this.#dma.write(address, source, offset, lengthBytes, trafficClass, nowPs);
+  }
+
+  deviceRead(
+    tag: number,
+    address: number,
+    source: Uint8Array,
+    offset: number,
+    lengthBytes: number,
+    remainingBytes: number,
+    trafficClass: number,
+    status: number,
+    nowPs: number,
+  ): void {
+    this.#lastPs = nowPs;
+    this.#dma.completion(
+      tag,
+      address,
+      source,
+      offset,
+      lengthBytes,
+      remainingBytes,
+      trafficClass,
+      status,
+      nowPs,
+    );
+  }
+
+  refused(
+    fault: DeviceFault,
+    address: number,
+    lengthBytes: number,
+    trafficClass: number,
+    nowPs: number,
+  ): void {
+    this.#lastPs = nowPs;
+    const what = `${classNameOf(trafficClass)} ${fault === 'writeOutsideMemory' ? 'write' : 'read'}`;
+    this.#trace.emit('dma', nowPs, `${what} refused (${fault}): ${lengthBytes} bytes at ${hex(address)}`, {
+      address,
+      lengthBytes,
+    });
+    if (fault !== 'writeOutsideMemory' && fault !== 'readOutsideMemory') return;
+    const place = this.view.buffers.find(address);
+    const object =
+      place === undefined ? classNameOf(trafficClass) : `${place.kind.toUpperCase()} ${hex(place.number)}`;
+    this.#linter?.dmaOutside(what, object, address, lengthBytes, nowPs);
+  }
+
+  message(address: number, data: number, nowPs: number): void {
+    this.#lastPs = nowPs;
+    if (!this.#trace.wants('interrupts')) return;
+    const vector = this.#vectorOf?.(address, data) ?? this.#registers.vectorOf(address, data);
+    const eq = [...this.view.eqs.values()].find(({ context }) => context.interruptNumber === vector);
+    const name = vector < 0 ? 'MSI-X message of no known vector' : `MSI-X vector ${vector}`;
+    const of = eq === undefined ? '' : ` (EQ ${hex(eq.eqn)})`;
+    this.#trace.emit('interrupts', nowPs, `${name}${of}: ${hex(data)} to ${hex(address)}`, {
+      objects: { ...(vector < 0 ? {} : { vector }), ...(eq === undefined ? {} : { eqn: eq.eqn }) },
+      address,
+      lengthBytes: 4,
+    });
+  }
+
+  intx(pin: number, isAsserted: boolean, nowPs: number): void {
+    this.#lastPs = nowPs;
+    this.#trace.emit('interrupts', nowPs, `INT${'ABCD'[pin]} ${isAsserted ? 'asserted' : 'released'}`);
+  }
+
+  // What the followers tell.
+
+  hcrAccess(lengthBytes: number, nowPs: number): void {
+    this.#linter?.hcrAccess(lengthBytes, nowPs);
+  }
+
+  released(nowPs: number): void {
+    this.#linter?.released(nowPs);
+  }
+
+  commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void {
+    this.#linter?.commandPosted(command, before);
+  }
+
+  commandFinished(command: ObservedCommand): void {
+    this.#linter?.commandFinished(command);
+    if (command.status === 0) this.view.apply(command);
+    this.#onCommand?.(command);
+    if (!this.#trace.wants('commands')) return;
+    const { name, opcode, inputModifier, opcodeModifier, token, isByEvent, postedPs } = command;
+    const words = command.row?.inputModifier;
+    const meaning = words === undefined || words === '0' || words === '' ? '' : ` (${words})`;
+    const opMod = opcodeModifier === 0 ? '' : ` op_mod ${opcodeModifier}`;
+    const how = isByEvent ? ` token ${hex(token)}` : ' polled';
+    const outcome =
+      command.status < 0
+        ? 'NO ANSWER'
+        : `${commandStatusName(command.status)}, ${nsText(command.finishedPs - postedPs)}`;
+    const title = `${name ?? `opcode ${hex(opcode)}`} in_mod ${hex(inputModifier)}${meaning}${opMod}${how}: ${outcome}`;
+    this.#trace.emit('commands', command.status < 0 ? this.#lastPs : command.finishedPs, title, {
+      objects: name === undefined ? {} : objectsOf({ ...command, name }),
+      command: name ?? hex(opcode),
+      sections: boxSections(command),
+    });
+  }
+
+  #barAt(address: number): PlacedBar | undefined {
+    for (const bar of [Bar.UAR, Bar.CONFIGURATION]) {
+      const place = this.#config.placeOf(bar);
+      if (place !== undefined && address >= place.address && address < place.address + place.sizeBytes)
+        return place;
+    }
+    return undefined;
+  }
+}
+
+/** Mailboxes and immediate values of a command, field by field. */
+function boxSections(command: ObservedCommand): TraceSection[] {
+  const { name, row, inBox, outBox, inParam, immediate, status } = command;
+  if (name === undefined) return [];
+  const sections: TraceSection[] = [];
+  const value = (title: string, of: number | bigint): void => {
+    sections.push({ title, fields: [{ name: 'value', value: hex(of), valueName: undefined }] });
+  };
+  if (inBox !== undefined) {
+    const parts = name === 'MAD_IFC' ? madPartsOf(inBox) : inBoxOf({ ...command, name });
+    for (const { title, layout, offset } of parts)
+      sections.push({ title: `in ${title}`, fields: fieldsSetIn(layout, inBox, offset) });
+  } else if (row?.input === 'immediate' || (row?.input === 'optionalImmediate' && inParam !== 0))
+    value('in value', inParam);
+  if (outBox !== undefined) {
+    const parts = name === 'MAD_IFC' ? madPartsOf(outBox) : outBoxOf({ ...command, name });
+    for (const { title, layout, offset } of parts)
+      sections.push({ title: `out ${title}`, fields: fieldsSetIn(layout, outBox, offset) });
+  } else if (row?.output === 'immediate' && status === 0) value('out value', immediate);
+  return sections;
+}

@@ -1,0 +1,115 @@
+/**
+ * ICM as the driver has mapped it: which host page stands behind a page of the device's context memory, and what lies
+ * at an ICM address by the tables of INIT_HCA. Source: interface sheet 3.6, 3.10, 4.1.
+ */
+import { CmptType, icmPageBytes, icmTables, type initHca, type queryDevCap } from '../../abi/index.ts';
+import type { Decoded } from '../../base/layout.ts';
+
+export type Profile = Decoded<typeof initHca>;
+export type Capabilities = Decoded<typeof queryDevCap>;
+
+/** One table of ICM, as INIT_HCA placed it. */
+export interface PlacedTable {
+  readonly name: string;
+  readonly base: number;
+  readonly entryBytes: number;
+  readonly entries: number;
+}
+
+export class IcmMap {
+  readonly #hostOf = new Map<number, number>();
+  readonly #icmOf = new Map<number, number>();
+
+  get pageCount(): number {
+    return this.#hostOf.size;
+  }
+
+  isMapped(icmAddress: number): boolean {
+    return this.#hostOf.has(Math.floor(icmAddress / icmPageBytes));
+  }
+
+  map(icmAddress: number, hostAddress: number, pageCount: number): void {
+    for (let page = 0; page < pageCount; page++) {
+      const icmPage = Math.floor(icmAddress / icmPageBytes) + page;
+      const hostPage = Math.floor(hostAddress / icmPageBytes) + page;
+      this.#hostOf.set(icmPage, hostPage);
+      this.#icmOf.set(hostPage, icmPage);
+    }
+  }
+
+  unmap(icmAddress: number, pageCount: number): void {
+    const first = Math.floor(icmAddress / icmPageBytes);
+    for (let icmPage = first; icmPage < first + pageCount; icmPage++) {
+      const hostPage = this.#hostOf.get(icmPage);
+      if (hostPage === undefined) continue;
+      this.#hostOf.delete(icmPage);
+      this.#icmOf.delete(hostPage);
+    }
+  }
+
+  clear(): void {
+    this.#hostOf.clear();
+    this.#icmOf.clear();
+  }
+
+  /** Bus address behind an ICM address, or -1. */
+  hostAddressOf(icmAddress: number): number {
+    const page = this.#hostOf.get(Math.floor(icmAddress / icmPageBytes));
+    return page === undefined ? -1 : page * icmPageBytes + (icmAddress % icmPageBytes);
+  }
+
+  /** ICM address of a bus address, or -1 where no ICM page lies. */
+  icmAddressOf(hostAddress: number): number {
+    const page = this.#icmOf.get(Math.floor(hostAddress / icmPageBytes));
+    return page === undefined ? -1 : page * icmPageBytes + (hostAddress % icmPageBytes);
+  }
+}
+
+const bytesOr = (given: number | undefined, preset: number): number =>
+  given === undefined || given === 0 ? preset : given;
+
+/** The tables in the order of the sheet; entry sizes from QUERY_DEV_CAP, or this project's when it was not seen. */
+export function placedTables(profile: Profile, capabilities: Capabilities | undefined): PlacedTable[] {
+  const size = (name: keyof typeof icmTables, given: number | undefined): number =>
+    bytesOr(given, icmTables[name].entryBytes);
+  const row = (name: string, base: bigint, entryBytes: number, entries: number): PlacedTable => ({
+    name,
+    base: Number(base),
+    entryBytes,
+    entries,
+  });
+  const qps = 2 ** profile.logQps;
+  return [
+    row('QPC', profile.qpcBase, size('qpc', capabilities?.qpcEntryBytes), qps),
+    row('AUXC', profile.auxcBase, size('auxc', capabilities?.auxcEntryBytes), qps),
+    row('ALTC', profile.altcBase, size('altc', capabilities?.altcEntryBytes), qps),
+    row(
+      'RDMARC',
+      profile.rdmarcBase,
+      size('rdmarc', capabilities?.rdmarcEntryBytes),
+      qps * 2 ** profile.logRdmarcPerQp,
+    ),
+    row('SRQC', profile.srqcBase, size('srqc', capabilities?.srqcEntryBytes), 2 ** profile.logSrqs),
+    row('CQC', profile.cqcBase, size('cqc', capabilities?.cqcEntryBytes), 2 ** profile.logCqs),
+    row('EQC', profile.eqcBase, size('eqc', capabilities?.eqcEntryBytes), 2 ** profile.logEqs),
+    row(
+      'cMPT',
+      profile.cmptBase,
+      size('cmpt', capabilities?.cmptEntryBytes),
+      Object.keys(CmptType).length * 2 ** 24,
+    ),
+    row('dMPT', profile.dmptBase, size('dmpt', capabilities?.dmptEntryBytes), 2 ** profile.logDmpts),
+    row('MTT', profile.mttBase, size('mtt', capabilities?.mttEntryBytes), Number.POSITIVE_INFINITY),
+    row('MCG', profile.mcgBase, 2 ** profile.logMcgEntryBytes, 2 ** profile.logMcgEntries),
+  ];
+}
+
+/** The table whose entry lies at an ICM address: of those that begin at or before it the nearest. */
+export function tableAt(tables: readonly PlacedTable[], icmAddress: number): PlacedTable | undefined {
+  let found: PlacedTable | undefined;
+  for (const table of tables) {
+    if (icmAddress < table.base || icmAddress >= table.base + table.entries * table.entryBytes) continue;
+    if (found === undefined || table.base > found.base) found = table;
+  }
+  return found;
+}

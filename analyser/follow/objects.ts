@@ -1,0 +1,180 @@
+/**
+ * The objects of the device as the driver made them: what their contexts said when a command handed them over, and what
+ * has been seen of their queues since. Contexts of the device itself are never consulted.
+ */
+import {
+  copyQpcFields,
+  type cqc,
+  type eqc,
+  fieldsSetBy,
+  type mpt,
+  QpState,
+  type QpTransitionName,
+  qpc,
+  qpTransitions,
+  type srqc,
+} from '../../abi/index.ts';
+import { viewOf } from '../../base/bytes.ts';
+import type { Decoded } from '../../base/layout.ts';
+import type { BufferPlace, QueueBuffer } from './queue-buffer.ts';
+
+/** The context a QP has after the transitions so far. */
+export class FollowedQp {
+  readonly qpn: number;
+  readonly context = new Uint8Array(qpc.sizeBytes);
+  readonly #view = viewOf(this.context);
+  state: QpState = QpState.RST;
+  buffer: QueueBuffer | undefined;
+  /** 16-bit counters in basic blocks: the next send WQE that was not seen fetched, and not seen in memory. */
+  fetchedBlock = 0;
+  walkedBlock = 0;
+  /** Send WQEs found posted, and doorbells (or BlueFlame posts) for them. */
+  postedWqes = 0;
+  rings = 0;
+  /** 16-bit counters: receive WQEs seen fetched, posted by the doorbell record, and completed. */
+  receivesFetched = 0;
+  receivesPosted = 0;
+  receivesCompleted = 0;
+
+  constructor(qpn: number) {
+    this.qpn = qpn;
+  }
+
+  /** Takes over what a transition sets. */
+  transition(name: QpTransitionName, optionalMask: number, mailbox: Uint8Array, offset: number): void {
+    const from = viewOf(mailbox);
+    copyQpcFields(fieldsSetBy(name, optionalMask), from, offset, this.#view, 0);
+    this.state = qpTransitions[name].to;
+  }
+
+  get fields(): Decoded<typeof qpc> {
+    return qpc.decode(this.context);
+  }
+
+  get serviceType(): number {
+    return qpc.fields.serviceType.get(this.#view, 0);
+  }
+
+  get uarPage(): number {
+    return qpc.fields.uarPage.get(this.#view, 0);
+  }
+
+  get recordAddress(): number {
+    return qpc.fields.doorbellRecordAddress.getNumber(this.#view, 0);
+  }
+
+  get srqn(): number {
+    return qpc.fields.srqAttached.get(this.#view, 0) === 1 ? qpc.fields.srqn.get(this.#view, 0) : -1;
+  }
+
+  get sqStrideBytes(): number {
+    return 16 << qpc.fields.sqLogStride16.get(this.#view, 0);
+  }
+
+  get logSqBlocks(): number {
+    return qpc.fields.sqLogCount.get(this.#view, 0);
+  }
+
+  /** A QP without a doorbell record, or on an SRQ, has no receive queue whatever its context says. */
+  get hasReceiveQueue(): boolean {
+    return this.srqn === -1 && this.recordAddress !== 0;
+  }
+
+  get rqStrideBytes(): number {
+    return this.hasReceiveQueue ? 16 << qpc.fields.rqLogStride16.get(this.#view, 0) : 0;
+  }
+
+  get rqWqes(): number {
+    return this.hasReceiveQueue ? 1 << qpc.fields.rqLogCount.get(this.#view, 0) : 0;
+  }
+
+  get sqBytes(): number {
+    return this.sqStrideBytes << this.logSqBlocks;
+  }
+
+  /** The queue with the larger stride comes first; of equal strides the send queue. */
+  get sqOffset(): number {
+    return this.rqStrideBytes > this.sqStrideBytes ? this.rqStrideBytes * this.rqWqes : 0;
+  }
+
+  get rqOffset(): number {
+    return this.sqOffset === 0 ? this.sqBytes : 0;
+  }
+
+  get place(): BufferPlace {
+    const { logPageSize4k, mttAddress, pageOffset64 } = this.fields;
+    return {
+      mttAddress,
+      logPageBytes: logPageSize4k + 12,
+      pageOffset: pageOffset64 * 64,
+      sizeBytes: this.sqBytes + this.rqStrideBytes * this.rqWqes,
+    };
+  }
+}
+
+export interface FollowedCq {
+  readonly cqn: number;
+  readonly context: Decoded<typeof cqc>;
+  buffer: QueueBuffer;
+  logEntries: number;
+  /** CQEs written by the device, 24 bits. */
+  produced: number;
+  resizeCount: number;
+  /** Completion events written for it. */
+  firedCount: number;
+}
+
+export interface FollowedEq {
+  readonly eqn: number;
+  readonly context: Decoded<typeof eqc>;
+  readonly buffer: QueueBuffer;
+  /** EQEs written by the device, 24 bits. */
+  produced: number;
+}
+
+export interface FollowedSrq {
+  readonly srqn: number;
+  readonly context: Decoded<typeof srqc>;
+  readonly buffer: QueueBuffer;
+  /** Index of the next WQE that was not seen fetched. */
+  head: number;
+  fetched: number;
+  posted: number;
+  completed: number;
+}
+
+export interface FollowedMpt {
+  readonly index: number;
+  readonly entry: Decoded<typeof mpt>;
+}
+
+const bytesOfEntries = (logEntries: number, entryBytes: number): number => 2 ** logEntries * entryBytes;
+
+/** Where the entries of a CQ or an EQ lie. */
+export const ringPlaceOf = (
+  context: Pick<Decoded<typeof cqc>, 'mttAddress' | 'logPageSize4k' | 'pageOffset32' | 'logEntries'>,
+  entryBytes: number,
+): BufferPlace => ({
+  mttAddress: context.mttAddress,
+  logPageBytes: context.logPageSize4k + 12,
+  pageOffset: context.pageOffset32 * 32,
+  sizeBytes: bytesOfEntries(context.logEntries, entryBytes),
+});
+
+export const srqPlaceOf = (context: Decoded<typeof srqc>): BufferPlace => ({
+  mttAddress: context.mttAddress,
+  logPageBytes: context.logPageSize4k + 12,
+  pageOffset: context.pageOffset64 * 64,
+  sizeBytes: bytesOfEntries(context.logWqes, 16 << context.logStride16),
+});
+
+/** Translation entries of a region: none when its addresses are physical. */
+export function mttEntriesOfRegion(entry: Decoded<typeof mpt>): number {
+  if (entry.isPhysical === 1) return 0;
+  if (entry.mttEntries > 0) return entry.mttEntries;
+  if (entry.isRegion === 0 || entry.lengthBytes === 0n) return 0;
+  const pageBytes = 1n << BigInt(entry.logPageSize);
+  const first = entry.startAddress / pageBytes;
+  const last = (entry.startAddress + entry.lengthBytes - 1n) / pageBytes;
+  return Number(last - first + 1n);
+}

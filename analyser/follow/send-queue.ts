@@ -1,0 +1,53 @@
+/**
+ * The send queue of a QP as it lies in host memory: how many WQEs are posted, found by their owner bits.
+ *
+ * A WQE is posted when the owner bit of its first dword is that of its pass over the ring (sheet 6.2). The walk begins
+ * where the last one ended, so each WQE is counted once.
+ */
+
+import { wqeStamp } from '../../abi/index.ts';
+import { viewOf } from '../../base/bytes.ts';
+import { advance, counterMask16, passBit, ringIndex } from '../../base/ring-index.ts';
+import type { MemoryReader } from '../memory.ts';
+import { ownerBitOf, sendWqeBytes } from '../wqe-segments.ts';
+import type { FollowedQp } from './objects.ts';
+import { bytesIn } from './queue-buffer.ts';
+
+const headBytes = 16;
+
+/** Bytes of the WQE at a block counter, from memory: `lengthBytes`, or to the end of the ring. */
+export function wqeInMemory(
+  qp: FollowedQp,
+  block: number,
+  lengthBytes: number,
+  memory: MemoryReader,
+): Uint8Array | undefined {
+  if (qp.buffer === undefined) return undefined;
+  const offset = ringIndex(block, qp.logSqBlocks) * qp.sqStrideBytes;
+  const length = Math.min(lengthBytes, qp.sqBytes - offset);
+  return bytesIn(qp.buffer, qp.sqOffset + offset, length, memory);
+}
+
+/** Whether these bytes are a WQE of the pass that the counter is in. */
+export function isPosted(wqe: DataView, offset: number, block: number, logBlocks: number): boolean {
+  return wqe.getUint32(offset) !== wqeStamp && ownerBitOf(wqe, offset) === passBit(block, logBlocks);
+}
+
+/** Basic blocks that a WQE occupies: at least one. */
+export const blocksOf = (qp: FollowedQp, sizeBytes: number): number =>
+  Math.max(1, Math.ceil(sizeBytes / qp.sqStrideBytes));
+
+/** Walks on over WQEs that are posted now. */
+export function walkPosted(qp: FollowedQp, memory: MemoryReader): void {
+  const blocks = 1 << qp.logSqBlocks;
+  for (let walked = 0; walked < blocks; ) {
+    const head = wqeInMemory(qp, qp.walkedBlock, headBytes, memory);
+    if (head === undefined) return;
+    const view = viewOf(head);
+    if (!isPosted(view, 0, qp.walkedBlock, qp.logSqBlocks)) return;
+    const step = blocksOf(qp, sendWqeBytes(view, 0));
+    qp.walkedBlock = advance(qp.walkedBlock, step, counterMask16);
+    qp.postedWqes++;
+    walked += step;
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * What the device itself last wrote into the ICM pages: when it reads an entry back and finds it different, somebody has
+ * changed a context without the command for it. Entries that it never wrote are not judged. Source: sheet 3.15, 4.2.
+ */
+import { icmPageBytes } from '../../abi/index.ts';
+
+interface ShadowPage {
+  readonly bytes: Uint8Array;
+  /** 1 where the device has written. */
+  readonly isKnown: Uint8Array;
+}
+
+export class ContextShadow {
+  readonly #pages = new Map<number, ShadowPage>();
+
+  /** The device has written to ICM. */
+  written(icmAddress: number, bytes: Uint8Array): void {
+    const number = Math.floor(icmAddress / icmPageBytes);
+    let page = this.#pages.get(number);
+    if (page === undefined) {
+      page = { bytes: new Uint8Array(icmPageBytes), isKnown: new Uint8Array(icmPageBytes) };
+      this.#pages.set(number, page);
+    }
+    const at = icmAddress % icmPageBytes;
+    page.bytes.set(bytes.subarray(0, icmPageBytes - at), at);
+    page.isKnown.fill(1, at, at + bytes.length);
+  }
+
+  /** Offset of the first byte that is not as the device wrote it, or -1. */
+  firstDifference(icmAddress: number, bytes: Uint8Array): number {
+    const page = this.#pages.get(Math.floor(icmAddress / icmPageBytes));
+    if (page === undefined) return -1;
+    const at = icmAddress % icmPageBytes;
+    for (let index = 0; index < bytes.length; index++)
+      if (page.isKnown[at + index] === 1 && page.bytes[at + index] !== bytes[index]) return index;
+    return -1;
+  }
+
+  /** Software may write here from now on. */
+  forget(icmAddress: number, lengthBytes: number): void {
+    const page = this.#pages.get(Math.floor(icmAddress / icmPageBytes));
+    const at = icmAddress % icmPageBytes;
+    page?.isKnown.fill(0, at, at + lengthBytes);
+  }
+
+  forgetPages(icmAddress: number, pageCount: number): void {
+    const first = Math.floor(icmAddress / icmPageBytes);
+    for (let page = first; page < first + pageCount; page++) this.#pages.delete(page);
+  }
+
+  clear(): void {
+    this.#pages.clear();
+  }
+}

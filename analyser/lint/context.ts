@@ -1,0 +1,36 @@
+/** What every check of the linter works with: the followed device, host memory, and a place to say what is wrong. */
+import type { DeviceView } from '../follow/device-view.ts';
+import type { MemoryReader } from '../memory.ts';
+import type { Findings } from './findings.ts';
+import type { RuleName } from './rules.ts';
+
+export class LintContext {
+  readonly view: DeviceView;
+  readonly memory: MemoryReader;
+  readonly findings: Findings;
+  /** The access being looked at, in words, and when it was. */
+  access = '';
+  nowPs = 0;
+
+  constructor(view: DeviceView, memory: MemoryReader, findings: Findings) {
+    this.view = view;
+    this.memory = memory;
+    this.findings = findings;
+  }
+
+  /** Names the access that the next reports are about. */
+  look(access: string, nowPs: number): void {
+    this.access = access;
+    this.nowPs = nowPs;
+  }
+
+  report(rule: RuleName, object: string, text: string): void {
+    this.findings.report(rule, object, text, this.access, this.nowPs);
+  }
+
+  isMemory(address: number, lengthBytes: number): boolean {
+    return this.memory.read(address, lengthBytes) !== undefined;
+  }
+}
+
+export const hex = (value: number): string => `0x${value.toString(16)}`;

@@ -1,0 +1,79 @@
+/** What the linter found: once for each rule and object, with the access that broke the rule and how often it was. */
+import Table from 'cli-table3';
+import { nsText } from '../trace-text.ts';
+import { type RuleName, rules, type Severity } from './rules.ts';
+
+export interface Finding {
+  readonly rule: RuleName;
+  readonly severity: Severity;
+  readonly section: string;
+  readonly node: string;
+  readonly atPs: number;
+  /** What it is about: `QP 0x41`, `CQ 0x80`, a command. */
+  readonly object: string;
+  /** What is wrong, with numbers. */
+  readonly text: string;
+  /** The access that broke it. */
+  readonly access: string;
+  /** How often it was broken for this object. */
+  count: number;
+}
+
+/** Findings kept; of more only the number is. */
+const findingsMax = 1000;
+
+export class Findings {
+  readonly node: string;
+  readonly list: Finding[] = [];
+  /** Findings beyond those kept. */
+  droppedCount = 0;
+  readonly #seen = new Map<string, Finding>();
+  readonly #onFinding: ((finding: Finding) => void) | undefined;
+
+  constructor(node: string, onFinding?: (finding: Finding) => void) {
+    this.node = node;
+    this.#onFinding = onFinding;
+  }
+
+  report(rule: RuleName, object: string, text: string, access: string, atPs: number): void {
+    const key = `${rule} ${object}`;
+    const before = this.#seen.get(key);
+    if (before !== undefined) {
+      before.count++;
+      return;
+    }
+    if (this.list.length === findingsMax) {
+      this.droppedCount++;
+      return;
+    }
+    const { severity, section } = rules[rule];
+    const finding: Finding = {
+      rule,
+      severity,
+      section,
+      node: this.node,
+      atPs,
+      object,
+      text,
+      access,
+      count: 1,
+    };
+    this.#seen.set(key, finding);
+    this.list.push(finding);
+    this.#onFinding?.(finding);
+  }
+}
+
+/** Findings as a table for people. */
+export function findingsTable(findings: readonly Finding[]): string {
+  if (findings.length === 0) return 'The linter found nothing.';
+  const table = new Table({
+    head: ['', 'rule', 'sheet', 'object', 'what', 'times', 'first at'],
+    style: { head: [], border: [] },
+    wordWrap: true,
+    colWidths: [9, 24, 12, 16, 60, 7, null],
+  });
+  for (const { severity, rule, section, object, text, access, count, atPs, node } of findings)
+    table.push([severity, rule, section, `${node} ${object}`, `${text}\n${access}`, count, nsText(atPs)]);
+  return table.toString();
+}

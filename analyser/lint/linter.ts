@@ -1,0 +1,149 @@
+/**
+ * The linter: told of every access, it holds it against the rules. What the driver may do depends on what it did before,
+ * so it looks at the device as followed (follow/device-view.ts); it never asks the device.
+ */
+import { type CommandName, mpt } from '../../abi/index.ts';
+import { objectsOf } from '../command-boxes.ts';
+import type { ObservedCommand } from '../follow/command-register.ts';
+import { type DeviceView, Phase } from '../follow/device-view.ts';
+import { tableAt } from '../follow/icm-map.ts';
+import type { MemoryReader } from '../memory.ts';
+import { checkIndex, checkParameters, checkPhase, checkRegister, checkState } from './command-rules.ts';
+import { hex, LintContext } from './context.ts';
+import { ContextShadow } from './context-shadow.ts';
+import type { Findings } from './findings.ts';
+import { checkDonation, checkPlaces, checkRemoval } from './memory-rules.ts';
+
+/** How a command is named as the access that broke a rule. */
+const commandAccess = ({ name, opcode, inputModifier, opcodeModifier }: ObservedCommand): string =>
+  `command ${name ?? hex(opcode)}, in_mod ${hex(inputModifier)}, op_mod ${opcodeModifier}`;
+
+export class Linter {
+  readonly context: LintContext;
+  readonly #shadow = new ContextShadow();
+  #lastToggle = 0;
+  readonly #tokens = new Set<number>();
+
+  constructor(view: DeviceView, memory: MemoryReader, findings: Findings) {
+    this.context = new LintContext(view, memory, findings);
+  }
+
+  get #view(): DeviceView {
+    return this.context.view;
+  }
+
+  hcrAccess(lengthBytes: number, nowPs: number): void {
+    this.context.look(`an access of ${lengthBytes} bytes`, nowPs);
+    this.context.report('hcr-access', 'HCR', `an access of ${lengthBytes} bytes`);
+  }
+
+  commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void {
+    const lint = this.context;
+    lint.look(commandAccess(command), command.postedPs);
+    checkRegister(lint, command, before, this.#lastToggle, this.#tokens);
+    this.#lastToggle = command.toggle;
+    if (command.isByEvent) this.#tokens.add(command.token);
+    if (!isNamed(command)) return;
+    checkParameters(lint, command);
+    checkPhase(lint, command);
+    checkIndex(lint, command);
+    checkState(lint, command);
+    checkDonation(lint, command);
+    checkRemoval(lint, command);
+    checkPlaces(lint, command);
+    if (command.name === 'CLOSE_HCA') this.#checkLeft('left-at-close', 'CLOSE_HCA');
+  }
+
+  /** Before the followed device takes over what the command did. */
+  commandFinished(command: ObservedCommand): void {
+    if (command.isByEvent) this.#tokens.delete(command.token);
+    if (command.status !== 0) return;
+    const { name } = command;
+    if (name === 'UNMAP_ICM') this.#shadow.forgetPages(command.inParam, command.inputModifier);
+    else if (name === 'CLOSE_HCA') this.#shadow.clear();
+    else if (name === 'HW2SW_MPT')
+      this.#shadow.forget(
+        this.#view.entryAddress('dMPT', objectsOf(command as NamedCommand).mpt!),
+        mpt.sizeBytes,
+      );
+  }
+
+  /** The device has written to memory. */
+  deviceWrote(address: number, bytes: Uint8Array): void {
+    const icmAddress = this.#view.icm.icmAddressOf(address);
+    if (icmAddress >= 0) this.#shadow.written(icmAddress, bytes);
+  }
+
+  /** The device has read ICM. */
+  deviceReadIcm(icmAddress: number, bytes: Uint8Array, nowPs: number): void {
+    const at = this.#shadow.firstDifference(icmAddress, bytes);
+    if (at === -1) return;
+    const table = tableAt(this.#view.tables, icmAddress);
+    if (table === undefined || table.name === 'MTT') return;
+    const index = Math.floor((icmAddress - table.base) / table.entryBytes);
+    this.context.look(`a read of ${bytes.length} bytes at ICM ${hex(icmAddress)}`, nowPs);
+    const rule = table.name === 'dMPT' ? 'mpt-changed' : 'context-changed';
+    this.context.report(
+      rule,
+      `${table.name} ${hex(index)}`,
+      `byte ${hex((icmAddress - table.base + at) % table.entryBytes)} is not as the device wrote it`,
+    );
+  }
+
+  /** A request of the device that found no memory. */
+  dmaOutside(what: string, object: string, address: number, lengthBytes: number, nowPs: number): void {
+    this.context.look(`${what} of ${lengthBytes} bytes at ${hex(address)}`, nowPs);
+    this.context.report(
+      'dma-outside',
+      object,
+      `${what} of ${lengthBytes} bytes at ${hex(address)}: no memory is there`,
+    );
+  }
+
+  /** The owner register was written: the driver has let the device go. */
+  released(nowPs: number): void {
+    const view = this.#view;
+    this.context.look('a write of the owner register', nowPs);
+    if (view.phase === Phase.INITIALISED)
+      this.context.report('left-at-release', 'HCA', 'CLOSE_HCA was not issued');
+    const left: readonly (readonly [string, number])[] = [
+      ['ICM', view.icm.pageCount],
+      ['AUX', view.auxiliaryPages],
+      ['FA', view.firmwarePages],
+    ];
+    for (const [what, pages] of left)
+      if (pages > 0) this.context.report('left-at-release', what, `${pages} pages are still with the device`);
+  }
+
+  /** The device is being reset. */
+  reset(why: string, nowPs: number): void {
+    this.context.look(why, nowPs);
+    this.#checkLeft('left-at-reset', 'reset');
+    const pages = this.#view.icm.pageCount;
+    if (pages > 0) this.context.report('left-at-reset', 'ICM', `${pages} pages are still with the device`);
+    this.#shadow.clear();
+    this.#tokens.clear();
+    this.#lastToggle = 0;
+  }
+
+  #checkLeft(rule: 'left-at-close' | 'left-at-reset', when: string): void {
+    const view = this.#view;
+    const left: readonly (readonly [string, ReadonlyMap<number, unknown>])[] = [
+      ['QPs', view.qps],
+      ['CQs', view.cqs],
+      ['SRQs', view.srqs],
+      ['EQs', view.eqs],
+      ['MPTs', view.mpts],
+    ];
+    for (const [what, table] of left) {
+      if (table.size === 0) continue;
+      const some = [...table.keys()].slice(0, 4).map(hex).join(', ');
+      this.context.report(rule, what, `${table.size} live at ${when}: ${some}${table.size > 4 ? ', …' : ''}`);
+    }
+    if (view.openPorts.size > 0 && rule === 'left-at-close')
+      this.context.report(rule, 'ports', `open at ${when}: ${[...view.openPorts].join(', ')}`);
+  }
+}
+
+type NamedCommand = ObservedCommand & { readonly name: CommandName };
+const isNamed = (command: ObservedCommand): command is NamedCommand => command.name !== undefined;

@@ -1,0 +1,158 @@
+/**
+ * BAR0: register accesses by name and field, and what follows from them: commands, resets, the owner, the MSI-X table.
+ * Registers without a fixed address lie where QUERY_FW said. Source: interface sheet 2.
+ */
+import { bar0, hcr, hcrGoOffset, msix, msixTableEntry } from '../abi/index.ts';
+import { swap32, viewOf } from '../base/bytes.ts';
+import type { CommandRegister } from './follow/command-register.ts';
+import type { DeviceView } from './follow/device-view.ts';
+import { anyLayout, fieldsSetIn, fieldText } from './layout-fields.ts';
+import type { Trace } from './trace.ts';
+import { hex } from './trace-event.ts';
+
+const { clearInterrupt, clock } = bar0.registers;
+const hcrBase = bar0.registers.hcr.offset;
+const tableBytes = msixTableEntry.sizeBytes;
+
+/** What BAR0 does to the rest of the analyser. */
+export interface RegisterEffects {
+  reset(why: string, nowPs: number): void;
+  released(nowPs: number): void;
+  hcrAccess(lengthBytes: number, nowPs: number): void;
+}
+
+const hcrWords = [
+  'in_param high',
+  'in_param low',
+  'in_mod',
+  'out_param high',
+  'out_param low',
+  'token',
+  'go',
+];
+
+export class RegisterFollower {
+  readonly #trace: Trace;
+  readonly #view: DeviceView;
+  readonly #commands: CommandRegister;
+  readonly #effects: RegisterEffects;
+  readonly #table = new Uint8Array(msix.vectorCount * tableBytes);
+
+  constructor(trace: Trace, view: DeviceView, commands: CommandRegister, effects: RegisterEffects) {
+    this.#trace = trace;
+    this.#view = view;
+    this.#commands = commands;
+    this.#effects = effects;
+  }
+
+  /** The vector whose table entry says this message, or -1. */
+  vectorOf(address: number, data: number): number {
+    for (let vector = 0; vector < msix.vectorCount; vector++) {
+      const entry = msixTableEntry.decode(this.#table, vector * tableBytes);
+      if (entry.data === data && entry.addressHigh * 0x1_0000_0000 + entry.addressLow === address)
+        return vector;
+    }
+    return -1;
+  }
+
+  store(offset: number, address: number, bytes: Uint8Array, nowPs: number): void {
+    const { name, start } = this.#registerAt(offset);
+    if (this.#trace.wants('mmio')) {
+      const text = `BAR0 ${hex(offset).padEnd(7)} ${this.#describe(name, offset - start, bytes, '<-')}`;
+      this.#trace.emit('mmio', nowPs, text, { address, lengthBytes: bytes.length });
+    }
+    if (name === 'hcr') {
+      if (bytes.length !== 4) this.#effects.hcrAccess(bytes.length, nowPs);
+      this.#commands.store(offset - hcrBase, bytes, nowPs);
+    } else if (name === 'reset' && (bytes[3]! & 1) === 1)
+      this.#effects.reset('a write of the reset register', nowPs);
+    else if (name === 'owner') this.#effects.released(nowPs);
+    else if (name === 'msixTable') this.#table.set(bytes, offset - start);
+  }
+
+  load(
+    offset: number,
+    address: number,
+    lengthBytes: number,
+    status: number,
+    value: number,
+    nowPs: number,
+  ): void {
+    const { name, start } = this.#registerAt(offset);
+    if (this.#trace.wants('mmio')) {
+      const bytes = new Uint8Array(4);
+      viewOf(bytes).setUint32(0, value, true);
+      const what = this.#describe(name, offset - start, bytes.subarray(0, lengthBytes), 'reads');
+      const failed = status === 0 ? '' : ` (failed, status ${status})`;
+      this.#trace.emit('mmio', nowPs, `BAR0 ${hex(offset).padEnd(7)} ${what}${failed}`, {
+        address,
+        lengthBytes,
+      });
+    }
+    if (name !== 'hcr' || status !== 0) return;
+    if (lengthBytes !== 4) this.#effects.hcrAccess(lengthBytes, nowPs);
+    this.#commands.load(offset - hcrBase, value, nowPs);
+  }
+
+  /** The register at an offset: what QUERY_FW placed first, then what has a fixed address. */
+  #registerAt(offset: number): { readonly name: string; readonly start: number } {
+    const { firmware } = this.#view;
+    if (firmware !== undefined) {
+      const placed: readonly (readonly [string, number, number])[] = [
+        ['clearInterrupt', Number(firmware.clearInterruptOffset), clearInterrupt.sizeBytes],
+        [
+          'catastrophicBuffer',
+          Number(firmware.catastrophicBufferOffset),
+          firmware.catastrophicBufferDwords * 4,
+        ],
+        ['clock', Number(firmware.clockOffset), clock.sizeBytes],
+      ];
+      for (const [name, start, sizeBytes] of placed)
+        if (offset >= start && offset < start + sizeBytes) return { name, start };
+    }
+    const name = bar0.nameAt(offset);
+    return name === undefined ? { name: '', start: offset } : { name, start: bar0.registers[name].offset };
+  }
+
+  #describe(name: string, within: number, bytes: Uint8Array, verb: string): string {
+    const value = littleEndianOf(bytes);
+    const big = bytes.length === 4 ? swap32(value) : value;
+    switch (name) {
+      case 'hcr':
+        return `HCR ${hcrWords[within >> 2]} ${verb} ${this.#hcrWord(within, big)}`;
+      case 'msixTable': {
+        const field = ['address', 'address high', 'data', 'vector control'][(within % tableBytes) >> 2]!;
+        return `MSI-X entry ${Math.floor(within / tableBytes)} ${field} ${verb} ${hex(value)}`;
+      }
+      case 'owner':
+        return `owner ${verb} ${hex(value)}${verb === 'reads' ? ownership(value, 'the device') : ': released'}`;
+      case 'semaphore':
+        return `semaphore ${verb} ${hex(value)}${verb === 'reads' ? ownership(value, 'the semaphore') : ': released'}`;
+      case 'reset':
+        return `reset ${verb} ${hex(big)}${(big & 1) === 1 ? ': the device is reset' : ''}`;
+      case 'catastrophicBuffer':
+        return `error buffer[${within >> 2}] ${verb} ${hex(big)}`;
+      case 'clearInterrupt':
+        return `clear interrupt[${within >> 2}] ${verb} ${hex(big)}`;
+      default:
+        return `${name === '' ? 'no register' : name} ${verb} ${hex(value)}`;
+    }
+  }
+
+  /** The last dword by its fields; the others are plain numbers. */
+  #hcrWord(within: number, value: number): string {
+    if (within !== hcrGoOffset) return hex(value);
+    const registers = new Uint8Array(hcr.sizeBytes);
+    viewOf(registers).setUint32(hcrGoOffset, value);
+    return `${hex(value)} (${fieldsSetIn(anyLayout(hcr), registers).map(fieldText).join(' ')})`;
+  }
+}
+
+const ownership = (value: number, what: string): string => (value === 0 ? `: ${what} is ours` : ': taken');
+
+/** Little-endian value of a register access, of at most 8 bytes. */
+function littleEndianOf(bytes: Uint8Array): number {
+  let value = 0;
+  for (let at = Math.min(bytes.length, 6) - 1; at >= 0; at--) value = value * 256 + bytes[at]!;
+  return value;
+}

@@ -1,0 +1,100 @@
+/**
+ * A trace in a file of bounded size: the beginning is kept, where the driver probes, and the end, where things broke.
+ *
+ *     FILE        the first quarter of the size, never dropped
+ *     FILE.1 …    what follows, a quarter each; of these the last three are kept
+ *
+ * Text is gathered in memory and written in large pieces, so that a trace costs the model no simulated time and the
+ * computer few calls.
+ */
+import { closeSync, existsSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { ConfigurationError } from '../base/assert.ts';
+
+export interface TraceSink {
+  write(text: string): void;
+  close(): void;
+}
+
+const pieceChars = 1 << 18;
+const partsKept = 4;
+
+export class TraceFile implements TraceSink {
+  readonly file: string;
+  readonly #partBytes: number;
+  #handle: number | undefined;
+  #part = 0;
+  #writtenBytes = 0;
+  #pieces: string[] = [];
+  #gathered = 0;
+
+  /**
+   * @param sizeBytes the most that all parts together take (a single event may pass it)
+   * @throws ConfigurationError when the file cannot be written
+   */
+  constructor(file: string, sizeBytes: number) {
+    this.file = file;
+    this.#partBytes = Math.max(1, Math.floor(sizeBytes / partsKept));
+    removeParts(file);
+    this.#handle = this.#open(file);
+  }
+
+  write(text: string): void {
+    this.#pieces.push(text);
+    this.#gathered += text.length;
+    if (this.#gathered >= Math.min(pieceChars, this.#partBytes)) this.flush();
+  }
+
+  /** Hands everything gathered to the operating system. */
+  flush(): void {
+    if (this.#gathered === 0 || this.#handle === undefined) return;
+    this.#writtenBytes += writeSync(this.#handle, this.#pieces.join(''));
+    this.#pieces = [];
+    this.#gathered = 0;
+    if (this.#writtenBytes >= this.#partBytes) this.#turn();
+  }
+
+  close(): void {
+    this.flush();
+    if (this.#handle !== undefined) closeSync(this.#handle);
+    this.#handle = undefined;
+  }
+
+  #turn(): void {
+    closeSync(this.#handle!);
+    this.#part++;
+    const dropped = this.#part - partsKept + 1;
+    if (dropped >= 1) rmSync(`${this.file}.${dropped}`, { force: true });
+    this.#handle = this.#open(`${this.file}.${this.#part}`);
+    this.#writtenBytes = 0;
+  }
+
+  #open(file: string): number {
+    try {
+      return openSync(file, 'w');
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+      throw new ConfigurationError('--trace-file', file, `a file that can be written (${code})`);
+    }
+  }
+}
+
+/** Parts of an older trace of this name would be taken for this one's. */
+function removeParts(file: string): void {
+  const folder = dirname(file);
+  if (!existsSync(folder)) return;
+  const isPart = (name: string): boolean =>
+    name.startsWith(`${basename(file)}.`) && /^\d+$/.test(name.slice(basename(file).length + 1));
+  for (const name of readdirSync(folder).filter(isPart)) rmSync(join(folder, name), { force: true });
+}
+
+/** A trace kept in memory: for tests and for small tools. */
+export class TraceText implements TraceSink {
+  text = '';
+
+  write(text: string): void {
+    this.text += text;
+  }
+
+  close(): void {}
+}

@@ -1,0 +1,55 @@
+/**
+ * Events as lines: for people, one event a paragraph, and as JSON lines, one event an object.
+ *
+ *     1234567.890 ns  host0  commands   SW2HW_CQ in_mod 0x80 (CQN): OK, 812.400 ns
+ *         in   logEntries=8 uarPage=0x80 eqn=5 …
+ */
+import { fieldText } from './layout-fields.ts';
+import type { TraceEvent } from './trace-event.ts';
+
+const timeWidth = 18;
+const lineWidth = 118;
+const indent = '    ';
+
+export type TraceFormat = 'text' | 'json';
+export const traceFormats = ['text', 'json'] as const;
+
+/** Picoseconds as nanoseconds with three places: nothing is rounded. */
+export const nsText = (ps: number): string =>
+  `${Math.floor(ps / 1000)}.${String(ps % 1000).padStart(3, '0')} ns`;
+
+/** One event, with its final newline. */
+export const eventText = (event: TraceEvent, format: TraceFormat): string =>
+  format === 'json' ? jsonLine(event) : paragraph(event);
+
+function paragraph({ atPs, node, category, summary, sections }: TraceEvent): string {
+  let text = `${nsText(atPs).padStart(timeWidth)}  ${node}  ${category.padEnd(10)} ${summary}\n`;
+  for (const { title, fields } of sections) text += wrapped(title, fields.map(fieldText));
+  return text;
+}
+
+/** A section: its title, then fields, as many a line as fit. */
+function wrapped(title: string, words: readonly string[]): string {
+  let text = '';
+  let line = `${indent}${title.padEnd(12)}`;
+  const rest = ' '.repeat(line.length);
+  let isFresh = true;
+  for (const word of words) {
+    if (!isFresh && line.length + word.length + 1 > lineWidth) {
+      text += `${line}\n`;
+      line = rest;
+      isFresh = true;
+    }
+    line += ` ${word}`;
+    isFresh = false;
+  }
+  return `${text}${line}\n`;
+}
+
+function jsonLine({ sections, ...event }: TraceEvent): string {
+  const shown = sections.map(({ title, fields }) => ({
+    title,
+    fields: Object.fromEntries(fields.map(({ name, value }) => [name, value])),
+  }));
+  return `${JSON.stringify({ ...event, sections: shown })}\n`;
+}

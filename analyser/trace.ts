@@ -1,0 +1,51 @@
+/** Where events go: through the filter, as lines, into the sink. What nobody wants is not even made. */
+import type { TraceFilter } from './filter.ts';
+import type { ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
+import type { TraceSink } from './trace-file.ts';
+import { eventText, type TraceFormat } from './trace-text.ts';
+
+/** An event without what the trace itself adds. */
+export interface EventDetails {
+  readonly objects?: ObjectNumbers;
+  readonly command?: string;
+  readonly address?: number;
+  readonly lengthBytes?: number;
+  readonly sections?: readonly TraceSection[];
+}
+
+export class Trace {
+  readonly node: string;
+  eventCount = 0;
+  readonly #filter: TraceFilter | undefined;
+  readonly #sink: TraceSink | undefined;
+  readonly #format: TraceFormat;
+
+  constructor(
+    node: string,
+    filter: TraceFilter | undefined,
+    sink: TraceSink | undefined,
+    format: TraceFormat,
+  ) {
+    this.node = node;
+    this.#filter = sink === undefined ? undefined : filter;
+    this.#sink = sink;
+    this.#format = format;
+  }
+
+  wants(category: TraceCategory): boolean {
+    return this.#filter?.wants(category) ?? false;
+  }
+
+  emit(category: TraceCategory, atPs: number, summary: string, details: EventDetails = {}): void {
+    if (!this.wants(category)) return;
+    const { objects = {}, sections = [], ...rest } = details;
+    const event = { atPs, node: this.node, category, summary, objects, ...rest, sections };
+    if (!this.#filter!.passes(event)) return;
+    this.eventCount++;
+    this.#sink!.write(eventText(event, this.#format));
+  }
+
+  close(): void {
+    this.#sink?.close();
+  }
+}
