@@ -123,6 +123,10 @@ export const extendedHeaders = {
 
 export type ExtendedHeaderName = keyof typeof extendedHeaders;
 
+/** Bytes of a GRH, for hot paths. */
+export const GRH_BYTES = 40;
+/** Next header of a GRH in front of a BTH, 8.3. */
+export const NEXT_HEADER_BTH = 0x1b;
 /** Invariant CRC behind the padded payload, 7.8.1. */
 export const ICRC_BYTES = 4;
 /** Variant CRC at the end of every data packet, 7.8.2. */

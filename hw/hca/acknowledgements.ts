@@ -122,7 +122,8 @@ export class Acknowledgements {
   }
 
   /**
-   * Completes the head record with an error of this side, or a NOP that needs no answer. False: no room for the CQE.
+   * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
+   * that has been sent. False: no room for the CQE.
    */
   completeLocally(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
@@ -130,7 +131,8 @@ export class Acknowledgements {
       const record = qps.recordHead[qp]!;
       if (record === -1) return true;
       const syndrome = this.#records.syndrome[record]!;
-      const isDoneAlone = this.#records.opcode[record] === WqeOpcode.NOP;
+      const isDoneAlone =
+        this.#records.opcode[record] === WqeOpcode.NOP || this.#records.isDone[record] === 1;
       if (syndrome === 0 && !isDoneAlone) return true;
       if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
       if (!this.#completeHead(qp, cycle)) return false;

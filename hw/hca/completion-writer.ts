@@ -75,6 +75,9 @@ export class CompletionWriter {
   readonly #byteCount: Float64Array;
   readonly #immediate: Int32Array;
   readonly #sourceLid: Int32Array;
+  /** Of a datagram: the word with the source QPN, and the service level. */
+  readonly #source: Int32Array;
+  readonly #serviceLevel: Uint8Array;
   #head = 0;
   #count = 0;
   /** Staging area of CQEs on their way, and of doorbell records read. */
@@ -119,6 +122,8 @@ export class CompletionWriter {
     this.#byteCount = new Float64Array(capacity);
     this.#immediate = new Int32Array(capacity);
     this.#sourceLid = new Int32Array(capacity);
+    this.#source = new Int32Array(capacity);
+    this.#serviceLevel = new Uint8Array(capacity);
     this.#cqeSlots = CQE_STAGING_SLOTS;
     this.#due = new Fifo(core.cqs.capacity);
     this.#isDue = new Uint8Array(core.cqs.capacity);
@@ -189,10 +194,26 @@ export class CompletionWriter {
     this.#isSolicited[at] = isSolicited;
     this.#syndrome[at] = syndrome;
     this.#sourceLid[at] = sourceLid;
+    this.#source[at] = this.#nextSource;
+    this.#serviceLevel[at] = this.#nextServiceLevel;
+    this.#nextSource = 0;
+    this.#nextServiceLevel = 0;
     qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
     const cq = cqs.slotOf(cqn);
     if (cq !== -1) cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! + 1;
     this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #nextSource = 0;
+  #nextServiceLevel = 0;
+
+  /**
+   * Says of the completion posted next where its datagram came from.
+   * @param source the CQE's word 08: GRH flag, path bits, source QPN
+   */
+  describeSource(source: number, serviceLevel: number): void {
+    this.#nextSource = source;
+    this.#nextServiceLevel = serviceLevel;
   }
 
   /** A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. */
@@ -333,6 +354,10 @@ export class CompletionWriter {
       f.sourceLid.set(sramView, offset, this.#sourceLid[at]!);
       f.byteCount.set(sramView, offset, this.#byteCount[at]!);
       f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
+      if (this.#source[at] !== 0) {
+        sramView.setInt32(offset + f.sourceQpn.wordOffset, this.#source[at]!);
+        f.serviceLevel.set(sramView, offset, this.#serviceLevel[at]!);
+      }
     }
     this.#recordOfSlot[slot] = this.#record[at]!;
     this.#cqOfSlot[slot] = cq;

@@ -23,11 +23,13 @@ import { makeContextCache } from './context-cache-parts.ts';
 import { type HcaCore, PORT_COUNT } from './core.ts';
 import { CqTable } from './cq-table.ts';
 import type { DataPathControl } from './data-path-control.ts';
+import { DatagramReceiver } from './datagram-receiver.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
 import { Flusher } from './flusher.ts';
 import type { IcmMap } from './icm.ts';
 import { Loopback } from './loopback.ts';
+import type { MulticastGroups } from './multicast-groups.ts';
 import { OperationLedger, type OperationTap } from './operations.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PACKET_PAYLOAD_BYTES_MAX } from './packet-queue.ts';
@@ -35,9 +37,10 @@ import type { HcaConfig } from './parameters.ts';
 import { PayloadWriter } from './payload-writer.ts';
 import type { PortAddress } from './port-address.ts';
 import { QpTable } from './qp-table.ts';
+import { ReceiveScatter } from './receive-scatter.ts';
 import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
 import { ReceivedPackets } from './received-packets.ts';
-import { Receiver } from './receiver.ts';
+import { Receiver, type SpecialQps } from './receiver.ts';
 import { Requester } from './requester.ts';
 import { Responder } from './responder.ts';
 import { ResponseEngine } from './response-engine.ts';
@@ -79,6 +82,8 @@ export interface DataPathSetup {
   readonly port: PacketPort;
   /** The addresses of the port. */
   readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly groups: MulticastGroups;
   readonly events: AsyncEventSink &
     CompletionEvents & { eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void };
   readonly geometry: DoorbellGeometry;
@@ -105,6 +110,7 @@ export class DataPath implements DataPathControl {
   readonly loopback: Loopback;
   readonly receiver: Receiver;
   readonly responder: Responder;
+  readonly datagrams: DatagramReceiver;
   readonly responses: ResponseEngine;
   readonly receives: ReceiveWqeFetch;
   readonly acknowledgements: Acknowledgements;
@@ -159,6 +165,7 @@ export class DataPath implements DataPathControl {
       port,
       this.loopback,
       setup.address,
+      this.records,
       sram.allocate(config.transmitBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
       sram.allocate(config.responseBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
     );
@@ -172,14 +179,23 @@ export class DataPath implements DataPathControl {
       (cycle) => this.receiver.wake(cycle),
     );
     this.responses = this.#makeResponses(sram);
-    this.receiver = new Receiver(core, port, this.loopback, packets, setup.address, this.writer);
+    this.receiver = new Receiver(
+      core,
+      port,
+      this.loopback,
+      packets,
+      setup.address,
+      this.writer,
+      setup.specialQps,
+      setup.groups,
+    );
     this.timers = new RetryTimers(core);
     this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
     this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
       wqesFetched: (qp, cycle) => this.#wqesFetched(qp, cycle),
       wqeFetchFailed: (qp, cycle) => this.#queueFailed(qp, cycle),
     });
-    this.requester = this.#makeRequester();
+    this.requester = this.#makeRequester(setup.address);
     this.acknowledgements = new Acknowledgements(
       core,
       packets,
@@ -195,11 +211,20 @@ export class DataPath implements DataPathControl {
         localCompletionWaits: (qp) => this.#waitingForCompletion.add(qp),
       },
     );
+    const scatter = new ReceiveScatter(core, this.writer, this.receives, this.receiver.account);
+    this.datagrams = new DatagramReceiver(
+      core,
+      packets,
+      scatter,
+      this.completions,
+      this.receiver.account,
+      setup.address,
+      { qpRefused: (qp, eventType, cycle) => this.#refused(qp, eventType, cycle) },
+    );
     this.responder = new Responder(
       core,
       packets,
-      this.writer,
-      this.receives,
+      scatter,
       this.responses,
       this.completions,
       this.receiver.account,
@@ -461,7 +486,7 @@ export class DataPath implements DataPathControl {
     );
   }
 
-  #makeRequester(): Requester {
+  #makeRequester(address: PortAddress): Requester {
     const packets = this.transmitter.requests;
     return new Requester(
       this.core,
@@ -480,13 +505,14 @@ export class DataPath implements DataPathControl {
         recordFailed: (qp, cycle) => this.#completeLocally(qp, cycle),
         recordNeedsNoAnswer: (qp, cycle) => this.#completeLocally(qp, cycle),
       },
+      address,
     );
   }
 
   #connect(): void {
     const { qps } = this.core;
     this.requester.connect(this.scheduler);
-    this.receiver.connect(this.responder, this.acknowledgements);
+    this.receiver.connect(this.responder, this.acknowledgements, this.datagrams);
     this.receives.onLimit = (srq, cycle) =>
       this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
     this.writer.attach(
@@ -503,6 +529,7 @@ export class DataPath implements DataPathControl {
     this.transmitter.connect({
       requestSent: (record, qp, isLast, cycle) => {
         if (isLast === 1) this.records.setMilestone(record, MILESTONE_TRANSMITTED, cycle);
+        if (qps.opcodeBase[qp] !== 0) return this.#sentForGood(record, qp, isLast, cycle);
         this.timers.sent(qp, this.core.domain.clock.edgePs(cycle));
       },
       payloadFailed: (record, qp, cycle) => this.#payloadFailed(record, qp, cycle),
@@ -552,6 +579,13 @@ export class DataPath implements DataPathControl {
 
   #completeLocally(qp: number, cycle: number): void {
     if (!this.acknowledgements.completeLocally(qp, cycle)) this.#waitingForCompletion.add(qp);
+  }
+
+  /** A packet of an unreliable service has left: with its last one the message is complete. */
+  #sentForGood(record: number, qp: number, isLast: number, cycle: number): void {
+    if (isLast === 0) return;
+    this.records.isDone[record] = 1;
+    this.#completeLocally(qp, cycle);
   }
 
   #completionSpace(cycle: number): void {

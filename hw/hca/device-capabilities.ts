@@ -1,7 +1,7 @@
 /**
  * What this HCA says of itself: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
  *
- * Only what the machine does is advertised: reliable connections, shared receive queues, atomics, violation counters and
+ * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, violation counters and
  * port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
  * Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
  */
@@ -132,6 +132,9 @@ export function firmwareReport(config: CapabilityConfig): Uint8Array {
 /** What the data path of this machine carries out. */
 const capabilityFlags = capabilityFlagsOf(
   CapabilityFlag.RC,
+  CapabilityFlag.UC,
+  CapabilityFlag.UD,
+  CapabilityFlag.UD_MCAST,
   CapabilityFlag.SRQ,
   CapabilityFlag.BAD_PKEY_CNTR,
   CapabilityFlag.BAD_QKEY_CNTR,

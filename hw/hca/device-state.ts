@@ -14,6 +14,7 @@ import type { CapabilityConfig } from './device-capabilities.ts';
 import type { EqTable } from './eq-table.ts';
 import type { EventWriter } from './event-writer.ts';
 import type { IcmMap } from './icm.ts';
+import { MulticastGroups } from './multicast-groups.ts';
 import type { HcaPort } from './port.ts';
 import type { ManagementAgents, NodeIdentity } from './subnet-management-agent.ts';
 
@@ -58,7 +59,7 @@ export class DeviceState {
   /** First special QP of CONF_SPECIAL_QP, 0 when there is none. */
   specialQpBase = 0;
   /** Multicast entries that are not empty, by index; default entries by port and steering, as WRITE_MCG numbers them. */
-  readonly groups = new Map<number, Uint8Array>();
+  readonly groups = new MulticastGroups();
   readonly defaultGroups = new Map<number, Uint8Array>();
   /** MPT entries that were given to hardware at least once. */
   readonly knownMpts = new Set<number>();

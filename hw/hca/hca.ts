@@ -162,6 +162,8 @@ export class Hca implements BarTarget {
       port: this.wirePort,
       address: this.control.ports[0]!,
       events: this.control.events,
+      specialQps: this.control.state,
+      groups: this.control.state.groups,
       geometry: {
         uarAreaBytes: 2 ** capabilities.logUarAreaMib * MIB,
         blueFlameHalfBytes: 2 ** (capabilities.logBlueFlameRegisterBytes - 1),

@@ -27,7 +27,7 @@ import {
 import { PacketCounters } from '../../wire/packet-counters.ts';
 import type { HcaConfig } from './parameters.ts';
 
-/** Header, operands or GRH, and the longest payload. */
+/** Header, operands, GRH, and the longest payload. */
 const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;
 
 export class Loopback {

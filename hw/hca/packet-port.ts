@@ -3,9 +3,15 @@
  * the port's channel in place, at the words that wire/packet.ts names.
  */
 export interface PacketPort {
-  canTransmit(opcode: number, payloadBytes: number): boolean;
+  canTransmit(opcode: number, payloadBytes: number, flags?: number, virtualLane?: number): boolean;
   /** Opens a packet that leaves at `nowPs` or when the port is free; the caller fills it at once. Returns its offset. */
-  beginPacket(opcode: number, payloadBytes: number, flags: number, nowPs: number): number;
+  beginPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    nowPs: number,
+    virtualLane?: number,
+  ): number;
   onSpace(listener: () => void): void;
   readonly txBytes: Uint8Array;
   readonly txWords: Int32Array;

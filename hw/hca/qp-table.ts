@@ -26,6 +26,14 @@ export class QpTable extends ContextTable {
   readonly messageBytesMax: Float64Array;
   readonly remoteQpn: Int32Array;
   readonly remoteLid: Int32Array;
+  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
+  readonly opcodeBase: Uint8Array;
+  /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
+  readonly hasGrh: Uint8Array;
+  readonly isForcedBack: Uint8Array;
+  readonly sourcePathBits: Uint8Array;
+  readonly pkeyIndex: Uint8Array;
+  readonly queueKey: Int32Array;
   readonly bufferMttOffset: Float64Array;
   readonly bufferPageBytes: Float64Array;
   /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
@@ -121,6 +129,12 @@ export class QpTable extends ContextTable {
     this.messageBytesMax = floats();
     this.remoteQpn = ints();
     this.remoteLid = ints();
+    this.opcodeBase = bytes();
+    this.hasGrh = bytes();
+    this.isForcedBack = bytes();
+    this.sourcePathBits = bytes();
+    this.pkeyIndex = bytes();
+    this.queueKey = ints();
     this.bufferMttOffset = floats();
     this.bufferPageBytes = floats();
     this.sqOffset = floats();
@@ -229,7 +243,9 @@ export class QpTable extends ContextTable {
     this.mtuBytes[slot] = mtuCode >= 1 && mtuCode <= 5 ? mtuBytesOf(mtuCode) : 256;
     this.messageBytesMax[slot] = 2 ** f.logMaxMessage.get(view, at);
     this.remoteQpn[slot] = f.remoteQpn.get(view, at);
-    this.remoteLid[slot] = path.remoteLid.get(view, at);
+    this.opcodeBase[slot] = opcodeBaseOf(this.serviceType[slot]!);
+    this.queueKey[slot] = f.qkey.get(view, at);
+    this.#loadPath(slot, at);
     this.sendCqn[slot] = f.sendCqn.get(view, at);
     this.receiveCqn[slot] = f.receiveCqn.get(view, at);
     this.srqn[slot] = f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
@@ -257,6 +273,20 @@ export class QpTable extends ContextTable {
     f.sqWqeCounter.set(view, at, this.sqCounter[slot]!);
     f.currentRetry.set(view, at, this.retryCountMax[slot]! - this.retriesLeft[slot]!);
     f.currentRnrRetry.set(view, at, this.rnrRetryCountMax[slot]! - this.rnrRetriesLeft[slot]!);
+  }
+
+  #loadPath(slot: number, at: number): void {
+    const view = this.view;
+    this.remoteLid[slot] = path.remoteLid.get(view, at);
+    this.hasGrh[slot] = path.grhPresent.get(view, at);
+    this.isForcedBack[slot] = path.forceLoopback.get(view, at);
+    this.sourcePathBits[slot] = path.sourcePathBits.get(view, at);
+    this.pkeyIndex[slot] = path.pkeyIndex.get(view, at);
+  }
+
+  /** Place of the primary path in {@link bytes}. */
+  pathOf(slot: number): number {
+    return this.offsetOf(slot) + f.primaryPath.field.offset;
   }
 
   /** The queue with the larger stride comes first; with equal strides the send queue (interface sheet 6.1). */
@@ -307,7 +337,13 @@ export const QP_RIGHT_READ = 1;
 export const QP_RIGHT_WRITE = 2;
 export const QP_RIGHT_ATOMIC = 4;
 
-/** True for the service that this device transports today. */
-export function isReliableConnection(serviceType: number): boolean {
-  return serviceType === ServiceType.RC;
+/** No packet has an opcode of this base: the service is not transported. */
+export const NO_OPCODE_BASE = 0xff;
+export const UC_OPCODE_BASE = 0x20;
+export const UD_OPCODE_BASE = 0x60;
+
+function opcodeBaseOf(serviceType: number): number {
+  if (serviceType === ServiceType.RC) return 0;
+  if (serviceType === ServiceType.UC) return UC_OPCODE_BASE;
+  return serviceType === ServiceType.UD || serviceType === ServiceType.MLX ? UD_OPCODE_BASE : NO_OPCODE_BASE;
 }

@@ -1,28 +1,53 @@
 /**
  * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
- * responder (requests) or to the acknowledgement side (responses).
+ * responder (requests), to the acknowledgement side (responses) or to the datagram receiver. A datagram for a multicast
+ * group is worked on once for each member here.
  *
  *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
- *    loopback ──> fifo ──────────────────┘            └──> acknowledgements ──> payload writes, completions
+ *    loopback ──> fifo ──────────────────┘            ├──> acknowledgements ──> payload writes, completions
+ *                                                     └──> datagram receiver ──> payload writes, completions
  *
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import { isKnownOpcode, isRequest } from '../../wire/opcodes.ts';
-import { WORD_DESTINATION_QPN, WORD_LIDS, WORD_OPCODE, WORD_PAYLOAD_BYTES } from '../../wire/packet.ts';
+import { isKnownOpcode, isRequest, operandBytes } from '../../wire/opcodes.ts';
+import {
+  FLAG_GRH,
+  grhPlace,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+} from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
+import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
 import type { Loopback } from './loopback.ts';
+import type { MulticastGroups } from './multicast-groups.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { FIRST_MULTICAST_LID, isOwnLid, type PortAddress } from './port-address.ts';
-import { isReliableConnection } from './qp-table.ts';
+import type { QpTable } from './qp-table.ts';
+import { UD_OPCODE_BASE } from './qp-table.ts';
 import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { Responder } from './responder.ts';
 
-const RC_OPCODES_END = 0x20;
+/** Bits of an opcode that name the service. */
+const SERVICE_MASK = 0xe0;
+const QPN_MULTICAST = 0xffffff;
+/** Distance of QP1's block from QP0's in the special QPs: one place for each of two ports. */
+const PORTS = 2;
+
+/** Where the special QPs are. */
+export interface SpecialQps {
+  /** QPN of port 1's QP0, or 0 while there are none. */
+  readonly specialQpBase: number;
+}
 
 export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStallReasons);
@@ -40,6 +65,12 @@ export class Receiver {
   readonly #stage: number;
   #responder: Responder | undefined;
   #acknowledgements: Acknowledgements | undefined;
+  #datagrams: DatagramReceiver | undefined;
+  readonly #specialQps: SpecialQps;
+  readonly #groups: MulticastGroups;
+  /** Members of the group that the packet is for, and the one being served. */
+  #memberCount = 0;
+  #member = 0;
   /** QP of the packet being worked on, or -1; and whether the packet is a request. */
   #active = -1;
   #isRequest = false;
@@ -51,12 +82,16 @@ export class Receiver {
     packets: ReceivedPackets,
     address: PortAddress,
     writer: PayloadWriter,
+    specialQps: SpecialQps,
+    groups: MulticastGroups,
   ) {
     this.#core = core;
     this.#port = port;
     this.#loopback = loopback;
     this.#packets = packets;
     this.#address = address;
+    this.#specialQps = specialQps;
+    this.#groups = groups;
     this.#writer = writer;
     this.#arrived = new Fifo(port.receivePacketsMax);
     this.#looped = new Fifo(loopback.capacity);
@@ -69,7 +104,8 @@ export class Receiver {
     loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
   }
 
-  connect(responder: Responder, acknowledgements: Acknowledgements): void {
+  connect(responder: Responder, acknowledgements: Acknowledgements, datagrams: DatagramReceiver): void {
+    this.#datagrams = datagrams;
     this.#responder = responder;
     this.#acknowledgements = acknowledgements;
   }
@@ -91,6 +127,8 @@ export class Receiver {
     while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
     this.#active = -1;
+    this.#memberCount = 0;
+    this.#datagrams!.reset();
     this.#responder!.reset();
     this.#acknowledgements!.reset();
   }
@@ -132,12 +170,12 @@ export class Receiver {
     }
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
-    const offset = source.pop();
-    this.#release(offset);
-    this.#active = -1;
+    this.#active = this.#memberCount === 0 ? -1 : this.#nextMember(source.head);
+    if (this.#active === -1) this.#release(source.pop());
     const { config } = this.#core;
     const busyCycles = Math.max(config.receivePacketCycles, Math.ceil(bytes / config.receiveBytesPerCycle));
     this.account.serve(cycle, busyCycles);
+    if (this.#active !== -1) return this.wake(cycle + busyCycles);
     const nextCycle = Math.min(this.#arrived.headCycle, this.#looped.headCycle);
     if (nextCycle < Number.POSITIVE_INFINITY) this.wake(Math.max(cycle + busyCycles, nextCycle));
   }
@@ -163,8 +201,10 @@ export class Receiver {
     if (qps.state[qp] === QpState.ERR || qps.state[qp]! < QpState.RTR) {
       this.#responder!.reset();
       this.#acknowledgements!.reset();
+      this.#datagrams!.reset();
       return 0;
     }
+    if (qps.opcodeBase[qp] === UD_OPCODE_BASE) return this.#datagrams!.process(offset, qp, cycle);
     return this.#isRequest
       ? this.#responder!.process(offset, qp, cycle)
       : this.#acknowledgements!.process(offset, qp, cycle);
@@ -185,21 +225,92 @@ export class Receiver {
       violations.count('packetForeignLid');
       return -1;
     }
-    const qp = qps.slotOf(words[word + WORD_DESTINATION_QPN]!);
+    const qpn = words[word + WORD_DESTINATION_QPN]!;
+    if (qpn === QPN_MULTICAST) return this.#firstMember(offset);
+    const qp = qps.slotOf(qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn));
     if (qp === -1) {
       violations.count('packetUnknownQp');
       return -1;
     }
-    if (!isKnownOpcode(opcode) || opcode >= RC_OPCODES_END || !isReliableConnection(qps.serviceType[qp]!)) {
+    if (!isKnownOpcode(opcode) || (opcode & SERVICE_MASK) !== qps.opcodeBase[qp]!) {
       violations.count('packetOpcode');
       return -1;
     }
-    const state = qps.state[qp]!;
-    const takesRequests = state >= QpState.RTR && state !== QpState.ERR;
-    const takesResponses = takesRequests && state !== QpState.RTR;
+    if (!this.#hasRightGrh(offset, qp)) {
+      violations.count('packetForeignGid');
+      return -1;
+    }
     this.#isRequest = isRequest(opcode);
-    if (this.#isRequest ? takesRequests : takesResponses) return qp;
+    if (this.#isRequest ? takesRequests(qps, qp) : takesResponses(qps, qp)) return qp;
     violations.count('packetQpState');
     return -1;
   }
+
+  /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
+  #specialQpn(qpn: number): number {
+    const base = this.#specialQps.specialQpBase;
+    if (base === 0) return -1;
+    return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;
+  }
+
+  /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
+  #hasRightGrh(offset: number, qp: number): boolean {
+    const { qps } = this.#core;
+    const hasGrh = (this.#packets.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
+    const isConnected = qps.opcodeBase[qp] !== UD_OPCODE_BASE;
+    if (!hasGrh) return !isConnected || qps.hasGrh[qp] === 0;
+    const bytes = this.#packets.rxBytes;
+    const grh = this.#grhOf(offset);
+    if (!isGrhForUs(this.#address, bytes, grh)) return false;
+    return !isConnected || qps.hasGrh[qp] === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(qp));
+  }
+
+  #grhOf(offset: number): number {
+    const words = this.#packets.rxWords;
+    const word = offset >> 2;
+    return grhPlace(offset, operandBytes(words[word + WORD_OPCODE]!) + words[word + WORD_PAYLOAD_BYTES]!);
+  }
+
+  /** The first member of the group that takes the packet, or -1; a packet for nobody here is none of our business. */
+  #firstMember(offset: number): number {
+    const words = this.#packets.rxWords;
+    const word = offset >> 2;
+    const hasGrh = (words[word + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
+    const isDatagram = (words[word + WORD_OPCODE]! & SERVICE_MASK) === UD_OPCODE_BASE;
+    if (!hasGrh || !isDatagram || !isKnownOpcode(words[word + WORD_OPCODE]!)) {
+      this.#core.violations.count('packetOpcode');
+      return -1;
+    }
+    const grh = this.#grhOf(offset);
+    if (!isGrhForGroup(this.#packets.rxBytes, grh)) {
+      this.#core.violations.count('packetForeignGid');
+      return -1;
+    }
+    this.#memberCount = this.#groups.find(this.#packets.rxBytes, destinationGidPlace(grh));
+    this.#member = -1;
+    return this.#memberCount === 0 ? -1 : this.#nextMember(offset);
+  }
+
+  /** The next member that takes the packet, or -1 when there is none left. */
+  #nextMember(offset: number): number {
+    const { qps } = this.#core;
+    const source = this.#packets.rxWords[(offset >> 2) + WORD_DATAGRAM_SOURCE_QPN]!;
+    while (++this.#member < this.#memberCount) {
+      const qpn = this.#groups.memberQpn(this.#member);
+      const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
+      const qp = qpn === -1 || isEcho ? -1 : qps.slotOf(qpn);
+      if (qp !== -1 && qps.opcodeBase[qp] === UD_OPCODE_BASE && takesRequests(qps, qp)) return qp;
+    }
+    this.#memberCount = 0;
+    return -1;
+  }
+}
+
+function takesRequests(qps: QpTable, qp: number): boolean {
+  const state = qps.state[qp]!;
+  return state >= QpState.RTR && state !== QpState.ERR;
+}
+
+function takesResponses(qps: QpTable, qp: number): boolean {
+  return takesRequests(qps, qp) && qps.state[qp] !== QpState.RTR;
 }

@@ -9,14 +9,16 @@
  * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
-import { QpState } from '../../abi/qpc.ts';
+import { QpState, ServiceType } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
 import { type HcaCore, PORT_REQUESTER } from './core.ts';
+import { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 import type { PacketQueue } from './packet-queue.ts';
-import { SEGMENTS_MAX } from './qp-table.ts';
+import type { PortAddress } from './port-address.ts';
+import { SEGMENTS_MAX, UC_OPCODE_BASE, UD_OPCODE_BASE } from './qp-table.ts';
 import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
 import {
   NOT_PARKED,
@@ -31,7 +33,7 @@ import {
 } from './send-scheduler.ts';
 import { RIGHT_LOCAL_READ } from './translation-cache.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
-import { decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+import { decodeControl, decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
@@ -69,6 +71,7 @@ export class Requester {
   readonly #lines: WqeLines;
   readonly #fetch: WqeFetch;
   readonly #listener: RequesterListener;
+  readonly #address: PortAddress;
   readonly #readRequester: number;
   readonly #stage: number;
   /** QPs that found no record free, in turn, each once. */
@@ -92,6 +95,7 @@ export class Requester {
     trafficClass: number,
     payloadRead: (slot: number, status: number, cycle: number) => void,
     listener: RequesterListener,
+    address: PortAddress,
   ) {
     this.#core = core;
     this.#records = records;
@@ -99,6 +103,7 @@ export class Requester {
     this.#lines = lines;
     this.#fetch = fetch;
     this.#listener = listener;
+    this.#address = address;
     this.#waitingForRecord = new Fifo(core.qps.capacity);
     this.#isWaitingForRecord = new Uint8Array(core.qps.capacity);
     this.#readRequester = core.dmaRead.addRequester(
@@ -272,14 +277,18 @@ export class Requester {
     const { qps, sram, sramView } = this.#core;
     const records = this.#records;
     const record = records.allocate();
-    const syndrome = decodeWqe(sramView, sram, at, records, record);
+    records.firstPsn[record] = qps.nextPsn[qp]!;
+    const syndrome =
+      qps.opcodeBase[qp] === 0
+        ? decodeWqe(sramView, sram, at, records, record)
+        : this.#decodeUnreliable(qp, at, record);
     records.qp[record] = qp;
+    records.isDone[record] = 0;
     records.next[record] = -1;
     records.wqeCounter[record] = qps.sqCounter[qp]!;
     records.packetsSent[record] = 0;
     records.responsesReceived[record] = 0;
-    records.firstPsn[record] = qps.nextPsn[qp]!;
-    const tooLong = records.messageBytes[record]! > qps.messageBytesMax[qp]!;
+    const tooLong = records.messageBytes[record]! > this.#messageBytesMax(qp);
     records.syndrome[record] = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
     records.takenUp(record, this.#lines.fetchBegunCycle(line), this.#lines.fetchedCycle(line), cycle);
     const isEmptyList = qps.recordTail[qp] === -1;
@@ -300,6 +309,28 @@ export class Requester {
     if (records.isReadOrAtomic[record] === 1) qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! + 1;
     qps.recordCursor[qp] = record;
     qps.packetCursor[qp] = 0;
+  }
+
+  /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
+  #decodeUnreliable(qp: number, at: number, record: number): number {
+    const { qps, sram, sramView } = this.#core;
+    const records = this.#records;
+    const base = qps.opcodeBase[qp]!;
+    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, records, record, false);
+    if (base !== UD_OPCODE_BASE) {
+      decodeControl(sramView, at, records, record);
+      return CqeSyndrome.LOCAL_QP_OP_ERR;
+    }
+    return qps.serviceType[qp] === ServiceType.MLX
+      ? decodeManagement(sramView, sram, at, records, record)
+      : decodeDatagram(sramView, sram, at, records, record, qps, qp, this.#address);
+  }
+
+  /** A datagram is one packet. */
+  #messageBytesMax(qp: number): number {
+    const { qps } = this.#core;
+    const limit = qps.messageBytesMax[qp]!;
+    return qps.opcodeBase[qp] === UD_OPCODE_BASE ? Math.min(limit, qps.mtuBytes[qp]!) : limit;
   }
 
   #makeRecordWithoutPackets(qp: number, record: number, isHead: boolean, cycle: number): void {
@@ -406,7 +437,7 @@ export class Requester {
     const packet = qps.packetCursor[qp]!;
     const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
     const isLast = isRead || packet === records.psnCount[record]! - 1;
-    packets.opcode[slot] = packetOpcode(records.opcode[record]!, packet === 0, isLast);
+    packets.opcode[slot] = packetOpcode(records.opcode[record]!, packet === 0, isLast) | qps.opcodeBase[qp]!;
     packets.psn[slot] = (records.firstPsn[record]! + packet) & 0xffffff;
     packets.payloadBytes[slot] = this.#wanted;
     packets.address[slot] = records.remoteAddress[record]!;
@@ -432,9 +463,10 @@ export class Requester {
   #flagsOf(qp: number, record: number, isLast: boolean): number {
     const { qps } = this.#core;
     qps.sinceAckRequest[qp] = qps.sinceAckRequest[qp]! + 1;
+    const solicited = isLast && this.#records.isSolicited[record] === 1 ? FLAG_SOLICITED : 0;
+    if (qps.opcodeBase[qp] !== 0) return solicited;
     const asks = isLast || qps.sinceAckRequest[qp]! >= qps.ackRequestEvery[qp]!;
     if (asks) qps.sinceAckRequest[qp] = 0;
-    const solicited = isLast && this.#records.isSolicited[record] === 1 ? FLAG_SOLICITED : 0;
     return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
   }
 
@@ -491,7 +523,7 @@ export class Requester {
   }
 }
 
-/** Opcode of a request packet by its place in the message (IBTA vol 1, table 38). */
+/** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
 export function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
   switch (wqeOpcode) {
     case WqeOpcode.RDMA_READ:

@@ -1,15 +1,17 @@
 /**
- * The responder: executes inbound requests of reliable connections. The checks are made in the specification's order
+ * The responder: executes inbound requests of connections. The checks are made in the specification's order
  * (IBTA vol 1, 9.7.4.1.1 and figure 84), each by a function of its own:
  *
  *   QP state ─> PSN ─> opcode sequence ─> resources ─> length ─> rights ─> payload to memory ─> completion ─> ACK
  *
  * A packet is worked on until it is finished; when something is not on chip (translation, receive WQE, DMA room) the
  * function returns WAIT and is entered again later, at the same step.
+ *
+ * An unreliable connection takes SENDs and WRITEs only and is never answered: a message of which a packet is missing or
+ * breaks a rule is given up in silence, and the next one to begin takes its receive WQE (9.8.2).
  */
 import { CqeSyndrome, ReceiveOpcode } from '../../abi/cqe.ts';
 import { EventType } from '../../abi/eqe.ts';
-import { dataPointer, invalidLkey } from '../../abi/wqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../wire/aeth.ts';
 import { endsMessage, hasImmediate, Opcode, startsMessage } from '../../wire/opcodes.ts';
@@ -30,24 +32,18 @@ import {
 import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import { type HcaCore, PORT_RECEIVER } from './core.ts';
-import type { PayloadWriter } from './payload-writer.ts';
-import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, SEGMENTS_MAX } from './qp-table.ts';
+import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, UC_OPCODE_BASE } from './qp-table.ts';
+import { STALL_COMPLETION, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
 import {
-  STALL_COMPLETION,
-  STALL_DMA,
-  STALL_RECEIVE_WQE,
-  STALL_TRANSLATION,
-  WAIT,
-} from './receive-pipeline.ts';
-import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+  LIST_FULL,
+  LIST_REFUSED,
+  NONE_POSTED,
+  QUEUE_UNREADABLE,
+  type ReceiveScatter,
+} from './receive-scatter.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import { RESPONDER_RESOURCES, type ResponseEngine } from './response-engine.ts';
-import {
-  RIGHT_LOCAL_WRITE,
-  RIGHT_REMOTE_ATOMIC,
-  RIGHT_REMOTE_READ,
-  RIGHT_REMOTE_WRITE,
-} from './translation-cache.ts';
+import { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } from './translation-cache.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
 
 const MESSAGE_NONE = 0;
@@ -72,8 +68,6 @@ const OPCODE_COUNT = 256;
 const kindByOpcode = Int8Array.from({ length: OPCODE_COUNT }, (_, opcode) => messageKindOf(opcode));
 const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
 
-const pointer = dataPointer.fields;
-
 export interface ResponderListener {
   /** A request broke a rule: the NAK is queued; the QP goes to error, with the given asynchronous event. */
   qpRefused(qp: number, eventType: number, cycle: number): void;
@@ -84,8 +78,7 @@ export interface ResponderListener {
 export class Responder {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
-  readonly #writer: PayloadWriter;
-  readonly #receives: ReceiveWqeFetch;
+  readonly #scatter: ReceiveScatter;
   readonly #responses: ResponseEngine;
   readonly #completions: CompletionWriter;
   readonly #account: BlockAccount;
@@ -105,8 +98,7 @@ export class Responder {
   constructor(
     core: HcaCore,
     port: ReceivedPackets,
-    writer: PayloadWriter,
-    receives: ReceiveWqeFetch,
+    scatter: ReceiveScatter,
     responses: ResponseEngine,
     completions: CompletionWriter,
     account: BlockAccount,
@@ -114,8 +106,7 @@ export class Responder {
   ) {
     this.#core = core;
     this.#port = port;
-    this.#writer = writer;
-    this.#receives = receives;
+    this.#scatter = scatter;
     this.#responses = responses;
     this.#completions = completions;
     this.#account = account;
@@ -184,6 +175,7 @@ export class Responder {
       this.#listener.communicationEstablished(qp, cycle);
     }
     const distance = psnDistance(this.#psn, qps.expectedPsn[qp]!);
+    if (qps.opcodeBase[qp] !== 0) return this.#checkUnreliable(offset, qp, distance);
     if (distance < 0) {
       this.#repeat(offset, qp, cycle);
       return false;
@@ -198,6 +190,27 @@ export class Responder {
       return false;
     }
     return this.#kind !== MESSAGE_NONE || this.#hasResources(qp, cycle);
+  }
+
+  /** A gap ends the open message; only a packet that begins one is taken behind it. */
+  #checkUnreliable(offset: number, qp: number, distance: number): boolean {
+    const { qps, violations } = this.#core;
+    if (distance !== 0) {
+      violations.count('packetOutOfSequence');
+      qps.messageKind[qp] = MESSAGE_NONE;
+      qps.expectedPsn[qp] = this.#psn;
+    }
+    if (this.#kind !== MESSAGE_NONE && this.#followsSequence(qp) && this.#hasLegalLength(offset, qp))
+      return true;
+    this.#giveUp(qp);
+    return false;
+  }
+
+  /** The message is lost; the packet has been. */
+  #giveUp(qp: number): void {
+    const { qps } = this.#core;
+    qps.messageKind[qp] = MESSAGE_NONE;
+    qps.expectedPsn[qp] = (this.#psn + 1) & PSN_MASK;
   }
 
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
@@ -252,45 +265,17 @@ export class Responder {
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. 1, 0 (refused) or WAIT. */
   #takeReceiveWqe(qp: number, cycle: number): number {
     const { qps } = this.#core;
-    const queue = this.#receives.queueOf(qp);
-    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, cycle);
-    if (taken === TAKE_PENDING) {
-      this.#account.stall(cycle, STALL_RECEIVE_WQE);
-      return WAIT;
+    if (qps.hasReceiveWqe[qp] === 1) {
+      // Left by a message of an unreliable connection that was given up.
+      this.#scatter.rewind(qp);
+      return 1;
     }
-    if (taken === TAKE_EMPTY) {
-      this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
-      return 0;
-    }
-    if (taken === TAKE_FAILED) {
+    const taken = this.#scatter.take(qp, cycle);
+    if (taken === NONE_POSTED && qps.opcodeBase[qp] !== 0) this.#core.violations.count('unreliableNoReceive');
+    if (taken === NONE_POSTED) this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
+    if (taken === QUEUE_UNREADABLE)
       this.#refuseForGood(qp, NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
-      return 0;
-    }
-    qps.receiveWqeCounter[qp] = this.#receives.foundCounter;
-    qps.hasReceiveWqe[qp] = 1;
-    this.#loadSegments(qp);
-    qps.messageBytes[qp] = 0;
-    return 1;
-  }
-
-  /** The scatter list: data pointers up to the stride or the terminator. */
-  #loadSegments(qp: number): void {
-    const { qps, sramView } = this.#core;
-    const end = this.#receives.foundOffset + this.#receives.foundBytes;
-    let count = 0;
-    for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
-      const bytes = pointer.byteCount.get(sramView, at);
-      const key = pointer.lkey.get(sramView, at);
-      if (bytes === 0 && key === invalidLkey) break;
-      if (bytes === 0) continue;
-      const index = qp * SEGMENTS_MAX + count++;
-      qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
-      qps.segmentKey[index] = key;
-      qps.segmentBytes[index] = bytes;
-    }
-    qps.segmentCount[qp] = count;
-    qps.segmentIndex[qp] = 0;
-    qps.segmentUsed[qp] = 0;
+    return taken === QUEUE_UNREADABLE ? 0 : taken;
   }
 
   /** Rights of WRITE, READ and atomics: of the QP first, then of the region. 1, 0 (refused) or WAIT. */
@@ -376,8 +361,9 @@ export class Responder {
       this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
       return 0;
     }
-    const moved = this.#write(found, left, source, cycle);
+    const moved = this.#scatter.write(found, left, this.#port.rxBytes, source + this.#placed, cycle);
     if (moved === WAIT) return WAIT;
+    this.#placed += moved;
     qps.writeAddress[qp] = qps.writeAddress[qp]! + moved;
     qps.writeRemaining[qp] = qps.writeRemaining[qp]! - moved;
     return 1;
@@ -385,62 +371,12 @@ export class Responder {
 
   /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
   #placeSend(qp: number, left: number, source: number, cycle: number): number {
-    const { qps, translator } = this.#core;
-    const segment = qps.segmentIndex[qp]!;
-    if (segment >= qps.segmentCount[qp]!) {
-      this.#receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
-      return 1;
-    }
-    const index = qp * SEGMENTS_MAX + segment;
-    const used = qps.segmentUsed[qp]!;
-    const wanted = Math.min(left, qps.segmentBytes[index]! - used);
-    const address = qps.segmentAddress[index]! + used;
-    const found = translator.translate(
-      PORT_RECEIVER,
-      qps.segmentKey[index]!,
-      this.#receivePd(qp),
-      address,
-      wanted,
-      RIGHT_LOCAL_WRITE,
-    );
-    if (found >= BAD_KEY) {
-      this.#receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
-      return 1;
-    }
-    const moved = this.#write(found, wanted, source, cycle);
+    const moved = this.#scatter.place(qp, left, this.#port.rxBytes, source + this.#placed, cycle);
     if (moved === WAIT) return WAIT;
-    qps.messageBytes[qp] = qps.messageBytes[qp]! + moved;
-    qps.segmentUsed[qp] = used + moved;
-    if (used + moved === qps.segmentBytes[index]) {
-      qps.segmentIndex[qp] = segment + 1;
-      qps.segmentUsed[qp] = 0;
-    }
+    if (moved === LIST_FULL) this.#receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+    else if (moved === LIST_REFUSED) this.#receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    else this.#placed += moved;
     return 1;
-  }
-
-  /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
-  #receivePd(qp: number): number {
-    const { qps, srqs } = this.#core;
-    const srqn = qps.srqn[qp]!;
-    const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
-    return srq === -1 ? qps.pd[qp]! : srqs.pd[srq]!;
-  }
-
-  /** Requests the DMA write of what was translated. Returns the bytes, or WAIT. */
-  #write(found: number, wanted: number, source: number, cycle: number): number {
-    const { translator } = this.#core;
-    if (found === PENDING) {
-      this.#account.stall(cycle, STALL_TRANSLATION);
-      return WAIT;
-    }
-    if (!this.#writer.canWrite) {
-      this.#account.stall(cycle, STALL_DMA);
-      return WAIT;
-    }
-    const bytes = Math.min(wanted, translator.contiguousBytes);
-    this.#writer.write(translator.physicalAddress, bytes, this.#port.rxBytes, source + this.#placed);
-    this.#placed += bytes;
-    return bytes;
   }
 
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */
@@ -463,7 +399,7 @@ export class Responder {
     qps.expectedPsn[qp] = (this.#psn + 1) & PSN_MASK;
     if (completes) this.#complete(offset, qp, cycle);
     if (kind === MESSAGE_NONE) this.#acceptSingle(offset, qp, cycle);
-    else if ((this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
+    else if (qps.opcodeBase[qp] === 0 && (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
       this.#responses.acknowledge(qp, this.#psn, cycle);
     return true;
   }
@@ -520,7 +456,7 @@ export class Responder {
       cycle,
     );
     qps.messageKind[qp] = MESSAGE_NONE;
-    this.#responses.refuse(qp, qps.expectedPsn[qp]!, nakSyndrome(nak), cycle);
+    if (qps.opcodeBase[qp] === 0) this.#responses.refuse(qp, qps.expectedPsn[qp]!, nakSyndrome(nak), cycle);
     this.#listener.qpRefused(qp, 0, cycle);
   }
 
@@ -555,18 +491,24 @@ export class Responder {
 
   /** NAK or RNR NAK for the expected PSN; what follows is dropped in silence until it comes (9.7.5.2). */
   #refuse(qp: number, syndrome: number, cycle: number): void {
+    if (this.#core.qps.opcodeBase[qp] !== 0) return this.#giveUp(qp);
     this.#core.qps.hasNakSent[qp] = 1;
     this.#responses.refuse(qp, this.#core.qps.expectedPsn[qp]!, syndrome, cycle);
   }
 
   #refuseForGood(qp: number, nakCode: number, eventType: number, cycle: number): void {
     this.#refuse(qp, nakSyndrome(nakCode), cycle);
-    this.#listener.qpRefused(qp, eventType, cycle);
+    const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
+    if (this.#core.qps.opcodeBase[qp] === 0 || isOwnFault) this.#listener.qpRefused(qp, eventType, cycle);
   }
 }
 
-/** SEND, WRITE, or none (READ and atomics are one packet); -1 for what is no RC request. */
+/** SEND, WRITE, or none (READ and atomics are one packet); -1 for what is no request of a connection. */
 function messageKindOf(opcode: number): number {
+  if (opcode >= UC_OPCODE_BASE) {
+    const isUnreliable = opcode <= Opcode.UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
+    return isUnreliable ? messageKindOf(opcode - UC_OPCODE_BASE) : -1;
+  }
   if (opcode <= Opcode.RC_SEND_ONLY_WITH_IMMEDIATE) return MESSAGE_SEND;
   if (opcode <= Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE) return MESSAGE_WRITE;
   const isSingle =

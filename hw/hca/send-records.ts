@@ -5,6 +5,7 @@
  * Records of one QP form a list in the order of their PSNs. The pool is bounded; the requester stalls when it is
  * empty. Times are core cycles of the milestones of the work request's life.
  */
+import { DatagramAddresses } from './datagram-addresses.ts';
 import { SEGMENTS_MAX } from './qp-table.ts';
 
 /** Largest descriptor, hence most inline data. */
@@ -51,6 +52,10 @@ export class SendRecords {
   readonly responsesReceived: Int32Array;
   /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
   readonly syndrome: Uint8Array;
+  /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
+  readonly isDone: Uint8Array;
+  /** Where datagrams go. */
+  readonly datagrams: DatagramAddresses;
   readonly milestones: Float64Array;
   #free: Int32Array;
   #freeCount: number;
@@ -85,6 +90,8 @@ export class SendRecords {
     this.packetsSent = ints();
     this.responsesReceived = ints();
     this.syndrome = bytes();
+    this.isDone = bytes();
+    this.datagrams = new DatagramAddresses(capacity);
     this.milestones = new Float64Array(capacity * MILESTONE_COUNT);
     this.#free = ints();
     this.#freeCount = capacity;

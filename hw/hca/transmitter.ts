@@ -9,12 +9,19 @@
  * not the other queue. Responses go first because a responder must make progress whatever its own requests wait for.
  */
 import { BlockAccount } from '../../sim/index.ts';
-import { operandBytes } from '../../wire/opcodes.ts';
+import { GRH_BYTES } from '../../wire/headers.ts';
+import { operandBytes, packetBytesOf } from '../../wire/opcodes.ts';
 import {
+  FLAG_GRH,
   FLAG_RETRANSMISSION,
   FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  MANAGEMENT_LANE,
   PACKET_PAYLOAD_OFFSET,
   WORD_AETH,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
   WORD_DESTINATION_QPN,
   WORD_DMA_LENGTH,
   WORD_IMMEDIATE,
@@ -24,15 +31,22 @@ import {
 } from '../../wire/packet.ts';
 import { copyBytes, wordsOver } from '../dma/copy.ts';
 import type { HcaCore } from './core.ts';
+import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PacketQueue } from './packet-queue.ts';
-import { isOwnLid, type PortAddress } from './port-address.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
+import { UD_OPCODE_BASE } from './qp-table.ts';
+import type { SendRecords } from './send-records.ts';
 
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
 const STALL_LOOPBACK = 3;
+
+/** Ways out, as bits: a packet for a multicast group takes both. */
+const WAY_CABLE = 1;
+const WAY_LOOPBACK = 2;
 
 export interface TransmitterListener {
   /** A request packet was handed to the wire port. */
@@ -54,6 +68,7 @@ export class Transmitter {
   readonly #port: PacketPort;
   readonly #loopback: Loopback;
   readonly #address: PortAddress;
+  readonly #records: SendRecords;
   readonly #sramWords: Int32Array;
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
@@ -63,6 +78,7 @@ export class Transmitter {
     port: PacketPort,
     loopback: Loopback,
     address: PortAddress,
+    records: SendRecords,
     requestSram: number,
     responseSram: number,
   ) {
@@ -70,6 +86,7 @@ export class Transmitter {
     this.#port = port;
     this.#loopback = loopback;
     this.#address = address;
+    this.#records = records;
     this.#sramWords = wordsOver(core.sram);
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
@@ -104,11 +121,19 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const slot = queue.head;
-    const isToSelf = this.#isToSelf(queue, slot);
-    if (isToSelf && !this.#loopback.hasRoom) return this.account.stall(cycle, STALL_LOOPBACK);
-    if (!isToSelf && !this.#port.canTransmit(queue.opcode[slot]!, queue.payloadBytes[slot]!))
+    const opcode = queue.opcode[slot]!;
+    const isDatagram = opcode >= UD_OPCODE_BASE;
+    const ways = isDatagram ? this.#waysOfDatagram(queue.record[slot]!) : this.#waysOf(queue.qp[slot]!);
+    const grh = isDatagram
+      ? this.#records.datagrams.hasGrh[queue.record[slot]!]!
+      : this.#core.qps.hasGrh[queue.qp[slot]!]!;
+    const lane = isDatagram ? this.#records.datagrams.virtualLane[queue.record[slot]!]! : 0;
+    const grhFlag = grh === 1 ? FLAG_GRH : 0;
+    if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
+      return this.account.stall(cycle, STALL_LOOPBACK);
+    if ((ways & WAY_CABLE) !== 0 && !this.#port.canTransmit(opcode, queue.payloadBytes[slot]!, grhFlag, lane))
       return this.account.stall(cycle, STALL_WIRE);
-    this.#send(queue, slot, isToSelf, cycle);
+    this.#send(queue, slot, ways, grhFlag, lane, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
     if (this.responses.isHeadComplete || this.requests.isHeadComplete) this.wake(cycle + busyCycles);
@@ -157,26 +182,44 @@ export class Transmitter {
     if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
   }
 
-  /** True when the packet's destination is this port: it never sees the cable. */
-  #isToSelf(queue: PacketQueue, slot: number): boolean {
-    const lid = this.#core.qps.remoteLid[queue.qp[slot]!]!;
-    return isOwnLid(this.#address, lid) && this.#address.isActive;
+  /** A connected QP's packets to this very port never see the cable. */
+  #waysOf(qp: number): number {
+    const { qps } = this.#core;
+    const address = this.#address;
+    const isToSelf =
+      isOwnLid(address, qps.remoteLid[qp]!) ||
+      qps.isForcedBack[qp] === 1 ||
+      (qps.hasGrh[qp] === 1 && isPathToUs(address, qps.bytes, qps.pathOf(qp)));
+    return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
   }
 
-  #send(queue: PacketQueue, slot: number, isToSelf: boolean, cycle: number): void {
+  /** Subnet management goes on before the port is active. What is for a group is for others and for us. */
+  #waysOfDatagram(record: number): number {
+    const { datagrams } = this.#records;
+    const lid = datagrams.destinationLid[record]!;
+    const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
+    if (!isOpen) return WAY_CABLE;
+    if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  #send(queue: PacketQueue, slot: number, ways: number, grhFlag: number, lane: number, cycle: number): void {
     const qp = queue.qp[slot]!;
     const payloadBytes = queue.payloadBytes[slot]!;
-    const flags = queue.flags[slot]! | (queue.isRepeat[slot] === 1 ? FLAG_RETRANSMISSION : 0);
+    const flags = queue.flags[slot]! | grhFlag | (queue.isRepeat[slot] === 1 ? FLAG_RETRANSMISSION : 0);
     const formedCycle = cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
-    if (isToSelf) {
+    if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
-      const offset = this.#loopback.begin(queue.opcode[slot]!, payloadBytes, flags, 0, formedCycle);
+      const offset = this.#loopback.begin(queue.opcode[slot]!, payloadBytes, flags, lane, formedCycle);
       this.#fill(queue, slot, bytes, words, floats, offset);
-    } else {
+      if (grhFlag !== 0) this.#fillGrh(queue, slot, bytes, offset);
+    }
+    if ((ways & WAY_CABLE) !== 0) {
       const nowPs = this.#core.domain.clock.edgePs(formedCycle);
       const port = this.#port;
-      const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs);
+      const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs, lane);
       this.#fill(queue, slot, port.txBytes, port.txWords, port.txFloats, offset);
+      if (grhFlag !== 0) this.#fillGrh(queue, slot, port.txBytes, offset);
     }
     if (queue.isRepeat[slot] === 1) {
       this.repeatedPacketCount++;
@@ -207,7 +250,8 @@ export class Transmitter {
     words[word + WORD_DMA_LENGTH] = queue.dmaBytes[slot]!;
     words[word + WORD_AETH] = queue.aeth[slot]!;
     words[word + WORD_IMMEDIATE] = queue.immediate[slot]!;
-    words[word + WORD_LIDS] = (this.#address.lid << 16) | qps.remoteLid[qp]!;
+    words[word + WORD_LIDS] = ((this.#address.lid | qps.sourcePathBits[qp]!) << 16) | qps.remoteLid[qp]!;
+    if (queue.opcode[slot]! >= UD_OPCODE_BASE) this.#fillDatagram(queue.record[slot]!, words, word);
     const operandWords = operandBytes(queue.opcode[slot]!) >> 2;
     const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
     for (let index = 0; index < operandWords; index++)
@@ -215,6 +259,32 @@ export class Transmitter {
     if (payloadBytes === 0) return;
     const from = queue.payloadOffset(slot);
     copyBytes(bytes, words, offset + PACKET_PAYLOAD_OFFSET, sram, this.#sramWords, from, payloadBytes);
+  }
+
+  /** The words in which a datagram's headers differ from those of a connected QP's packet. */
+  #fillDatagram(record: number, words: Int32Array, word: number): void {
+    const { datagrams } = this.#records;
+    words[word + WORD_DESTINATION_QPN] = datagrams.destinationQpn[record]!;
+    words[word + WORD_DATAGRAM_PKEY] = datagrams.pkeyAndLevel[record]!;
+    words[word + WORD_DATAGRAM_QKEY] = datagrams.queueKey[record]!;
+    words[word + WORD_DATAGRAM_SOURCE_QPN] = datagrams.sourceQpn[record]!;
+    words[word + WORD_LIDS] = (datagrams.sourceLid[record]! << 16) | datagrams.destinationLid[record]!;
+  }
+
+  /** The GRH: of the address vector or software's own, or made from the QP's path. */
+  #fillGrh(queue: PacketQueue, slot: number, bytes: Uint8Array, offset: number): void {
+    const { qps } = this.#core;
+    const opcode = queue.opcode[slot]!;
+    const payloadBytes = queue.payloadBytes[slot]!;
+    const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    if (opcode >= UD_OPCODE_BASE) {
+      const from = queue.record[slot]! * GRH_BYTES;
+      const all = this.#records.datagrams.grh;
+      for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
+    } else {
+      buildGrh(qps.bytes, qps.pathOf(queue.qp[slot]!), this.#address, bytes, grh);
+    }
+    setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
 
   #free(queue: PacketQueue, qp: number, cycle: number): void {

@@ -26,6 +26,12 @@ export const dataPathViolations = {
   responseUnexpected: 13,
   /** A packet for another port's LID. */
   packetForeignLid: 14,
+  /** A packet whose GRH is for another port, or is not the one that the QP's path demands. */
+  packetForeignGid: 15,
+  /** Datagrams dropped for their Q_Key or P_Key; messages of unreliable services that found no receive WQE. */
+  datagramQkey: 16,
+  datagramPkey: 17,
+  unreliableNoReceive: 18,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;

@@ -27,7 +27,7 @@ const flagsPlace = control.completion.wordOffset;
 const completionBits = completionRequested << control.completion.shift;
 
 const LINE_BYTES = 64;
-const INLINE_HEADER_BYTES = 4;
+export const INLINE_HEADER_BYTES = 4;
 /** The dword that begins a data pointer and an inline segment alike. */
 const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
@@ -50,10 +50,13 @@ export function takesCredit(opcode: number): boolean {
   return opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM;
 }
 
-/** Opcodes that an RC QP of this device executes. The others are known, and refused as local QP operation errors. */
-function isExecutable(opcode: number): boolean {
+/**
+ * Opcodes that a connected QP of this device executes; READ and atomics need reliability. The others are known, and refused
+ * as local QP operation errors.
+ */
+function isExecutable(opcode: number, isReliable: boolean): boolean {
   return (
-    isReadOrAtomic(opcode) ||
+    (isReliable && isReadOrAtomic(opcode)) ||
     takesCredit(opcode) ||
     opcode === WqeOpcode.RDMA_WRITE ||
     opcode === WqeOpcode.NOP
@@ -61,7 +64,7 @@ function isExecutable(opcode: number): boolean {
 }
 
 /**
- * Fills `record` from the WQE at `at`. The record's own fields (QP, counter, PSNs) are the caller's.
+ * Fills `record` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
  * @returns 0, or the CQE syndrome of what is wrong with the WQE
  */
 export function decodeWqe(
@@ -70,21 +73,12 @@ export function decodeWqe(
   at: number,
   records: SendRecords,
   record: number,
+  isReliable = true,
 ): number {
-  const opcode = control.opcode.get(view, at);
-  const sizeByte = view.getUint8(at + sizePlace);
-  const sizeBytes = (sizeByte & control.ds.mask) * wqeUnitBytes;
-  const flags = view.getUint32(at + flagsPlace);
-  records.opcode[record] = opcode;
-  records.isSignalled[record] = (flags & control.completion.mask) === completionBits ? 1 : 0;
-  records.isSolicited[record] = (flags & control.solicited.mask) !== 0 ? 1 : 0;
-  records.isFenced[record] = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
-  records.isReadOrAtomic[record] = isReadOrAtomic(opcode) ? 1 : 0;
-  records.immediate[record] = view.getInt32(at + control.immediate.wordOffset);
-  records.segmentCount[record] = 0;
-  records.isInline[record] = 0;
-  records.messageBytes[record] = 0;
-  if (wqeOpcodeRows[opcode] === undefined || !isExecutable(opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  const sizeBytes = decodeControl(view, at, records, record);
+  const opcode = records.opcode[record]!;
+  if (wqeOpcodeRows[opcode] === undefined || !isExecutable(opcode, isReliable))
+    return CqeSyndrome.LOCAL_QP_OP_ERR;
   let next = wqeUnitBytes;
   if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
     if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
@@ -100,6 +94,24 @@ export function decodeWqe(
   return loadData(view, bytes, at, next, sizeBytes, records, record);
 }
 
+/** The control segment, which all services share. Returns the size of the WQE in bytes. */
+export function decodeControl(view: DataView, at: number, records: SendRecords, record: number): number {
+  const opcode = control.opcode.get(view, at);
+  const sizeByte = view.getUint8(at + sizePlace);
+  const sizeBytes = (sizeByte & control.ds.mask) * wqeUnitBytes;
+  const flags = view.getUint32(at + flagsPlace);
+  records.opcode[record] = opcode;
+  records.isSignalled[record] = (flags & control.completion.mask) === completionBits ? 1 : 0;
+  records.isSolicited[record] = (flags & control.solicited.mask) !== 0 ? 1 : 0;
+  records.isFenced[record] = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
+  records.isReadOrAtomic[record] = isReadOrAtomic(opcode) ? 1 : 0;
+  records.immediate[record] = view.getInt32(at + control.immediate.wordOffset);
+  records.segmentCount[record] = 0;
+  records.isInline[record] = 0;
+  records.messageBytes[record] = 0;
+  return sizeBytes;
+}
+
 function loadOperands(view: DataView, at: number, records: SendRecords, record: number): void {
   const operands = records.operands;
   operands[record * 4] = atomic.swapOrAdd.getLowWord(view, at);
@@ -109,7 +121,7 @@ function loadOperands(view: DataView, at: number, records: SendRecords, record: 
 }
 
 /** Data pointers and inline segments up to the WQE's end. Inline data of several segments is joined. */
-function loadData(
+export function loadData(
   view: DataView,
   bytes: Uint8Array,
   at: number,
@@ -156,7 +168,7 @@ function loadData(
 }
 
 /** A segment that ends at a 64-byte boundary is followed there by the next one; the last is padded to 16. */
-function nextAfterInline(next: number, length: number): number {
+export function nextAfterInline(next: number, length: number): number {
   const end = next + INLINE_HEADER_BYTES + length;
   if (end % LINE_BYTES === 0) return end;
   return Math.ceil(end / wqeUnitBytes) * wqeUnitBytes;

@@ -201,7 +201,7 @@ describe('the queries', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     const view = viewOf(must(bench, 'QUERY_DEV_CAP', { outBytes: 256 }).outBox);
-    expect(view.getUint32(0x44)).toBe(0x0004_0341); // flags 0, 6, 8, 9, 18
+    expect(view.getUint32(0x44)).toBe(0x0024_0347); // flags 0, 1, 2, 6, 8, 9, 18, 21
     expect(view.getUint32(0x40)).toBe(0x0800_0000); // flag 59
     expect(view.getUint32(0x94)).toBe(0); // no fast register, no windows
     expect(view.getUint8(0x12)).toBe(6); // reserved QPs

@@ -29,6 +29,7 @@ import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp.ts';
 import { DataPath, makeTables } from '../data-path.ts';
 import type { SramAllocator } from '../dma-ports.ts';
 import { IcmMap } from '../icm.ts';
+import { MulticastGroups } from '../multicast-groups.ts';
 import type { OperationTap } from '../operations.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
 import { BenchAddress } from './bench-address.ts';
@@ -106,6 +107,8 @@ export class DataPathNode {
   readonly icm = new IcmMap();
   readonly events: EventLog;
   readonly address: BenchAddress;
+  readonly groups = new MulticastGroups();
+  specialQpBase = 0;
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
   readonly wire: WirePort;
@@ -181,6 +184,8 @@ export class DataPathNode {
       port: this.port,
       address: this.address,
       events: this.events,
+      specialQps: this,
+      groups: this.groups,
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
     });

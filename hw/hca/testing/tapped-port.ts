@@ -99,12 +99,18 @@ export class TappedPort implements PacketPort {
     return this.#port.receivePacketsMax;
   }
 
-  canTransmit(opcode: number, payloadBytes: number): boolean {
-    return this.#port.canTransmit(opcode, payloadBytes);
+  canTransmit(opcode: number, payloadBytes: number, flags?: number, virtualLane?: number): boolean {
+    return this.#port.canTransmit(opcode, payloadBytes, flags, virtualLane);
   }
 
-  beginPacket(opcode: number, payloadBytes: number, flags: number, nowPs: number): number {
-    return this.#port.beginPacket(opcode, payloadBytes, flags, nowPs);
+  beginPacket(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    nowPs: number,
+    virtualLane?: number,
+  ): number {
+    return this.#port.beginPacket(opcode, payloadBytes, flags, nowPs, virtualLane);
   }
 
   onSpace(listener: () => void): void {

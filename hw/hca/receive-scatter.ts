@@ -1,0 +1,158 @@
+/**
+ * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
+ * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
+ */
+import { dataPointer, invalidLkey } from '../../abi/wqe.ts';
+import type { BlockAccount } from '../../sim/index.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { PayloadWriter } from './payload-writer.ts';
+import { SEGMENTS_MAX } from './qp-table.ts';
+import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+
+/** The list is full, or a piece of it may not be written. */
+export const LIST_FULL = -2;
+export const LIST_REFUSED = -3;
+
+/** What {@link ReceiveScatter.take} answers beside WAIT. */
+export const TAKEN = 1;
+export const NONE_POSTED = 0;
+export const QUEUE_UNREADABLE = 2;
+
+const pointer = dataPointer.fields;
+
+export class ReceiveScatter {
+  readonly #core: HcaCore;
+  readonly #writer: PayloadWriter;
+  readonly #receives: ReceiveWqeFetch;
+  readonly #account: BlockAccount;
+
+  constructor(core: HcaCore, writer: PayloadWriter, receives: ReceiveWqeFetch, account: BlockAccount) {
+    this.#core = core;
+    this.#writer = writer;
+    this.#receives = receives;
+    this.#account = account;
+  }
+
+  /** Takes the QP's next receive WQE and makes its list the QP's. TAKEN, NONE_POSTED, QUEUE_UNREADABLE or WAIT. */
+  take(qp: number, cycle: number): number {
+    const { qps } = this.#core;
+    const queue = this.#receives.queueOf(qp);
+    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, cycle);
+    if (taken === TAKE_PENDING) {
+      this.#account.stall(cycle, STALL_RECEIVE_WQE);
+      return WAIT;
+    }
+    if (taken === TAKE_EMPTY) return NONE_POSTED;
+    if (taken === TAKE_FAILED) return QUEUE_UNREADABLE;
+    qps.receiveWqeCounter[qp] = this.#receives.foundCounter;
+    qps.hasReceiveWqe[qp] = 1;
+    this.#loadSegments(qp);
+    qps.messageBytes[qp] = 0;
+    return TAKEN;
+  }
+
+  /** Back to the list's beginning: another message takes the WQE that one given up had. */
+  rewind(qp: number): void {
+    const { qps } = this.#core;
+    qps.segmentIndex[qp] = 0;
+    qps.segmentUsed[qp] = 0;
+    qps.messageBytes[qp] = 0;
+  }
+
+  /**
+   * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, WAIT, LIST_FULL or
+   * LIST_REFUSED.
+   */
+  place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+    const { qps, translator } = this.#core;
+    const segment = qps.segmentIndex[qp]!;
+    if (segment >= qps.segmentCount[qp]!) return LIST_FULL;
+    const index = qp * SEGMENTS_MAX + segment;
+    const used = qps.segmentUsed[qp]!;
+    const wanted = Math.min(left, qps.segmentBytes[index]! - used);
+    const address = qps.segmentAddress[index]! + used;
+    const found = translator.translate(
+      PORT_RECEIVER,
+      qps.segmentKey[index]!,
+      this.#receivePd(qp),
+      address,
+      wanted,
+      RIGHT_LOCAL_WRITE,
+    );
+    if (found >= BAD_KEY) return LIST_REFUSED;
+    const moved = this.write(found, wanted, source, sourceOffset, cycle);
+    if (moved !== WAIT) this.#advance(qp, index, moved);
+    return moved;
+  }
+
+  /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
+  skip(qp: number, lengthBytes: number): boolean {
+    const { qps } = this.#core;
+    let left = lengthBytes;
+    while (left > 0) {
+      const segment = qps.segmentIndex[qp]!;
+      if (segment >= qps.segmentCount[qp]!) return false;
+      const index = qp * SEGMENTS_MAX + segment;
+      const passed = Math.min(left, qps.segmentBytes[index]! - qps.segmentUsed[qp]!);
+      this.#advance(qp, index, passed);
+      left -= passed;
+    }
+    return true;
+  }
+
+  /** Requests the DMA write of what the translator has `found`. Returns the bytes, or WAIT. */
+  write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+    const { translator } = this.#core;
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (!this.#writer.canWrite) {
+      this.#account.stall(cycle, STALL_DMA);
+      return WAIT;
+    }
+    const bytes = Math.min(wanted, translator.contiguousBytes);
+    this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
+    return bytes;
+  }
+
+  #advance(qp: number, index: number, bytes: number): void {
+    const { qps } = this.#core;
+    const used = qps.segmentUsed[qp]! + bytes;
+    qps.messageBytes[qp] = qps.messageBytes[qp]! + bytes;
+    const isFull = used === qps.segmentBytes[index];
+    qps.segmentUsed[qp] = isFull ? 0 : used;
+    if (isFull) qps.segmentIndex[qp] = qps.segmentIndex[qp]! + 1;
+  }
+
+  /** The scatter list: data pointers up to the stride or the terminator. */
+  #loadSegments(qp: number): void {
+    const { qps, sramView } = this.#core;
+    const end = this.#receives.foundOffset + this.#receives.foundBytes;
+    let count = 0;
+    for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
+      const bytes = pointer.byteCount.get(sramView, at);
+      const key = pointer.lkey.get(sramView, at);
+      if (bytes === 0 && key === invalidLkey) break;
+      if (bytes === 0) continue;
+      const index = qp * SEGMENTS_MAX + count++;
+      qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
+      qps.segmentKey[index] = key;
+      qps.segmentBytes[index] = bytes;
+    }
+    qps.segmentCount[qp] = count;
+    qps.segmentIndex[qp] = 0;
+    qps.segmentUsed[qp] = 0;
+  }
+
+  /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
+  #receivePd(qp: number): number {
+    const { qps, srqs } = this.#core;
+    const srqn = qps.srqn[qp]!;
+    const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
+    return srq === -1 ? qps.pd[qp]! : srqs.pd[srq]!;
+  }
+}
