@@ -229,6 +229,9 @@ export const portReport = (config: CapabilityConfig, state: PortReportState): Ui
     maxIbWidth: 3, // 1x and 4x
     logGids: state.logGids,
     logPkeys: state.logPkeys,
+    // For Ethernet, which this port never speaks; Linux asks for 128 of each of any port, and warns when there are fewer.
+    logVlans: 7,
+    logMacs: 7,
     maxVls: config.maxVls,
     maxGid: 1 << state.logGids,
     maxPkey: 1 << state.logPkeys,
