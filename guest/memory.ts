@@ -16,7 +16,7 @@ import { closeDescriptor } from './native/poll.ts';
 import { type Backing, fileKeyOf, SharedFile } from './native/shared-file.ts';
 import type { VfioUserConfig } from './vfio-user/parameters.ts';
 
-const { EACCES, EEXIST, EINVAL, ENOENT, ENOSPC } = constants.errno;
+const { EACCES, EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC } = constants.errno;
 
 /** The client's DMA map as its user sees it. `sizeBytes` is the end of the highest region mapped now. */
 export interface GuestMemory extends HostMemory {
@@ -146,7 +146,7 @@ export class DmaMap implements GuestMemory {
     const kept = this.#fileOf(request.descriptor);
     if (typeof kept === 'number') return -kept;
     const errno = this.#mapFile(request, kept);
-    this.#trimFiles();
+    this.#trimFiles(this.#config.idleMemoryFileCountMax);
     return errno;
   }
 
@@ -162,7 +162,7 @@ export class DmaMap implements GuestMemory {
     this.#forgetHits();
     if (region.kept !== undefined) {
       region.kept.regionCount--;
-      this.#trimFiles();
+      this.#trimFiles(this.#config.idleMemoryFileCountMax);
     }
     return 0;
   }
@@ -173,14 +173,13 @@ export class DmaMap implements GuestMemory {
     this.#segments = [];
     this.#forgetHits();
     for (const kept of this.#files.values()) kept.regionCount = 0;
-    this.#trimFiles();
+    this.#trimFiles(this.#config.idleMemoryFileCountMax);
   }
 
   /** Removes all regions and releases every file: the client is gone. */
   release(): void {
     this.unmapAll();
-    for (const { file } of this.#files.values()) file.close();
-    this.#files.clear();
+    this.#trimFiles(0);
   }
 
   #refusalOf({ address, sizeBytes, isReadable, isWritable, fileOffset }: MapRequest): number {
@@ -200,7 +199,10 @@ export class DmaMap implements GuestMemory {
     if (request.isWritable && !file.isWritable) return EACCES;
     const windowsLeft = this.#config.memoryWindowCountMax - this.#windowCount();
     const parts = file.partsOf(request.fileOffset, request.sizeBytes, windowsLeft);
-    if (typeof parts === 'number') return -parts;
+    if (typeof parts === 'number') {
+      if (parts === -ENOMEM) this.#trimFiles(0);
+      return -parts;
+    }
     const rights = { isReadable: request.isReadable, isWritable: request.isWritable };
     let start = request.address;
     const segments = parts.map(({ backing, backingOffset, lengthBytes }): Segment => {
@@ -240,6 +242,7 @@ export class DmaMap implements GuestMemory {
       this.#files.set(key, known);
       return known;
     }
+    if (this.#files.size >= this.#config.memoryFileCountMax) this.#trimFiles(0);
     if (this.#files.size >= this.#config.memoryFileCountMax) {
       closeDescriptor(descriptor);
       return -ENOSPC;
@@ -254,12 +257,12 @@ export class DmaMap implements GuestMemory {
     return kept;
   }
 
-  /** Releases the longest idle files until few enough are idle. */
-  #trimFiles(): void {
+  /** Releases the longest idle files until at most `idleCountMax` are idle. */
+  #trimFiles(idleCountMax: number): void {
     let idle = 0;
     for (const { regionCount } of this.#files.values()) if (regionCount === 0) idle++;
     for (const kept of this.#files.values()) {
-      if (idle <= this.#config.idleMemoryFileCountMax) return;
+      if (idle <= idleCountMax) return;
       if (kept.regionCount > 0) continue;
       kept.file.close();
       this.#files.delete(kept.key);

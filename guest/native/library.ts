@@ -33,7 +33,9 @@ export interface NativeLibrary {
   fcntl(descriptor: number, command: number, argument: number): number;
   /** statfs of an open file; its first eight bytes are f_type. */
   fstatfs(descriptor: number, buffer: number): number;
+  /** For specs, which act as the client. */
   memfdCreate(name: string, flags: number): number;
+  socketPair(domain: number, type: number, protocol: number, pair: number): number;
   errno(): number;
   /** Where a buffer of its own lies. The caller keeps the buffer alive as long as the address is in use. */
   addressOf(buffer: ArrayBuffer): number;
@@ -110,6 +112,7 @@ function bindLibrary(koffi: Koffi): NativeLibrary {
     fcntl: (descriptor, command, argument) => fcntl(descriptor, command, 'int', argument) as number,
     fstatfs: libc.func('fstatfs', 'int', ['int', memory]),
     memfdCreate: libc.func('memfd_create', 'int', ['str', 'uint']),
+    socketPair: libc.func('socketpair', 'int', ['int', 'int', 'int', memory]),
     errno: () => koffi.errno(),
     addressOf: (buffer) => Number(koffi.address(buffer)),
     viewAt: (address, lengthBytes) => koffi.view(BigInt(address), lengthBytes),

@@ -9,15 +9,6 @@ import { nativeLibrary } from '../native/library.ts';
 import { connectTo } from '../native/listener.ts';
 import { NativeCallError } from '../native/native-call-error.ts';
 import {
-  controlBytesOf,
-  controlHeader,
-  iovec,
-  MSG_NOSIGNAL,
-  messageHeader,
-  SCM_RIGHTS,
-  SOL_SOCKET,
-} from '../native/structures.ts';
-import {
   ACTION_TRIGGER,
   Command,
   DATA_EVENTFD,
@@ -30,6 +21,7 @@ import {
   setInterrupts,
   version,
 } from '../vfio-user/protocol.ts';
+import { sendWith } from './socket.ts';
 
 export interface Answer {
   readonly id: number;
@@ -222,7 +214,10 @@ export class TestClient {
 }
 
 /** A message with its header; `sizeBytes` is right unless given. */
-export function messageOf(values: Initial<typeof header>, payload: Uint8Array = new Uint8Array(0)): Uint8Array {
+export function messageOf(
+  values: Initial<typeof header>,
+  payload: Uint8Array = new Uint8Array(0),
+): Uint8Array {
   const sizeBytes = HEADER_BYTES + payload.length;
   return Buffer.concat([header.encode({ sizeBytes, ...values }), payload]);
 }
@@ -243,41 +238,4 @@ export function createMemfd(sizeBytes: number, { canSeal = true } = {}): number 
   const descriptor = nativeLibrary().memfdCreate('guest-ram', flags);
   ftruncateSync(descriptor, sizeBytes);
   return descriptor;
-}
-
-/** sendmsg with descriptors: bytes sent, or 0 where the socket is full. */
-function sendWith(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number {
-  const native = nativeLibrary();
-  const data = new Uint8Array(new ArrayBuffer(bytes.length));
-  data.set(bytes);
-  const controlBytes = descriptors.length === 0 ? 0 : controlBytesOf(descriptors.length);
-  const buffer = new ArrayBuffer(messageHeader.sizeBytes + iovec.sizeBytes + controlBytes);
-  const view = new DataView(buffer);
-  const address = native.addressOf(buffer);
-  const controlOffset = messageHeader.sizeBytes + iovec.sizeBytes;
-  messageHeader.fields.vectors.setNumber(view, 0, address + messageHeader.sizeBytes);
-  messageHeader.fields.vectorCount.setNumber(view, 0, 1);
-  iovec.fields.base.setNumber(view, messageHeader.sizeBytes, native.addressOf(data.buffer));
-  iovec.fields.lengthBytes.setNumber(view, messageHeader.sizeBytes, bytes.length);
-  if (controlBytes > 0) {
-    messageHeader.fields.control.setNumber(view, 0, address + controlOffset);
-    messageHeader.fields.controlBytes.setNumber(view, 0, controlBytes);
-    controlHeader.encodeInto(
-      {
-        lengthBytes: BigInt(controlHeader.sizeBytes + descriptors.length * 4),
-        level: SOL_SOCKET,
-        type: SCM_RIGHTS,
-      },
-      new Uint8Array(buffer),
-      controlOffset,
-    );
-    descriptors.forEach((sent, at) => {
-      view.setInt32(controlOffset + controlHeader.sizeBytes + at * 4, sent, true);
-    });
-  }
-  const sent = native.sendMessage(descriptor, address, MSG_NOSIGNAL);
-  if (sent >= 0) return sent;
-  const errno = native.errno();
-  if (errno === 11) return 0;
-  throw new NativeCallError('sendmsg', errno);
 }

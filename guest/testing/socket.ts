@@ -1,0 +1,64 @@
+/** The other end of a socket: a connected pair, and a send with descriptors. */
+
+import { constants } from 'node:os';
+import { nativeLibrary } from '../native/library.ts';
+import { NativeCallError } from '../native/native-call-error.ts';
+import {
+  AF_UNIX,
+  controlBytesOf,
+  controlHeader,
+  iovec,
+  MSG_DONTWAIT,
+  MSG_NOSIGNAL,
+  messageHeader,
+  SCM_RIGHTS,
+  SOCK_CLOEXEC,
+  SOCK_STREAM,
+  SOL_SOCKET,
+} from '../native/structures.ts';
+
+const vectorOffset = messageHeader.sizeBytes;
+const controlOffset = vectorOffset + iovec.sizeBytes;
+
+/** Two connected UNIX stream sockets; the caller closes them. */
+export function socketPair(): [number, number] {
+  const native = nativeLibrary();
+  const pair = new Int32Array(new ArrayBuffer(8));
+  if (native.socketPair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, native.addressOf(pair.buffer)) < 0) {
+    throw new NativeCallError('socketpair', native.errno());
+  }
+  return [pair[0]!, pair[1]!];
+}
+
+/** One sendmsg, with descriptors: bytes sent, or 0 where the socket is full. Throws where the peer is gone. */
+export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
+  const native = nativeLibrary();
+  const data = new Uint8Array(new ArrayBuffer(bytes.length));
+  data.set(bytes);
+  const controlBytes = descriptors.length === 0 ? 0 : controlBytesOf(descriptors.length);
+  const buffer = new Uint8Array(new ArrayBuffer(controlOffset + controlBytes));
+  const address = native.addressOf(buffer.buffer);
+  const vector = { base: BigInt(native.addressOf(data.buffer)), lengthBytes: BigInt(bytes.length) };
+  iovec.encodeInto(vector, buffer, vectorOffset);
+  messageHeader.encodeInto(
+    {
+      vectors: BigInt(address + vectorOffset),
+      vectorCount: 1n,
+      control: controlBytes === 0 ? 0n : BigInt(address + controlOffset),
+      controlBytes: BigInt(controlBytes),
+    },
+    buffer,
+  );
+  if (controlBytes > 0) putRights(buffer, descriptors);
+  const sent = native.sendMessage(socket, address, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) return sent;
+  const errno = native.errno();
+  if (errno === constants.errno.EAGAIN) return 0;
+  throw new NativeCallError('sendmsg', errno);
+}
+
+function putRights(buffer: Uint8Array<ArrayBuffer>, descriptors: readonly number[]): void {
+  const lengthBytes = BigInt(controlHeader.sizeBytes + descriptors.length * 4);
+  controlHeader.encodeInto({ lengthBytes, level: SOL_SOCKET, type: SCM_RIGHTS }, buffer, controlOffset);
+  new Int32Array(buffer.buffer, controlOffset + controlHeader.sizeBytes).set(descriptors);
+}
