@@ -118,6 +118,7 @@ export class Analyser implements LinkTap {
 
   /** Ends the log: commands without an answer are told, the sink is closed. */
   close(): void {
+    this.#registers.flush(this.#lastPs);
     this.#commands.reset();
     this.#trace.close();
   }

@@ -109,7 +109,9 @@ export class CompletionFollower {
     const isError = opcode === CqeOpcode.ERROR;
     const layout = isError
       ? anyLayout(errorCqe)
-      : anyLayout(cq?.context.timestamps === 1 ? timestampCqe : cqe);
+      : cq?.context.timestamps === 1
+        ? anyLayout(timestampCqe)
+        : anyLayout(cqe);
     const what = isResize ? 'RESIZE' : isError ? 'ERROR' : opcodeName(opcode, isSend);
     const side = isSend === 1 ? 'send' : 'receive';
     const where =

@@ -160,7 +160,7 @@ export class DmaFollower {
       return;
     }
     const { kind, number } = owner;
-    const layout = anyLayout(kind === 'cq' ? cqRecord : receiveRecord);
+    const layout = kind === 'cq' ? anyLayout(cqRecord) : anyLayout(receiveRecord);
     if (this.#trace.wants('dma')) {
       const fields = fieldsSetIn(layout, bytes).map(fieldText).join(' ') || 'all zero';
       const objects = kind === 'cq' ? { cqn: number } : kind === 'qp' ? { qpn: number } : { srqn: number };

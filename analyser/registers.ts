@@ -2,13 +2,14 @@
  * BAR0: register accesses by name and field, and what follows from them: commands, resets, the owner, the MSI-X table.
  * Registers without a fixed address lie where QUERY_FW said. Source: interface sheet 2.
  */
-import { bar0, hcr, hcrGoOffset, msix, msixTableEntry } from '../abi/index.ts';
+import { bar0, commandNameOf, hcr, hcrGoOffset, msix, msixTableEntry } from '../abi/index.ts';
 import { swap32, viewOf } from '../base/bytes.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';
 import { anyLayout, fieldsSetIn, fieldText } from './layout-fields.ts';
 import type { Trace } from './trace.ts';
 import { hex } from './trace-event.ts';
+import { nsText } from './trace-text.ts';
 
 const { clearInterrupt, clock } = bar0.registers;
 const hcrBase = bar0.registers.hcr.offset;
@@ -19,6 +20,15 @@ export interface RegisterEffects {
   reset(why: string, nowPs: number): void;
   released(nowPs: number): void;
   hcrAccess(lengthBytes: number, nowPs: number): void;
+}
+
+interface RegisterLoad {
+  readonly offset: number;
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly status: number;
+  readonly value: number;
+  readonly nowPs: number;
 }
 
 const hcrWords = [
@@ -36,6 +46,9 @@ export class RegisterFollower {
   readonly #view: DeviceView;
   readonly #commands: CommandRegister;
   readonly #effects: RegisterEffects;
+  #lastLoad: RegisterLoad | undefined;
+  #repeats = 0;
+  #repeatedPs = 0;
   readonly #table = new Uint8Array(msix.vectorCount * tableBytes);
 
   constructor(trace: Trace, view: DeviceView, commands: CommandRegister, effects: RegisterEffects) {
@@ -58,6 +71,7 @@ export class RegisterFollower {
   store(offset: number, address: number, bytes: Uint8Array, nowPs: number): void {
     const { name, start } = this.#registerAt(offset);
     if (this.#trace.wants('mmio')) {
+      this.flush(nowPs);
       const text = `BAR0 ${hex(offset).padEnd(7)} ${this.#describe(name, offset - start, bytes, '<-')}`;
       this.#trace.emit('mmio', nowPs, text, { address, lengthBytes: bytes.length });
     }
@@ -79,19 +93,42 @@ export class RegisterFollower {
     nowPs: number,
   ): void {
     const { name, start } = this.#registerAt(offset);
-    if (this.#trace.wants('mmio')) {
-      const bytes = new Uint8Array(4);
-      viewOf(bytes).setUint32(0, value, true);
-      const what = this.#describe(name, offset - start, bytes.subarray(0, lengthBytes), 'reads');
-      const failed = status === 0 ? '' : ` (failed, status ${status})`;
-      this.#trace.emit('mmio', nowPs, `BAR0 ${hex(offset).padEnd(7)} ${what}${failed}`, {
-        address,
-        lengthBytes,
-      });
-    }
+    this.#showLoad(name, start, { offset, address, lengthBytes, status, value, nowPs });
     if (name !== 'hcr' || status !== 0) return;
     if (lengthBytes !== 4) this.#effects.hcrAccess(lengthBytes, nowPs);
     this.#commands.load(offset - hcrBase, value, nowPs);
+  }
+
+  /** A driver that polls reads the same again and again: that is told once, and how often it was. */
+  #showLoad(name: string, start: number, load: RegisterLoad): void {
+    if (!this.#trace.wants('mmio')) return;
+    const { offset, address, lengthBytes, status, value, nowPs } = load;
+    const last = this.#lastLoad;
+    if (last?.offset === offset && last.value === value && last.status === status) {
+      this.#repeats++;
+      this.#repeatedPs = nowPs;
+      return;
+    }
+    this.flush(nowPs);
+    this.#lastLoad = load;
+    const bytes = new Uint8Array(4);
+    viewOf(bytes).setUint32(0, value, true);
+    const what = this.#describe(name, offset - start, bytes.subarray(0, lengthBytes), 'reads');
+    const failed = status === 0 ? '' : ` (failed, status ${status})`;
+    const text = `BAR0 ${hex(offset).padEnd(7)} ${what}${failed}`;
+    this.#trace.emit('mmio', nowPs, text, { address, lengthBytes });
+  }
+
+  /** Tells what was held back. */
+  flush(nowPs: number): void {
+    if (this.#repeats > 0 && this.#lastLoad !== undefined) {
+      const { offset, address, lengthBytes } = this.#lastLoad;
+      const times = `${this.#repeats} time${this.#repeats === 1 ? '' : 's'}`;
+      const text = `BAR0 ${hex(offset).padEnd(7)} read again ${times}, the same, until ${nsText(this.#repeatedPs)}`;
+      this.#trace.emit('mmio', nowPs, text, { address, lengthBytes });
+    }
+    this.#repeats = 0;
+    this.#lastLoad = undefined;
   }
 
   /** The register at an offset: what QUERY_FW placed first, then what has a fixed address. */
@@ -144,7 +181,11 @@ export class RegisterFollower {
     if (within !== hcrGoOffset) return hex(value);
     const registers = new Uint8Array(hcr.sizeBytes);
     viewOf(registers).setUint32(hcrGoOffset, value);
-    return `${hex(value)} (${fieldsSetIn(anyLayout(hcr), registers).map(fieldText).join(' ')})`;
+    const { opcode } = hcr.decode(registers);
+    if (opcode === 0) return hex(value);
+    const others = fieldsSetIn(anyLayout(hcr), registers).filter(({ name }) => name !== 'opcode');
+    const words = [commandNameOf(opcode) ?? `opcode ${hex(opcode)}`, ...others.map(fieldText)];
+    return `${hex(value)} (${words.join(' ')})`;
   }
 }
 

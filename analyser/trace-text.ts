@@ -31,7 +31,7 @@ function paragraph({ atPs, node, category, summary, sections }: TraceEvent): str
 /** A section: its title, then fields, as many a line as fit. */
 function wrapped(title: string, words: readonly string[]): string {
   let text = '';
-  let line = `${indent}${title.padEnd(12)}`;
+  let line = `${indent}${title.padEnd(14)}`;
   const rest = ' '.repeat(line.length);
   let isFresh = true;
   for (const word of words) {

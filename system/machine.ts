@@ -12,6 +12,7 @@
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { nsToPs } from '../base/units.ts';
 import type { RunOutcome } from '../sim/index.ts';
+import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan } from './faults/index.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { MachinePart } from './partition/part.ts';
@@ -42,6 +43,8 @@ export interface MachineOptions {
   readonly faults?: FaultPlan;
   /** Reorders what one instant leaves unordered under this seed: the report must not change. */
   readonly shuffleSeed?: number;
+  /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
+  readonly analysis?: AnalysisOptions;
   /** Told how far the programs have come. */
   readonly onProgress?: ProgressListener;
 }
@@ -90,7 +93,13 @@ export class Machine implements AsyncDisposable {
     const config = configurationOf({ ...profile, set });
     const partition = checkedPartition(options.partition ?? 'single');
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
-    const plan = planMachine({ config, faults, partition, shuffleSeed: options.shuffleSeed });
+    const plan = planMachine({
+      config,
+      faults,
+      partition,
+      shuffleSeed: options.shuffleSeed,
+      analysis: options.analysis,
+    });
     const machine = new Machine(plan, partition, options.onProgress);
     try {
       await Promise.all(machine.#ports.map((port) => port.effort()));
@@ -272,6 +281,12 @@ export class Machine implements AsyncDisposable {
     return { hosts: parts.flatMap(({ hosts }) => hosts), hcas: parts.flatMap(({ hcas }) => hcas) };
   }
 
+  /** What the analysers have found so far, by host; empty unless the options ask for an analysis. */
+  async analyses(): Promise<Analysis[]> {
+    this.#checkIdle('read the analyses');
+    return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
+  }
+
   /** The report of everything so far. */
   async report(): Promise<Report> {
     const { hosts, hcas } = await this.ledgers();
@@ -301,6 +316,8 @@ export class Machine implements AsyncDisposable {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#isRunning) this.#workers?.abort('the machine was closed');
+    else if (this.#plan.analysis !== undefined)
+      await Promise.allSettled(this.#ports.map((port) => port.closeAnalysers()));
     await this.#workers?.close();
   }
 

@@ -9,6 +9,7 @@ import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
 import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
 import { wireChannelBytes } from '../wire/wire-port.ts';
+import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { operationTimesBytes } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
@@ -23,6 +24,8 @@ export interface MachinePlan {
   readonly channels: Readonly<Record<string, SharedArrayBuffer>>;
   /** Reorders what one instant leaves unordered, under this seed; the report does not change. */
   readonly shuffleSeed: number | undefined;
+  /** What is traced and linted between hosts and HCAs; undefined is nothing. */
+  readonly analysis: AnalysisOptions | undefined;
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
@@ -56,9 +59,10 @@ export interface PlanChoice {
   readonly faults: readonly Fault[];
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
+  readonly analysis: AnalysisOptions | undefined;
 }
 
-export function planMachine({ config, faults, partition, shuffleSeed }: PlanChoice): MachinePlan {
+export function planMachine({ config, faults, partition, shuffleSeed, analysis }: PlanChoice): MachinePlan {
   const { nodeCount } = config.machine;
   const placement = placementOf(partition, nodeCount);
   const channels: Record<string, SharedArrayBuffer> = {};
@@ -75,7 +79,7 @@ export function planMachine({ config, faults, partition, shuffleSeed }: PlanChoi
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
   const operationTimes = Array.from({ length: nodeCount }, () => new SharedArrayBuffer(operationTimesBytes));
-  return { config, faults, placement, channels, shuffleSeed, control, operationTimes, progress };
+  return { config, faults, placement, channels, shuffleSeed, analysis, control, operationTimes, progress };
 }
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */

@@ -62,17 +62,20 @@ export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }
   if (name !== 'UNMAP_ICM') return;
   const sizeBytes = inputModifier * icmPageBytes;
   const object = `ICM ${hex(inParam)}`;
-  for (let at = 0; at < sizeBytes; at += icmPageBytes)
-    if (!view.icm.isMapped(inParam + at)) {
-      lint.report('icm-unmap-unmapped', object, `the page at ${hex(inParam + at)} is not mapped`);
-      break;
-    }
+  if (!isAnyMapped(lint, inParam, sizeBytes))
+    lint.report('icm-unmap-unmapped', object, `none of its ${inputModifier} pages is mapped`);
   for (const { word, address, lengthBytes } of livePlaces(view))
     if (address < inParam + sizeBytes && address + lengthBytes > inParam) {
       const table = tableAt(view.tables, address)?.name ?? 'ICM';
       lint.report('icm-unmap-in-use', object, `${word} has entries of ${table} at ${hex(address)}`);
       return;
     }
+}
+
+/** Linux takes whole chunks of 64 pages back, of which it may have given a part. */
+function isAnyMapped({ view }: LintContext, icmAddress: number, sizeBytes: number): boolean {
+  for (let at = 0; at < sizeBytes; at += icmPageBytes) if (view.icm.isMapped(icmAddress + at)) return true;
+  return false;
 }
 
 /** Commands that create an object: its context, its translation entries and its memory must be there. */

@@ -56,7 +56,7 @@ export const rules = {
   ),
   'dma-outside': rule('error', '3.6, 4.4', 'the device is never made to access memory that is not there'),
   'icm-mapped-twice': rule('error', '3.6', 'an ICM page is mapped once, and a host page is given once'),
-  'icm-unmap-unmapped': rule('warning', '3.6', 'only mapped ICM pages are unmapped'),
+  'icm-unmap-unmapped': rule('warning', '3.6', 'a chunk that is unmapped has a page that is mapped'),
   'icm-unmap-in-use': rule('error', '4.2', 'ICM pages stay mapped while objects have entries in them'),
   'icm-not-mapped': rule(
     'error',

@@ -6,6 +6,7 @@
  *
  * Everything is made from the plan, so that the same code builds a host in any thread.
  */
+import type { Analyser } from '../../analyser/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
 import {
@@ -24,6 +25,7 @@ import {
   RootComplex,
 } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { attachAnalyser } from '../analysis/index.ts';
 import { faultsOf, type GatedSink, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
 import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -48,6 +50,8 @@ export class HostNode {
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
+  /** Looks on between host and HCA, when the plan asks for it. */
+  readonly analyser: Analyser | undefined;
   /** What firmware found in the slot; undefined until it has looked. */
   enumerated: EnumeratedFunction | undefined;
   /** The driver; undefined until the slot was enumerated. */
@@ -87,6 +91,7 @@ export class HostNode {
     });
     this.rootComplex = parts.rootComplex!;
     this.interruptGate = parts.gate!;
+    this.analyser = attachAnalyser(plan.analysis, name, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);
     this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
     this.#booted = this.host.newSignal();

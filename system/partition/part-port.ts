@@ -1,5 +1,6 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
 import type { RunOutcome } from '../../sim/index.ts';
+import type { Analysis } from '../analysis/index.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
 import type { MachinePart, PartEffort, PartLedgers } from './part.ts';
@@ -11,6 +12,8 @@ export interface PartPort {
   removeDriver(node: number): Promise<void>;
   programStates(): Promise<ProgramState[]>;
   logLines(): Promise<LogLine[]>;
+  analyses(): Promise<Analysis[]>;
+  closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
@@ -27,6 +30,8 @@ export const partMethods = [
   'removeDriver',
   'programStates',
   'logLines',
+  'analyses',
+  'closeAnalysers',
   'ledgers',
   'effort',
   'memoryOf',
@@ -44,6 +49,8 @@ export function localPort(part: MachinePart): PartPort {
     removeDriver: async (node) => part.removeDriver(node),
     programStates: async () => part.programStates(),
     logLines: async () => part.logLines(),
+    analyses: async () => part.analyses(),
+    closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
