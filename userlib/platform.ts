@@ -49,9 +49,24 @@ export interface UserMemory {
   readonly view: DataView;
   /** Anonymous pages. @returns the user address, or -1 (ENOMEM). */
   map(lengthBytes: number): number;
+  /** Memory for queues: there at once, and in the same place until it is unmapped. @returns as {@link map} */
+  mapQueue(lengthBytes: number): number;
   unmap(address: number, lengthBytes: number): void;
-  /** @returns the physical address of a user address, or -1 when it is not mapped. */
+  /**
+   * @returns the physical address of a user address, or -1 when it is not mapped. The page is faulted in; it stays there
+   *   as long as it is pinned, or queue memory
+   */
   physicalAddress(address: number): number;
+  /**
+   * Has `listener` told before translations of [start, end) go away or are replaced (mmu_notifier), in the middle of
+   * the system call that does it: it must not wait. Absent where memory is never taken away. @returns how to take it back
+   */
+  onInvalidate?(listener: InvalidationListener): () => void;
+}
+
+/** Told why: `unmap`, `clear` (the page is replaced), `protect` (rights withdrawn), `release` (the process ends). */
+export interface InvalidationListener {
+  invalidate(start: number, end: number, reason: string): void;
 }
 
 /** Cycle costs of the data path. */
@@ -64,6 +79,8 @@ export interface VerbsCosts {
   readonly pollCompletion: number;
   readonly readDmaLine: number;
   readonly mmioStore: number;
+  readonly copyFixed: number;
+  readonly copyBytesPerCycle: number;
 }
 
 /**

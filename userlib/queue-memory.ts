@@ -29,7 +29,7 @@ export class QueueMemory {
   /** Zeroed memory of at least `lengthBytes`; undefined when the process can have no more. */
   static map(memory: UserMemory, lengthBytes: number): QueueMemory | undefined {
     const mappedBytes = roundUp(lengthBytes, pageBytes);
-    const address = memory.map(mappedBytes);
+    const address = memory.mapQueue(mappedBytes);
     return address < 0 ? undefined : new QueueMemory(memory, address, mappedBytes);
   }
 

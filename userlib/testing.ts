@@ -61,6 +61,7 @@ export class TestProcess {
       bytes: this.bytes,
       view: this.view,
       map: (lengthBytes: number) => this.map(lengthBytes),
+      mapQueue: (lengthBytes: number) => this.map(lengthBytes),
       unmap: (_address: number, lengthBytes: number) => {
         this.mappedPages -= Math.ceil(lengthBytes / 4096);
       },
@@ -79,6 +80,8 @@ export class TestProcess {
       pollCompletion: 60,
       readDmaLine: 90,
       mmioStore: 30,
+      copyFixed: 20,
+      copyBytesPerCycle: 4,
     };
     const devices = [kernel];
     const base = { cpu: this.newCpu(), memory, costs, devices };

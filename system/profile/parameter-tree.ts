@@ -13,6 +13,7 @@ import { enumerationParameters } from '../../hw/pcie/enumerate.ts';
 import { functionParameters } from '../../hw/pcie/function-parameters.ts';
 import { endpointPortParameters, linkParameters, rootPortParameters } from '../../hw/pcie/link-parameters.ts';
 import { rootComplexParameters } from '../../hw/pcie/root-complex-parameters.ts';
+import { messagingParameters } from '../../userlib/messaging/parameters.ts';
 import { wireParameters } from '../../wire/parameters.ts';
 import { machineParameters } from './machine-parameters.ts';
 
@@ -31,6 +32,7 @@ export const parameterTree = {
   hca: { ...hcaParameters, control: controlParameters, capability: capabilityParameters },
   wire: wireParameters,
   driver: driverParameters,
+  messaging: messagingParameters,
 } as const;
 
 export interface ParameterGroup {

@@ -1,0 +1,320 @@
+/**
+ * Messages between two processes over one reliable connection: how an application that knows send and receive is
+ * mapped onto RDMA.
+ *
+ *     eager        copy ─► SEND into a posted buffer ─► copy
+ *     rendezvous   ADVERTISE ─► READ of the sender's buffer ─► FINISHED
+ *       by WRITE   ADVERTISE ─► CLEAR ─► WRITE into the receiver's buffer, FINISHED behind it
+ *
+ * Promises: messages are matched with receives in the order in which they were sent and asked for; a receive never
+ * overruns its buffer; the peer's posted buffers never run out. A message waits unreceived in the buffer it came in,
+ * so the peer can be ahead by {@link MessagingConfig.bufferCount} messages and no more. One thread uses a channel; each
+ * of its waits moves everything that is under way.
+ */
+import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
+import type { IbvPd, IbvQp } from '../objects.ts';
+import { VerbsError } from '../verbs-error.ts';
+import { MessageError } from './message-error.ts';
+import { MessageKind } from './message-header.ts';
+import { MessageLink, type Waiting } from './message-link.ts';
+import type { MessagingConfig } from './parameters.ts';
+import { type CachedRegion, RegistrationCache } from './registration-cache.ts';
+import { copyUserMemory } from './user-copy.ts';
+
+/** The longest message a QP can carry (interface sheet, max_msg_sz). */
+export const messageBytesMax = 2 ** 30;
+
+/** A send or a receive that was started. */
+export class MessageRequest {
+  readonly address: number;
+  /** Of a receive: room for so many bytes; of a send: its length. */
+  readonly capacityBytes: number;
+  isDone = false;
+  /** Bytes received or sent, once done. */
+  lengthBytes = 0;
+  error: MessageError | undefined;
+
+  constructor(address: number, capacityBytes: number) {
+    this.address = address;
+    this.capacityBytes = capacityBytes;
+  }
+
+  finish(lengthBytes: number, error?: MessageError): void {
+    this.isDone = true;
+    this.lengthBytes = lengthBytes;
+    this.error = error;
+  }
+}
+
+/** A payload on its way by rendezvous, at either side. */
+interface Rendezvous {
+  readonly request: MessageRequest;
+  readonly lent: CachedRegion;
+}
+
+/** Messages by how they went, sent and received. */
+export interface MessageCounts {
+  eager: number;
+  rendezvous: number;
+  received: number;
+}
+
+export class MessageChannel {
+  /** Messages of more bytes than this go by rendezvous. */
+  readonly cutoffBytes: number;
+  readonly cache: RegistrationCache;
+  readonly counts: MessageCounts = { eager: 0, rendezvous: 0, received: 0 };
+  readonly #link: MessageLink;
+  readonly #config: MessagingConfig;
+  /** Receives that wait for a message, in order. */
+  readonly #posted: MessageRequest[] = [];
+  /** Slots of messages that wait for a receive, in order. */
+  readonly #unmatched: number[] = [];
+  /** Rendezvous that this side advertised, and those it answers, by the advertiser's slot. */
+  readonly #sending: (Rendezvous | undefined)[];
+  readonly #receiving: (Rendezvous | undefined)[];
+
+  private constructor(link: MessageLink, cache: RegistrationCache, config: MessagingConfig) {
+    this.#link = link;
+    this.#config = config;
+    this.cache = cache;
+    this.cutoffBytes = Math.min(config.eagerBytes, config.cutoffBytes || config.eagerBytes);
+    this.#sending = new Array<Rendezvous | undefined>(config.rendezvousCount).fill(undefined);
+    this.#receiving = new Array<Rendezvous | undefined>(config.rendezvousCount).fill(undefined);
+  }
+
+  /**
+   * Makes a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} when it has
+   * come to INIT. Both sides have the same configuration.
+   * @throws VerbsError as the verbs do
+   */
+  static async create(
+    pd: IbvPd,
+    config: MessagingConfig,
+    waiting: Waiting = 'poll',
+  ): Promise<MessageChannel> {
+    const access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    const link = await MessageLink.create(pd, config, waiting);
+    const limits = {
+      regionCount: config.cachedRegions,
+      pinnedBytes: config.cachedMib * 2 ** 20,
+      lookupCycles: config.cacheLookup,
+    };
+    return new MessageChannel(link, new RegistrationCache(pd, access, limits), config);
+  }
+
+  get qp(): IbvQp {
+    return this.#link.qp;
+  }
+
+  postReceives(): void {
+    this.#link.postReceives();
+  }
+
+  /** Waits until all that was sent has arrived in the peer's buffers. */
+  async flush(): Promise<void> {
+    await this.#handleAll();
+    while (!this.#link.isIdle || this.#sending.some((rendezvous) => rendezvous !== undefined))
+      await this.#progress();
+  }
+
+  /** Gives everything back. What is under way is lost: both sides {@link flush}, then tell each other, then close. */
+  async close(): Promise<void> {
+    await this.#link.destroy();
+    for (const table of [this.#sending, this.#receiving])
+      for (const rendezvous of table) if (rendezvous !== undefined) await this.cache.release(rendezvous.lent);
+    await this.cache.close();
+  }
+
+  /** Sends a message; the buffer may be used again when it returns. @throws MessageError ECONNRESET, VerbsError */
+  async send(address: number, lengthBytes: number): Promise<void> {
+    await this.wait(await this.startSend(address, lengthBytes));
+  }
+
+  /** Receives the next message. @returns its length; @throws MessageError EMSGSIZE, ECONNRESET */
+  async receive(address: number, capacityBytes: number): Promise<number> {
+    return this.wait(await this.startReceive(address, capacityBytes));
+  }
+
+  /** Begins to send; an eager message is done at once, when there is room for it. */
+  async startSend(address: number, lengthBytes: number): Promise<MessageRequest> {
+    if (lengthBytes > messageBytesMax)
+      throw new MessageError('EMSGSIZE', `${lengthBytes} bytes, at most ${messageBytesMax}`);
+    const request = new MessageRequest(address, lengthBytes);
+    while (!this.#link.hasRoom) await this.#progress();
+    if (lengthBytes <= this.cutoffBytes) {
+      this.counts.eager++;
+      await this.#link.send({ kind: MessageKind.EAGER, payloadBytes: lengthBytes }, address);
+      request.finish(lengthBytes);
+    } else {
+      await this.#advertise(request);
+    }
+    return request;
+  }
+
+  /** Gives a buffer for a message to come. @throws MessageError ENOBUFS when as many wait as messages can arrive */
+  async startReceive(address: number, capacityBytes: number): Promise<MessageRequest> {
+    if (this.#posted.length >= this.#config.bufferCount)
+      throw new MessageError('ENOBUFS', `${this.#posted.length} receives are waiting`);
+    const request = new MessageRequest(address, capacityBytes);
+    this.#posted.push(request);
+    await this.#handleAll();
+    return request;
+  }
+
+  /** Waits until a request is done. @returns the message's length */
+  async wait(request: MessageRequest): Promise<number> {
+    while (!request.isDone) await this.#progress();
+    if (request.error !== undefined) throw request.error;
+    return request.lengthBytes;
+  }
+
+  async #advertise(request: MessageRequest): Promise<void> {
+    while (!this.#sending.includes(undefined)) await this.#progress();
+    const { address, capacityBytes } = request;
+    const lent = await this.cache.acquire(address, capacityBytes);
+    while (!this.#link.hasRoom) await this.#progress();
+    const rendezvous = this.#sending.indexOf(undefined);
+    this.#sending[rendezvous] = { request, lent };
+    this.counts.rendezvous++;
+    const { rkey } = lent.region;
+    await this.#link.send({
+      kind: MessageKind.ADVERTISE,
+      rendezvous,
+      payloadBytes: capacityBytes,
+      address,
+      rkey,
+    });
+  }
+
+  /** Handles what there is, or waits for something to come. */
+  async #progress(): Promise<void> {
+    if (await this.#handleAll()) return;
+    await this.#link.wait();
+    await this.#handleAll();
+  }
+
+  /** @returns whether there was anything to do */
+  async #handleAll(): Promise<boolean> {
+    const { moved, arrivals } = this.#link;
+    for (let didWork = false; ; didWork = true) {
+      if (moved.length > 0) await this.#payloadMoved(moved.shift()!);
+      else if (arrivals.length > 0) await this.#arrived(arrivals.shift()!);
+      else if (this.#unmatched.length > 0 && this.#posted.length > 0) await this.#match();
+      else if (this.#link.owesCredit) await this.#link.send({ kind: MessageKind.CREDIT });
+      else return didWork;
+    }
+  }
+
+  async #arrived(slot: number): Promise<void> {
+    const header = this.#link.headerOf(slot);
+    switch (header.kind) {
+      case MessageKind.EAGER:
+      case MessageKind.ADVERTISE:
+        this.#unmatched.push(slot);
+        return;
+      case MessageKind.CLEAR:
+        this.#link.repost(slot, false);
+        await this.#write(header.rendezvous, header.address, header.rkey);
+        return;
+      case MessageKind.FINISHED:
+        this.#link.repost(slot, false);
+        await this.#finished(header.rendezvous, header.status);
+        return;
+      default:
+        this.#link.repost(slot, true);
+    }
+  }
+
+  /** The oldest message and the oldest receive. */
+  async #match(): Promise<void> {
+    const slot = this.#unmatched.shift()!;
+    const request = this.#posted.shift()!;
+    const { kind, rendezvous, payloadBytes, address, rkey } = this.#link.headerOf(slot);
+    const fits = payloadBytes <= request.capacityBytes;
+    if (kind === MessageKind.EAGER && fits) {
+      const { platform, cpu } = this.#link;
+      copyUserMemory(platform, cpu, this.#link.payloadAddress(slot), request.address, payloadBytes);
+    }
+    this.#link.repost(slot, true);
+    this.counts.received++;
+    if (!fits) {
+      request.finish(0, new MessageError('EMSGSIZE', `${payloadBytes} bytes for ${request.capacityBytes}`));
+      if (kind === MessageKind.ADVERTISE) await this.#answer(MessageKind.FINISHED, rendezvous, 0, 0, 1);
+    } else if (kind === MessageKind.EAGER) {
+      request.finish(payloadBytes);
+    } else {
+      await this.#take(request, rendezvous, payloadBytes, address, rkey);
+    }
+  }
+
+  /** Receiver: reads the advertised payload, or says where to write it. */
+  async #take(
+    request: MessageRequest,
+    rendezvous: number,
+    payloadBytes: number,
+    remoteAddr: number,
+    remoteKey: number,
+  ): Promise<void> {
+    const lent = await this.#lendForReceive(request, payloadBytes);
+    if (lent === undefined) {
+      await this.#answer(MessageKind.FINISHED, rendezvous, 0, 0, 1);
+      return;
+    }
+    request.lengthBytes = payloadBytes;
+    this.#receiving[rendezvous] = { request, lent };
+    const { lkey, rkey } = lent.region;
+    if (this.#config.rendezvousBy === 'write') {
+      await this.#answer(MessageKind.CLEAR, rendezvous, request.address, rkey);
+      return;
+    }
+    const local = { addr: request.address, length: payloadBytes, lkey };
+    this.#link.move('read', rendezvous, local, { remoteAddr, rkey: remoteKey });
+  }
+
+  async #lendForReceive(request: MessageRequest, payloadBytes: number): Promise<CachedRegion | undefined> {
+    try {
+      return await this.cache.acquire(request.address, payloadBytes);
+    } catch (error) {
+      if (!(error instanceof VerbsError)) throw error;
+      request.finish(0, new MessageError('ENOMEM', error.message));
+      return undefined;
+    }
+  }
+
+  /** Sender: writes the payload where the receiver wants it; the word that it is there follows on the same QP. */
+  async #write(rendezvous: number, remoteAddr: number, rkey: number): Promise<void> {
+    const { request, lent } = this.#sending[rendezvous]!;
+    const local = { addr: request.address, length: request.capacityBytes, lkey: lent.region.lkey };
+    this.#link.move('write', rendezvous, local, { remoteAddr, rkey });
+    await this.#answer(MessageKind.FINISHED, rendezvous);
+  }
+
+  /** The READ (at the receiver) or the WRITE (at the sender) has completed. */
+  async #payloadMoved(rendezvous: number): Promise<void> {
+    if (this.#config.rendezvousBy === 'write') {
+      await this.#end(this.#sending, rendezvous);
+    } else {
+      await this.#answer(MessageKind.FINISHED, rendezvous);
+      await this.#end(this.#receiving, rendezvous);
+    }
+  }
+
+  /** The other side says that the payload is where it should be, or that it had no room for it. */
+  async #finished(rendezvous: number, status: number): Promise<void> {
+    const isSender = this.#config.rendezvousBy === 'read' || status !== 0;
+    await this.#end(isSender ? this.#sending : this.#receiving, rendezvous);
+  }
+
+  async #end(table: (Rendezvous | undefined)[], rendezvous: number): Promise<void> {
+    const { request, lent } = table[rendezvous]!;
+    await this.cache.release(lent);
+    table[rendezvous] = undefined;
+    request.finish(request.lengthBytes || request.capacityBytes);
+  }
+
+  async #answer(kind: number, rendezvous: number, address = 0, rkey = 0, status = 0): Promise<void> {
+    while (!this.#link.canAnswer) await this.#link.wait();
+    await this.#link.send({ kind, rendezvous, address, rkey, status });
+  }
+}

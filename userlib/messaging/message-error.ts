@@ -1,0 +1,19 @@
+/** How sending and receiving messages fails. */
+
+/**
+ * - EMSGSIZE: the message is longer than the buffer given for it; it is lost, the channel goes on.
+ * - ENOBUFS: too many receives are waiting already.
+ * - ENOMEM: the receive's buffer could not be registered; the message is lost, the channel goes on.
+ * - ECONNRESET: the connection has failed; nothing more can be sent or received.
+ */
+export type MessageErrorCode = 'EMSGSIZE' | 'ENOBUFS' | 'ENOMEM' | 'ECONNRESET';
+
+export class MessageError extends Error {
+  override readonly name = 'MessageError';
+  readonly code: MessageErrorCode;
+
+  constructor(code: MessageErrorCode, detail: string) {
+    super(`${code}: ${detail}`);
+    this.code = code;
+  }
+}

@@ -1,0 +1,300 @@
+/**
+ * The connection under a channel: one QP with its CQ, the registered buffers, and the credits that keep the peer's
+ * posted buffers from running out.
+ *
+ *     receive slots = data (bufferCount) + 1 for CREDIT + 2 for each rendezvous (CLEAR, FINISHED)
+ *
+ * A data message (EAGER, ADVERTISE) needs a credit and leaves the last one for CREDIT; answers need none, because at
+ * most two for each rendezvous are under way. What arrives is collected here and handled by the channel.
+ */
+import {
+  IBV_QPT_RC,
+  IBV_SEND_SIGNALED,
+  IBV_WC_SUCCESS,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
+  wcStatusStr,
+} from '../constants.ts';
+import { createCompChannel, createCq, destroyCompChannel, destroyCq } from '../cq.ts';
+import { ackCqEvents, getCqEvent } from '../events.ts';
+import { type IbvCompChannel, type IbvCq, type IbvPd, type IbvQp, IbvWc } from '../objects.ts';
+import type { VerbsCpu, VerbsPlatform } from '../platform.ts';
+import { pollSettled, reqNotifyCq, spinCq } from '../poll-cq.ts';
+import { postRecv } from '../post-recv.ts';
+import { postSend } from '../post-send.ts';
+import { createQp, destroyQp } from '../qp.ts';
+import { MessageBuffers } from './message-buffers.ts';
+import { MessageError } from './message-error.ts';
+import { MessageKind, messageHeader, messageHeaderBytes } from './message-header.ts';
+import type { MessagingConfig } from './parameters.ts';
+import { copyUserMemory } from './user-copy.ts';
+
+/** What a header carries besides credits. */
+export interface HeaderFields {
+  readonly kind: number;
+  readonly status?: number;
+  readonly rendezvous?: number;
+  readonly payloadBytes?: number;
+  readonly address?: number;
+  readonly rkey?: number;
+}
+
+/** How the thread waits for completions: on the CQ's memory, or asleep until an event. */
+export type Waiting = 'poll' | 'event';
+
+/** Work request ids: a kind above, a slot or a rendezvous below. */
+const ID_SEND = 0;
+const ID_RECEIVE = 1;
+const ID_MOVE = 2;
+const ID_KIND_SHIFT = 16;
+const ID_SLOT_MASK = 0xffff;
+const batch = 16;
+
+const fields = messageHeader.fields;
+
+export class MessageLink {
+  readonly qp: IbvQp;
+  readonly cpu: VerbsCpu;
+  readonly platform: VerbsPlatform;
+  /** Receive slots with a message that was not handled yet, in the order of arrival. */
+  readonly arrivals: number[] = [];
+  /** Rendezvous whose READ or WRITE has completed. */
+  readonly moved: number[] = [];
+  /** Data messages that the peer has room for, and one CREDIT. */
+  credits: number;
+  /** Buffers made free of which the peer does not know. */
+  owed = 0;
+
+  readonly #cq: IbvCq;
+  readonly #events: IbvCompChannel | null;
+  readonly #buffers: MessageBuffers;
+  readonly #overheadCycles: number;
+  readonly #grantAt: number;
+  readonly #completions = Array.from({ length: batch }, () => new IbvWc());
+  #isArmed = false;
+  #failure: MessageError | undefined;
+
+  private constructor(
+    qp: IbvQp,
+    cq: IbvCq,
+    events: IbvCompChannel | null,
+    buffers: MessageBuffers,
+    config: MessagingConfig,
+  ) {
+    this.qp = qp;
+    this.cpu = qp.cpu;
+    this.platform = qp.context.platform;
+    this.#cq = cq;
+    this.#events = events;
+    this.#buffers = buffers;
+    this.#overheadCycles = config.messageOverhead;
+    this.credits = config.bufferCount + 1;
+    this.#grantAt = Math.max(1, Math.floor((config.bufferCount + 1) / 2));
+  }
+
+  /** Makes everything; the QP is in RESET. @throws VerbsError as the verbs do; nothing is left behind then */
+  static async create(pd: IbvPd, config: MessagingConfig, waiting: Waiting): Promise<MessageLink> {
+    const slots = config.bufferCount + 1 + 2 * config.rendezvousCount;
+    const undo: (() => Promise<void>)[] = [];
+    try {
+      const buffers = await MessageBuffers.create(pd, config.eagerBytes, slots, slots);
+      undo.push(() => buffers.destroy());
+      const events = waiting === 'event' ? await createCompChannel(pd.context) : null;
+      if (events !== null) undo.push(() => destroyCompChannel(events));
+      const entries = 2 * slots + 2 * config.rendezvousCount;
+      const cq = await createCq(pd.context, entries, null, events);
+      undo.push(() => destroyCq(cq));
+      const cap = {
+        maxSendWr: slots + 2 * config.rendezvousCount,
+        maxRecvWr: slots,
+        maxSendSge: 1,
+        maxRecvSge: 1,
+      };
+      const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_RC, cap });
+      return new MessageLink(qp, cq, events, buffers, config);
+    } catch (error) {
+      for (const step of undo.reverse()) await step();
+      throw error;
+    }
+  }
+
+  async destroy(): Promise<void> {
+    await destroyQp(this.qp);
+    await destroyCq(this.#cq);
+    if (this.#events !== null) await destroyCompChannel(this.#events);
+    await this.#buffers.destroy();
+  }
+
+  /** Posts all receive slots: once, when the QP has come to INIT. */
+  postReceives(): void {
+    for (let slot = 0; slot < this.#buffers.receiveCount; slot++) this.#postReceive(slot);
+  }
+
+  /** Whether a data message can go now. */
+  get hasRoom(): boolean {
+    return this.credits > 1 && this.#buffers.freeCount > 0;
+  }
+
+  /** Whether an answer can go now; if not, waiting for completions helps. */
+  get canAnswer(): boolean {
+    return this.#buffers.freeCount > 0;
+  }
+
+  /** Whether nothing that was sent is on its way. */
+  get isIdle(): boolean {
+    return this.#buffers.freeCount === this.#buffers.sendCount;
+  }
+
+  /** Whether the peer should be told of its credits by a message of their own. */
+  get owesCredit(): boolean {
+    return this.owed >= this.#grantAt && this.credits > 0 && this.#buffers.freeCount > 0;
+  }
+
+  /** Sends a header, and of an EAGER message the payload at `from` behind it. The caller asked for room. */
+  async send(header: HeaderFields, from = 0): Promise<void> {
+    const { kind, payloadBytes = 0 } = header;
+    if (kind !== MessageKind.CLEAR && kind !== MessageKind.FINISHED) this.credits--;
+    const slot = this.#buffers.take();
+    const address = this.#buffers.sendAddress(slot);
+    const eagerBytes = kind === MessageKind.EAGER ? payloadBytes : 0;
+    this.#storeHeader(address, header);
+    if (eagerBytes > 0)
+      copyUserMemory(this.platform, this.cpu, from, address + messageHeaderBytes, eagerBytes);
+    const length = messageHeaderBytes + eagerBytes;
+    this.#post({
+      wrId: (ID_SEND << ID_KIND_SHIFT) | slot,
+      sgList: [{ addr: address, length, lkey: this.#buffers.region.lkey }],
+      numSge: 1,
+      opcode: IBV_WR_SEND,
+      sendFlags: IBV_SEND_SIGNALED,
+    });
+  }
+
+  /** Moves a payload by READ or WRITE; {@link moved} names the rendezvous when it is done. */
+  move(
+    by: 'read' | 'write',
+    rendezvous: number,
+    local: { readonly addr: number; readonly length: number; readonly lkey: number },
+    remote: { readonly remoteAddr: number; readonly rkey: number },
+  ): void {
+    this.#post({
+      wrId: (ID_MOVE << ID_KIND_SHIFT) | rendezvous,
+      sgList: [local],
+      numSge: local.length === 0 ? 0 : 1,
+      opcode: by === 'read' ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+      sendFlags: IBV_SEND_SIGNALED,
+      wr: { rdma: remote },
+    });
+  }
+
+  /** The header in a receive slot. */
+  headerOf(slot: number): Required<HeaderFields> {
+    const { view } = this.platform.memory;
+    const at = this.platform.memory.physicalAddress(this.#buffers.receiveAddress(slot));
+    return {
+      kind: fields.kind.get(view, at),
+      status: fields.status.get(view, at),
+      rendezvous: fields.rendezvous.get(view, at),
+      payloadBytes: fields.payloadBytes.get(view, at),
+      address: fields.address.getNumber(view, at),
+      rkey: fields.rkey.get(view, at),
+    };
+  }
+
+  /** User address of the payload in a receive slot. */
+  payloadAddress(slot: number): number {
+    return this.#buffers.receiveAddress(slot) + messageHeaderBytes;
+  }
+
+  /** Makes a receive slot free again. @param isOwed whether the message in it took a credit */
+  repost(slot: number, isOwed: boolean): void {
+    if (isOwed) this.owed++;
+    this.#postReceive(slot);
+  }
+
+  /** Waits until at least one completion was taken. @throws MessageError ECONNRESET when the connection has failed */
+  async wait(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const count =
+      this.#events === null
+        ? await spinCq(this.#cq, batch, this.#completions)
+        : await this.#sleep(this.#events);
+    for (let index = 0; index < count; index++) this.#take(this.#completions[index]!);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Arms before the last look, so that no completion falls between look and sleep. */
+  async #sleep(events: IbvCompChannel): Promise<number> {
+    for (;;) {
+      await this.cpu.settle();
+      const count = pollSettled(this.#cq, batch, this.#completions);
+      if (count > 0) return count;
+      if (this.#isArmed) {
+        const cq = await getCqEvent(events);
+        if (cq !== undefined) ackCqEvents(cq, 1);
+      } else {
+        reqNotifyCq(this.#cq, 0);
+      }
+      this.#isArmed = !this.#isArmed;
+    }
+  }
+
+  #take({ wrId, status }: IbvWc): void {
+    if (status !== IBV_WC_SUCCESS) {
+      this.#failure ??= new MessageError('ECONNRESET', wcStatusStr(status));
+      return;
+    }
+    const slot = wrId & ID_SLOT_MASK;
+    switch (wrId >>> ID_KIND_SHIFT) {
+      case ID_SEND:
+        this.#buffers.give(slot);
+        return;
+      case ID_MOVE:
+        this.moved.push(slot);
+        return;
+      case ID_RECEIVE: {
+        const at = this.platform.memory.physicalAddress(this.#buffers.receiveAddress(slot));
+        this.credits += fields.credits.get(this.platform.memory.view, at);
+        this.cpu.charge('application', this.#overheadCycles);
+        this.arrivals.push(slot);
+      }
+    }
+  }
+
+  #storeHeader(address: number, header: HeaderFields): void {
+    const { cpu } = this;
+    const at = cpu.pushMemoryStore(this.platform.memory.physicalAddress(address), messageHeaderBytes);
+    const view = cpu.storeView;
+    cpu.storeBytes.fill(0, at, at + messageHeaderBytes);
+    fields.kind.set(view, at, header.kind);
+    fields.status.set(view, at, header.status ?? 0);
+    fields.credits.set(view, at, this.owed);
+    fields.rendezvous.set(view, at, header.rendezvous ?? 0);
+    fields.payloadBytes.set(view, at, header.payloadBytes ?? 0);
+    fields.address.setNumber(view, at, header.address ?? 0);
+    fields.rkey.set(view, at, header.rkey ?? 0);
+    this.owed = 0;
+    cpu.commit('application', this.#overheadCycles);
+  }
+
+  #postReceive(slot: number): void {
+    const error = postRecv(this.qp, {
+      wrId: (ID_RECEIVE << ID_KIND_SHIFT) | slot,
+      sgList: [
+        {
+          addr: this.#buffers.receiveAddress(slot),
+          length: this.#buffers.slotBytes,
+          lkey: this.#buffers.region.lkey,
+        },
+      ],
+      numSge: 1,
+    });
+    if (error !== 0) this.#failure ??= new MessageError('ECONNRESET', `ibv_post_recv: errno ${error}`);
+  }
+
+  #post(wr: Parameters<typeof postSend>[1]): void {
+    const error = postSend(this.qp, wr);
+    if (error !== 0) this.#failure ??= new MessageError('ECONNRESET', `ibv_post_send: errno ${error}`);
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Registrations kept after use, because registering costs more than most transfers.
+ *
+ *     acquire ─► found? ─► one user more ─────────────► … ─► release ─► kept, the most recently used last
+ *              └► regMr ─► over a limit? the least recently used that are idle are deregistered
+ *     memory unmapped or replaced ─► stale: never found again; deregistered once nobody uses it
+ *
+ * A region pins the frames it was made over. When the program unmaps the range and maps something else there, the
+ * address is the same and the frames are not: a cache that is not told would let the device read and write the old
+ * frames. So the cache follows the process's invalidations; in a process that offers none it keeps nothing.
+ */
+import { InvariantError } from '../../base/assert.ts';
+import { roundUp } from '../../base/units.ts';
+import { deregMr, regMr } from '../memory.ts';
+import type { IbvMr, IbvPd } from '../objects.ts';
+
+export interface RegistrationCacheLimits {
+  /** Registrations kept; 0 keeps none. */
+  readonly regionCount: number;
+  /** Bytes that kept registrations may pin. */
+  readonly pinnedBytes: number;
+  /** Cycles of one look-up. */
+  readonly lookupCycles: number;
+}
+
+/** What the cache has done so far. */
+export interface RegistrationCacheCounts {
+  hits: number;
+  misses: number;
+  evictions: number;
+  invalidations: number;
+}
+
+/** A registration lent by the cache. */
+export interface CachedRegion {
+  readonly region: IbvMr;
+  users: number;
+  isStale: boolean;
+}
+
+const pageBytes = 4096;
+
+export class RegistrationCache {
+  readonly counts: RegistrationCacheCounts = { hits: 0, misses: 0, evictions: 0, invalidations: 0 };
+  readonly #pd: IbvPd;
+  readonly #access: number;
+  readonly #limits: RegistrationCacheLimits;
+  /** Usable ones, the least recently used first. */
+  readonly #regions: CachedRegion[] = [];
+  /** Stale and idle ones, deregistered when a thread comes by that may wait. */
+  #doomed: CachedRegion[] = [];
+  readonly #keeps: boolean;
+  readonly #forgetInvalidations: () => void;
+
+  /** @param access rights of the regions, a mask of IBV_ACCESS_… */
+  constructor(pd: IbvPd, access: number, limits: RegistrationCacheLimits) {
+    this.#pd = pd;
+    this.#access = access;
+    this.#limits = limits;
+    const { memory } = pd.context.platform;
+    const listener = {
+      invalidate: (start: number, end: number, reason: string) => {
+        if (reason !== 'protect') this.#invalidate(start, end);
+      },
+    };
+    const forget = limits.regionCount > 0 ? memory.onInvalidate?.(listener) : undefined;
+    this.#keeps = forget !== undefined;
+    this.#forgetInvalidations = forget ?? (() => {});
+  }
+
+  /** Registrations kept or lent now. */
+  get size(): number {
+    return this.#regions.length;
+  }
+
+  /**
+   * A region over [address, address + lengthBytes), made unless there is one. The caller gives it back by
+   * {@link release}. @throws VerbsError as ibv_reg_mr does
+   */
+  async acquire(address: number, lengthBytes: number): Promise<CachedRegion> {
+    await this.#deregisterDoomed();
+    if (this.#keeps) {
+      this.#pd.context.cpu.charge('application', this.#limits.lookupCycles);
+      const found = this.#regions.find(({ region }) => covers(region, address, lengthBytes));
+      if (found !== undefined) {
+        this.counts.hits++;
+        found.users++;
+        this.#touch(found);
+        return found;
+      }
+    }
+    this.counts.misses++;
+    // Whole pages: what is next to a message on its pages is found too.
+    const first = this.#keeps ? address - (address % pageBytes) : address;
+    const length = (this.#keeps ? roundUp(address + lengthBytes, pageBytes) : address + lengthBytes) - first;
+    if (this.#keeps) await this.#makeRoom(length);
+    const made = { region: await regMr(this.#pd, first, length, this.#access), users: 1, isStale: false };
+    this.#regions.push(made);
+    return made;
+  }
+
+  /** Ends one use. What is not to be kept is deregistered, which takes its time. */
+  async release(lent: CachedRegion): Promise<void> {
+    if (lent.users < 1) throw new InvariantError('users of a region', lent.users, 'at least 1');
+    lent.users--;
+    const isKept = this.#keeps && lent.region.length <= this.#limits.pinnedBytes;
+    if (lent.users > 0 || (isKept && !lent.isStale)) return;
+    this.#drop(lent);
+    await deregMr(lent.region);
+  }
+
+  /** Deregisters all that nobody uses and follows the process's memory no longer. */
+  async close(): Promise<void> {
+    this.#forgetInvalidations();
+    await this.#deregisterDoomed();
+    for (const idle of this.#regions.filter(({ users }) => users === 0)) {
+      this.#drop(idle);
+      await deregMr(idle.region);
+    }
+  }
+
+  #touch(found: CachedRegion): void {
+    this.#drop(found);
+    this.#regions.push(found);
+  }
+
+  #drop(entry: CachedRegion): void {
+    const at = this.#regions.indexOf(entry);
+    if (at >= 0) this.#regions.splice(at, 1);
+  }
+
+  /** Room for one region more, as far as idle ones give it. */
+  async #makeRoom(lengthBytes: number): Promise<void> {
+    const { regionCount, pinnedBytes } = this.#limits;
+    for (;;) {
+      const kept = this.#regions.reduce((sum, { region }) => sum + region.length, 0);
+      if (this.#regions.length < regionCount && kept + lengthBytes <= pinnedBytes) return;
+      const victim = this.#regions.find(({ users }) => users === 0);
+      if (victim === undefined) return;
+      this.counts.evictions++;
+      this.#drop(victim);
+      await deregMr(victim.region);
+    }
+  }
+
+  /** The kernel's call, in the middle of an munmap: nothing here may wait. */
+  #invalidate(start: number, end: number): void {
+    const hit = this.#regions.filter(
+      ({ region }) => region.addr < end && start < region.addr + region.length,
+    );
+    for (const entry of hit) {
+      this.counts.invalidations++;
+      entry.isStale = true;
+      this.#drop(entry);
+      if (entry.users === 0) this.#doomed.push(entry);
+    }
+  }
+
+  async #deregisterDoomed(): Promise<void> {
+    const doomed = this.#doomed;
+    this.#doomed = [];
+    for (const { region } of doomed) await deregMr(region);
+  }
+}
+
+const covers = ({ addr, length }: IbvMr, address: number, lengthBytes: number): boolean =>
+  addr <= address && address + lengthBytes <= addr + length;
