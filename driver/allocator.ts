@@ -61,6 +61,14 @@ export class NumberAllocator {
     return number;
   }
 
+  /** Takes a certain number that is free, so that nobody else gets it. */
+  take(number: number): void {
+    const index = number & (this.range.count - 1);
+    if (this.isTaken(index)) throw new InvariantError(`${this.range.name} to take`, number, 'free');
+    this.words[index >>> 5]! |= 1 << (index & 31);
+    this.takenCount++;
+  }
+
   release(number: number): void {
     const index = number & (this.range.count - 1);
     if (!this.isTaken(index)) throw new InvariantError(`${this.range.name} to release`, number, 'taken');

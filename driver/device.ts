@@ -7,6 +7,7 @@ import type { NumberAllocator } from './allocator.ts';
 import type { EventRouter } from './async-events.ts';
 import type { DeviceLimits, Firmware } from './capabilities.ts';
 import type { CommandInterface } from './command.ts';
+import type { DeviceLife } from './device-life.ts';
 import type { EventQueue } from './eq.ts';
 import type { IcmTable } from './icm.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
@@ -32,6 +33,7 @@ export interface Device {
   readonly platform: DriverPlatform;
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
+  readonly life: DeviceLife;
   readonly firmware: Firmware;
   readonly limits: DeviceLimits;
   readonly profile: IcmProfile;
@@ -39,6 +41,8 @@ export interface Device {
   readonly numbers: NumberSpaces;
   readonly mtts: MttTable;
   readonly router: EventRouter;
+  /** The queue of asynchronous events and command completions. */
+  readonly asyncEq: EventQueue;
   /** Completion event queues, by completion vector. */
   readonly completionEqs: readonly EventQueue[];
   readonly ports: readonly Port[];

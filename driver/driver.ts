@@ -1,25 +1,58 @@
 /**
- * The driver of one device: probed, opened by processes, removed. What `system/` builds and what a verbs library finds.
+ * The driver of one device: probed, opened by processes, restarted when the device dies, removed. What `system/` builds
+ * and what a verbs library finds.
+ *
+ *   probe ──► up ── the device dies ──► failed: events to programs, reset, everything given back ──► probe
+ *                                                                     └─ it is not there: away, until it is again
+ *
+ * Contexts that were open when the device died are cut off from it: they hear IBV_EVENT_DEVICE_FATAL, their waiting
+ * threads wake, closing and destroying succeeds, everything else is EIO. A device that comes back serves new contexts.
+ * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
 import { defaultsOf } from '../base/parameter.ts';
 import type { Device } from './device.ts';
+import { HealthTimer, type Patient } from './health.ts';
 import { ProcessContext } from './kernel-context.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
-import type { Cpu, DriverPlatform, ProcessMemory } from './platform.ts';
+import { isPresent, restoreConfiguration, type SavedConfiguration, saveConfiguration } from './pci.ts';
+import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
 import { probeDevice } from './probe.ts';
 import { Teardown } from './remove.ts';
+import { resetDevice } from './reset.ts';
 
-export class Driver implements KernelDevice {
+/** What has become of the device beyond probe and removal. */
+export interface RecoveryCounts {
+  /** Times the device died, and times it was brought up again. */
+  readonly deaths: number;
+  readonly restarts: number;
+  /** Event queues and commands that were served although their interrupt never came. */
+  readonly recoveredInterrupts: number;
+  /** Why it died last. */
+  readonly lastReason: string | undefined;
+}
+
+export class Driver implements KernelDevice, Patient {
   readonly name: string;
   private readonly platform: DriverPlatform;
   private readonly config: DriverConfig;
-  private readonly teardown = new Teardown();
+  private readonly health: HealthTimer;
   private readonly contexts = new Set<ProcessContext>();
+  /** Doorbell pages still mapped by contexts that were cut off: nobody else may ring them. */
+  private readonly staleUars = new Set<number>();
+  private readonly restarted: Signal;
+  private teardown = new Teardown();
   private probed: Device | undefined;
   /** Still there after removal, so that what was not given back can be seen. */
   private counted: Device | undefined;
+  private configuration: SavedConfiguration | undefined;
+  private isRestarting = false;
+  private recoveredAnswers = 0;
+  private deaths = 0;
+  private restarts = 0;
+  private lastReason: string | undefined;
+  isAway = false;
 
   constructor(
     platform: DriverPlatform,
@@ -29,6 +62,8 @@ export class Driver implements KernelDevice {
     this.platform = platform;
     this.config = config;
     this.name = name;
+    this.restarted = platform.newSignal();
+    this.health = new HealthTimer(platform, config, this);
   }
 
   /** The probed device; for reports and tests. */
@@ -37,18 +72,37 @@ export class Driver implements KernelDevice {
     return this.probed;
   }
 
+  get current(): Device | undefined {
+    return this.probed;
+  }
+
   get nodeGuid(): bigint {
     return this.device.nodeGuid;
   }
 
+  /** How often the device died and came back. */
+  recoveryCounts(): RecoveryCounts {
+    const { deaths, restarts, lastReason } = this;
+    const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);
+    return { deaths, restarts, recoveredInterrupts: answers + this.health.recoveredCount, lastReason };
+  }
+
   /** Brings the device up; returns when its ports are active or the limit for that has passed. */
   async probe(cpu: Cpu): Promise<void> {
-    this.probed = await probeDevice(cpu, this.name, this.platform, this.config, this.teardown);
-    this.counted = this.probed;
+    const device = await probeDevice(cpu, this.name, this.platform, this.config, this.teardown);
+    this.probed = device;
+    this.counted = device;
+    device.life.onDeath(() => this.died(device));
+    device.commands.onPosted(() => this.health.used());
+    for (const page of this.staleUars) device.numbers.uars.take(page);
+    this.health.start();
   }
 
   /** Closes every context that is still open and gives everything back. Rejects with the first step that failed. */
   async remove(cpu: Cpu): Promise<void> {
+    while (this.isRestarting) await this.restarted.wait(cpu);
+    this.health.stop();
+    this.isAway = false;
     for (const context of [...this.contexts]) await context.close(cpu);
     const failures = await this.teardown.run(cpu);
     this.probed = undefined;
@@ -59,10 +113,22 @@ export class Driver implements KernelDevice {
   async openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext> {
     this.platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
     cpu.charge('driver', this.platform.costs.createObject);
-    const context = new ProcessContext(this.device, process, (closed) => this.contexts.delete(closed));
+    if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
+    const { device } = this;
+    const context = new ProcessContext(device, process, (closed) => this.closed(closed));
     this.contexts.add(context);
+    this.health.used();
     await cpu.settle();
     return context;
+  }
+
+  /** The device is in its slot again: brought up as after power-on. */
+  async comeBack(cpu: Cpu): Promise<void> {
+    if (this.isRestarting || this.probed !== undefined) return;
+    this.isRestarting = true;
+    await this.probeAgain(cpu);
+    this.isRestarting = false;
+    this.restarted.raise();
   }
 
   /** Everything that is taken now; all zero after removal. Without contexts only event queues and reserved ICM remain. */
@@ -83,5 +149,69 @@ export class Driver implements KernelDevice {
       mttEntries: device?.mtts.takenEntries ?? 0,
       icmChunks: Object.values(device?.icm ?? {}).reduce((total, table) => total + table.mappedChunks, 0),
     };
+  }
+
+  /** The device has died; whoever found out goes on, and a thread of the kernel does the rest. */
+  private died(device: Device): void {
+    if (this.probed !== device || this.isRestarting) return;
+    this.isRestarting = true;
+    this.probed = undefined;
+    this.deaths++;
+    this.lastReason = device.life.reason;
+    this.health.stop();
+    for (const context of this.contexts) context.deviceFatal();
+    this.platform.spawn('restart', (cpu) => this.restart(cpu, device));
+  }
+
+  private async restart(cpu: Cpu, device: Device): Promise<void> {
+    // Reset comes first: from then on the device reaches no memory that is about to be given back.
+    if (await isPresent(cpu, this.platform)) {
+      this.configuration = await saveConfiguration(cpu, this.platform);
+      await ignoring(resetDevice(cpu, this.platform, this.config));
+    }
+    for (const context of this.contexts) {
+      this.staleUars.add(context.info.uarPage);
+      await context.disassociate(cpu);
+    }
+    await this.teardown.run(cpu);
+    this.recoveredAnswers += device.commands.recoveredAnswers;
+    await this.probeAgain(cpu);
+    this.isRestarting = false;
+    this.restarted.raise();
+  }
+
+  /** Probes if there is something to probe; else the health timer looks until there is. */
+  private async probeAgain(cpu: Cpu): Promise<void> {
+    this.teardown = new Teardown();
+    try {
+      if (await isPresent(cpu, this.platform)) {
+        if (this.configuration !== undefined)
+          await restoreConfiguration(cpu, this.platform, this.configuration);
+        await this.probe(cpu);
+        this.isAway = false;
+        this.restarts++;
+        return;
+      }
+    } catch (error) {
+      if (!(error instanceof KernelError)) throw error;
+      this.lastReason = `probe after restart: ${error.message}`;
+    }
+    this.isAway = !(await isPresent(cpu, this.platform));
+    if (this.isAway) this.health.start();
+  }
+
+  private closed(context: ProcessContext): void {
+    this.contexts.delete(context);
+    const page = context.info.uarPage;
+    if (this.staleUars.delete(page)) this.probed?.numbers.uars.release(page);
+  }
+}
+
+/** For a step whose failure the next one finds. */
+async function ignoring(step: Promise<void>): Promise<void> {
+  try {
+    await step;
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
   }
 }

@@ -89,6 +89,11 @@ export class EventQueue {
     }
   }
 
+  /** Whether the device has written entries that have not been taken. */
+  get hasEntries(): boolean {
+    return this.nextEntry() >= 0;
+  }
+
   /** The interrupt handler. */
   async handleInterrupt(cpu: Cpu): Promise<void> {
     const { costs } = this.environment.platform;

@@ -70,6 +70,27 @@ export const driverParameters = {
     'estimate',
     'How long probe waits for its ports to become active; afterwards it goes on with the port as it is, as Linux does.',
   ),
+  eventPollUs: number(
+    100_000,
+    'µs',
+    [1, 100_000_000],
+    'estimate; Linux does so for newer adapters (mlx5)',
+    'A command whose event is late by so long has the driver look into the asynchronous event queue itself: its interrupt may have got lost.',
+  ),
+  healthIntervalUs: number(
+    1_000_000,
+    'µs',
+    [10, 100_000_000],
+    'interface sheet 2.6: Linux looks every 5 s',
+    'How often the catastrophic error buffer and the event queues are looked at while nothing else happens.',
+  ),
+  healthIdleTicks: number(
+    30,
+    'looks',
+    [1, 1_000_000],
+    'choice: Linux never stops',
+    'After so many looks with nothing to see and no use of the driver, looking stops until the driver is used again.',
+  ),
   logQps: number(18, 'log2 entries', [10, 22], linux('default profile'), 'QP table.'),
   logRdmarcPerQp: number(
     4,

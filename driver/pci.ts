@@ -102,6 +102,13 @@ export async function waitForVendorId(cpu: Cpu, platform: DriverPlatform, limitU
   }
 }
 
+/** Whether the function answers: one that is gone, or still in reset, reads as all ones. */
+export async function isPresent(cpu: Cpu, platform: DriverPlatform): Promise<boolean> {
+  return (
+    fieldOf(await platform.pci.readConfig32(cpu, identity.offset), identity.fields['vendorId']!) !== 0xffff
+  );
+}
+
 /** Rewrites device and link control, the header but for COMMAND, and COMMAND last. */
 export async function restoreConfiguration(
   cpu: Cpu,

@@ -95,11 +95,18 @@ export type SystemCallPath = 'control' | 'dataPath';
 export interface ProcessMemory {
   readonly processId: number;
   /**
-   * Pins the pages under [address, address + lengthBytes) for the device.
-   * @returns physical addresses of the 4 KiB pages in order, or an errno: EFAULT (not mapped), ENOMEM
-   *   (RLIMIT_MEMLOCK would be passed). Nothing stays pinned on an error.
+   * Pins the pages under [address, address + lengthBytes) for the device: present, the process's own, and held.
+   * @param access whether the device will write; memory that the process may write is pinned for writing in any case, as
+   *   mlx4 does. Left out: it will
+   * @returns physical addresses of the 4 KiB pages in order, or an errno: EFAULT (not mapped, or not to be written),
+   *   ENOMEM (RLIMIT_MEMLOCK would be passed, or no memory). Nothing stays pinned on an error.
    */
-  pin(cpu: Cpu, address: number, lengthBytes: number): PinnedPages | 'EFAULT' | 'ENOMEM';
+  pin(
+    cpu: Cpu,
+    address: number,
+    lengthBytes: number,
+    access?: 'read' | 'write',
+  ): PinnedPages | 'EFAULT' | 'ENOMEM';
   /** Drops one pin of every page. */
   unpin(cpu: Cpu, pages: PinnedPages): void;
   /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
@@ -140,8 +147,13 @@ export interface DriverPlatform {
    * start of each of its entry points. Absent: system calls are neither counted nor charged.
    */
   systemCallEntered?(cpu: Cpu, name: string, path: SystemCallPath): void;
+  /** The thread is in a call that must not be left half-way: a process that is killed ends behind it. */
+  kernelEntered?(cpu: Cpu): void;
+  kernelLeft?(cpu: Cpu): void;
   /** Simulated time in picoseconds, for time limits. */
   nowPs(): number;
+  /** Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer. */
+  startTimer?(delayPs: number, due: () => void): void;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */
   spawn(name: string, body: (cpu: Cpu) => Promise<void>): void;
 }

@@ -20,6 +20,7 @@ import {
 } from './capabilities.ts';
 import { CommandInterface } from './command.ts';
 import type { Device, IcmTables } from './device.ts';
+import { DeviceLife } from './device-life.ts';
 import { donate, givePages, takePages } from './donation.ts';
 import { IcmTable } from './icm.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
@@ -40,6 +41,7 @@ interface Probe {
   readonly platform: DriverPlatform;
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
+  readonly life: DeviceLife;
   readonly teardown: Teardown;
 }
 
@@ -51,9 +53,10 @@ export async function probeDevice(
   config: DriverConfig,
   teardown: Teardown,
 ): Promise<Device> {
-  const commands = new CommandInterface(platform, config);
+  const life = new DeviceLife();
+  const commands = new CommandInterface(platform, config, life);
   try {
-    return await bringUp({ cpu, platform, config, commands, teardown }, name);
+    return await bringUp({ cpu, platform, config, commands, life, teardown }, name);
   } catch (error) {
     await teardown.run(cpu);
     throw error;
@@ -61,7 +64,7 @@ export async function probeDevice(
 }
 
 async function bringUp(probe: Probe, name: string): Promise<Device> {
-  const { cpu, platform, config, commands, teardown } = probe;
+  const { cpu, platform, config, commands, life, teardown } = probe;
   await takeFunction(probe);
   const firmware = await startFirmware(probe);
   const limits = await queryLimits(cpu, commands, platform);
@@ -84,7 +87,8 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     dispatch: (address: number) => router.dispatch(address),
   };
   const interrupts = { ...environment, config, limits, firmware, legacyPin: adapter.interruptPin };
-  const { completionEqs } = await setUpInterrupts(cpu, interrupts, teardown);
+  const { asyncEq, completionEqs } = await setUpInterrupts(cpu, interrupts, teardown);
+  commands.onLateEvent((thread) => asyncEq.handleInterrupt(thread));
   await configureSpecialQps(probe, limits);
   const ports = portLimits.map((port, at) => new Port(platform, commands, at + 1, port));
   router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));
@@ -94,6 +98,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     platform,
     config,
     commands,
+    life,
     firmware,
     limits,
     profile,
@@ -101,6 +106,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     numbers: numberSpacesOf(limits, profile),
     mtts,
     router,
+    asyncEq,
     completionEqs,
     ports,
     ...node,

@@ -1,5 +1,5 @@
 /** Objects of a process: what reaches the device equals what Linux sent for the same request, and nothing leaks. */
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommandStatus } from '../abi/command-status.ts';
 import { cqc } from '../abi/cqc.ts';
 import { EventType, qpEqe, srqEqe } from '../abi/eqe.ts';
@@ -605,11 +605,21 @@ describe('a device that is gone', () => {
     expect(left).toBe(await framesLeftBy(undefined));
   });
 
-  it('is told from one that refuses: what could not be taken back is kept, and asked for again', async () => {
+  it('that refuses to give something back is reset and probed again, as the sheet has it (3.3)', async () => {
     const cq = await createCq();
-    machine.script = ({ name }) => (name === 'HW2SW_CQ' ? { status: CommandStatus.RESOURCE_BUSY } : {});
-    await expect(context.destroyCq(machine.cpu, cq)).rejects.toMatchObject({ code: 'EBUSY' });
-    machine.script = goldenDevice;
+    machine.script = (command) =>
+      command.name === 'HW2SW_CQ' ? { status: CommandStatus.RESOURCE_BUSY } : goldenDevice(command);
     await context.destroyCq(machine.cpu, cq);
+    machine.script = goldenDevice;
+    expect(await context.getAsyncEvent(machine.cpu)).toMatchObject({
+      eventType: AsyncEventType.IBV_EVENT_DEVICE_FATAL,
+      element: 'device',
+    });
+    await vi.waitFor(() => expect(driver.recoveryCounts()).toMatchObject({ deaths: 1, restarts: 1 }));
+    expect(driver.recoveryCounts().lastReason).toContain('HW2SW_CQ');
+    await expect(context.queryDevice(machine.cpu)).rejects.toMatchObject({ code: 'EIO' });
+    await context.close(machine.cpu);
+    const again = await driver.openDevice(machine.cpu, process);
+    await again.queryDevice(machine.cpu);
   });
 });

@@ -144,13 +144,15 @@ export class ControlRegisters {
   }
 
   #acquireOwner(): number {
-    const before = this.#isOwned || this.isOwnerStuck;
+    if (this.isOwnerStuck) return HELD;
+    const before = this.#isOwned;
     this.#isOwned = true;
     return before ? HELD : 0;
   }
 
   #acquireSemaphore(): number {
-    const before = this.#isSemaphoreHeld || this.isSemaphoreStuck;
+    if (this.isSemaphoreStuck) return HELD;
+    const before = this.#isSemaphoreHeld;
     this.#isSemaphoreHeld = true;
     return before ? HELD : 0;
   }

@@ -59,6 +59,9 @@ export class HostNode {
   /** Simulated time at which the driver had probed the device. */
   bootedPs: number | undefined;
   readonly #booted: Signal;
+  readonly #timers = new Map<number, () => void>();
+  readonly #timerHandler: number;
+  #timerCount = 0;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed } = plan;
@@ -67,6 +70,7 @@ export class HostNode {
     const name = hostName(node);
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
     this.lp = new LogicalProcess(name, shuffle);
+    this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
     const parts: { rootComplex?: RootComplex; gate?: InterruptGate } = {};
     this.host = new Host({
@@ -118,6 +122,19 @@ export class HostNode {
     });
   }
 
+  /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
+  #startTimer(delayPs: number, due: () => void): void {
+    const number = this.#timerCount++;
+    this.#timers.set(number, due);
+    this.lp.queue.schedule(this.lp.nowPs + delayPs, this.#timerHandler, number);
+  }
+
+  #timerDue(number: number): void {
+    const due = this.#timers.get(number)!;
+    this.#timers.delete(number);
+    due();
+  }
+
   #makePort({ channels, config }: MachinePlan): PcieLinkPort {
     const [host, hca] = [hostName(this.node), hcaName(this.node)];
     return new PcieLinkPort({
@@ -165,7 +182,10 @@ export class HostNode {
         found.bars,
         Math.max(0, found.interruptPin - 1),
       );
-      this.driver = new Driver(platform, { ...defaultsOf(driverParameters), ...this.config.driver });
+      this.driver = new Driver(
+        { ...platform, startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due) },
+        { ...defaultsOf(driverParameters), ...this.config.driver },
+      );
       await this.driver.probe(cpu);
       await cpu.settle();
       this.bootedPs = this.lp.nowPs;

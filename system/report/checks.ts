@@ -22,7 +22,7 @@ export function checksOf(hosts: readonly HostLedger[], hcas: readonly HcaLedger[
   const checks = {
     cpu: checkOf(hosts.flatMap(cpuFailures)),
     blocks: checkOf(hcas.flatMap(blockFailures)),
-    pcie: checkOf(hosts.flatMap((host, node) => linkFailures(host, hcas[node]!))),
+    pcie: checkOf(hosts.flatMap((host, node) => linkFailures(node, host.pcie, hcas[node]!.pcie))),
     interrupts: checkOf(hosts.flatMap((host, node) => interruptFailures(host, hcas[node]!))),
     wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
     operations: checkOf(hosts.flatMap((host, node) => operationFailures(host, hcas[node]!))),
@@ -30,21 +30,24 @@ export function checksOf(hosts: readonly HostLedger[], hcas: readonly HcaLedger[
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
 }
 
-const checkOf = (failures: readonly string[]): CheckReport => ({ holds: failures.length === 0, failures });
+export const checkOf = (failures: readonly string[]): CheckReport => ({
+  holds: failures.length === 0,
+  failures,
+});
 
-const sumOf = (values: Iterable<number>): number => {
+export const sumOf = (values: Iterable<number>): number => {
   let sum = 0;
   for (const value of values) sum += value;
   return sum;
 };
 
 /** Words for two figures that should be equal and are not. */
-function unequal(what: string, left: number, right: number): string[] {
+export function unequal(what: string, left: number, right: number): string[] {
   return left === right ? [] : [`${what}: ${left} is not ${right}`];
 }
 
 /** The far figure must equal the near one when all is quiet, and never exceed it. */
-function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
+export function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
   if (isQuiet ? far === near : far <= near) return [];
   return [`${what}: ${far} at the far end, ${near} at the near end`];
 }
@@ -60,7 +63,7 @@ function cpuFailures(host: HostLedger): string[] {
   });
 }
 
-function blockFailures(hca: HcaLedger): string[] {
+export function blockFailures(hca: HcaLedger): string[] {
   return Object.entries(hca.blocks).flatMap(([name, block]) => {
     const stalled = Object.values(block.stalledCycles);
     const sum = block.busyCycles + block.idleCycles + sumOf(stalled);
@@ -74,10 +77,10 @@ function blockFailures(hca: HcaLedger): string[] {
   });
 }
 
-function linkFailures(host: HostLedger, hca: HcaLedger): string[] {
+export function linkFailures(node: number, root: LinkEndLedger, device: LinkEndLedger): string[] {
   return [
-    ...directionFailures(`node ${host.node} to device`, host.pcie, hca.pcie),
-    ...directionFailures(`node ${host.node} to host`, hca.pcie, host.pcie),
+    ...directionFailures(`node ${node} to device`, root, device),
+    ...directionFailures(`node ${node} to host`, device, root),
   ];
 }
 
@@ -97,7 +100,7 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
   const isQuiet = host.pcie.isQuiet && hca.pcie.isQuiet;
   const what = `node ${host.node}`;
   const { messages, interrupts } = host;
-  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered));
+  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered)) - hca.cancelledMessages;
   const passed = messages.arrived - messages.lost + messages.spurious;
   const delivered = sumOf(
     interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),
@@ -119,7 +122,7 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
 }
 
 /** What is left over of a vector waits: for its moderation period or room, or in its pending bit. At most one each. */
-function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
+export function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
   const planned = row.requested - row.moderated - row.messages;
   const pending = row.messages - row.delivered - row.coalesced - row.dropped;
   const what = `${node} vector ${row.vector}`;
@@ -129,7 +132,7 @@ function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string
   ];
 }
 
-function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
+export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
   const booked = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
@@ -173,7 +176,7 @@ function totalOf(...books: readonly Readonly<Record<string, PacketLedger>>[]): P
   };
 }
 
-function operationFailures(host: HostLedger, hca: HcaLedger): string[] {
+export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: HcaLedger): string[] {
   const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);
   for (const row of hca.operations) {
     const what = `node ${hca.node} ${row.name}`;

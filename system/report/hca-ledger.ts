@@ -1,5 +1,6 @@
 /** The books of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../abi/commands.ts';
+import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames, operationStages } from '../../hw/hca/operations.ts';
 import type { BlockAccount } from '../../sim/index.ts';
@@ -80,6 +81,8 @@ export interface HcaLedger {
   readonly blocks: Readonly<Record<string, BlockLedger>>;
   readonly caches: Readonly<Record<string, CacheLedger>>;
   readonly vectors: readonly VectorLedger[];
+  /** Messages of these that a reset, or the loss of bus mastering, kept from leaving. */
+  readonly cancelledMessages: number;
   readonly pcie: LinkEndLedger;
   readonly wire: WireEndLedger;
   readonly operations: readonly HcaOperationLedger[];
@@ -103,6 +106,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     blocks: blocksOf(node, elapsedCycles),
     caches: cachesOf(node),
     vectors: vectorsOf(node),
+    cancelledMessages: cancelledMessagesOf(node),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     operations: operationsOf(node),
@@ -120,10 +124,14 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
 
 const commandNames = new Map<number, string>(Object.entries(Opcode).map(([name, opcode]) => [opcode, name]));
 
-function commandsOf({ hca }: HcaNode): Record<string, number> {
-  const counts = [...hca.control.processor.completedByOpcode].toSorted(([left], [right]) => left - right);
+const commandsOf = ({ hca }: HcaNode): Record<string, number> =>
+  byCommandName(hca.control.processor.completedByOpcode);
+
+/** Figures by opcode as figures by name, in the order of the opcodes. */
+export function byCommandName(figures: ReadonlyMap<number, number>): Record<string, number> {
+  const ordered = [...figures].toSorted(([left], [right]) => left - right);
   return Object.fromEntries(
-    counts.map(([opcode, count]) => [commandNames.get(opcode) ?? `0x${opcode.toString(16)}`, count]),
+    ordered.map(([opcode, figure]) => [commandNames.get(opcode) ?? `0x${opcode.toString(16)}`, figure]),
   );
 }
 
@@ -171,6 +179,12 @@ function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
     { hits: hitCount, misses: missCount, evictions: evictionCount },
   ]);
   return Object.fromEntries(entries) as Record<string, CacheLedger>;
+}
+
+/** Accepted for sending, neither sent nor waiting; a message is one TLP. */
+function cancelledMessagesOf({ hca }: HcaNode): number {
+  const sender = hca.dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
 }
 
 function vectorsOf({ hca }: HcaNode): VectorLedger[] {

@@ -1,0 +1,49 @@
+/**
+ * Whether a device still lives. Whoever finds that it does not says so here, once, with the reason; everybody who waits
+ * for the device is told.
+ *
+ *   a command without an answer ────────┐
+ *   a closing command that failed ──────┤
+ *   all ones where a register was ──────┼──► die ──► commands fail, waiters wake, the driver restarts the device
+ *   a code in the catastrophic buffer ──┘
+ *
+ * Death is for good: a device that was reset and probed again gets a life of its own. Source: interface sheet 2.6, 3.3.
+ */
+import type { CommandName } from '../abi/commands.ts';
+
+/**
+ * Commands that take something from the device. One that fails ends its life; of a dead device they have succeeded, for
+ * it holds nothing any more (Linux: mlx4_closing_cmd_fatal_error).
+ */
+export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
+  'HW2SW_MPT',
+  'HW2SW_EQ',
+  'HW2SW_CQ',
+  'HW2SW_SRQ',
+  '2RST_QP',
+  'CLOSE_PORT',
+  'CLOSE_HCA',
+  'UNMAP_ICM',
+  'UNMAP_ICM_AUX',
+  'UNMAP_FA',
+]);
+
+export class DeviceLife {
+  private readonly listeners: (() => void)[] = [];
+  /** Why the device is dead; undefined while it lives. */
+  reason: string | undefined;
+
+  get isDead(): boolean {
+    return this.reason !== undefined;
+  }
+
+  die(reason: string): void {
+    if (this.isDead) return;
+    this.reason = reason;
+    for (const listener of this.listeners) listener();
+  }
+
+  onDeath(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+}
