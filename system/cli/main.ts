@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-/** The command line: `hca move | perf | devinfo | profiles`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | perf | devinfo | profiles | faults`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import { devinfo } from './devinfo.ts';
+import { listFaults } from './faults.ts';
 import { chunkBytesMax, move } from './move.ts';
-import { addMachineOptions, addPartitionOption, integer } from './options.ts';
+import { addFaultOptions, addMachineOptions, addPartitionOption, integer } from './options.ts';
 import { exitBadInput, exitFailed } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
@@ -29,7 +30,7 @@ function programOf(): Command {
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
     .option(...jsonOption)
     .action(move);
-  addPartitionOption(addMachineOptions(moveCommand), 'per-device');
+  addPartitionOption(addFaultOptions(addMachineOptions(moveCommand)), 'per-device');
 
   const perfCommand = program
     .command('perf')
@@ -39,7 +40,7 @@ function programOf(): Command {
     .argument('<test>', 'one of them')
     .option(...jsonOption)
     .action(perf);
-  addPartitionOption(addMachineOptions(addPerfOptions(perfCommand)), 'single');
+  addPartitionOption(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand))), 'single');
 
   const devinfoCommand = program
     .command('devinfo')
@@ -53,6 +54,12 @@ function programOf(): Command {
     .description('list the profiles and every parameter')
     .option(...jsonOption)
     .action(listProfiles);
+
+  program
+    .command('faults')
+    .description('list the faults that can be injected')
+    .option(...jsonOption)
+    .action(listFaults);
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
 }
@@ -75,7 +82,7 @@ try {
   if (error instanceof CommanderError) {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
-      fail('say what to do: move, perf, devinfo or profiles; --help tells more', exitBadInput);
+      fail('say what to do: move, perf, devinfo, profiles or faults; --help tells more', exitBadInput);
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);
   else if (error instanceof RunError) fail(error.message, exitFailed);
   else throw error;

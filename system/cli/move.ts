@@ -11,7 +11,7 @@ import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '..
 import { bytesText, timeText } from '../report/format.ts';
 import { renderReport, tableOf } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
-import { type MachineChoice, machineOptionsOf } from './options.ts';
+import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
 import {
   checkWritable,
   codeOf,
@@ -23,7 +23,7 @@ import {
 } from './output.ts';
 import { programUrl } from './program-url.ts';
 
-export interface MoveOptions extends MachineChoice {
+export interface MoveOptions extends MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;

@@ -1,5 +1,6 @@
 /** Options that several commands share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type FaultEntry, type FaultPlan, parsedFault, readFaults } from '../faults/index.ts';
 import type { MachineOptions } from '../machine.ts';
 import { partitions } from '../partition/placement.ts';
 import { type ParameterValue, parsedAssignment } from '../profile/index.ts';
@@ -8,6 +9,11 @@ export interface MachineChoice {
   readonly profile?: string;
   readonly set: readonly string[];
   readonly seed?: number;
+}
+
+export interface FaultChoice {
+  readonly fault?: readonly string[];
+  readonly faults?: readonly string[];
 }
 
 /** Reads a whole number within a range; decimal or 0x, with optional K, M or G for powers of 1024. */
@@ -31,6 +37,19 @@ export function addMachineOptions(command: Command): Command {
     .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
 }
 
+/** Adds --fault and --faults. */
+export function addFaultOptions(command: Command): Command {
+  return command
+    .option('--fault <field=value,...>', 'inject a fault; may be repeated (see: hca faults)', collected, [])
+    .option('--faults <file>', 'inject the faults of a JSON file; may be repeated', collected, []);
+}
+
+/** The faults that were asked for: those of files first. @throws ConfigurationError for what cannot be read */
+export function faultsFrom({ fault = [], faults = [] }: FaultChoice): FaultPlan {
+  const entries: FaultEntry[] = faults.flatMap((path) => [...readFaults(path)]);
+  return [...entries, ...fault.map(parsedFault)];
+}
+
 /** Adds --partition. */
 export function addPartitionOption(command: Command, preset: (typeof partitions)[number]): Command {
   return command.addOption(
@@ -41,7 +60,12 @@ export function addPartitionOption(command: Command, preset: (typeof partitions)
 }
 
 /** What the shared options say to the machine. @throws ConfigurationError for a bad --set */
-export function machineOptionsOf({ profile, set, seed }: MachineChoice): MachineOptions {
+export function machineOptionsOf({
+  profile,
+  set,
+  seed,
+  ...choice
+}: MachineChoice & FaultChoice): MachineOptions {
   const values: Record<string, ParameterValue> = {};
   for (const text of set) {
     const [path, value] = parsedAssignment(text);
@@ -49,6 +73,7 @@ export function machineOptionsOf({ profile, set, seed }: MachineChoice): Machine
   }
   return {
     set: values,
+    faults: faultsFrom(choice),
     ...(profile === undefined ? {} : { profile }),
     ...(seed === undefined ? {} : { seed }),
   };

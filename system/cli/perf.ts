@@ -4,12 +4,12 @@ import { Piscina } from 'piscina';
 import type { Partition } from '../partition/placement.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import { type MachineChoice, machineOptionsOf } from './options.ts';
+import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
 
-export interface PerfOptions extends PerfChoice, MachineChoice {
+export interface PerfOptions extends PerfChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly json?: string;
 }

@@ -1,5 +1,6 @@
 export { injectHcaFaults } from './hca-faults.ts';
 export { type GatedSink, InterruptGate } from './interrupt-gate.ts';
 export { type Fault, type FaultKind, type FaultOf, faultKinds } from './kinds.ts';
+export { type FaultListing, faultListing } from './listing.ts';
 export { checkedFaults, type FaultEntry, type FaultPlan, faultsOf, parsedFault, readFaults } from './plan.ts';
 export { injectRootComplexFaults } from './root-complex-faults.ts';

@@ -1,0 +1,28 @@
+/** `hca faults`: every fault that can be injected, its fields, and an option to try. */
+import { faultListing } from '../faults/index.ts';
+import { tableOf } from '../report/render.ts';
+import { Screen, writeJson } from './output.ts';
+
+export function listFaults({ json }: { readonly json?: string }): void {
+  const listing = faultListing();
+  if (json !== undefined) writeJson(json, listing);
+  const screen = new Screen(json);
+  const kinds = listing.map(({ kind, doc, seen, example }) => [kind, doc, seen, example]);
+  const head = ['fault', 'what happens', 'what is seen', 'for example (--fault)'];
+  screen.print(tableOf('Faults (--fault field=value,... or --faults FILE)', head, kinds));
+  const fields = listing.flatMap((row) =>
+    row.fields.map(({ name, isRequired, range, doc }, at) => [
+      at === 0 ? row.kind : '',
+      isRequired ? `${name} *` : name,
+      range,
+      doc,
+    ]),
+  );
+  screen.print(
+    tableOf(
+      'Fields (* needed; and node, 0 when left out)',
+      ['fault', 'field', 'what it may be', 'meaning'],
+      fields,
+    ),
+  );
+}

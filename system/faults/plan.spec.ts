@@ -1,0 +1,125 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { commandOf, faultListing, faultSections, pageWith, readPage } from './listing.ts';
+import { checkedFaults, parsedFault, readFaults } from './plan.ts';
+
+const read = (text: string) => checkedFaults([parsedFault(text)], 2)[0];
+
+describe('a fault as an option', () => {
+  it('names commands and statuses as the sheet does, or by number', () => {
+    // SW2HW_CQ is 0x016, "bad resource state" 0x09 (interface sheet 3.2, 3.4).
+    const fault = { kind: 'command', node: 0, command: 0x016, nth: { first: 2, last: 2 }, status: 0x09 };
+    expect(read('command=SW2HW_CQ,nth=2,status=BAD_RES_STATE')).toEqual(fault);
+    expect(read('command=0x16,nth=2,status=9')).toEqual(fault);
+    expect(read('status=bad_res_state, nth=2, command=sw2hw_cq')).toEqual(fault);
+  });
+
+  it.each([
+    ['nth=5', { first: 5, last: 5 }],
+    ['nth=every', { first: 1, last: Number.POSITIVE_INFINITY }],
+    ['nth=3-7', { first: 3, last: 7 }],
+    ['nth=3-', { first: 3, last: Number.POSITIVE_INFINITY }],
+  ])('counts events from 1: %s', (nth, expected) => {
+    expect(read(`read=any,answer=lost,${nth}`)).toMatchObject({ nth: expected });
+  });
+
+  it.each([
+    ['250ns', 250_000],
+    ['10us', 10_000_000],
+    ['1.5ms', 1_500_000_000],
+    ['2s', 2_000_000_000_000],
+    ['77', 77],
+  ])('takes times with their unit: %s', (text, ps) => {
+    expect(read(`port=down,at=${text},for=${text}`)).toMatchObject({ at: ps, for: ps });
+  });
+
+  it('concerns the first node unless it says another', () => {
+    expect(read('cable=pulled,at=1us')).toMatchObject({ node: 0 });
+    expect(read('cable=pulled,at=1us,node=1')).toMatchObject({ node: 1 });
+  });
+
+  it('can be tried: every example of the listing is one', () => {
+    for (const { example, kind } of faultListing()) expect(read(example)).toMatchObject({ kind });
+  });
+});
+
+describe('what is no fault is refused with entry, field, value and range', () => {
+  it.each([
+    ['port', 'fault is "port", expected name=value pairs such as command='],
+    ['nth=1', 'fault 1 is "nth", expected a fault by one of command, interrupt, read'],
+    ['comand=NOP,status=none', 'did you mean command?'],
+    ['command=NOP,command=NOP,status=none', 'fault field command'],
+    ['command=NOOP,status=none', 'fault 1 (command), field command, is "NOOP", expected a command (SYS_EN'],
+    ['command=NOP', 'fault 1 (command), field status, is "left out", expected none, or a status (OK'],
+    ['command=NOP,status=none,at=5us', 'field of fault 1 (command) is "at"'],
+    ['command=NOP,status=0x100', 'field status, is "0x100"'],
+    ['read=any,answer=lost,nth=0', 'field nth, is "0"'],
+    ['read=any,answer=lost,nth=7-3', 'field nth, is "7-3"'],
+    ['read=cqe,answer=lost', 'one of any, wqeRead'],
+    ['port=down,at=5 parsecs', 'field at, is "5 parsecs", expected a time such as 250ns'],
+    ['port=down', 'field at, is "left out", expected a time, or after'],
+    ['port=down,at=1us,after=NOP', 'expected left out when after is given'],
+    ['port=down,at=1us,delay=1us', 'expected left out when after is not given'],
+    ['port=down,at=1us,node=2', 'field node, is "2", expected an integer from 0 to 1'],
+    ['port=down,cable=pulled,at=1us', 'field of fault 1 (port) is "cable"'],
+    ['interrupt=late,nth=1', 'field delay, is "left out"'],
+    ['interrupt=spurious,at=1us', 'field vector, is "left out"'],
+    ['interrupt=lost,at=1us', 'field at, is 1000000, expected left out'],
+    ['packet=corrupted,nth=every', 'field nth, is "every"'],
+    ['catastrophic=0,at=1us', 'field catastrophic, is "0", expected an integer from 1'],
+  ])('%s', (text, message) => {
+    expect(() => read(text)).toThrow(message);
+  });
+
+  it('entries that are not objects of words and numbers', () => {
+    expect(() => checkedFaults({ port: 'down' }, 2)).toThrow('expected a list of faults');
+    expect(() => checkedFaults(['port=down'], 2)).toThrow('fault 1 is');
+    expect(() => checkedFaults([{ read: 'any', answer: 'lost', nth: [1] }], 2)).toThrow(
+      'field nth, is "[1]"',
+    );
+  });
+});
+
+describe('a file of faults', () => {
+  const fileOf = (text: string): string => {
+    const path = join(mkdtempSync(join(tmpdir(), 'faults-')), 'plan.json');
+    writeFileSync(path, text);
+    return path;
+  };
+
+  it('has the entries of options, with a version or as a plain list', () => {
+    const faults = [{ port: 'down', at: '3us' }];
+    expect(readFaults(fileOf(JSON.stringify({ version: 1, faults })))).toEqual(faults);
+    expect(readFaults(fileOf(JSON.stringify(faults)))).toEqual(faults);
+  });
+
+  it.each([
+    ['{', 'readable JSON'],
+    ['{"faults":[]}', 'version of'],
+    ['{"version":2,"faults":[]}', 'version of'],
+    ['{"version":1,"faults":{}}', 'a list of faults'],
+    ['{"version":1,"faults":[],"more":1}', '"more"'],
+  ])('is refused: %s', (text, message) => {
+    expect(() => readFaults(fileOf(text))).toThrow(message);
+  });
+
+  it('that is not there is named', () => {
+    expect(() => readFaults('/nowhere/plan.json')).toThrow('faults file is "/nowhere/plan.json"');
+  });
+});
+
+describe('docs/faults.md', () => {
+  it('says what is declared (else: npm run docs)', () => {
+    expect(readPage()).toBe(pageWith(faultSections(), readPage()));
+  });
+
+  it('would differ if a fault were added', () => {
+    expect(pageWith(`${faultSections()}x`, readPage())).not.toBe(readPage());
+  });
+
+  it('has a command for each', () => {
+    for (const listing of faultListing()) expect(readPage()).toContain(commandOf(listing));
+  });
+});
