@@ -40,7 +40,8 @@ export async function registerRegion(
   access: number,
 ): Promise<MemoryRegion> {
   checkAccess(access);
-  const pages = pinPages(cpu, process, address, lengthBytes);
+  const writes = (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
+  const pages = pinPages(cpu, process, address, lengthBytes, writes ? 'write' : 'read');
   const { costs } = device.platform;
   cpu.charge('pin', costs.registerRegionFixed + costs.registerRegionPerPage * pages.pages.length);
   const number = device.numbers.mpts.allocate();

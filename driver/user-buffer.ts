@@ -26,13 +26,17 @@ export function pinPages(
   process: ProcessMemory,
   address: number,
   lengthBytes: number,
+  access: 'read' | 'write' = 'write',
 ): PinnedPages {
   require(Number.isSafeInteger(address) && address >= 0, `address ${address}`);
   require(Number.isSafeInteger(lengthBytes) && lengthBytes > 0, `length ${lengthBytes}`);
   require(highWordOf(address + lengthBytes) < 2 ** 20, 'the range ends beyond the address space');
-  const pages = process.pin(cpu, address, lengthBytes);
-  if (pages === 'EFAULT') throw new KernelError('EFAULT', `nothing is mapped at 0x${address.toString(16)}`);
-  if (pages === 'ENOMEM') throw new KernelError('ENOMEM', 'the limit of pinned memory is reached');
+  const pages = process.pin(cpu, address, lengthBytes, access);
+  if (pages === 'EFAULT') {
+    throw new KernelError('EFAULT', `no memory of this kind at 0x${address.toString(16)}`);
+  }
+  if (pages === 'ENOMEM')
+    throw new KernelError('ENOMEM', 'the limit of pinned memory is reached, or memory has run out');
   return pages;
 }
 

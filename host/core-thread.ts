@@ -87,9 +87,16 @@ export class CoreThread {
   deadlineRef: EventRef = 0;
   signalRef: EventRef = 0;
 
+  /** System calls that the thread is in: it is not killed there. */
+  kernelDepth = 0;
+  /** The process was killed: what waits of the program end with. */
+  killedBy: Error | undefined;
+
   resolve: () => void = () => {};
-  readonly #executor = (resolve: () => void): void => {
+  reject: (reason: Error) => void = () => {};
+  readonly #executor = (resolve: () => void, reject: (reason: Error) => void): void => {
     this.resolve = resolve;
+    this.reject = reject;
   };
 
   constructor(core: Core, name: string, level: number, slot: number, storeSpaceBytes: number) {
@@ -199,6 +206,17 @@ export class CoreThread {
     core.suspend(this);
     this.mode = 'spinning';
     return promise;
+  }
+
+  /** Has the thread's code end with `reason` at its next wait outside of the kernel; a wait that it is in ends now. */
+  kill(reason: Error): void {
+    this.killedBy = reason;
+    if (this.kernelDepth > 0) return;
+    if (this.mode === 'waiting' && this.signalRef === 0) this.core.wakeAt(this, this.core.process.nowPs);
+    if (this.mode === 'spinning' || this.isSpinPending) {
+      this.spinIsReady = () => true;
+      this.core.spinHit(this);
+    }
   }
 
   /** The memory's call: a page that this thread spins on was written. */

@@ -350,7 +350,8 @@ export class Core {
   /** The thread's code goes on now. */
   resume(thread: CoreThread): void {
     this.#run(thread);
-    thread.resolve();
+    if (thread.killedBy !== undefined && thread.kernelDepth === 0) thread.reject(thread.killedBy);
+    else thread.resolve();
   }
 
   #leave(thread: CoreThread): void {

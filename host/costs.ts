@@ -30,6 +30,8 @@ export function verbsCostsOf(cost: CostConfig) {
     pollCompletion: cost.pollCompletion,
     readDmaLine: cost.readDmaLine,
     mmioStore: cost.mmioStore,
+    copyFixed: cost.copyFixed,
+    copyBytesPerCycle: cost.copyBytesPerCycle,
   } as const;
 }
 
@@ -45,6 +47,10 @@ export function hostConfigOf(parts: Partial<HostConfig> = {}): HostConfig {
     core: defaultsOf(hostParameters.core),
     interrupt: defaultsOf(hostParameters.interrupt),
     cost: defaultsOf(hostParameters.cost),
+    paging: defaultsOf(hostParameters.paging),
+    swap: defaultsOf(hostParameters.swap),
+    fileDevice: defaultsOf(hostParameters.fileDevice),
+    tlb: defaultsOf(hostParameters.tlb),
     ...parts,
   };
 }

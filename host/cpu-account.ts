@@ -6,7 +6,10 @@
  * be checked against both.
  */
 
-/** Why a core's cycles were spent. */
+/**
+ * Why a core's cycles were spent. `memory`: faults, mappings, page-table walks and shootdowns; `reclaim`: finding frames
+ * to give back; `swapWait`: the core stood still for the swap or file device in a synchronous access.
+ */
 export const cpuCauses = [
   'post',
   'poll',
@@ -16,6 +19,9 @@ export const cpuCauses = [
   'interrupt',
   'contextSwitch',
   'driver',
+  'memory',
+  'reclaim',
+  'swapWait',
   'application',
   'idle',
 ] as const;

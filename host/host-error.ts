@@ -27,6 +27,15 @@ export class ThreadNotRunningError extends RunError {
   }
 }
 
+/** A process has been killed: its programs end with this at their next access or wait outside of the kernel. */
+export class ProcessKilledError extends RunError {
+  override readonly name = 'ProcessKilledError';
+
+  constructor(processName: string, reason: string) {
+    super(`process ${processName} was killed: ${reason}`);
+  }
+}
+
 /** A core already runs a program. */
 export class CoreBusyError extends RunError {
   override readonly name = 'CoreBusyError';

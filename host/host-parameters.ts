@@ -6,6 +6,7 @@
  * a full store buffer adds is simulated and comes on top.
  */
 import { type ConfigOf, choice, number, powerOfTwo } from '../base/parameter.ts';
+import { type MmConfig, mmParameters } from './mm/index.ts';
 
 const lite = 'measurements.csv';
 const intelOptimization = 'Intel 64 and IA-32 Optimization Reference Manual';
@@ -17,9 +18,9 @@ export const memoryParameters = {
   reservedKib: number(
     1024,
     'KiB',
-    [4, 65_536],
+    [8, 65_536],
     'PC architecture: the first MiB',
-    'Low memory never handed out; so no valid frame has address 0.',
+    'Low memory never handed out; so no valid frame has address 0. Its last frame is the zero page.',
   ),
   framePlacement: choice(
     'contiguous',
@@ -189,6 +190,7 @@ export const hostParameters = {
   core: coreParameters,
   interrupt: interruptParameters,
   cost: costParameters,
+  ...mmParameters,
 } as const;
 
 export type MemoryConfig = ConfigOf<typeof memoryParameters>;
@@ -196,7 +198,7 @@ export type CoreConfig = ConfigOf<typeof coreParameters>;
 export type InterruptConfig = ConfigOf<typeof interruptParameters>;
 export type CostConfig = ConfigOf<typeof costParameters>;
 
-export interface HostConfig {
+export interface HostConfig extends MmConfig {
   readonly memory: MemoryConfig;
   readonly core: CoreConfig;
   readonly interrupt: InterruptConfig;

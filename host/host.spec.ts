@@ -9,7 +9,7 @@ import type { ProgramContext } from './host.ts';
 import { type CostConfig, costParameters, hostParameters } from './host-parameters.ts';
 import type { InterruptController } from './interrupt-controller.ts';
 import { driverPlatformOf } from './kernel.ts';
-import { pageBytes } from './page.ts';
+import { pageBytes } from './mm/page.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import { at, newTestHost } from './testing.ts';
 
@@ -76,6 +76,7 @@ describe('a process', () => {
     const process = host.newProcess('two threads');
     const order: string[] = [];
     const address = process.memory.map(3 * pageBytes);
+    process.memory.space.write(address, new Uint8Array(3 * pageBytes));
     process.onExit(async (cpu) => {
       await cpu.sleep(1000);
       order.push(`driver, ${host.frames.usedCount} frames`);

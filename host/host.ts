@@ -14,13 +14,12 @@ import { assertRange } from '../base/assert.ts';
 import { bytesPerKib, bytesPerMib } from '../base/units.ts';
 import { Clock } from '../sim/clock.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
-import { AddressSpace } from './address-space.ts';
 import { Core } from './core.ts';
 import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
 import { verbsCostsOf } from './costs.ts';
 import type { CpuReport } from './cpu-account.ts';
 import type { Classify, DevicePort } from './device-port.ts';
-import { CoreBusyError } from './host-error.ts';
+import { CoreBusyError, ProcessKilledError } from './host-error.ts';
 import type { HostConfig } from './host-parameters.ts';
 import {
   InterruptController,
@@ -28,7 +27,8 @@ import {
   messageWindowAddress,
   messageWindowBytes,
 } from './interrupt-controller.ts';
-import { PageFrames } from './page-frames.ts';
+import { HostMmPlatform } from './memory-platform.ts';
+import { type MemoryCounts, MemoryManager, PageFrames } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
 import { type ExitHook, Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
 import { instantOf, Signal } from './signal.ts';
@@ -74,6 +74,7 @@ export interface HostReport {
   readonly cores: readonly CpuReport[];
   readonly systemCalls: { readonly control: number; readonly dataPath: number };
   readonly interrupts: readonly InterruptCounts[];
+  readonly memory: Readonly<MemoryCounts>;
   readonly isBalanced: boolean;
 }
 
@@ -82,11 +83,15 @@ export class Host {
   readonly config: HostConfig;
   readonly memory: PhysicalMemory;
   readonly frames: PageFrames;
+  /** Areas, page tables, swap: the kernel's memory management. */
+  readonly mm: MemoryManager;
   readonly interrupts: InterruptController;
   readonly cores: readonly Core[];
   readonly systemCalls = new SystemCallCounts();
 
   readonly #processOfThread = new WeakMap<CoreThread, Process>();
+  readonly #processOfSpace = new Map<number, Process>();
+  readonly #memoryPlatform: HostMmPlatform;
   #processCount = 0;
 
   constructor(options: HostOptions) {
@@ -98,12 +103,27 @@ export class Host {
     this.frames = new PageFrames(this.memory, config.memory.reservedKib * bytesPerKib, random);
     this.frames.withhold(messageWindowAddress, messageWindowBytes);
     const cores: Core[] = [];
+    this.#memoryPlatform = new HostMmPlatform({
+      process: logicalProcess,
+      cores,
+      deliveryNs: config.interrupt.deliveryNs,
+      spawn: (name, body) => this.spawn(name, body),
+      processOf: (space) => this.#processOfSpace.get(space.id),
+    });
+    this.mm = new MemoryManager({
+      memory: this.memory,
+      frames: this.frames,
+      config,
+      platform: this.#memoryPlatform,
+      coreCount: config.core.count,
+    });
     this.interrupts = new InterruptController(logicalProcess, cores, config.core.count, config.interrupt);
     const portOf = options.connect(this.memory, this.interrupts);
     for (let index = 0; index < config.core.count; index++) {
       cores.push(this.#newCore(index, portOf(index), options.classify));
     }
     this.cores = cores;
+    this.#memoryPlatform.start(this.mm);
   }
 
   /** The running thread's own time in picoseconds, simulated time when none runs. */
@@ -118,8 +138,11 @@ export class Host {
   newProcess(name: string): Process {
     const { memlockLimitKib } = this.config.memory;
     const limitBytes = memlockLimitKib === 0 ? Number.POSITIVE_INFINITY : memlockLimitKib * bytesPerKib;
-    const space = new AddressSpace(this.memory, this.frames, limitBytes);
-    return new Process(name, new ProcessMemory(++this.#processCount, space, this.memory, this.config.cost));
+    const space = this.mm.newSpace(limitBytes);
+    const memory = new ProcessMemory(++this.#processCount, space, this.memory, this.config.cost);
+    const process = new Process(name, memory);
+    this.#processOfSpace.set(space.id, process);
+    return process;
   }
 
   /**
@@ -143,12 +166,14 @@ export class Host {
     this.#processOfThread.set(cpu, process);
     this.logicalProcess.addMember();
     process.programCount++;
+    process.threads.add(cpu);
     cpu.onEnded = () => {
+      process.threads.delete(cpu);
       program.endedPs = this.logicalProcess.nowPs;
       this.logicalProcess.markEnded();
     };
     core.start(cpu, this.instantPs(), async () => {
-      await body(context);
+      await untilKilled(cpu, () => body(context));
       if (--process.programCount === 0) await process.exit(cpu);
     });
     return program;
@@ -176,6 +201,7 @@ export class Host {
       cores,
       systemCalls: { control: this.systemCalls.control, dataPath: this.systemCalls.dataPath },
       interrupts: this.interrupts.counts(),
+      memory: { ...this.mm.counts },
       isBalanced: cores.every(({ isBalanced }) => isBalanced) && this.interrupts.isBalanced,
     };
   }
@@ -199,7 +225,22 @@ export class Host {
       cost,
       storeBufferEntries: core.storeBufferEntries,
       storeSpaceBytes: core.storeSpaceKib * bytesPerKib,
-      serveInterrupt: (vector, cpu) => this.interrupts.serve(vector, cpu),
+      serveInterrupt: (vector, cpu) =>
+        this.#memoryPlatform.isShootdown(vector)
+          ? this.#memoryPlatform.serveShootdown(cpu)
+          : this.interrupts.serve(vector, cpu),
     });
   }
+}
+
+/** Runs a program's code. A program that is killed ends as if it had returned, what it had not yet committed dropped. */
+async function untilKilled(cpu: CoreThread, body: () => Promise<void>): Promise<void> {
+  try {
+    await body();
+  } catch (error) {
+    if (!(error instanceof ProcessKilledError) && error !== cpu.killedBy) throw error;
+    cpu.storeIfAny?.dropUncommitted();
+  }
+  // The exit of the process is the kernel's code.
+  cpu.kernelDepth++;
 }

@@ -1,4 +1,3 @@
-export { AddressSpace, type PinnedPages, userBase } from './address-space.ts';
 export type { Core } from './core.ts';
 export type { CoreThread } from './core-thread.ts';
 export { copyCyclesOf, driverCostsOf, hostConfigOf, verbsCostsOf } from './costs.ts';
@@ -12,11 +11,16 @@ export {
   type ProgramBody,
   type ProgramContext,
 } from './host.ts';
-export { CoreBusyError, ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
+export {
+  CoreBusyError,
+  ProcessKilledError,
+  ProgramFailedError,
+  ThreadNotRunningError,
+} from './host-error.ts';
 export * from './host-parameters.ts';
 export { InterruptController, type InterruptCounts } from './interrupt-controller.ts';
 export { type BarWindow, configAccessOf, driverPlatformOf } from './kernel.ts';
-export { PageFrames } from './page-frames.ts';
+export * from './mm/index.ts';
 export { PhysicalMemory } from './physical-memory.ts';
 export { Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
 export { Signal } from './signal.ts';

@@ -5,7 +5,7 @@
 import type { CoreThread } from './core-thread.ts';
 import { driverCostsOf } from './costs.ts';
 import type { Host } from './host.ts';
-import { pageBytes } from './page.ts';
+import { pageBytes } from './mm/index.ts';
 import type { SystemCallPath } from './process.ts';
 import { Signal, threadOf } from './signal.ts';
 
@@ -41,13 +41,13 @@ export function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
 
 /** Physical memory, directly mapped. */
 export function kernelMemoryOf(host: Host) {
-  const { memory, frames } = host;
+  const { memory, frames, mm } = host;
   return {
     bytes: memory.bytes,
     view: memory.view,
     /** Contiguous zeroed frames; -1 when there are none. */
     allocateFrames(count: number): number {
-      const first = frames.allocateRun(count);
+      const first = mm.allocateRun(count);
       return first < 0 ? -1 : first * pageBytes;
     },
     freeFrames(address: number, count: number): void {
@@ -86,5 +86,11 @@ export function driverPlatformOf(host: Host, functionId: number, bars: readonly 
     spawn: (name: string, body: Handler) => host.spawn(name, body),
     systemCallEntered: (cpu: unknown, name: string, path: SystemCallPath) =>
       host.systemCallEntered(threadOf(cpu), name, path),
+    kernelEntered: (cpu: unknown) => {
+      threadOf(cpu).kernelDepth++;
+    },
+    kernelLeft: (cpu: unknown) => {
+      threadOf(cpu).kernelDepth--;
+    },
   };
 }

@@ -6,10 +6,16 @@
  * {@link ProcessMemory} is the process's memory as the driver (pins, device windows) and the verbs library (loads
  * and stores) see it; it fits the interfaces of both by structure.
  */
-import type { AddressSpace, PinnedPages } from './address-space.ts';
 import type { CoreThread } from './core-thread.ts';
+import { ProcessKilledError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
-import { pageCountOf } from './page.ts';
+import {
+  type AddressSpace,
+  type MapOptions,
+  type PinAccess,
+  type PinnedPages,
+  pageCountOf,
+} from './mm/index.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import { threadOf } from './signal.ts';
 
@@ -44,23 +50,45 @@ export class ProcessMemory {
     this.#cost = cost;
   }
 
-  /** Maps anonymous pages. @returns the user address, or -1 (ENOMEM) */
+  /** Maps anonymous memory, given on first touch. @returns the user address, or -1 (ENOMEM) */
   map(lengthBytes: number): number {
     return this.space.map(lengthBytes);
+  }
+
+  /** Maps memory of another kind. @returns the user address, or -1 (ENOMEM) */
+  mapWith(lengthBytes: number, options: MapOptions): number {
+    return this.space.mapWith(lengthBytes, options);
+  }
+
+  /** Memory for queues: there at once, and in the same frames until it is unmapped. @returns as {@link map} */
+  mapQueue(lengthBytes: number): number {
+    return this.space.mapWith(lengthBytes, { isStable: true });
   }
 
   unmap(address: number, lengthBytes: number): void {
     this.space.unmap(address, lengthBytes);
   }
 
-  /** @returns the physical address of a user address, or -1 when it is not mapped */
+  /**
+   * Where a user address is in physical memory, faulted in as for a write (or a read, where writing is not allowed). It
+   * stays there while it is pinned or queue memory. @returns -1 when it is not mapped
+   */
   physicalAddress(address: number): number {
-    return this.space.translate(address);
+    return this.space.locate(address);
   }
 
-  /** Pins the pages of a range for the device; the cycles are charged also when it fails. */
-  pin(cpu: unknown, address: number, lengthBytes: number): PinnedPages | 'EFAULT' | 'ENOMEM' {
-    const pinned = this.space.pin(address, lengthBytes);
+  /**
+   * Pins the pages of a range for the device; the cycles are charged also when it fails, faults on top.
+   * @param access `read` pins for the device to read; as mlx4 does, memory that may be written is pinned for writing
+   */
+  pin(
+    cpu: unknown,
+    address: number,
+    lengthBytes: number,
+    access: PinAccess = 'write',
+  ): PinnedPages | 'EFAULT' | 'ENOMEM' {
+    const isWrite = access === 'write' || this.space.isWritable(address, lengthBytes);
+    const pinned = this.space.pin(address, lengthBytes, isWrite ? 'write' : 'read');
     const pageCount = typeof pinned === 'string' ? 1 : pageCountOf(address, lengthBytes);
     threadOf(cpu).charge('pin', this.#cost.pinPerPage * pageCount);
     return pinned;
@@ -92,6 +120,10 @@ export class Process {
   /** Programs of the process that have not ended. */
   programCount = 0;
   isEnded = false;
+  /** Why the kernel killed it; undefined when it did not. */
+  killReason: string | undefined;
+  /** Threads that run its programs. */
+  readonly threads = new Set<CoreThread>();
   readonly #exitHooks: ExitHook[] = [];
 
   constructor(name: string, memory: ProcessMemory) {
@@ -107,6 +139,13 @@ export class Process {
       const at = this.#exitHooks.indexOf(hook);
       if (at >= 0) this.#exitHooks.splice(at, 1);
     };
+  }
+
+  /** Ends its programs at their next access or wait outside of the kernel (SIGKILL). */
+  kill(reason: string): void {
+    if (this.isEnded || this.killReason !== undefined) return;
+    this.killReason = reason;
+    for (const thread of this.threads) thread.kill(new ProcessKilledError(this.name, reason));
   }
 
   /** Ends the process: runs the hooks and unmaps its memory. */

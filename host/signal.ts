@@ -49,8 +49,13 @@ export class Signal {
       return thread.waitForWake();
     }
     this.#waiting.push(thread);
-    const isRaised = await thread.waitForWake(deadlinePs);
-    if (!isRaised) this.#waiting.splice(this.#waiting.indexOf(thread), 1);
+    let isRaised = false;
+    try {
+      isRaised = await thread.waitForWake(deadlinePs);
+    } finally {
+      const at = isRaised ? -1 : this.#waiting.indexOf(thread);
+      if (at >= 0) this.#waiting.splice(at, 1);
+    }
     return isRaised;
   }
 }

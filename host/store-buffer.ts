@@ -134,6 +134,13 @@ export class StoreBuffer {
     this.#commitTail++;
   }
 
+  /** Takes back what was pushed since the last commit: the program was killed in between. */
+  dropUncommitted(): void {
+    this.#storeTail = this.isDrained
+      ? this.#storeHead
+      : this.#commitEnds[(this.#commitTail - 1) & this.#commitMask]!;
+  }
+
   /** Carries out all commits up to and including `cycle`. @returns false when the bus stopped it */
   drain(cycle: number): boolean {
     while (this.#commitHead !== this.#commitTail) {

@@ -100,6 +100,10 @@ export function newTestHost(
     core: { ...defaultsOf(hostParameters.core), count: 2, storeSpaceKib: 64, ...parts.core },
     interrupt: { ...defaultsOf(hostParameters.interrupt), ...parts.interrupt },
     cost: { ...defaultsOf(hostParameters.cost), ...parts.cost },
+    paging: { ...defaultsOf(hostParameters.paging), ...parts.paging },
+    swap: { ...defaultsOf(hostParameters.swap), ...parts.swap },
+    fileDevice: { ...defaultsOf(hostParameters.fileDevice), ...parts.fileDevice },
+    tlb: { ...defaultsOf(hostParameters.tlb), ...parts.tlb },
   };
   const ports = Array.from({ length: config.core.count }, (_, core) => new RecordingPort(process, core));
   const host = new Host({

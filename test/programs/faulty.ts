@@ -142,7 +142,7 @@ export async function maker(program: ProgramContext): Promise<JsonValue> {
   const takenNow = (): string =>
     JSON.stringify([
       device!.resourceCounts(),
-      program.host.frames.usedCount,
+      program.host.frames.usedCount - program.host.mm.residentBytes / 4096,
       program.memory.process.space.pinnedBytes,
     ]);
   const cq = await createCq(context, 8);

@@ -31,10 +31,10 @@ const bufferBytes = 65_536;
 /** A host's driver, as its own programs find it. */
 const driverOf = ({ verbs }: ProgramContext): Driver => verbs.devices[0] as Driver;
 
-/** What the driver has, and frames that are not mapped by this process: all of them, when no other process lives. */
+/** What the driver has, and frames that no process has mapped. */
 const takenOn = (program: ProgramContext): Record<string, number> => ({
   ...driverOf(program).resourceCounts(),
-  frames: program.host.frames.usedCount - program.memory.process.space.mappedBytes / 4096,
+  frames: program.host.frames.usedCount - program.host.mm.residentBytes / 4096,
 });
 
 /** What is taken now: asked before anything else is done. */

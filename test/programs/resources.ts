@@ -37,7 +37,10 @@ const requestCount = 12;
 /** Everything taken on this host: by the driver, and of physical memory. */
 function takenOn({ program }: Side): Record<string, number> {
   const [device] = program.verbs.devices;
-  return { ...device!.resourceCounts(), frames: program.host.frames.usedCount };
+  return {
+    ...device!.resourceCounts(),
+    frames: program.host.frames.usedCount - program.host.mm.residentBytes / 4096,
+  };
 }
 
 const hasSame = (left: object, right: object): boolean => JSON.stringify(left) === JSON.stringify(right);
@@ -132,7 +135,8 @@ function takeAllMemory({ program }: Side): number[] {
   const { process } = program.memory;
   const taken: number[] = [];
   for (const length of [2 ** 20, 4096]) {
-    for (let address = process.map(length); address >= 0; address = process.map(length)) taken.push(address);
+    for (let address = process.mapQueue(length); address >= 0; address = process.mapQueue(length))
+      taken.push(address);
     taken.push(-length);
   }
   return taken;
@@ -152,7 +156,7 @@ function giveMemoryBack({ program }: Side, taken: readonly number[]): void {
 async function outOfMemory(side: Side): Promise<JsonValue> {
   const { context, pd, program } = side;
   const sendCq = await createCq(context, 8);
-  const address = program.memory.map(8192);
+  const address = program.memory.process.mapQueue(8192);
   const before = takenOn(side);
   const hoard = takeAllMemory(side);
   const hoarded = takenOn(side);
@@ -161,7 +165,7 @@ async function outOfMemory(side: Side): Promise<JsonValue> {
     cq: await codeOf(createCq(context, 100)),
     qp: await codeOf(createQp(pd, { sendCq, recvCq: sendCq, cap, qpType: IBV_QPT_RC })),
     srq: await codeOf(createSrq(pd, { attr: { maxWr: 16, maxSge: 1 } })),
-    // Needs no page of its own: the tables of the device have room.
+    // Needs no page of its own: its pages are there and stay, and the tables of the device have room.
     mr: await codeOf(regMr(pd, address, 8192, allAccess).then(deregMr)),
   };
   const isUnchanged = hasSame(takenOn(side), hoarded);

@@ -8,9 +8,9 @@
  * Frames are handed out by next fit, so that consecutive requests are usually contiguous; or, for single frames
  * of the scattered policy, at random places drawn from a seeded generator.
  */
-import { assertInvariant, InvariantError } from '../base/assert.ts';
+import { assertInvariant, InvariantError } from '../../base/assert.ts';
+import type { PhysicalMemory } from '../physical-memory.ts';
 import { pageBytes, pagesPerHugePage } from './page.ts';
-import type { PhysicalMemory } from './physical-memory.ts';
 
 export class PageFrames {
   readonly frameCount: number;
@@ -28,13 +28,13 @@ export class PageFrames {
   #withheldCount: number;
 
   /**
-   * @param reservedBytes low memory that is never handed out, at least one frame
+   * @param reservedBytes low memory that is never handed out, at least two frames: the last of it is the zero page
    * @param random draws from [0, 1): given, single frames are scattered over memory
    */
   constructor(memory: PhysicalMemory, reservedBytes: number, random?: () => number) {
     this.#memory = memory;
     this.frameCount = memory.sizeBytes / pageBytes;
-    this.reservedCount = Math.max(1, Math.ceil(reservedBytes / pageBytes));
+    this.reservedCount = Math.max(2, Math.ceil(reservedBytes / pageBytes));
     this.freeCount = this.frameCount - this.reservedCount;
     this.#references = new Int32Array(this.frameCount);
     this.#references.fill(1, 0, this.reservedCount);
@@ -71,6 +71,14 @@ export class PageFrames {
     const found = this.#findRun(count, alignment, this.#searchFrom, this.frameCount);
     const first = found >= 0 ? found : this.#findRun(count, alignment, this.reservedCount, this.frameCount);
     return first < 0 ? -1 : this.#take(first, count);
+  }
+
+  /** Takes one frame that lies outside of [first, end), with one reference. @returns its number, or -1 */
+  allocateOutside(first: number, end: number): number {
+    const find = (from: number, to: number): number => this.#findRun(1, 1, from, to);
+    const before = find(this.reservedCount, Math.min(first, this.frameCount));
+    const found = before >= 0 ? before : find(Math.max(end, this.reservedCount), this.frameCount);
+    return found < 0 ? -1 : this.#take(found, 1);
   }
 
   /** Takes the 512 frames of an aligned 2 MiB page. @returns the first one's number, or -1 */
@@ -118,6 +126,11 @@ export class PageFrames {
   /** Frames in use, those never handed out apart: 0 when everybody has given back what they took. */
   get usedCount(): number {
     return this.frameCount - this.#withheldCount - this.freeCount;
+  }
+
+  /** Frames that can be handed out at all. */
+  get allocatableCount(): number {
+    return this.frameCount - this.#withheldCount;
   }
 
   /** Numbers of the frames in use (the first `limit` of them): what a leak check prints. */

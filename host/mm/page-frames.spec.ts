@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { mib } from '../base/units.ts';
+import { mib } from '../../base/units.ts';
+import { PhysicalMemory } from '../physical-memory.ts';
 import { pageBytes } from './page.ts';
 import { PageFrames } from './page-frames.ts';
-import { PhysicalMemory } from './physical-memory.ts';
 
 const newFrames = (random?: () => number) => {
   const memory = new PhysicalMemory(mib(64));

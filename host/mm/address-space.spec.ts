@@ -1,19 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mib } from '../base/units.ts';
-import { AddressSpace } from './address-space.ts';
+import { mib } from '../../base/units.ts';
 import { hugePageBytes, pageBytes } from './page.ts';
-import { PageFrames } from './page-frames.ts';
-import { PhysicalMemory } from './physical-memory.ts';
+import { newTestMemory } from './testing.ts';
 
 function newSpace(memlockLimitBytes?: number) {
-  const memory = new PhysicalMemory(mib(64));
-  let state = 1;
-  const frames = new PageFrames(memory, mib(1), () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state / 2_147_483_647;
-  });
-  return { memory, frames, space: new AddressSpace(memory, frames, memlockLimitBytes) };
+  const { memory, frames, mm } = newTestMemory();
+  return { memory, frames, mm, space: mm.newSpace(memlockLimitBytes) };
 }
 
 describe('an address space', () => {
@@ -48,8 +41,8 @@ describe('an address space', () => {
   });
 
   it('keeps two processes apart', () => {
-    const { memory, frames, space } = newSpace();
-    const other = new AddressSpace(memory, frames);
+    const { mm, space } = newSpace();
+    const other = mm.newSpace();
     const address = space.map(pageBytes);
     expect(other.map(pageBytes)).toBe(address);
     space.write(address, Uint8Array.of(1));

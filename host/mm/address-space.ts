@@ -1,0 +1,475 @@
+/**
+ * The virtual memory of one process: areas, the page table, and what programs and the driver ask of them.
+ *
+ *     map ──► area (nothing is there yet)          load, store ──► page table ── absent ──► fault ──► frame
+ *     pin ──► every page made present and the process's own, one reference and one pin for each ──► physical pages
+ *
+ * Promises, as Linux keeps them: a pin counts against RLIMIT_MEMLOCK each time, also for pages that are pinned already
+ * (mm->pinned_vm); a failed map or pin leaves nothing behind but pages that were faulted in; a page that is unmapped, or
+ * whose process ends, while it is pinned keeps its frame until the unpin. Addresses are never reused, so that a stale one
+ * is always found out.
+ */
+import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { roundUp } from '../../base/units.ts';
+import { protectAreas, remapArea, unmapRange, zapPages } from './area-changes.ts';
+import { accessRead, accessWrite, faultDone, faultLater } from './faults.ts';
+import { forkSpace } from './fork.ts';
+import { type MemoryFile, newSharedMemory } from './memory-file.ts';
+import { type AccessMode, kernelAccess, type MemoryManager, userAccess } from './memory-manager.ts';
+import type { InvalidateReason, InvalidationListener } from './notifier.ts';
+import { NotifierList } from './notifier.ts';
+import {
+  hugePageBytes,
+  pageBytes,
+  pageCountOf,
+  pageNumberOf,
+  pageOffsetOf,
+  pagesPerHugePage,
+} from './page.ts';
+import {
+  flagAccessed,
+  flagDevice,
+  flagDirty,
+  flagHuge,
+  flagPresent,
+  flagSwap,
+  flagWritable,
+  flagWriteCombining,
+  PageTable,
+} from './page-table.ts';
+import { pageDirty } from './pages.ts';
+import { type PinAccess, type PinnedPages, PinTable } from './pins.ts';
+import { TlbGather } from './tlb-gather.ts';
+import { Vma, VmaList } from './vma.ts';
+
+/** Where mappings of a process begin; the same in every process, which isolates nothing. */
+export const userBase = 0x7f00_0000_0000;
+
+export type Access = 'read' | 'readWrite';
+
+/** What a mapping is to be; left out: private, readable and writable, 4 KiB pages, given on first touch. */
+export interface MapOptions {
+  readonly isShared?: boolean;
+  /** 4096, or 2 MiB: huge pages are there at once or not at all. */
+  readonly pageSize?: number;
+  readonly access?: Access;
+  /** The file to map, and from where (a multiple of 4096); without one the memory is anonymous. */
+  readonly file?: MemoryFile;
+  readonly fileOffset?: number;
+  /** All pages at once, to stay in memory: queue buffers. */
+  readonly isStable?: boolean;
+}
+
+/** What becomes of a range: see madvise(2). */
+export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
+
+/** The end of an access that could not be made. */
+export type AccessFailure = typeof faultLater | 1 | 2 | 3;
+
+export class AddressSpace {
+  readonly id: number;
+  readonly mm: MemoryManager;
+  readonly table = new PageTable(userBase);
+  readonly areas = new VmaList();
+  /** Cores on which the process has run and whose TLBs may hold its translations. */
+  readonly cores = new Set<number>();
+  readonly pinTable: PinTable;
+  readonly notifiers: NotifierList;
+  /** Memory now mapped, device windows apart. */
+  mappedBytes = 0;
+  /** Of it, what is in frames of the process: the zero page and pages in swap apart (RSS). */
+  residentBytes = 0;
+  /** Pages in swap. */
+  swappedPages = 0;
+  /** The out-of-memory killer has chosen it. */
+  isKilled = false;
+  #nextAddress = userBase;
+
+  constructor(mm: MemoryManager, id: number, memlockLimitBytes: number) {
+    this.mm = mm;
+    this.id = id;
+    this.pinTable = new PinTable(this, memlockLimitBytes);
+    this.notifiers = new NotifierList(mm.counts);
+  }
+
+  // Mappings.
+
+  /**
+   * Maps anonymous memory that reads as zero, rounded up to whole pages.
+   * @returns its first address, or -1 (ENOMEM): more than memory and swap together, or no huge pages
+   */
+  map(lengthBytes: number, pageSize: number = pageBytes): number {
+    return this.mapWith(lengthBytes, { pageSize });
+  }
+
+  /** Maps memory as the options say. @returns its first address, or -1 (ENOMEM) */
+  mapWith(lengthBytes: number, options: MapOptions): number {
+    const { pageSize = pageBytes, isShared = false, access = 'readWrite', isStable = false } = options;
+    checkPageSize(pageSize);
+    if (!(lengthBytes > 0)) throw new ConfigurationError('map lengthBytes', lengthBytes, 'more than 0');
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    const size = roundUp(lengthBytes, pageSize);
+    if (size / pageBytes > this.mm.reachablePages) return -1;
+    const start = this.#reserve(size, pageSize);
+    const isSharedMemory = isShared && options.file === undefined && pageSize === pageBytes;
+    const file = isSharedMemory ? newSharedMemory(size) : options.file;
+    if (file !== undefined) file.users++;
+    const rights = { isReadable: true, isWritable: access === 'readWrite' };
+    const { fileOffset = 0 } = options;
+    const kind = options.file === undefined ? 'anonymous' : 'file';
+    this.areas.insert(
+      new Vma({ start, end: start + size, kind, isShared, pageSize, file, fileOffset, rights, isStable }),
+    );
+    this.mappedBytes += size;
+    if (!isStable && pageSize === pageBytes) return start;
+    if (this.#populate(start, start + size, pageSize)) return start;
+    this.unmap(start, size);
+    return -1;
+  }
+
+  /** Removes the mappings of all pages that [address, address + lengthBytes) touches; unmapped ones are skipped. */
+  unmap(address: number, lengthBytes: number): void {
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    const [start, end] = this.#wholePages(address, lengthBytes);
+    unmapRange(this, start, end);
+  }
+
+  /**
+   * Changes the size of a mapping (mremap): in place when what lies behind is free, else, if it may, at a new address
+   * with the same pages.
+   * @returns its address, or an errno: EFAULT (not one area), ENOMEM (no room here, and it may not move)
+   */
+  remap(
+    address: number,
+    oldLengthBytes: number,
+    newLengthBytes: number,
+    mayMove: boolean,
+  ): number | 'EFAULT' | 'ENOMEM' {
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    return remapArea(
+      this,
+      address,
+      roundUp(oldLengthBytes, pageBytes),
+      roundUp(newLengthBytes, pageBytes),
+      mayMove,
+    );
+  }
+
+  /** Sets the rights of the pages of a range. @returns false (ENOMEM of mprotect) when some page is not mapped */
+  protect(address: number, lengthBytes: number, access: Access): boolean {
+    if (!this.isMapped(address, lengthBytes)) return false;
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    const [start, end] = this.#wholePages(address, lengthBytes);
+    protectAreas(this, start, end, access === 'readWrite');
+    return true;
+  }
+
+  /** madvise(2). @returns an errno, or undefined: EINVAL for pages that must stay, ENOMEM for a hole or lack of memory */
+  advise(address: number, lengthBytes: number, advice: Advice): 'EINVAL' | 'ENOMEM' | undefined {
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    if (!this.isMapped(address, lengthBytes)) return 'ENOMEM';
+    const [start, end] = this.#wholePages(address, lengthBytes);
+    if (advice === 'populateWrite') return this.#populate(start, end, pageBytes) ? undefined : 'ENOMEM';
+    const areas = this.areas.isolate(start, end);
+    if (advice !== 'dontNeed') {
+      for (const area of areas) area.isDontFork = advice === 'dontFork';
+      return undefined;
+    }
+    if (areas.some(({ isStable }) => isStable)) return 'EINVAL';
+    zapPages(this, start, end);
+    return undefined;
+  }
+
+  /**
+   * Maps a window into device space. @returns its user address, with the offset in the page kept
+   */
+  mapDevice(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {
+    const offset = pageOffsetOf(busAddress);
+    const size = pageCountOf(busAddress, lengthBytes) * pageBytes;
+    const start = this.#reserve(size, pageBytes);
+    const flags = flagWritable | flagDevice | (kind === 'writeCombining' ? flagWriteCombining : 0);
+    for (let at = 0; at < size; at += pageBytes) this.table.set(start + at, busAddress - offset + at, flags);
+    this.areas.insert(
+      new Vma({ start, end: start + size, kind: 'device', pageSize: pageBytes, isShared: true }),
+    );
+    return start + offset;
+  }
+
+  /** Removes the window that {@link mapDevice} returned. */
+  unmapDevice(userAddress: number): void {
+    const start = userAddress - pageOffsetOf(userAddress);
+    const area = this.areas.find(start);
+    if (area?.kind !== 'device' || area.start !== start) {
+      throw new InvariantError('device window', userAddress, 'an address that mapDevice returned');
+    }
+    unmapRange(this, area.start, area.end, true);
+  }
+
+  /** Device windows now mapped. */
+  get deviceWindowCount(): number {
+    return this.areas.all.filter(({ kind }) => kind === 'device').length;
+  }
+
+  // Access.
+
+  /**
+   * Physical address of a user address as an access of the running thread finds it: faulted in if need be.
+   * @returns -1 when the access is not allowed, or memory has run out; with a mode that comes back, -{@link faultLater}
+   */
+  access(address: number, isWrite: boolean, mode: AccessMode = userAccess, isAgain = false): number {
+    for (let again = isAgain; ; again = false) {
+      const flags = this.table.flagsAt(address);
+      if ((flags & flagPresent) !== 0 && (!isWrite || (flags & flagWritable) !== 0)) {
+        this.#walk(address, flags, isWrite);
+        return this.table.translate(address);
+      }
+      const outcome = this.mm.faults.handle(this, address, isWrite ? accessWrite : accessRead, mode, again);
+      if (outcome === faultLater) return -faultLater;
+      if (outcome !== faultDone) return -1;
+    }
+  }
+
+  /** {@link access} for whoever keeps the address: for writing where that is allowed. @returns -1 when nothing is mapped */
+  locate(address: number): number {
+    const flags = this.table.flagsAt(address);
+    if ((flags & flagDevice) !== 0) return this.table.translate(address);
+    if ((flags & flagWritable) !== 0) return this.access(address, true);
+    const area = this.areas.find(address);
+    return area === undefined || area.kind === 'device' ? -1 : this.access(address, area.isWritable);
+  }
+
+  /** Physical (or bus) address, or -1 where nothing is mapped or the page is in swap; untouched memory is the zero page. */
+  translate(address: number): number {
+    const present = this.table.translate(address);
+    if (present >= 0) return present;
+    const area = this.areas.find(address);
+    if (area === undefined || area.file !== undefined || this.table.flagsAt(address) !== 0) return -1;
+    return this.mm.zeroFrame * pageBytes + pageOffsetOf(address);
+  }
+
+  /** Whether every page of a range is mapped to memory. */
+  isMapped(address: number, lengthBytes: number): boolean {
+    return this.areas.covers(address, address + lengthBytes, ({ kind }) => kind !== 'device');
+  }
+
+  isWritable(address: number, lengthBytes: number): boolean {
+    return this.areas.covers(
+      address,
+      address + lengthBytes,
+      ({ kind, isWritable }) => kind !== 'device' && isWritable,
+    );
+  }
+
+  /** Reads across pages. @returns false, with nothing read, when some page is not mapped */
+  read(address: number, target: Uint8Array): boolean {
+    if (!this.isMapped(address, target.length)) return false;
+    return this.#forEachPiece(address, target.length, false, (physical, offset, length) => {
+      this.mm.memory.readInto(physical, length, target, offset);
+    });
+  }
+
+  /** Writes across pages. @returns false, with nothing written, when some page is not mapped writable */
+  write(address: number, source: Uint8Array): boolean {
+    if (!this.isWritable(address, source.length)) return false;
+    return this.#forEachPiece(address, source.length, true, (physical, offset, length) => {
+      this.mm.memory.write(physical, length, source, offset);
+    });
+  }
+
+  // Pins.
+
+  /**
+   * Pins the pages that a range touches, for as long as a device needs them (FOLL_LONGTERM).
+   * @returns them, or EFAULT when some page is not memory or may not be written, ENOMEM when the limit would be passed or
+   *   memory has run out
+   */
+  pin(address: number, lengthBytes: number, access: PinAccess = 'write'): PinnedPages | 'EFAULT' | 'ENOMEM' {
+    return this.pinTable.pin(address, lengthBytes, access);
+  }
+
+  /** Gives a pin back; pages pinned for writing are dirty. @throws InvariantError when it was given back before */
+  unpin(pinned: PinnedPages): void {
+    this.pinTable.unpin(pinned);
+  }
+
+  /** Pins not yet given back: what a leak check prints. */
+  get pins(): readonly PinnedPages[] {
+    return this.pinTable.all;
+  }
+
+  /** Memory now pinned, every pin counted. */
+  get pinnedBytes(): number {
+    return this.pinTable.pinnedBytes;
+  }
+
+  // Life.
+
+  /** Has `listener` told before translations of this process go away. Returns how to take it back. */
+  onInvalidate(listener: InvalidationListener): () => void {
+    return this.notifiers.add(listener);
+  }
+
+  /** Fills `child` with what a fork inherits. @returns false (ENOMEM): the child has nothing */
+  fork(child: AddressSpace): boolean {
+    child.#nextAddress = this.#nextAddress;
+    if (forkSpace(this, child)) return true;
+    child.release();
+    return false;
+  }
+
+  /** Unmaps everything, as the end of a process does; pinned frames stay until they are unpinned. */
+  release(): void {
+    this.notify(userBase, this.#nextAddress, 'release');
+    unmapRange(this, userBase, this.#nextAddress, true);
+    for (const tlb of this.mm.tlbs) tlb.dropSpace(this.id);
+    this.cores.clear();
+  }
+
+  /** Takes what nothing else holds from a killed process. @returns pages taken */
+  reap(): number {
+    const before = this.residentBytes;
+    for (const area of [...this.areas.all]) {
+      if (area.isPrivate && !area.isStable && area.pageSize === pageBytes)
+        zapPages(this, area.start, area.end);
+    }
+    return (before - this.residentBytes) / pageBytes;
+  }
+
+  /** What the out-of-memory killer goes by: pages in frames and in swap. */
+  get badness(): number {
+    return this.residentBytes / pageBytes + this.swappedPages;
+  }
+
+  // What the parts of memory management do to a page table.
+
+  /** Maps a frame of which the caller has taken a reference for the mapping. */
+  enter(page: number, frame: number, flags: number): void {
+    this.table.set(page, frame * pageBytes, flags);
+    this.mm.reverse.add(frame, this.id, page);
+    this.residentBytes += pageBytes;
+  }
+
+  /** Clears the entry of a page that is present and gives back what it held. */
+  drop(page: number): void {
+    const flags = this.table.flagsAt(page);
+    const frame = this.table.translate(page) / pageBytes;
+    this.table.clear(page);
+    if ((flags & flagDevice) !== 0 || frame === this.mm.zeroFrame) return;
+    this.mm.reverse.remove(frame, this.id, page);
+    if ((flags & flagDirty) !== 0) this.mm.pages.set(frame, pageDirty);
+    const frameCount = (flags & flagHuge) === 0 ? 1 : pagesPerHugePage;
+    for (let at = frame; at < frame + frameCount; at++) this.mm.release(at);
+    this.residentBytes -= frameCount * pageBytes;
+  }
+
+  /** Clears whatever stands for a page. */
+  clear(page: number): void {
+    if ((this.table.flagsAt(page) & flagSwap) === 0) {
+      this.drop(page);
+      return;
+    }
+    const slot = this.table.slotAt(page);
+    this.takeFromSwap(page);
+    this.mm.releaseSlot(slot);
+  }
+
+  /** The page is in a swap slot now; the caller has counted its user. */
+  noteSwapped(page: number, slot: number): void {
+    this.table.setSwap(page, slot);
+    this.swappedPages++;
+  }
+
+  /** The page is in a swap slot no longer. */
+  takeFromSwap(page: number): void {
+    this.table.clear(page);
+    this.swappedPages--;
+  }
+
+  /** A translation has been replaced: no TLB may hold the old one. */
+  flushPage(page: number): void {
+    const gather = new TlbGather(this.mm, this);
+    gather.add(page);
+    gather.finish();
+  }
+
+  notify(start: number, end: number, reason: InvalidateReason): void {
+    this.notifiers.invalidate(start, end, reason);
+  }
+
+  /** A subscriber's device may reach the page, and takes time to let it go. */
+  isHeldByDevice(page: number): boolean {
+    return this.notifiers.isHeld(page);
+  }
+
+  /** Takes a range of user addresses, with an unmapped page behind it that catches overruns. */
+  takeAddresses(sizeBytes: number): number {
+    return this.#reserve(sizeBytes, pageBytes);
+  }
+
+  /** Addresses up to `end` are in use, if nothing lies between. @returns whether that can be */
+  extendAddresses(area: Vma, end: number): boolean {
+    if (this.areas.overlapping(area.end, end).length > 0) return false;
+    this.#nextAddress = Math.max(this.#nextAddress, end + pageBytes);
+    return true;
+  }
+
+  #reserve(size: number, alignment: number): number {
+    const address = roundUp(this.#nextAddress, alignment);
+    this.#nextAddress = address + size + pageBytes;
+    return address;
+  }
+
+  /** Bounds of the pages that a range touches; of huge ones, whole. */
+  #wholePages(address: number, lengthBytes: number): [start: number, end: number] {
+    const sizeAt = (at: number): number => this.areas.find(at)?.pageSize ?? pageBytes;
+    const last = Math.max(address, address + lengthBytes - 1);
+    const start = address - (address % sizeAt(address));
+    return [start, last - (last % sizeAt(last)) + sizeAt(last)];
+  }
+
+  #populate(start: number, end: number, step: number): boolean {
+    for (let at = start; at < end; at += step) {
+      if ((this.table.flagsAt(at) & flagWritable) !== 0) continue;
+      const area = this.areas.find(at)!;
+      const access = area.isWritable ? accessWrite : accessRead;
+      if (this.mm.faults.handle(this, at, access, kernelAccess) !== faultDone) return false;
+    }
+    return true;
+  }
+
+  /** The core looks the translation up; a miss walks the table, which marks the page accessed, and dirty if written. */
+  #walk(address: number, flags: number, isWrite: boolean): void {
+    const { platform, counts, config, tlbs } = this.mm;
+    const core = platform.runningCore();
+    if (core >= 0) {
+      const page = pageNumberOf(address);
+      if (tlbs[core]!.holds(this.id, page, isWrite)) return;
+      counts.tlbMisses++;
+      platform.charge('memory', config.tlb.walkCycles);
+      tlbs[core]!.fill(this.id, page, (flags & flagHuge) !== 0, isWrite);
+      this.cores.add(core);
+    }
+    this.table.setFlags(address, flags | flagAccessed | (isWrite ? flagDirty : 0));
+  }
+
+  #forEachPiece(
+    address: number,
+    lengthBytes: number,
+    isWrite: boolean,
+    visit: (physical: number, offset: number, length: number) => void,
+  ): boolean {
+    for (let done = 0; done < lengthBytes; ) {
+      const length = Math.min(lengthBytes - done, pageBytes - pageOffsetOf(address + done));
+      const physical = this.access(address + done, isWrite);
+      if (physical < 0) return false;
+      visit(physical, done, length);
+      done += length;
+    }
+    return true;
+  }
+}
+
+function checkPageSize(pageSize: number): void {
+  if (pageSize === pageBytes || pageSize === hugePageBytes) return;
+  throw new ConfigurationError('pageSize', pageSize, `${pageBytes} or ${hugePageBytes}`);
+}

@@ -1,0 +1,117 @@
+/**
+ * What changes whole ranges of an address space: unmapping, rights, moving. Subscribers are told before, the TLBs are
+ * flushed once behind it.
+ */
+import type { AddressSpace } from './address-space.ts';
+import { pageBytes } from './page.ts';
+import { flagDevice, flagHuge, flagSwap, flagWritable } from './page-table.ts';
+import { TlbGather } from './tlb-gather.ts';
+import type { Vma } from './vma.ts';
+
+/** Clears the entries of a range; the areas stay, so that the pages are given anew on the next touch. */
+export function zapPages(space: AddressSpace, start: number, end: number): void {
+  const { platform, config } = space.mm;
+  space.notify(start, end, 'clear');
+  const gather = new TlbGather(space.mm, space);
+  let cleared = 0;
+  space.table.forEach(start, end, (page) => {
+    space.clear(page);
+    gather.add(page);
+    cleared++;
+  });
+  platform.charge('memory', cleared * config.paging.unmapPageCycles);
+  gather.finish();
+}
+
+/** Unmaps areas and pages of a range. Windows into device space are the driver's to unmap, unless `withDevices`. */
+export function unmapRange(space: AddressSpace, start: number, end: number, withDevices = false): void {
+  for (const area of space.areas.isolate(start, end)) {
+    if (area.kind === 'device' && !withDevices) continue;
+    if (area.kind !== 'device') space.notify(area.start, area.end, 'unmap');
+    clearArea(space, area);
+    space.areas.remove(area);
+    if (area.kind !== 'device') space.mappedBytes -= area.lengthBytes;
+    if (area.file !== undefined) space.mm.releaseFile(area.file);
+  }
+}
+
+function clearArea(space: AddressSpace, area: Vma): void {
+  const { platform, config } = space.mm;
+  const gather = new TlbGather(space.mm, space);
+  let cleared = 0;
+  space.table.forEach(area.start, area.end, (page) => {
+    space.clear(page);
+    gather.add(page);
+    cleared++;
+  });
+  platform.charge('memory', cleared * config.paging.unmapPageCycles);
+  gather.finish();
+}
+
+/** Gives or takes the right to write. A right that is given is found by the next write's fault. */
+export function protectAreas(space: AddressSpace, start: number, end: number, isWritable: boolean): void {
+  for (const area of space.areas.isolate(start, end)) area.isWritable = isWritable;
+  if (isWritable) return;
+  space.notify(start, end, 'protect');
+  const gather = new TlbGather(space.mm, space);
+  space.table.forEach(start, end, (page, _value, flags) => {
+    if ((flags & (flagWritable | flagDevice)) !== flagWritable) return;
+    space.table.setFlags(page, flags & ~flagWritable);
+    gather.add(page);
+  });
+  gather.finish();
+}
+
+/** mremap(2) of a range within one area. */
+export function remapArea(
+  space: AddressSpace,
+  address: number,
+  oldBytes: number,
+  newBytes: number,
+  mayMove: boolean,
+): number | 'EFAULT' | 'ENOMEM' {
+  const area = space.areas.find(address);
+  if (area === undefined || area.kind === 'device' || address + oldBytes > area.end) return 'EFAULT';
+  if (newBytes <= oldBytes) {
+    if (newBytes < oldBytes) unmapRange(space, address + newBytes, address + oldBytes);
+    return address;
+  }
+  const grownEnd = address + newBytes;
+  if (area.end === address + oldBytes && space.extendAddresses(area, grownEnd)) {
+    area.end = grownEnd;
+    space.mappedBytes += newBytes - oldBytes;
+    return address;
+  }
+  return mayMove ? moveArea(space, address, oldBytes, newBytes) : 'ENOMEM';
+}
+
+/** The same pages at a new address; pinned ones included: a device goes on reaching them. */
+function moveArea(space: AddressSpace, address: number, oldBytes: number, newBytes: number): number {
+  const { reverse, zeroFrame } = space.mm;
+  const start = space.takeAddresses(newBytes);
+  const [area] = space.areas.isolate(address, address + oldBytes);
+  const moved = area!.cut(address, address + oldBytes);
+  moved.start = start;
+  moved.end = start + newBytes;
+  space.notify(address, address + oldBytes, 'unmap');
+  const gather = new TlbGather(space.mm, space);
+  space.table.forEach(address, address + oldBytes, (page, value, flags) => {
+    const target = start + (page - address);
+    space.table.clear(page);
+    gather.add(page);
+    if ((flags & flagSwap) !== 0) {
+      space.table.setSwap(target, value);
+      return;
+    }
+    space.table.set(target, value, flags);
+    const frame = value / pageBytes;
+    if ((flags & flagHuge) !== 0 || frame === zeroFrame) return;
+    reverse.remove(frame, space.id, page);
+    reverse.add(frame, space.id, target);
+  });
+  space.areas.remove(area!);
+  space.areas.insert(moved);
+  space.mappedBytes += newBytes - oldBytes;
+  gather.finish();
+  return start;
+}

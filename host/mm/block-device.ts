@@ -1,0 +1,44 @@
+/**
+ * A block device as the memory management sees it: when a request that is made now is done. Requests are served one
+ * after another at the device's rate; latency is the same for each and overlaps.
+ *
+ *     start = max(request, device free)      device free = start + bytes / rate      done = device free + latency
+ *
+ * Exact in picoseconds, rounded up per request.
+ */
+import { nsToPs } from '../../base/units.ts';
+import type { BlockDeviceConfig } from './mm-parameters.ts';
+
+const psPerMicrosecond = 1e6;
+
+export class BlockDevice {
+  readCount = 0;
+  writeCount = 0;
+  busyPs = 0;
+  readonly #config: BlockDeviceConfig;
+  #freePs = 0;
+
+  constructor(config: BlockDeviceConfig) {
+    this.#config = config;
+  }
+
+  /** @returns the instant at which the data of a read asked for at `atPs` are in memory */
+  read(atPs: number, lengthBytes: number): number {
+    this.readCount++;
+    return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.readLatencyNs);
+  }
+
+  /** @returns the instant at which a write asked for at `atPs` is acknowledged */
+  write(atPs: number, lengthBytes: number): number {
+    this.writeCount++;
+    return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.writeLatencyNs);
+  }
+
+  /** A megabyte per second is a byte per microsecond. */
+  #serve(atPs: number, lengthBytes: number): number {
+    const durationPs = Math.ceil((lengthBytes * psPerMicrosecond) / this.#config.megabytesPerSecond);
+    this.#freePs = Math.max(this.#freePs, atPs) + durationPs;
+    this.busyPs += durationPs;
+    return this.#freePs;
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * A file, or the object under shared anonymous memory (shmem): its pages in memory by index, and what lies on its device.
+ *
+ * Pages of a file are the page cache: there at most once, shared by all who map them, written back when dirty and
+ * reclaimed. An object of shared memory has no device: its pages go to swap.
+ */
+import { pageBytes } from './page.ts';
+
+const none = -1;
+
+export class MemoryFile {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** What is on the device; undefined for shared memory. */
+  readonly stored: Uint8Array | undefined;
+  /** Areas that map it, and handles that keep it: at 0 shared memory goes away. */
+  users = 0;
+  /** Frame of each page in memory. */
+  readonly frames: Int32Array;
+  /** Shared memory: swap slot of each page that was written out. */
+  readonly slots: Int32Array;
+  /** Instant from which a page that is being read can be used. */
+  readonly readyPs: Float64Array;
+
+  constructor(name: string, sizeBytes: number, content: Uint8Array | undefined) {
+    this.name = name;
+    this.sizeBytes = sizeBytes;
+    const pageCount = Math.ceil(sizeBytes / pageBytes);
+    this.frames = new Int32Array(pageCount).fill(none);
+    this.slots = new Int32Array(pageCount).fill(none);
+    this.readyPs = new Float64Array(pageCount);
+    this.stored = content;
+  }
+
+  /** Shared memory rather than a file. */
+  get isShared(): boolean {
+    return this.stored === undefined;
+  }
+
+  get pageCount(): number {
+    return this.frames.length;
+  }
+}
+
+/** A regular file with these bytes on the device. */
+export function newFile(name: string, content: Uint8Array): MemoryFile {
+  return new MemoryFile(name, content.length, content.slice());
+}
+
+/** A new object of shared memory. */
+export function newSharedMemory(sizeBytes: number): MemoryFile {
+  return new MemoryFile('shared memory', sizeBytes, undefined);
+}

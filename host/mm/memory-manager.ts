@@ -1,0 +1,217 @@
+/**
+ * The memory management of one host: frames, what is in them, who maps them, and how there come to be free ones.
+ *
+ *     AddressSpace ── faults ──┐
+ *                   pins       ├─ allocate ─ PageFrames          ┌─ kswapd below "low"
+ *                   fork       │      └── too few: Reclaim ──────┤
+ *                              │                                 └─ the faulting thread itself below "min"
+ *                              └─ Pages, ReverseMap, LruLists, SwapArea, page cache
+ *
+ * Promises: a frame that is pinned is neither reclaimed nor migrated; a frame is freed when its last reference goes; what
+ * a page held is found again, wherever it was meanwhile.
+ */
+import type { PhysicalMemory } from '../physical-memory.ts';
+import { AddressSpace } from './address-space.ts';
+import { BlockDevice } from './block-device.ts';
+import { MemoryCounts } from './counts.ts';
+import { FaultHandler } from './faults.ts';
+import { LruLists } from './lru.ts';
+import type { MemoryFile } from './memory-file.ts';
+import type { MmConfig } from './mm-parameters.ts';
+import { killForMemory } from './oom.ts';
+import { pageBytes } from './page.ts';
+import type { PageFrames } from './page-frames.ts';
+import { Pages, pageReferenced } from './pages.ts';
+import type { MmPlatform } from './platform.ts';
+import { Reclaim } from './reclaim.ts';
+import { ReverseMap } from './reverse-map.ts';
+import { SwapArea } from './swap.ts';
+import { Tlb } from './tlb.ts';
+
+/** Answers of {@link MemoryManager.allocate} besides a frame. */
+export const noFrame = -1;
+export const frameLater = -2;
+
+/** How a thread may wait: at its own time, or by giving its core up and asking again. */
+export interface AccessMode {
+  /** False: what must wait answers "later", with {@link MemoryManager.retryPs}. */
+  readonly waitsInPlace: boolean;
+  /** A program: out of memory, the killer is called. The kernel on its behalf: the answer is ENOMEM. */
+  readonly isUser: boolean;
+}
+
+export const userAccess: AccessMode = { waitsInPlace: true, isUser: true };
+export const userAccessLater: AccessMode = { waitsInPlace: false, isUser: true };
+export const kernelAccess: AccessMode = { waitsInPlace: true, isUser: false };
+
+export interface MemoryManagerOptions {
+  readonly memory: PhysicalMemory;
+  readonly frames: PageFrames;
+  readonly config: MmConfig;
+  readonly platform: MmPlatform;
+  readonly coreCount: number;
+}
+
+const bytesPerKib = 1024;
+
+export class MemoryManager {
+  readonly memory: PhysicalMemory;
+  readonly frames: PageFrames;
+  readonly config: MmConfig;
+  readonly platform: MmPlatform;
+  readonly counts = new MemoryCounts();
+  readonly pages: Pages;
+  readonly lru: LruLists;
+  readonly reverse: ReverseMap;
+  readonly swap: SwapArea;
+  readonly swapDevice: BlockDevice;
+  readonly fileDevice: BlockDevice;
+  readonly tlbs: readonly Tlb[];
+  readonly faults: FaultHandler;
+  readonly reclaim: Reclaim;
+  readonly spaces = new Map<number, AddressSpace>();
+  /** The one page that untouched anonymous memory reads as. */
+  readonly zeroFrame: number;
+  /** Watermarks in frames. */
+  readonly minFrames: number;
+  readonly lowFrames: number;
+  readonly highFrames: number;
+  /** After an answer "later": when to ask again. */
+  retryPs = 0;
+  #spaceCount = 0;
+
+  constructor({ memory, frames, config, platform, coreCount }: MemoryManagerOptions) {
+    this.memory = memory;
+    this.frames = frames;
+    this.config = config;
+    this.platform = platform;
+    this.pages = new Pages(frames.frameCount);
+    this.lru = new LruLists(frames.frameCount);
+    this.reverse = new ReverseMap(frames.frameCount);
+    this.swap = new SwapArea(config.swap.sizeMib, frames.frameCount);
+    this.swapDevice = new BlockDevice(config.swap);
+    this.fileDevice = new BlockDevice(config.fileDevice);
+    this.tlbs = Array.from({ length: coreCount }, () => new Tlb(config.tlb.entries, config.tlb.ways));
+    this.faults = new FaultHandler(this);
+    this.reclaim = new Reclaim(this);
+    this.zeroFrame = frames.reservedCount - 1;
+    const { minFreeKib } = config.paging;
+    const computedKib = Math.floor(4 * Math.sqrt(memory.sizeBytes / bytesPerKib));
+    this.minFrames = Math.floor(((minFreeKib === 0 ? computedKib : minFreeKib) * bytesPerKib) / pageBytes);
+    this.lowFrames = this.minFrames + Math.floor(this.minFrames / 4);
+    this.highFrames = this.minFrames + Math.floor(this.minFrames / 2);
+  }
+
+  /** A new, empty address space. @param memlockLimitBytes Infinity for no limit */
+  newSpace(memlockLimitBytes = Number.POSITIVE_INFINITY): AddressSpace {
+    const space = new AddressSpace(this, ++this.#spaceCount, memlockLimitBytes);
+    this.spaces.set(space.id, space);
+    return space;
+  }
+
+  /** Memory of all processes in frames. */
+  get residentBytes(): number {
+    let bytes = 0;
+    for (const space of this.spaces.values()) bytes += space.residentBytes;
+    return bytes;
+  }
+
+  /** Pages that could ever be had: what an mmap may ask for at most (heuristic overcommit). */
+  get reachablePages(): number {
+    return this.frames.allocatableCount + this.swap.slotCount;
+  }
+
+  /**
+   * One zeroed frame with one reference for a page of user memory, reclaiming others if there are too few.
+   * @returns its number, {@link noFrame} when there is none to be had, or {@link frameLater}
+   */
+  allocate(mode: AccessMode): number {
+    const { frames, platform } = this;
+    if (frames.freeCount > this.lowFrames) return frames.allocate();
+    this.reclaim.completeWriteback(platform.instantPs());
+    if (frames.freeCount <= this.lowFrames) platform.wakeReclaim();
+    if (frames.freeCount > this.minFrames) return frames.allocate();
+    for (;;) {
+      const answer = this.reclaim.direct(1, mode);
+      if (answer === 'later') return frameLater;
+      if (answer === 'enough') return frames.allocate();
+      if (!mode.isUser || !killForMemory(this)) {
+        this.counts.allocationFailures++;
+        return noFrame;
+      }
+    }
+  }
+
+  /** Frames for the kernel, physically contiguous. @returns the first one's number, or -1 (ENOMEM) */
+  allocateRun(count: number, alignment = 1): number {
+    const { frames } = this;
+    if (frames.freeCount - count < this.minFrames) this.reclaim.direct(count, kernelAccess);
+    let first = frames.freeCount - count < this.minFrames ? -1 : frames.allocateRun(count, alignment);
+    if (first < 0 && frames.freeCount - count >= this.minFrames && this.reclaim.compact(count, alignment)) {
+      first = frames.allocateRun(count, alignment);
+    }
+    if (first < 0) this.counts.allocationFailures++;
+    return first;
+  }
+
+  /** Waits for an instant as the mode allows. @returns false when the caller must come back at {@link retryPs} */
+  waitFor(atPs: number, mode: AccessMode): boolean {
+    if (atPs <= this.platform.instantPs()) return true;
+    if (mode.waitsInPlace) {
+      this.platform.waitUntil(atPs);
+      return true;
+    }
+    this.retryPs = atPs;
+    return false;
+  }
+
+  /** The platform's call at an instant it was asked for. */
+  writebackDue(): void {
+    this.reclaim.completeWriteback(this.platform.instantPs());
+  }
+
+  /** Drops a reference; a frame that is free now leaves all lists. */
+  release(frame: number): void {
+    if (this.frames.referencesOf(frame) === 1) {
+      this.lru.take(frame);
+      this.pages.start(frame, 0);
+    }
+    this.frames.release(frame);
+  }
+
+  /** Parts an anonymous frame from its swap slot: it is about to be written, or its slot has no other user. */
+  dropSwapCache(frame: number): void {
+    if (this.swap.slotOf(frame) < 0) return;
+    this.swap.uncache(frame);
+    this.release(frame);
+  }
+
+  /** One user of a swap slot less. */
+  releaseSlot(slot: number): void {
+    const frame = this.swap.release(slot);
+    if (frame >= 0 && this.reverse.countOf(frame) === 0) this.dropSwapCache(frame);
+  }
+
+  /** A file or shared-memory object has one user less; shared memory without users goes away. */
+  releaseFile(file: MemoryFile): void {
+    if (--file.users > 0 || !file.isShared) return;
+    for (let index = 0; index < file.pageCount; index++) {
+      const frame = file.frames[index]!;
+      if (frame >= 0) {
+        file.frames[index] = -1;
+        this.pages.clearFile(frame);
+        if (this.swap.slotOf(frame) >= 0) this.dropSwapCache(frame);
+        this.release(frame);
+      }
+      if (file.slots[index]! >= 0) {
+        this.releaseSlot(file.slots[index]!);
+        file.slots[index] = -1;
+      }
+    }
+  }
+
+  /** Marks a page as used through a file descriptor or by a fault without an entry. */
+  markReferenced(frame: number): void {
+    this.pages.set(frame, pageReferenced);
+  }
+}

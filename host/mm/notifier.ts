@@ -1,0 +1,44 @@
+/**
+ * Who wants to know before translations of a process go away: registration caches, on-demand paging (mmu_notifier).
+ *
+ * A listener is told of the range before the page table changes. One whose device takes time to let pages go says which
+ * ones it holds: reclaim in place passes those over, since it cannot wait for a device.
+ */
+import type { MemoryCounts } from './counts.ts';
+
+/** munmap and mremap; a page replaced or taken; rights withdrawn; the end of the process. */
+export type InvalidateReason = 'unmap' | 'clear' | 'protect' | 'release';
+
+export interface InvalidationListener {
+  /** Translations of [start, end) are about to change. */
+  invalidate(start: number, end: number, reason: InvalidateReason): void;
+  /** Whether a device may still reach this page. Absent: never. */
+  holds?(page: number): boolean;
+}
+
+export class NotifierList {
+  readonly #counts: MemoryCounts;
+  readonly #listeners: InvalidationListener[] = [];
+
+  constructor(counts: MemoryCounts) {
+    this.#counts = counts;
+  }
+
+  add(listener: InvalidationListener): () => void {
+    this.#listeners.push(listener);
+    return () => {
+      const at = this.#listeners.indexOf(listener);
+      if (at >= 0) this.#listeners.splice(at, 1);
+    };
+  }
+
+  invalidate(start: number, end: number, reason: InvalidateReason): void {
+    if (this.#listeners.length === 0) return;
+    this.#counts.invalidations++;
+    for (const listener of [...this.#listeners]) listener.invalidate(start, end, reason);
+  }
+
+  isHeld(page: number): boolean {
+    return this.#listeners.some((listener) => listener.holds?.(page) === true);
+  }
+}

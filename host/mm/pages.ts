@@ -1,0 +1,60 @@
+/**
+ * What the kernel knows of each frame besides its references (struct page): whose page it holds, and in which state.
+ */
+import type { MemoryFile } from './memory-file.ts';
+
+/** Holds a page of anonymous memory (PageAnon). */
+export const pageAnonymous = 1;
+/** Belongs to one process alone: may be written, and pinned, without a copy (PageAnonExclusive). */
+export const pageExclusive = 2;
+/** Seen referenced in an earlier scan (PG_referenced): the second chance. */
+export const pageReferenced = 4;
+/** Differs from what is in swap or in the file. */
+export const pageDirty = 8;
+/** On its way to a device. */
+export const pageWriteback = 16;
+/** Must stay in memory: queue buffers (VM_LOCKED). */
+export const pageStable = 32;
+
+export class Pages {
+  readonly #flags: Uint8Array;
+  readonly #files = new Map<number, { readonly file: MemoryFile; readonly index: number }>();
+
+  constructor(frameCount: number) {
+    this.#flags = new Uint8Array(frameCount);
+  }
+
+  has(frame: number, flag: number): boolean {
+    return (this.#flags[frame]! & flag) !== 0;
+  }
+
+  set(frame: number, flags: number): void {
+    this.#flags[frame] = this.#flags[frame]! | flags;
+  }
+
+  clear(frame: number, flags: number): void {
+    this.#flags[frame] = this.#flags[frame]! & ~flags;
+  }
+
+  flagsOf(frame: number): number {
+    return this.#flags[frame]!;
+  }
+
+  /** A frame begins a new life. */
+  start(frame: number, flags: number): void {
+    this.#flags[frame] = flags;
+  }
+
+  /** The file page that a frame holds. */
+  fileOf(frame: number): { readonly file: MemoryFile; readonly index: number } | undefined {
+    return this.#files.get(frame);
+  }
+
+  setFile(frame: number, file: MemoryFile, index: number): void {
+    this.#files.set(frame, { file, index });
+  }
+
+  clearFile(frame: number): void {
+    this.#files.delete(frame);
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Pins: pages made present, the process's own, and held for a device (pin_user_pages with FOLL_LONGTERM, as
+ * ib_umem_get calls it).
+ *
+ *     limit (pinned_vm) ─► each page: present? else fault ─► own? else break sharing ─► reference and pin
+ *                          any of it fails: those pinned so far are given back, what was faulted in stays
+ *
+ * For writing, copy on write is broken; for reading only, too, if later writes of the process would go to another page.
+ * A shared mapping of a regular file cannot be pinned for writing, since its file system must see writes (EFAULT,
+ * Linux 6.5). The limit is looked at first, and counts every pin of every page.
+ */
+import { InvariantError } from '../../base/assert.ts';
+import type { AddressSpace } from './address-space.ts';
+import { accessOwn, accessRead, accessWrite, faultDone, faultNoMemory } from './faults.ts';
+import { kernelAccess } from './memory-manager.ts';
+import { pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
+import { flagPresent, flagWritable } from './page-table.ts';
+import { pageAnonymous, pageDirty, pageExclusive } from './pages.ts';
+
+export type PinAccess = 'read' | 'write';
+
+/** Pages held for the device; also the ticket by which they are given back. */
+export interface PinnedPages {
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** Physical address of each 4 KiB page, in order. */
+  readonly pages: Float64Array;
+}
+
+export class PinTable {
+  readonly #space: AddressSpace;
+  readonly #limitBytes: number;
+  readonly #pinned = new Map<PinnedPages, PinAccess>();
+  pinnedBytes = 0;
+
+  constructor(space: AddressSpace, limitBytes: number) {
+    this.#space = space;
+    this.#limitBytes = limitBytes;
+  }
+
+  get all(): readonly PinnedPages[] {
+    return [...this.#pinned.keys()];
+  }
+
+  pin(address: number, lengthBytes: number, access: PinAccess): PinnedPages | 'EFAULT' | 'ENOMEM' {
+    const count = pageCountOf(address, lengthBytes);
+    if (count === 0) return 'EFAULT';
+    if (this.pinnedBytes + count * pageBytes > this.#limitBytes) {
+      return this.#space.isMapped(address, lengthBytes) ? 'ENOMEM' : 'EFAULT';
+    }
+    const { frames, counts } = this.#space.mm;
+    const first = address - pageOffsetOf(address);
+    const pages = new Float64Array(count);
+    for (let page = 0; page < count; page++) {
+      const frame = this.#hold(first + page * pageBytes, access);
+      if (typeof frame === 'string') {
+        for (let back = 0; back < page; back++) this.#letGo(pages[back]! / pageBytes);
+        return frame;
+      }
+      frames.pin(frame);
+      pages[page] = frame * pageBytes;
+    }
+    counts.pinnedPages += count;
+    this.pinnedBytes += count * pageBytes;
+    const pinned = { address, lengthBytes, pages };
+    this.#pinned.set(pinned, access);
+    return pinned;
+  }
+
+  unpin(pinned: PinnedPages): void {
+    const access = this.#pinned.get(pinned);
+    if (access === undefined) {
+      throw new InvariantError(
+        'unpin',
+        pinned.address,
+        'pages that are pinned: this pin was given back before',
+      );
+    }
+    this.#pinned.delete(pinned);
+    for (const physical of pinned.pages) {
+      if (access === 'write') this.#space.mm.pages.set(physical / pageBytes, pageDirty);
+      this.#letGo(physical / pageBytes);
+    }
+    this.#space.mm.counts.unpinnedPages += pinned.pages.length;
+    this.pinnedBytes -= pinned.pages.length * pageBytes;
+  }
+
+  /** Makes one page ready to be pinned. @returns its frame, or an errno */
+  #hold(page: number, access: PinAccess): number | 'EFAULT' | 'ENOMEM' {
+    const { areas, table, mm } = this.#space;
+    const area = areas.find(page);
+    if (area === undefined || area.kind === 'device') return 'EFAULT';
+    const isRegularFile = area.isShared && area.file !== undefined && !area.file.isShared;
+    if (access === 'write' && (isRegularFile || !area.isWritable)) return 'EFAULT';
+    for (;;) {
+      const flags = table.flagsAt(page);
+      let wanted = accessRead;
+      if (access === 'write') wanted = accessWrite;
+      else if ((flags & flagPresent) !== 0) wanted = accessOwn;
+      if ((flags & flagPresent) !== 0) {
+        const frame = table.translate(page) / pageBytes;
+        if (access === 'write' ? (flags & flagWritable) !== 0 : !this.#mustOwn(frame, area.isPrivate))
+          return frame;
+      }
+      const outcome = mm.faults.handle(this.#space, page, wanted, kernelAccess);
+      if (outcome === faultNoMemory) return 'ENOMEM';
+      if (outcome !== faultDone) return 'EFAULT';
+    }
+  }
+
+  /** Pinned for reading only, the page would not follow later writes of the process (gup_must_unshare). */
+  #mustOwn(frame: number, isPrivate: boolean): boolean {
+    const { pages, zeroFrame } = this.#space.mm;
+    if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;
+    return !pages.has(frame, pageExclusive);
+  }
+
+  /** The last reference may go with the pin: the frame leaves all lists then. */
+  #letGo(frame: number): void {
+    const { mm } = this.#space;
+    mm.frames.reference(frame);
+    mm.frames.unpin(frame);
+    mm.release(frame);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Which page-table entries point at a frame: what reclaim and migration must change before they may take it.
+ *
+ * Nearly every frame has one entry, so the first is kept in arrays and only further ones in a map. A 2 MiB page is
+ * entered under its first frame.
+ */
+
+const none = -1;
+
+export interface Mapping {
+  /** Number of the address space. */
+  readonly space: number;
+  readonly address: number;
+}
+
+export class ReverseMap {
+  readonly #spaces: Int32Array;
+  readonly #addresses: Float64Array;
+  readonly #further = new Map<number, Mapping[]>();
+
+  constructor(frameCount: number) {
+    this.#spaces = new Int32Array(frameCount).fill(none);
+    this.#addresses = new Float64Array(frameCount);
+  }
+
+  add(frame: number, space: number, address: number): void {
+    if (this.#spaces[frame] === none) {
+      this.#spaces[frame] = space;
+      this.#addresses[frame] = address;
+      return;
+    }
+    const further = this.#further.get(frame);
+    if (further === undefined) this.#further.set(frame, [{ space, address }]);
+    else further.push({ space, address });
+  }
+
+  remove(frame: number, space: number, address: number): void {
+    const further = this.#further.get(frame);
+    const at = further?.findIndex((entry) => entry.space === space && entry.address === address) ?? -1;
+    if (this.#spaces[frame] === space && this.#addresses[frame] === address) {
+      const next = further?.pop();
+      this.#spaces[frame] = next?.space ?? none;
+      this.#addresses[frame] = next?.address ?? 0;
+    } else if (at >= 0) {
+      further!.splice(at, 1);
+    }
+    if (further?.length === 0) this.#further.delete(frame);
+  }
+
+  /** Entries that point at a frame (_mapcount + 1). */
+  countOf(frame: number): number {
+    return this.#spaces[frame] === none ? 0 : 1 + (this.#further.get(frame)?.length ?? 0);
+  }
+
+  /** All entries that point at a frame. */
+  of(frame: number): Mapping[] {
+    if (this.#spaces[frame] === none) return [];
+    const first = { space: this.#spaces[frame]!, address: this.#addresses[frame]! };
+    return [first, ...(this.#further.get(frame) ?? [])];
+  }
+}
