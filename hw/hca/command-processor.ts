@@ -67,6 +67,8 @@ export class CommandProcessor {
   readonly account = new BlockAccount('commandProcessor', commandStalls);
   /** Commands completed, by opcode and by status. */
   readonly completedByOpcode = new Map<number, number>();
+  /** Cycles from latching to completing those, by opcode. */
+  readonly takenCyclesByOpcode = new Map<number, number>();
   readonly completedByStatus = new Map<number, number>();
   /** Faults to inject; undefined is none. */
   faults: CommandFaults | undefined;
@@ -77,6 +79,7 @@ export class CommandProcessor {
   #dma!: CommandDma;
   #phase: Phase = 'idle';
   #request: CommandRequest | undefined;
+  #latchedCycle = 0;
   #steps: Steps<OutImmediate | undefined> | undefined;
   #condition: () => boolean = () => true;
   #pendingRead = 0;
@@ -156,6 +159,7 @@ export class CommandProcessor {
   #latch(cycle: number): void {
     if (!this.#setup.hcr.isPosted || this.#isHalted) return;
     this.#request = this.#setup.hcr.latch();
+    this.#latchedCycle = cycle;
     this.#result = undefined;
     this.#status = CommandStatus.OK;
     this.#phase = 'decode';
@@ -251,6 +255,7 @@ export class CommandProcessor {
       hcr.complete(this.#status, this.#result);
     }
     increment(this.completedByOpcode, request.opcode);
+    increment(this.takenCyclesByOpcode, request.opcode, cycle - this.#latchedCycle);
     increment(this.completedByStatus, this.#status);
     this.faults?.ended(request.opcode, cycle);
     this.#phase = 'idle';
@@ -291,6 +296,6 @@ export class CommandProcessor {
 const NOTHING = new Uint8Array(0);
 const ZERO: OutImmediate = { high: 0, low: 0 };
 
-const increment = (counts: Map<number, number>, key: number): void => {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+const increment = (counts: Map<number, number>, key: number, by = 1): void => {
+  counts.set(key, (counts.get(key) ?? 0) + by);
 };

@@ -41,29 +41,37 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
     cycles: { total: totalCycles, ...cycles, ahead: aheadCycles },
     contextSwitches: host.contextSwitches[core]!,
   }));
+  return {
+    cpu: { cores, systemCalls: host.systemCalls },
+    interrupts: interruptsOf(host, hca),
+    pcie: linkOf(host.pcie, hca.pcie),
+    hca: deviceOf(hca),
+    deviceFaults: nonZero(host.deviceFaults),
+  };
+}
+
+/** The HCA's own part of a node. */
+export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
   const blocks = Object.entries(hca.blocks).map(([name, { busyCycles, idleCycles, stalledCycles }]) => [
     name,
     { elapsedCycles: hca.elapsedCycles, busyCycles, idleCycles, stalledCycles },
   ]);
   return {
-    cpu: { cores, systemCalls: host.systemCalls },
-    interrupts: interruptsOf(host, hca),
-    pcie: {
-      toDevice: directionOf(host.pcie, hca.pcie),
-      toHost: directionOf(hca.pcie, host.pcie),
-    },
-    hca: {
-      blocks: Object.fromEntries(blocks) as NodeReport['hca']['blocks'],
-      caches: hca.caches,
-      commands: hca.commands,
-      doorbells: hca.doorbells,
-      violations: hca.violations,
-    },
-    deviceFaults: nonZero(host.deviceFaults),
+    blocks: Object.fromEntries(blocks) as NodeReport['hca']['blocks'],
+    caches: hca.caches,
+    commands: hca.commands,
+    doorbells: hca.doorbells,
+    violations: hca.violations,
   };
 }
 
-const nonZero = (counts: Readonly<Record<string, number>>): Record<string, number> =>
+/** Both directions of a PCIe link from the books of its ends. */
+export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
+  toDevice: directionOf(root, device),
+  toHost: directionOf(device, root),
+});
+
+export const nonZero = (counts: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 
 function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirection {
@@ -105,7 +113,8 @@ function interruptsOf(host: HostLedger, hca: HcaLedger): InterruptRow[] {
   });
 }
 
-function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
+/** One direction of a cable. */
+export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
   const { wire } = sender;
   const packetsOf = (books: Readonly<Record<string, PacketLedger>>): number =>
     Object.values(books).reduce((sum, { packets }) => sum + packets, 0);
@@ -127,8 +136,8 @@ function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
 }
 
 /** Operations of all nodes together, in the order of their opcodes. */
-function operationsOf(
-  hosts: readonly HostLedger[],
+export function operationsOf(
+  hosts: readonly Pick<HostLedger, 'operations'>[],
   hcas: readonly HcaLedger[],
 ): Record<string, OperationReport> {
   const rows = hcas.flatMap(({ operations }) => operations);

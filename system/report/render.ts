@@ -4,7 +4,7 @@
  */
 import Table from 'cli-table3';
 import { bytesText, countText, shareText, timeText } from './format.ts';
-import type { ChecksReport, LinkDirection, NodeReport, Report } from './schema.ts';
+import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
 
 type Cell = string | number;
 
@@ -70,7 +70,7 @@ function cpuTable(nodes: readonly NodeReport[]): string {
   return tableOf('CPU cycles by cause', ['core', ...causes, 'total'], rows);
 }
 
-function pcieTable(nodes: readonly NodeReport[]): string {
+export function pcieTable(nodes: readonly Pick<NodeReport, 'pcie'>[]): string {
   const directions = nodes.flatMap(({ pcie }, node) => [
     [`host ${node} → device`, pcie.toDevice] as const,
     [`device → host ${node}`, pcie.toHost] as const,
@@ -94,7 +94,7 @@ function pcieTable(nodes: readonly NodeReport[]): string {
   );
 }
 
-function cacheTable(nodes: readonly NodeReport[]): string {
+export function cacheTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'caches'> }[]): string {
   const rows = nodes.flatMap(({ hca }, node) =>
     Object.entries(hca.caches)
       .filter(([, { hits, misses }]) => hits + misses > 0)
@@ -128,7 +128,7 @@ function interruptTable(nodes: readonly NodeReport[]): string {
   );
 }
 
-function wireTable({ wire, elapsedPs }: Report): string {
+export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'>): string {
   const rows = wire.flatMap((direction) => [
     ...Object.entries(direction.opcodes).map(([opcode, { packets, bytes }]) => [
       `hca ${direction.from} → ${direction.to} ${opcode}`,
@@ -154,10 +154,13 @@ function systemCallLine(nodes: readonly NodeReport[]): string {
   return `System calls   ${parts.join(';  ')}`;
 }
 
-function checksLine({ balanced, ...checks }: ChecksReport): string {
-  const failures = Object.entries(checks).flatMap(([name, check]) =>
+/** @param checks balances by name, and whether all hold */
+export function checksLine(checks: { readonly balanced: boolean }): string {
+  const { balanced, ...named } = checks;
+  const balances = named as Readonly<Record<string, CheckReport>>;
+  const failures = Object.entries(balances).flatMap(([name, check]) =>
     check.failures.map((failure) => `  ${name}: ${failure}`),
   );
-  const names = Object.keys(checks).join(', ');
+  const names = Object.keys(balances).join(', ');
   return balanced ? `The books balance: ${names}.` : `The books do NOT balance:\n${failures.join('\n')}`;
 }
