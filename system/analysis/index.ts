@@ -1,2 +1,9 @@
 export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
+export {
+  type AnalysisChoice,
+  addAnalysisOptions,
+  analysisOptionsOf,
+  analysisText,
+  hasErrors,
+} from './cli-options.ts';
 export { type AnalysisOptions, type TraceOptions, traceDefaults, traceFileOf } from './options.ts';

@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
+import { addAnalysisOptions } from '../analysis/index.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
 import { chunkBytesMax, move } from './move.ts';
@@ -30,7 +31,7 @@ function programOf(): Command {
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
     .option(...jsonOption)
     .action(move);
-  addPartitionOption(addFaultOptions(addMachineOptions(moveCommand)), 'per-device');
+  addPartitionOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand))), 'per-device');
 
   const perfCommand = program
     .command('perf')
@@ -40,7 +41,10 @@ function programOf(): Command {
     .argument('<test>', 'one of them')
     .option(...jsonOption)
     .action(perf);
-  addPartitionOption(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand))), 'single');
+  addPartitionOption(
+    addAnalysisOptions(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand)))),
+    'single',
+  );
 
   const devinfoCommand = program
     .command('devinfo')

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { ConfigurationError } from '../../base/assert.ts';
+import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
 import type { JsonValue } from '../program.ts';
@@ -23,7 +24,7 @@ import {
 } from './output.ts';
 import { programUrl } from './program-url.ts';
 
-export interface MoveOptions extends MachineChoice, FaultChoice {
+export interface MoveOptions extends AnalysisChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;
@@ -45,6 +46,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = machineOptionsOf(options);
+  const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
   checkWritable(options.json);
   const screen = new Screen(options.json);
@@ -60,6 +62,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   await using machine = await Machine.create({
     ...machineOptions,
     partition: options.partition,
+    ...(analysis === undefined ? {} : { analysis }),
     onProgress: (node, done) => {
       if (node === 0) bar.update(done);
     },
@@ -92,7 +95,10 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s: partition ${facts.partition}, ` +
       `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
   );
-  if (!outcome.isCorrect) process.exitCode = exitFailed;
+  const analyses = await machine.analyses();
+  if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  if (!outcome.isCorrect || analyses.some(({ findings }) => hasErrors(findings)))
+    process.exitCode = exitFailed;
 }
 
 /** `out.json` → `out.run.json`. */

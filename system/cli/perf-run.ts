@@ -1,4 +1,5 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
+import type { Analysis } from '../analysis/index.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
@@ -16,6 +17,8 @@ export interface PerfRow {
   readonly result: PerfResult;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
+  /** What the analysers found, when one was asked for. */
+  readonly analyses?: readonly Analysis[];
 }
 
 export default async function runPerf({ machine: options, args }: PerfOrder): Promise<PerfRow> {
@@ -29,5 +32,6 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
   await machine.run();
   const [result] = (await machine.results()) as unknown as [PerfResult];
   const { checks } = await machine.report();
-  return { args, result, elapsedPs: machine.nowPs, isBalanced: checks.balanced };
+  const row = { args, result, elapsedPs: machine.nowPs, isBalanced: checks.balanced };
+  return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }

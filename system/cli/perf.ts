@@ -1,6 +1,15 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
+import {
+  type AnalysisChoice,
+  type AnalysisOptions,
+  analysisOptionsOf,
+  analysisText,
+  hasErrors,
+  traceFileOf,
+} from '../analysis/index.ts';
+import type { MachineOptions } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
@@ -9,7 +18,7 @@ import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
 
-export interface PerfOptions extends PerfChoice, MachineChoice, FaultChoice {
+export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly json?: string;
 }
@@ -18,11 +27,12 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const test = checkedTest(name);
   const rows = perfArgsOf(test, options);
   const machine = { ...machineOptionsOf(options), partition: options.partition };
+  const analysis = analysisOptionsOf(options);
   const config = configurationOf(machine);
   checkWritable(options.json);
   const screen = new Screen(options.json);
   screen.print(headerOf(rows[0]!));
-  const orders = rows.map((args) => ({ machine, args }));
+  const orders = rows.map((args) => ({ machine: analysed(machine, analysis, args, rows.length), args }));
   const results: PerfRow[] = [];
   for await (const row of inOrder(orders)) {
     results.push(row);
@@ -34,10 +44,29 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   });
   if (options.json !== undefined)
     writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
+  const analyses = results.flatMap((row) => row.analyses ?? []);
+  if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
   if (!results.every(({ isBalanced }) => isBalanced)) {
     process.stderr.write('hca: the books of a run do not balance\n');
     process.exitCode = exitFailed;
   }
+}
+
+/** The machine of one row: of several rows each has a log of its own, with the size in its name. */
+function analysed(
+  machine: MachineOptions,
+  analysis: AnalysisOptions | undefined,
+  { sizeBytes }: PerfArgs,
+  rowCount: number,
+): MachineOptions {
+  if (analysis === undefined) return machine;
+  const { trace } = analysis;
+  if (trace === undefined || rowCount === 1) return { ...machine, analysis };
+  return {
+    ...machine,
+    analysis: { ...analysis, trace: { ...trace, file: traceFileOf(trace.file, `${sizeBytes}`) } },
+  };
 }
 
 /** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
