@@ -227,7 +227,8 @@ export class Receiver {
     }
     const qpn = words[word + WORD_DESTINATION_QPN]!;
     if (qpn === QPN_MULTICAST) return this.#firstMember(offset);
-    const qp = qps.slotOf(qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn));
+    const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
+    const qp = number === -1 ? -1 : qps.slotOf(number);
     if (qp === -1) {
       violations.count('packetUnknownQp');
       return -1;

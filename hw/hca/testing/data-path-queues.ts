@@ -37,6 +37,8 @@ export class Cq {
   consumer = 0;
   bufferAddress: number;
   armSequence = 1;
+  /** Where the datagram of the completion last polled came from. */
+  source = { qpn: 0, hasGrh: false, pathBits: 0, serviceLevel: 0 };
   readonly #node: DataPathNode;
 
   constructor(node: DataPathNode, logEntries = 6, fields: Initial<typeof cqc> = {}) {
@@ -69,6 +71,12 @@ export class Cq {
     this.consumer = (this.consumer + 1) & 0xffffff;
     const opcode = cqe.fields.opcode.get(view, at);
     const isError = opcode === CqeOpcode.ERROR;
+    this.source = {
+      qpn: cqe.fields.sourceQpn.get(view, at),
+      hasGrh: cqe.fields.grhPresent.get(view, at) === 1,
+      pathBits: cqe.fields.destinationPathBits.get(view, at),
+      serviceLevel: cqe.fields.serviceLevel.get(view, at),
+    };
     return {
       qpn: cqe.fields.qpn.get(view, at),
       isSend: cqe.fields.isSend.get(view, at) === 1,

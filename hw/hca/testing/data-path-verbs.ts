@@ -11,6 +11,7 @@ import {
   atomicSegment,
   completionRequested,
   controlSegment,
+  datagramSegment,
   inlineHeader,
   remoteAddressSegment,
 } from '../../../abi/wqe.ts';
@@ -47,9 +48,12 @@ export interface SendRequest {
   readonly isFenced?: boolean;
   readonly swapOrAdd?: bigint;
   readonly compare?: bigint;
+  /** Of a datagram QP: where it goes. */
+  readonly datagram?: Initial<typeof datagramSegment>;
 }
 
 export interface QpOptions {
+  readonly qpn?: number;
   readonly sendCq: Cq;
   readonly receiveCq?: Cq;
   readonly srq?: Srq;
@@ -77,7 +81,7 @@ export class Qp {
 
   constructor(node: DataPathNode, options: QpOptions) {
     this.node = node;
-    this.qpn = takeNumber();
+    this.qpn = options.qpn ?? takeNumber();
     this.#sqLogCount = options.sqLogCount ?? 5;
     this.#sqStride = 16 << (options.sqLogStride16 ?? 3);
     this.#rqCount = 1 << (options.rqLogCount ?? 4);
@@ -182,6 +186,16 @@ export class Qp {
     return counter;
   }
 
+  /** Posts the bytes of a WQE as they are, but for the owner bit; and rings. */
+  sendBytes(wqe: Uint8Array): void {
+    const slots = (1 << this.#sqLogCount) - 1;
+    const at = this.sqAddress + (this.sendCounter & slots) * this.#sqStride;
+    this.node.memory.bytes.set(wqe, at);
+    controlSegment.fields.owner.set(this.node.view, at, (this.sendCounter >>> this.#sqLogCount) & 1);
+    this.sendCounter = (this.sendCounter + 1) & 0xffff;
+    this.ring();
+  }
+
   /** The bytes of the WQE last written at `counter`, as BlueFlame copies them. */
   wqeBytes(counter: number, lengthBytes: number): Uint8Array {
     const slots = (1 << this.#sqLogCount) - 1;
@@ -248,6 +262,10 @@ export function encodeWqe(request: SendRequest, owner: number): Uint8Array {
   const view = new DataView(bytes.buffer);
   let next = 16;
   const { opcode } = request;
+  if (request.datagram !== undefined) {
+    bytes.set(datagramSegment.encode(request.datagram), next);
+    next += datagramSegment.sizeBytes;
+  }
   if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
     remoteAddressSegment.fields.address.setNumber(view, next, request.remote?.address ?? 0);
     remoteAddressSegment.fields.rkey.set(view, next, request.remote?.key ?? 0);

@@ -4,6 +4,7 @@ import {
   FLOAT_VIRTUAL_ADDRESS,
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
+  virtualLaneOf,
   type WirePort,
   WORD_AETH,
   WORD_DESTINATION_QPN,
@@ -36,6 +37,7 @@ export interface Packet {
   readonly immediate: number;
   readonly payloadBytes: number;
   readonly lids: number;
+  readonly virtualLane: number;
   /** Operands of atomics, as words. */
   readonly operands: readonly number[];
 }
@@ -172,6 +174,7 @@ export class TappedPort implements PacketPort {
       immediate: word(WORD_IMMEDIATE),
       payloadBytes: word(WORD_PAYLOAD_BYTES),
       lids: word(WORD_LIDS),
+      virtualLane: virtualLaneOf(word(WORD_PACKET_FLAGS)),
       operands,
     };
   }
