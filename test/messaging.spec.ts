@@ -1,0 +1,118 @@
+/**
+ * Messages over RDMA: every byte at every size around the borders, in order, whoever is late, in either rendezvous and
+ * either way of waiting; what fails, fails alone.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { JsonValue } from '../system/program.ts';
+import { expectBalanced } from './expectations.ts';
+import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const cutoffBytes = 4096;
+/** 0, 1, around the cut-off, around pages and packets, above any eager buffer. */
+const borders = [0, 1, 31, 4064, 4095, 4096, 4097, 8192, 12_345, 65_536, 300_001];
+
+async function run(names: readonly [string, string], args: object, set = {}): Promise<Outcome> {
+  const programs = names.map((name, node) => programOf('messages', name, node, { args: args as JsonValue }));
+  const outcome = await runPrograms(programs, { set });
+  expectBalanced(outcome.report);
+  return outcome;
+}
+
+describe.each([
+  ['read', 'poll'],
+  ['read', 'event'],
+  ['write', 'poll'],
+  ['write', 'event'],
+] as const)('a channel with rendezvous by %s, waiting by %s', (rendezvousBy, waiting) => {
+  it('carries every byte of messages of any length, by the way that their length asks for', async () => {
+    const args = { config: { cutoffBytes, rendezvousBy }, waiting, lengths: borders };
+    const { results } = await run(['sender', 'receiver'], args);
+    expect(results).toEqual([{ eager: 6, rendezvous: 5 }, borders.map(() => true)]);
+  });
+
+  it('holds the sender back, and loses nothing, while nobody receives', async () => {
+    // 40 messages for 4 buffers, of both kinds.
+    const lengths = Array.from({ length: 40 }, (_, at) => (at % 5 === 4 ? 9000 + at : 100 + at));
+    const args = {
+      config: { cutoffBytes, rendezvousBy, bufferCount: 4, rendezvousCount: 2 },
+      waiting,
+      lengths,
+    };
+    const { results } = await run(['sender', 'lateReceiver'], args);
+    expect(results[1]).toEqual(lengths.map(() => true));
+  });
+
+  it('comes through when both sides send before they receive', async () => {
+    const lengths = [100, 20_000, 5000, 64, 20_001, 5001];
+    const args = { config: { cutoffBytes, rendezvousBy, rendezvousCount: 4 }, waiting, lengths };
+    const { results } = await run(['exchanger', 'exchanger'], args);
+    expect(results).toEqual([lengths.map(() => true), lengths.map(() => true)]);
+  });
+});
+
+describe('a channel', () => {
+  it('goes by its own cut-off, whatever the eager buffers could hold', async () => {
+    const lengths = [1000, 1001];
+    const config = { cutoffBytes: 1000, eagerBytes: 16_384 };
+    const { results } = await run(['sender', 'receiver'], { config, lengths });
+    expect(results[0]).toEqual({ eager: 1, rendezvous: 1 });
+  });
+
+  it('tells a receiver with too little room, writes nothing there, and carries what follows', async () => {
+    const lengths = [100, 100, 20_000, 20_000];
+    const { results } = await run(['sender', 'narrowReceiver'], { config: { cutoffBytes }, lengths });
+    const refused = 'MessageError EMSGSIZE, true';
+    expect(results[1]).toEqual([refused, true, refused, true]);
+  });
+
+  it('says that the connection is gone, to a sender and to a receiver', async () => {
+    const { results } = await run(['abandoned', 'abandoned'], {});
+    expect(results[0]).toEqual({
+      send: 'MessageError ECONNRESET',
+      receive: 'MessageError ECONNRESET',
+    });
+  });
+
+  it('is the same in every partition', async () => {
+    const args = { config: { cutoffBytes }, lengths: borders } as unknown as JsonValue;
+    const reports = [];
+    for (const partition of bothPartitions) {
+      const programs = ['sender', 'receiver'].map((name, node) =>
+        programOf('messages', name, node, { args }),
+      );
+      reports.push(JSON.stringify((await runPrograms(programs, { partition })).report));
+    }
+    expect(reports[1]).toBe(reports[0]);
+  });
+});
+
+describe('the registration cache', () => {
+  it('registers each buffer once, keeps what its limit allows and gives all of it back', async () => {
+    const lengths = [20_000, 30_000, 40_000];
+    const { results } = await run(['cachedSender', 'cachedReceiver'], { lengths });
+    const [sent, wrong] = results as [Record<string, number>, number];
+    expect(wrong).toBe(0);
+    // Three rounds of three buffers: registered in the first, found in the other two.
+    expect(sent).toMatchObject({ misses: 3, hits: 6, evictions: 0 });
+    expect(sent.pinnedAfterwards!).toBeLessThan(sent.pinnedBytes! - 90_000);
+  });
+
+  it('evicts the least recently used when it may keep fewer than are in use', async () => {
+    const lengths = [20_000, 30_000, 40_000];
+    const config = { cachedRegions: 2 };
+    const { results } = await run(['cachedSender', 'cachedReceiver'], { config, lengths });
+    // Always the one that is needed next: three rounds of misses, and all but two evicted.
+    expect(results[0]).toMatchObject({ misses: 9, hits: 0, evictions: 7 });
+    expect(results[1]).toBe(0);
+  });
+
+  it('keeps nothing when it may keep nothing', async () => {
+    const { results } = await run(['cachedSender', 'cachedReceiver'], {
+      config: { cachedRegions: 0 },
+      lengths: [20_000],
+    });
+    expect(results[0]).toMatchObject({ misses: 3, hits: 0, evictions: 0 });
+  });
+});

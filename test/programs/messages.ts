@@ -1,0 +1,188 @@
+/** Programs that use message channels in every way in which they can go wrong. */
+import { defaultsOf } from '../../base/parameter.ts';
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { openMessageChannel } from '../../system/programs/message-pingpong.ts';
+import { barrier } from '../../system/programs/rc-endpoint.ts';
+import { IBV_QP_STATE, IBV_QPS_ERR, modifyQp } from '../../userlib/index.ts';
+import {
+  type MessageChannel,
+  type MessagingConfig,
+  messagingParameters,
+} from '../../userlib/messaging/index.ts';
+import { areEqual, patternOf } from './requests.ts';
+
+interface MessagesArgs {
+  readonly config?: Partial<MessagingConfig>;
+  readonly waiting?: 'poll' | 'event';
+  readonly lengths?: readonly number[];
+}
+
+/** A channel between the two programs, and memory at places that no page boundary favours. */
+class MessageSide {
+  readonly program: ProgramContext;
+  readonly channel: MessageChannel;
+
+  private constructor(program: ProgramContext, channel: MessageChannel) {
+    this.program = program;
+    this.channel = channel;
+  }
+
+  static async open(program: ProgramContext): Promise<MessageSide> {
+    const { config = {}, waiting = 'poll' } = (program.args ?? {}) as MessagesArgs;
+    const channel = await openMessageChannel(
+      program,
+      'messages',
+      { ...defaultsOf(messagingParameters), ...config },
+      waiting,
+    );
+    return new MessageSide(program, channel);
+  }
+
+  /** Memory for `lengthBytes`, not aligned to anything. */
+  buffer(lengthBytes: number): number {
+    return this.program.memory.map(lengthBytes + 8192) + 4093;
+  }
+
+  filled(seed: number, lengthBytes: number): number {
+    const address = this.buffer(lengthBytes);
+    this.program.memory.write(address, patternOf(seed, lengthBytes));
+    return address;
+  }
+
+  holds(address: number, seed: number, lengthBytes: number): boolean {
+    return areEqual(this.program.memory.read(address, lengthBytes), patternOf(seed, lengthBytes));
+  }
+
+  async leave(): Promise<void> {
+    await this.channel.flush();
+    await barrier(this.program, 'leave');
+    await this.channel.close();
+  }
+}
+
+/** What a failing call rejects with: its name and code. */
+async function failureOf(call: () => Promise<unknown>): Promise<string> {
+  try {
+    await call();
+    return 'none';
+  } catch (error) {
+    const { name, code } = error as { readonly name: string; readonly code?: string };
+    return `${name} ${code ?? ''}`.trim();
+  }
+}
+
+/** Sends messages of the lengths asked for, one after the other. */
+export async function sender(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  for (const [seed, length] of lengths.entries()) await side.channel.send(side.filled(seed, length), length);
+  const { eager, rendezvous } = side.channel.counts;
+  await side.leave();
+  return { eager, rendezvous };
+}
+
+/** Receives them into buffers of just their length. */
+export async function receiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const right: boolean[] = [];
+  for (const [seed, length] of lengths.entries()) {
+    const buffer = side.buffer(length);
+    right.push((await side.channel.receive(buffer, length)) === length && side.holds(buffer, seed, length));
+  }
+  await side.leave();
+  return right;
+}
+
+/** Receives only after a long sleep: the sender must wait for credits, and nothing may be lost. */
+export async function lateReceiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  await program.cpu.sleep(2e9);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const right: boolean[] = [];
+  for (const [seed, length] of lengths.entries()) {
+    const buffer = side.buffer(length);
+    right.push((await side.channel.receive(buffer, length)) === length && side.holds(buffer, seed, length));
+  }
+  await side.leave();
+  return right;
+}
+
+/** Both sides start several sends before they receive anything. */
+export async function exchanger(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const sends = [];
+  const receives = [];
+  for (const length of lengths) receives.push(await side.channel.startReceive(side.buffer(length), length));
+  for (const [seed, length] of lengths.entries())
+    sends.push(await side.channel.startSend(side.filled(seed, length), length));
+  const right: boolean[] = [];
+  for (const [seed, request] of receives.entries()) {
+    const length = await side.channel.wait(request);
+    right.push(side.holds(request.address, seed, length) && length === lengths[seed]);
+  }
+  for (const request of sends) await side.channel.wait(request);
+  await side.leave();
+  return right;
+}
+
+/** Too little room for an eager message and for a rendezvous; the next ones arrive all the same. */
+export async function narrowReceiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const told: JsonValue[] = [];
+  for (const [seed, length] of lengths.entries()) {
+    const buffer = side.buffer(length);
+    const room = seed % 2 === 0 ? length - 1 : length;
+    const failure = await failureOf(() => side.channel.receive(buffer, room));
+    const isUntouched = side.program.memory.read(buffer, length).every((byte) => byte === 0);
+    told.push(failure === 'none' ? side.holds(buffer, seed, length) : `${failure}, ${isUntouched}`);
+  }
+  await side.leave();
+  return told;
+}
+
+/** The connection dies under a receive and under a send. */
+export async function abandoned(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  await barrier(program, 'open');
+  const { qp } = side.channel;
+  if (program.node === 1) {
+    await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+    await barrier(program, 'told');
+    return null;
+  }
+  const buffer = side.filled(1, 100_000);
+  const send = await failureOf(() => side.channel.send(buffer, 100_000));
+  const receive = await failureOf(() => side.channel.receive(buffer, 100_000));
+  await barrier(program, 'told');
+  await side.channel.close();
+  return { send, receive };
+}
+
+/** Sends more than one buffer of a size by rendezvous, time and again, from fewer buffers than the cache keeps or more. */
+export async function cachedSender(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  const buffers = lengths.map((length, seed) => side.filled(seed, length));
+  for (let round = 0; round < 3; round++)
+    for (const [seed, length] of lengths.entries()) await side.channel.send(buffers[seed]!, length);
+  const told = { ...side.channel.cache.counts, pinnedBytes: program.process.memory.space.pinnedBytes };
+  await side.leave();
+  return { ...told, pinnedAfterwards: program.process.memory.space.pinnedBytes };
+}
+
+export async function cachedReceiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await MessageSide.open(program);
+  const { lengths = [] } = program.args as unknown as MessagesArgs;
+  let wrong = 0;
+  for (let round = 0; round < 3; round++)
+    for (const [seed, length] of lengths.entries()) {
+      const buffer = side.buffer(length);
+      await side.channel.receive(buffer, length);
+      if (!side.holds(buffer, seed, length)) wrong++;
+    }
+  await side.leave();
+  return wrong;
+}
