@@ -42,7 +42,7 @@ import * as qps from './qp.ts';
 import * as srqs from './srq.ts';
 import {
   type AsyncEventRecord,
-  type AsyncEventType,
+  AsyncEventType,
   type DeviceAttr,
   type Handle,
   type PortAttr,
@@ -66,6 +66,8 @@ export class ProcessContext implements KernelContext {
   private readonly asyncEvents: BlockingQueue<AsyncEventRecord>;
   private readonly onClose: (context: ProcessContext) => void;
   private isClosed = false;
+  /** The device died, and what this context had of it is gone. */
+  isCutOff = false;
 
   constructor(device: Device, process: ProcessMemory, onClose: (context: ProcessContext) => void) {
     this.device = device;
@@ -142,7 +144,7 @@ export class ProcessContext implements KernelContext {
   async deregMr(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_dereg_mr', async () => {
       const { region, pd } = this.regions.get(handle);
-      await regions.deregisterRegion(cpu, this.device, this.process, region);
+      if (!this.isCutOff) await regions.deregisterRegion(cpu, this.device, this.process, region);
       pd.users--;
       this.regions.delete(handle);
     });
@@ -204,7 +206,7 @@ export class ProcessContext implements KernelContext {
   async destroyCq(cpu: Cpu, handle: Handle): Promise<number> {
     return this.call(cpu, 'ibv_destroy_cq', async () => {
       const object = unused(this.cqs.get(handle), 'CQ');
-      await cqs.destroyCq(cpu, this.device, this.process, object.cq);
+      if (!this.isCutOff) await cqs.destroyCq(cpu, this.device, this.process, object.cq);
       object.channel?.events.drop((event) => event === handle);
       if (object.channel !== undefined) object.channel.users--;
       this.forget('cq', handle);
@@ -244,7 +246,7 @@ export class ProcessContext implements KernelContext {
   async destroySrq(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_destroy_srq', async () => {
       const object = unused(this.srqs.get(handle), 'SRQ');
-      await srqs.destroySrq(cpu, this.device, this.process, object.srq);
+      if (!this.isCutOff) await srqs.destroySrq(cpu, this.device, this.process, object.srq);
       object.pd.users--;
       this.forget('srq', handle);
       this.srqs.delete(handle);
@@ -288,7 +290,7 @@ export class ProcessContext implements KernelContext {
   async destroyQp(cpu: Cpu, handle: Handle): Promise<void> {
     return this.call(cpu, 'ibv_destroy_qp', async () => {
       const object = this.qps.get(handle);
-      await qps.destroyQp(cpu, this.device, this.process, object.qp);
+      if (!this.isCutOff) await qps.destroyQp(cpu, this.device, this.process, object.qp);
       for (const part of object.parts) part.users--;
       this.forget('qp', handle);
       this.qps.delete(handle);
@@ -311,6 +313,32 @@ export class ProcessContext implements KernelContext {
     this.onClose(this);
   }
 
+  /** The device has died: the program is told, and whoever waits for a completion looks what there is. */
+  deviceFatal(): void {
+    this.asyncEvents.push({ eventType: AsyncEventType.IBV_EVENT_DEVICE_FATAL, element: 'device', handle: 0 });
+    for (const handle of this.cqs.handles()) this.cqs.get(handle).channel?.events.push(handle);
+  }
+
+  /**
+   * Takes everything from the dead device that this context had of it. The handles stay, so that the program can destroy
+   * and close as it always does; anything else is EIO from now on.
+   */
+  async disassociate(cpu: Cpu): Promise<void> {
+    await this.lock.run(cpu, async () => {
+      if (this.isClosed) return;
+      const { device, process } = this;
+      for (const handle of this.qps.handles())
+        await qps.destroyQp(cpu, device, process, this.qps.get(handle).qp);
+      for (const handle of this.srqs.handles())
+        await srqs.destroySrq(cpu, device, process, this.srqs.get(handle).srq);
+      for (const handle of this.cqs.handles())
+        await cqs.destroyCq(cpu, device, process, this.cqs.get(handle).cq);
+      for (const handle of this.regions.handles())
+        await regions.deregisterRegion(cpu, device, process, this.regions.get(handle).region);
+      this.isCutOff = true;
+    });
+  }
+
   private readonly portEvent = (port: number, eventType: AsyncEventType): void => {
     this.asyncEvents.push({ eventType, element: 'port', handle: port });
   };
@@ -323,6 +351,7 @@ export class ProcessContext implements KernelContext {
     try {
       return await this.lock.run(cpu, async () => {
         cpu.charge('driver', platform.costs.createObject);
+        if (this.isCutOff && !destroys(name)) throw new KernelError('EIO', `${name}: the device is gone`);
         const result = await body();
         await cpu.settle();
         return result;
@@ -367,3 +396,6 @@ export class ProcessContext implements KernelContext {
     return this.port(1).nodeInfo(cpu);
   }
 }
+
+/** Calls that a program may still make of a device that is gone. */
+const destroys = (name: string): boolean => /^ibv_(destroy|dereg|dealloc)_/.test(name);

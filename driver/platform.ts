@@ -152,6 +152,8 @@ export interface DriverPlatform {
   kernelLeft?(cpu: Cpu): void;
   /** Simulated time in picoseconds, for time limits. */
   nowPs(): number;
+  /** Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer. */
+  startTimer?(delayPs: number, due: () => void): void;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */
   spawn(name: string, body: (cpu: Cpu) => Promise<void>): void;
 }
