@@ -6,6 +6,7 @@ import { ConfigurationError } from '../../base/assert.ts';
 import type { Hca } from '../../hw/hca/hca.ts';
 import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
 import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
+import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { HostNode } from '../node/host-node.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
@@ -33,12 +34,14 @@ export class MachinePart {
   readonly hosts: readonly HostNode[];
   readonly hcas: readonly HcaNode[];
   readonly programs: readonly ProgramRunner[];
+  readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
   readonly #runner: Runner & { readonly turnCount: number };
 
   /** @param thread index in the plan's placement */
   constructor(plan: MachinePlan, thread: number) {
     const names = plan.placement[thread]!;
+    this.#analysis = plan.analysis;
     const nodes = Array.from({ length: plan.config.machine.nodeCount }, (_, node) => node);
     this.hosts = nodes
       .filter((node) => names.includes(hostName(node)))
@@ -125,6 +128,18 @@ export class MachinePart {
     const hca = this.#hcaOf(node);
     hca.barRead(bar, offset, 4, into, hca.domain.cycle);
     return into.getUint32(0, true);
+  }
+
+  /** What the analysers of the hosts in this thread have found; their logs are complete up to now. */
+  analyses(): Analysis[] {
+    return this.hosts.flatMap(({ analyser, lp }) =>
+      analyser === undefined ? [] : [analysisOf(analyser, lp.name, this.#analysis)],
+    );
+  }
+
+  /** Ends the analysers' logs. */
+  closeAnalysers(): void {
+    for (const { analyser } of this.hosts) analyser?.close();
   }
 
   /** Has the driver of a host remove its device, as a kernel thread. */
