@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line: `hca move | perf | devinfo | profiles | faults`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | perf | devinfo | profiles | faults | serve`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
@@ -12,6 +12,7 @@ import { exitBadInput, exitFailed } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
+import { addServeCommand } from './serve.ts';
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
@@ -64,6 +65,7 @@ function programOf(): Command {
     .description('list the faults that can be injected')
     .option(...jsonOption)
     .action(listFaults);
+  addServeCommand(program);
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
 }

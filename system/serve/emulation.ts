@@ -7,15 +7,25 @@
  * When the model throws (a defect of the emulator, never a guest's doing) the devices are built anew, the guests that used
  * them are to be dropped, and the report says so.
  */
+
+import type { Analyser } from '../../analyser/index.ts';
 import { SteppedRunner } from '../../sim/index.ts';
+import { type Analysis, type AnalysisOptions, analysisOf, attachAnalyser } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
 import type { ServingConfig } from './parameters.ts';
-import { planServed, type ServedChoice, type ServedPlan, servedNeighboursOf } from './served-plan.ts';
+import {
+  guestName,
+  planServed,
+  type ServedChoice,
+  type ServedPlan,
+  servedNeighboursOf,
+} from './served-plan.ts';
 import { ServedTime, type WallClock } from './served-time.ts';
 import { Slot, type SlotListener } from './slot.ts';
+import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
 
 /** The model threw: what was being done, where, and when. */
 export interface Defect {
@@ -33,6 +43,7 @@ export interface EmulationOptions extends ServedChoice {
   readonly timeScale: number;
   readonly wall: WallClock;
   readonly raise: RaiseInterrupt;
+  readonly analysis: AnalysisOptions | undefined;
 }
 
 const STORE_PS = 1_000_000;
@@ -47,6 +58,9 @@ export class Emulation {
   hcas: readonly HcaNode[] = [];
   time!: ServedTime;
   #hasFailed = false;
+  /** Builds so far. */
+  #generation = 0;
+  #analysers: readonly (Analyser | undefined)[] = [];
 
   /** @throws ConfigurationError naming what is wrong with the options */
   constructor(options: EmulationOptions) {
@@ -86,9 +100,32 @@ export class Emulation {
     }
   }
 
+  /** The books of all slots, as of now. */
+  ledgers(): SlotLedger[] {
+    return this.slots.map((slot, node) => slotLedgerOf(slot, this.guests[node]!, this.hcas[node]!));
+  }
+
+  /** What the analysers have found so far; empty unless the options ask for an analysis. */
+  analyses(): Analysis[] {
+    return this.#analysers.flatMap((analyser, node) =>
+      analyser === undefined ? [] : [analysisOf(analyser, this.#traceName(node), this.options.analysis)],
+    );
+  }
+
+  /** Ends the analysers' logs. */
+  close(): void {
+    for (const analyser of this.#analysers) analyser?.close();
+  }
+
   /** Fresh devices in all slots; the guests that used the old ones must have been dropped. */
   rebuild(): void {
+    this.close();
     this.#build();
+  }
+
+  /** Every build has logs of its own: what led to a defect is kept. */
+  #traceName(node: number): string {
+    return this.#generation === 1 ? guestName(node) : `${guestName(node)}-${this.#generation}`;
   }
 
   #build(): void {
@@ -102,7 +139,11 @@ export class Emulation {
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
     const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);
     this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);
-    for (const slot of this.slots) slot.fit(this.guests[slot.node]!, this.time);
+    this.#generation++;
+    this.#analysers = this.guests.map((guest) =>
+      attachAnalyser(options.analysis, this.#traceName(guest.node), guest.rootComplex, guest.memory),
+    );
+    for (const slot of this.slots) slot.fit(this.guests[slot.node]!, this.time, this.#analysers[slot.node]);
   }
 
   #noteDefect(node: number, error: unknown, access: string): void {

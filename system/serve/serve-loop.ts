@@ -12,6 +12,7 @@ import { Reactor, raiseInterrupt, VfioUserServer } from '../../guest/index.ts';
 import { Emulation } from './emulation.ts';
 import { servingParameters } from './parameters.ts';
 import type { ServeOrder } from './serve-options.ts';
+import { buildServeReport, type ServeReport } from './serve-report.ts';
 
 /** What the loop tells while it runs, in words. */
 export type NoticeListener = (text: string) => void;
@@ -30,6 +31,7 @@ export class ServeLoop {
   readonly #order: ServeOrder;
   readonly #notice: NoticeListener;
   readonly #sliceMs: number;
+  readonly #startedMs = performance.now();
   #isStopped = false;
 
   /**
@@ -41,12 +43,13 @@ export class ServeLoop {
     this.#order = order;
     this.#notice = notice;
     this.#sliceMs = serving.sliceUs / 1000;
-    const { config, cabling, faults, timeScale } = order;
+    const { config, cabling, faults, timeScale, analysis } = order;
     this.emulation = new Emulation({
       config,
       cabling,
       faults,
       timeScale,
+      analysis,
       serving,
       hcaCount: order.sockets.length,
       wall: () => performance.now(),
@@ -78,6 +81,31 @@ export class ServeLoop {
     }
   }
 
+  /** The books of everything, brought up to now. */
+  report(): ServeReport {
+    const { emulation } = this;
+    const { config, cabling, timeScale } = this.#order;
+    return buildServeReport({
+      config,
+      cabling,
+      timeScale,
+      elapsedPs: emulation.time.nowPs,
+      followedPs: emulation.time.followedPs,
+      slots: emulation.ledgers(),
+      defects: emulation.defects,
+      analyses: emulation.analyses(),
+      run: {
+        node: process.version,
+        wallMs: performance.now() - this.#startedMs,
+        workMs: this.workMs,
+        pollMs: this.pollMs,
+        waitMs: this.waitMs,
+        slices: emulation.time.sliceCount,
+        cutSlices: emulation.time.cutSliceCount,
+      },
+    });
+  }
+
   /** Ends {@link run} after this turn. */
   stop(): void {
     this.#isStopped = true;
@@ -86,6 +114,7 @@ export class ServeLoop {
   /** Drops the guests and removes the sockets. */
   close(): void {
     this.reactor.close();
+    this.emulation.close();
   }
 
   #clientEnded(node: number, reason: string): void {

@@ -1,5 +1,6 @@
 /** What can be chosen about a served machine, and its checks. */
 import { ConfigurationError } from '../../base/assert.ts';
+import type { AnalysisOptions } from '../analysis/index.ts';
 import { checkedFaults, type Fault, type FaultPlan } from '../faults/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../profile/index.ts';
 import type { Cabling } from './served-plan.ts';
@@ -21,6 +22,8 @@ export interface ServeOptions {
   readonly timeScale?: number;
   /** Ends when the last guest has gone, once there was one. */
   readonly once?: boolean;
+  /** What to trace, and whether the guests' drivers are held against the rules; nothing when left out. */
+  readonly analysis?: AnalysisOptions;
 }
 
 /** Complete and checked: plain data, for the thread that serves. */
@@ -31,6 +34,7 @@ export interface ServeOrder {
   readonly faults: readonly Fault[];
   readonly timeScale: number;
   readonly isOnce: boolean;
+  readonly analysis: AnalysisOptions | undefined;
 }
 
 const timeScaleRange = [1e-6, 1e6] as const;
@@ -53,5 +57,6 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
     faults: checkedFaults(options.faults ?? [], hcas),
     timeScale,
     isOnce: options.once ?? false,
+    analysis: options.analysis,
   };
 }

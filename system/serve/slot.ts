@@ -51,6 +51,11 @@ export interface SlotListener {
   modelFailed(node: number, error: unknown, access: string): void;
 }
 
+/** Whoever follows what crosses the bus. */
+export interface ResetOnlooker {
+  reset(why: string, nowPs: number): void;
+}
+
 /** Periods of the slot's own procedures, in simulated picoseconds. */
 export interface SlotTimes {
   readonly drainPs: number;
@@ -86,6 +91,7 @@ export class Slot implements VfioUserDevice {
   #access!: SlotAccess;
   #window!: ConfigWindow;
   #combiner!: WriteCombiner;
+  #onlooker: ResetOnlooker | undefined;
 
   constructor(node: number, config: MachineConfig, times: SlotTimes, listener: SlotListener) {
     const { function: pcieFunction } = config.pcie;
@@ -112,11 +118,15 @@ export class Slot implements VfioUserDevice {
     ];
   }
 
-  /** Puts the slot in front of a device that was just powered on. */
-  fit(guest: GuestNode, time: ServedTime): void {
+  /**
+   * Puts the slot in front of a device that was just powered on.
+   * @param onlooker told when the slot resets the device, which does not cross the bus
+   */
+  fit(guest: GuestNode, time: ServedTime, onlooker?: ResetOnlooker): void {
     const { rootComplex, function: pcieFunction, enumeration } = this.#config.pcie;
     this.#guest = guest;
     this.#time = time;
+    this.#onlooker = onlooker;
     this.#access = new SlotAccess(guest.core, time, rootComplex.deviceBus << 8);
     this.#combiner = new WriteCombiner((address, source, sourceOffset, lengthBytes) =>
       this.#access.store(address, TrafficClass.blueFlame, source, sourceOffset, lengthBytes),
@@ -229,6 +239,7 @@ export class Slot implements VfioUserDevice {
       this.#combiner.clear();
       this.#hold(true);
       this.#hold(false);
+      this.#onlooker?.reset('the guest is gone: the slot was switched off and on', this.#time.nowPs);
       this.#forget();
       this.#window.powerOn();
       this.#guest.interrupts.reset();

@@ -1,0 +1,107 @@
+/**
+ * `hca serve --socket PATH`: serves HCAs to real guests until Ctrl-C, or with `--once` until the last guest has gone, and
+ * then prints what happened on the devices.
+ */
+import { type Command, InvalidArgumentError } from 'commander';
+import {
+  type AnalysisChoice,
+  addAnalysisOptions,
+  analysisOptionsOf,
+  analysisText,
+  hasErrors,
+} from '../analysis/index.ts';
+import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  type FaultChoice,
+  integer,
+  type MachineChoice,
+  machineOptionsOf,
+} from './options.ts';
+import { checkWritable, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
+
+export interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+  readonly socket: string;
+  readonly hcas: number;
+  readonly cable?: boolean;
+  /** False when `--no-loopback-plug` was given. */
+  readonly loopbackPlug: boolean;
+  readonly timeScale: number;
+  readonly once?: boolean;
+  readonly report?: string;
+  readonly json?: string;
+}
+
+/** Adds the command with its options. */
+export function addServeCommand(program: Command): void {
+  const command = program
+    .command('serve')
+    .description('serve HCAs to real guests: as PCIe devices on vfio-user sockets, for QEMU 10.1 or newer')
+    .requiredOption('--socket <path>', 'UNIX socket to make; of two HCAs <path>.0 and <path>.1')
+    .option('--hcas <n>', 'HCAs, each on a socket of its own: for one guest or for two', integer(1, 2), 1)
+    .option('--cable', 'join port 1 of both HCAs by a cable')
+    .option('--no-loopback-plug', 'leave a port without a cable open: its link stays down')
+    .option('--time-scale <x>', 'simulated time per wall time while the devices are idle', positive, 1)
+    .option('--once', 'end when the last guest has gone, rather than serve the next')
+    .option('--report <file>', 'write the report as JSON')
+    .option('--json <file>', 'the same; - is standard output, which then has nothing else')
+    .action(serveGuests);
+  addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('expected a number above zero.');
+}
+
+export async function serveGuests(options: ServeCommandOptions): Promise<void> {
+  const { socket, hcas, cable = false, loopbackPlug, timeScale, once = false } = options;
+  const { profile, set, seed, faults } = machineOptionsOf(options);
+  const analysis = analysisOptionsOf(options);
+  checkWritable(options.report);
+  checkWritable(options.json);
+  const screen = new Screen(options.json);
+  const machine = await serve(
+    {
+      ...{ socket, hcas, cable, loopbackPlug, timeScale, once },
+      ...(profile === undefined ? {} : { profile }),
+      ...(set === undefined ? {} : { set }),
+      ...(seed === undefined ? {} : { seed }),
+      ...(faults === undefined ? {} : { faults }),
+      ...(analysis === undefined ? {} : { analysis }),
+    },
+    { onNotice: (text) => screen.print(text) },
+  );
+  screen.print(introductionOf(machine, once));
+  const report = await untilEnded(machine);
+  if (options.report !== undefined) writeFileAtomically(options.report, jsonText(report));
+  if (options.json !== undefined) writeJson(options.json, report);
+  screen.print(renderServeReport(report));
+  if (analysis !== undefined) screen.print(analysisText(report.analyses, analysis));
+  const isFaulty = report.analyses.some(({ findings }) => hasErrors(findings));
+  if (!report.checks.balanced || report.defects.length > 0 || isFaulty) process.exitCode = exitFailed;
+}
+
+function introductionOf({ sockets, qemuOptions }: ServedMachine, isOnce: boolean): string {
+  const what = sockets.length === 1 ? 'an HCA' : `${sockets.length} HCAs`;
+  return [
+    `Serving ${what} at ${sockets.join(' and ')}. Options for QEMU (10.1 or newer), one device for each HCA:`,
+    ...qemuOptions.map((line) => `  ${line}`),
+    isOnce ? 'Ends when the last guest has gone, or with Ctrl-C.' : 'Ends with Ctrl-C.',
+  ].join('\n');
+}
+
+/** Ctrl-C and SIGTERM end the serving; a second one ends the process as usual. */
+async function untilEnded(machine: ServedMachine): Promise<ServeReport> {
+  const stop = (): void => {
+    machine.close().catch(() => {});
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  try {
+    return await machine.ended;
+  } finally {
+    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
+  }
+}

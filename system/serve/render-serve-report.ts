@@ -1,0 +1,121 @@
+/** The report of a served machine as tables for a terminal, made from the JSON alone. */
+import { countText, timeText } from '../report/format.ts';
+import { cacheTable, checksLine, pcieTable, tableOf, wireTable } from '../report/render.ts';
+import type { ServedNodeReport, ServeReport } from './serve-report.ts';
+
+/** All tables, one below the other; those without rows are left out. */
+export function renderServeReport(report: ServeReport): string {
+  const { nodes, checks, defects } = report;
+  return [
+    commandTable(nodes),
+    accessTable(nodes),
+    doorbellTable(nodes),
+    pcieTable(nodes),
+    cacheTable(nodes),
+    interruptTable(nodes),
+    ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
+    operationTable(report),
+    oddities(nodes),
+    checksLine(checks),
+    ...defects.map(
+      ({ node, access, atPs, message }) =>
+        `A DEFECT OF THE EMULATOR at HCA ${node}, ${atPs} ps, by ${access}: ${message}`,
+    ),
+    timeLines(report),
+  ]
+    .filter((text) => text !== '')
+    .join('\n');
+}
+
+function commandTable(nodes: readonly ServedNodeReport[]): string {
+  const rows = nodes.flatMap(({ hca }, node) =>
+    Object.entries(hca.commands).map(([name, { count, takenPs }]) => [
+      `hca ${node} ${name}`,
+      countText(count),
+      timeText(takenPs),
+      timeText(Math.round(takenPs / count)),
+    ]),
+  );
+  return tableOf('Commands: simulated time on the device', ['command', 'count', 'in all', 'each'], rows);
+}
+
+function accessTable(nodes: readonly ServedNodeReport[]): string {
+  const rows = nodes.flatMap(({ accesses }, node) =>
+    [['configuration', accesses.configuration] as const, ...Object.entries(accesses.registers)].map(
+      ([name, { reads, writes }]) => [`hca ${node} ${name}`, countText(reads), countText(writes)],
+    ),
+  );
+  return tableOf('Register accesses of the guest (BAR0)', ['register', 'reads', 'writes'], rows);
+}
+
+function doorbellTable(nodes: readonly ServedNodeReport[]): string {
+  const rows = nodes.flatMap(({ accesses }, node) =>
+    Object.entries(accesses.doorbells).map(([name, { reads, writes }]) => [
+      `hca ${node} ${name}`,
+      countText(reads),
+      countText(writes),
+    ]),
+  );
+  return rows.length === 0 ? '' : tableOf('Doorbells (BAR2)', ['place', 'reads', 'writes'], rows);
+}
+
+function interruptTable(nodes: readonly ServedNodeReport[]): string {
+  const rows = nodes.flatMap(({ interrupts, intx }, node) => [
+    ...interrupts.map((row) => [
+      `hca ${node} vector ${row.vector}`,
+      row.requested,
+      row.moderated,
+      row.masked,
+      row.coalesced,
+      row.sent,
+      row.delivered,
+      row.raised,
+    ]),
+    ...(intx.asserted === 0
+      ? []
+      : [[`hca ${node} INTx`, '', '', '', '', intx.asserted, intx.asserted, intx.raised]]),
+  ]);
+  const head = ['vector', 'requested', 'moderated', 'masked', 'coalesced', 'sent', 'delivered', 'raised'];
+  return rows.length === 0 ? '' : tableOf('Interrupts per vector', head, rows);
+}
+
+function operationTable({ operations }: ServeReport): string {
+  const entries = Object.entries(operations);
+  if (entries.length === 0) return '';
+  const stages = Object.keys(entries[0]![1].milestonesPs).filter((stage) => stage !== 'taken');
+  const rows = entries.map(([name, { count, failed, milestonesPs }]) => [
+    name,
+    countText(count),
+    countText(failed),
+    ...stages.map((stage) => (count === 0 ? '-' : timeText(Math.round((milestonesPs[stage] ?? 0) / count)))),
+  ]);
+  return tableOf(
+    'Send operations: where the device spent the time of each (mean)',
+    ['operation', 'count', 'failed', ...stages],
+    rows,
+  );
+}
+
+/** What a well-behaved guest never brings about. */
+function oddities(nodes: readonly ServedNodeReport[]): string {
+  const lines = nodes.flatMap(({ accesses, hca, deviceFaults }, node) => {
+    const { failedLoads, givenUpLoads, droppedStores, tableStores } = accesses;
+    const counts = { failedLoads, givenUpLoads, droppedStores, tableStores };
+    const all = [
+      ...Object.entries(counts),
+      ...Object.entries(hca.violations),
+      ...Object.entries(deviceFaults),
+    ];
+    const some = all.filter(([, count]) => count > 0).map(([name, count]) => `${name} ${countText(count)}`);
+    return some.length === 0 ? [] : [`hca ${node}: ${some.join(', ')}`];
+  });
+  return lines.length === 0 ? '' : `Against the rules, by guest or peer   ${lines.join(';  ')}`;
+}
+
+function timeLines({ elapsedPs, followedPs, timeScale, meaning, run }: ServeReport): string {
+  return (
+    `Simulated ${timeText(elapsedPs)}, of which ${timeText(followedPs)} followed the wall clock (scale ${timeScale}); ` +
+    `${(run.wallMs / 1000).toFixed(1)} s of wall clock, ${(run.workMs / 1000).toFixed(1)} s of them on the model.\n` +
+    `Measured: ${meaning.measured}\nNot measured: ${meaning.notMeasured}`
+  );
+}

@@ -1,0 +1,21 @@
+/** What the serving thread and the one that started it tell each other. */
+import type { ErrorRecord } from '../partition/answer.ts';
+import type { ServeOrder } from './serve-options.ts';
+import type { ServeReport } from './serve-report.ts';
+
+/** What the serving thread is started with. */
+export interface ServeStart {
+  readonly order: ServeOrder;
+  /** One word: how many {@link ServeRequest}s were sent. Read after every turn, which a message port is too slow for. */
+  readonly requestCount: SharedArrayBuffer;
+}
+
+/** Sent to the serving thread; behind it the count is raised and the thread woken. */
+export type ServeRequest = { readonly kind: 'report'; readonly ticket: number } | { readonly kind: 'stop' };
+
+export type ServeMessage =
+  | { readonly kind: 'ready'; readonly wakeDescriptor: number }
+  | { readonly kind: 'notice'; readonly text: string }
+  | { readonly kind: 'report'; readonly ticket: number; readonly report: ServeReport }
+  | { readonly kind: 'ended'; readonly report: ServeReport }
+  | { readonly kind: 'failed'; readonly error: ErrorRecord };

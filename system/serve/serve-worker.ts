@@ -1,0 +1,31 @@
+/** The thread that serves: blocks on the guests' sockets, which the thread of an event loop must not. */
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { InvariantError } from '../../base/assert.ts';
+import { errorRecordOf } from '../partition/answer.ts';
+import { ServeLoop } from './serve-loop.ts';
+import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
+
+if (parentPort === null) throw new InvariantError('serve worker', 'the main thread', 'a worker thread');
+const port = parentPort;
+const { order, requestCount } = workerData as ServeStart;
+const requests = new Int32Array(requestCount);
+const tell = (message: ServeMessage): void => port.postMessage(message);
+
+try {
+  const loop = new ServeLoop(order, (text) => tell({ kind: 'notice', text }));
+  let answered = 0;
+  tell({ kind: 'ready', wakeDescriptor: loop.reactor.wakeDescriptor });
+  loop.run(() => {
+    for (; answered !== Atomics.load(requests, 0); answered++) {
+      const request = receiveMessageOnPort(port)?.message as ServeRequest | undefined;
+      if (request === undefined) return;
+      if (request.kind === 'stop') loop.stop();
+      else tell({ kind: 'report', ticket: request.ticket, report: loop.report() });
+    }
+  });
+  const report = loop.report();
+  loop.close();
+  tell({ kind: 'ended', report });
+} catch (thrown) {
+  tell({ kind: 'failed', error: errorRecordOf(thrown) });
+}

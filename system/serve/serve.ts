@@ -1,0 +1,152 @@
+/**
+ * Serves HCAs to real guests, as a library:
+ *
+ *     await using served = await serve({ socket: '/tmp/hca.sock' });
+ *     … QEMU with served.qemuOptions …
+ *     const report = await served.close();
+ *
+ * The work is done in a thread of its own; this one stays free for signals and for whoever drives the guests.
+ */
+import { Worker } from 'node:worker_threads';
+import { nativeLibrary, wake } from '../../guest/index.ts';
+import { errorOf } from '../partition/answer.ts';
+import { qemuOptionLines } from './qemu-options.ts';
+import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';
+import { type ServeOptions, serveOrderOf } from './serve-options.ts';
+import type { ServeReport } from './serve-report.ts';
+
+/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
+const workerUrl = new URL(
+  import.meta.url.endsWith('.ts') ? './serve-worker.ts' : './serve-worker.js',
+  import.meta.url,
+);
+
+/** The serving thread stops at the end of a turn, which takes a second at the very most. */
+const stopLimitMs = 5000;
+
+export interface ServeListeners {
+  /** Told, in words, of guests that went and of defects. */
+  readonly onNotice?: (text: string) => void;
+}
+
+/**
+ * Begins to serve; resolves when guests can connect.
+ * @throws ConfigurationError for options, paths, or a platform on which guests cannot be served
+ */
+export async function serve(options: ServeOptions, listeners: ServeListeners = {}): Promise<ServedMachine> {
+  const order = serveOrderOf(options);
+  nativeLibrary();
+  const machine = new ServedMachine(
+    order.sockets,
+    { order, requestCount: new SharedArrayBuffer(4) },
+    listeners,
+  );
+  await machine.ready;
+  return machine;
+}
+
+export class ServedMachine implements AsyncDisposable {
+  /** Sockets, one for each HCA. */
+  readonly sockets: readonly string[];
+  /** The last report, when serving has ended: by {@link close}, or because the last guest has gone. */
+  readonly ended: Promise<ServeReport>;
+  readonly ready: Promise<void>;
+  readonly #worker: Worker;
+  readonly #requests: Int32Array;
+  readonly #listeners: ServeListeners;
+  readonly #isReady = Promise.withResolvers<void>();
+  readonly #hasEnded = Promise.withResolvers<ServeReport>();
+  readonly #reports = new Map<number, PromiseWithResolvers<ServeReport>>();
+  #ticketCount = 0;
+  #wakeDescriptor = -1;
+  #isOver = false;
+
+  constructor(sockets: readonly string[], start: ServeStart, listeners: ServeListeners) {
+    this.sockets = sockets;
+    this.#listeners = listeners;
+    this.#requests = new Int32Array(start.requestCount);
+    this.ready = this.#isReady.promise;
+    this.ended = this.#hasEnded.promise;
+    // Whoever does not ask how it ended need not hear of it.
+    this.ended.catch(() => {});
+    this.ready.catch(() => {});
+    this.#worker = new Worker(workerUrl, { workerData: start });
+    this.#worker
+      .on('message', (message: ServeMessage) => this.#take(message))
+      .on('error', (error: Error) => this.#fail(error))
+      .on('exit', () => this.#fail(new Error('the serving thread ended by itself')));
+  }
+
+  /** Options for QEMU, line by line. */
+  get qemuOptions(): string[] {
+    return qemuOptionLines(this.sockets);
+  }
+
+  /** The report as of now; the last one when serving has ended. */
+  report(): Promise<ServeReport> {
+    if (this.#isOver) return this.ended;
+    const ticket = ++this.#ticketCount;
+    const settled = Promise.withResolvers<ServeReport>();
+    this.#reports.set(ticket, settled);
+    this.#send({ kind: 'report', ticket });
+    return settled.promise;
+  }
+
+  /** Drops the guests, removes the sockets; the last report. */
+  async close(): Promise<ServeReport> {
+    if (!this.#isOver) this.#send({ kind: 'stop' });
+    const limit = setTimeout(() => {
+      this.#fail(new Error(`the serving thread did not stop within ${stopLimitMs} ms`));
+      void this.#worker.terminate();
+    }, stopLimitMs);
+    try {
+      return await this.ended;
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #send(request: ServeRequest): void {
+    this.#worker.postMessage(request);
+    Atomics.add(this.#requests, 0, 1);
+    wake(this.#wakeDescriptor);
+  }
+
+  #take(message: ServeMessage): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#wakeDescriptor = message.wakeDescriptor;
+        this.#isReady.resolve();
+        return;
+      case 'notice':
+        this.#listeners.onNotice?.(message.text);
+        return;
+      case 'report':
+        this.#reports.get(message.ticket)?.resolve(message.report);
+        this.#reports.delete(message.ticket);
+        return;
+      case 'ended':
+        this.#isOver = true;
+        for (const { resolve } of this.#reports.values()) resolve(message.report);
+        this.#reports.clear();
+        this.#hasEnded.resolve(message.report);
+        return;
+      case 'failed':
+        this.#fail(errorOf(message.error));
+        return;
+    }
+  }
+
+  /** Has no effect when it has ended already. */
+  #fail(error: Error): void {
+    this.#isOver = true;
+    this.#isReady.reject(error);
+    this.#hasEnded.reject(error);
+    for (const { reject } of this.#reports.values()) reject(error);
+    this.#reports.clear();
+  }
+}

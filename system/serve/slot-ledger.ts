@@ -1,0 +1,100 @@
+/** The books of one slot that a real guest uses, copied as plain data. */
+
+import type { HcaNode } from '../node/hca-node.ts';
+import { byCommandName, type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from '../report/ledger-link.ts';
+import type { AccessCount } from './access-counters.ts';
+import type { GuestNode } from './guest-node.ts';
+import type { Slot } from './slot.ts';
+
+/** One MSI-X vector outside of the device. */
+export interface LineLedger {
+  readonly vector: number;
+  /** Messages that arrived behind the gate for faults, and descriptors written because of them. */
+  readonly arrived: number;
+  readonly raised: number;
+}
+
+export interface SlotLedger {
+  readonly node: number;
+  readonly sessions: number;
+  readonly resets: number;
+  readonly accesses: SlotAccesses;
+  readonly vectors: readonly LineLedger[];
+  readonly pin: { readonly asserted: number; readonly raised: number };
+  /** Messages that came out of the root complex; those lost, held back and invented by faults; those that name no vector. */
+  readonly messages: {
+    readonly arrived: number;
+    readonly lost: number;
+    readonly held: number;
+    readonly spurious: number;
+    readonly stray: number;
+  };
+  readonly pcie: LinkEndLedger;
+  readonly deviceFaults: Readonly<Record<string, number>>;
+  readonly hca: HcaLedger;
+  /** Cycles from latching to completing all commands of a kind, by name. */
+  readonly commandCycles: Readonly<Record<string, number>>;
+}
+
+/** What came over the socket. */
+export interface SlotAccesses {
+  readonly configuration: AccessCount;
+  /** BAR0, by register. */
+  readonly registers: Readonly<Record<string, AccessCount>>;
+  /** BAR2, by kind of place. */
+  readonly doorbells: Readonly<Record<string, AccessCount>>;
+  /** Loads that read all ones; those of them that had no answer in time; stores dropped because nothing moved. */
+  readonly failedLoads: number;
+  readonly givenUpLoads: number;
+  readonly droppedStores: number;
+  /** Stores into the MSI-X table, which is the platform's. */
+  readonly tableStores: number;
+  /** Lines of the write-combining buffer that left whole, and in pieces. */
+  readonly combinedLines: number;
+  readonly partLines: number;
+}
+
+export function slotLedgerOf(slot: Slot, guest: GuestNode, hca: HcaNode): SlotLedger {
+  const { interrupts, interruptGate, rootComplex, port, lp } = guest;
+  const { processor } = hca.hca.control;
+  return {
+    node: slot.node,
+    sessions: slot.sessionCount,
+    resets: slot.resetCount,
+    accesses: accessesOf(slot),
+    vectors: linesOf(guest),
+    pin: { asserted: interrupts.pinAssertedCount, raised: interrupts.pinRaisedCount },
+    messages: {
+      arrived: interruptGate.messageCount,
+      lost: interruptGate.lostCount,
+      held: interruptGate.heldCount,
+      spurious: interruptGate.spuriousCount,
+      stray: interrupts.strayCount,
+    },
+    pcie: linkEndLedgerOf(port, lp.nowPs, lp.isDrained),
+    deviceFaults: { ...rootComplex.log.counts },
+    hca: hcaLedgerOf(hca),
+    commandCycles: byCommandName(processor.takenCyclesByOpcode),
+  };
+}
+
+function accessesOf({ accesses, access, combiner, tableWriteCount }: Slot): SlotAccesses {
+  return {
+    configuration: { reads: accesses.configReads, writes: accesses.configWrites },
+    registers: accesses.registers(),
+    doorbells: accesses.doorbells(),
+    failedLoads: access.failedLoadCount,
+    givenUpLoads: access.givenUpLoadCount,
+    droppedStores: access.droppedStoreCount,
+    tableStores: tableWriteCount,
+    combinedLines: combiner.wholeLineCount,
+    partLines: combiner.partLineCount,
+  };
+}
+
+function linesOf({ interrupts }: GuestNode): LineLedger[] {
+  const { arrived, raised } = interrupts.counters;
+  const rows = Array.from(arrived, (count, vector) => ({ vector, arrived: count, raised: raised[vector]! }));
+  return rows.filter((row) => row.arrived > 0);
+}
