@@ -221,7 +221,7 @@ export class Receiver {
     const word = offset >> 2;
     const words = this.#packets.rxWords;
     const opcode = words[word + WORD_OPCODE]!;
-    if (!this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
+    if (!this.#packets.isLoopback && !this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
       violations.count('packetForeignLid');
       return -1;
     }
