@@ -19,10 +19,13 @@ export class LineCounters {
   /** Messages of the vector that arrived, and those of them that a descriptor was written for. */
   readonly arrived: Float64Array;
   readonly raised: Float64Array;
+  /** What `raised` was when the guest's machine last enabled MSI-X: its driver counts from there. */
+  readonly raisedBefore: Float64Array;
 
   constructor(vectorCount: number) {
     this.arrived = new Float64Array(vectorCount);
     this.raised = new Float64Array(vectorCount);
+    this.raisedBefore = new Float64Array(vectorCount);
   }
 }
 
@@ -75,6 +78,8 @@ export class InterruptLines implements GatedSink {
 
   /** @param descriptor -1 takes it away */
   setVector(vector: number, descriptor: number): void {
+    if (descriptor !== NO_DESCRIPTOR && !this.hasVectors)
+      this.counters.raisedBefore.set(this.counters.raised);
     this.#descriptors[vector] = descriptor;
   }
 

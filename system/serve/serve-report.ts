@@ -47,6 +47,8 @@ export interface ServedInterruptRow {
   readonly sent: number;
   readonly delivered: number;
   readonly raised: number;
+  /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
+  readonly raisedSinceEnabled: number;
 }
 
 export interface CommandRow {
@@ -187,6 +189,7 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
         sent: device?.delivered ?? 0,
         delivered: line?.arrived ?? 0,
         raised: line?.raised ?? 0,
+        raisedSinceEnabled: line?.raisedSinceEnabled ?? 0,
       };
     });
 }

@@ -13,6 +13,8 @@ export interface LineLedger {
   /** Messages that arrived behind the gate for faults, and descriptors written because of them. */
   readonly arrived: number;
   readonly raised: number;
+  /** Of these, those since the guest's machine last enabled MSI-X. */
+  readonly raisedSinceEnabled: number;
 }
 
 export interface SlotLedger {
@@ -94,7 +96,12 @@ function accessesOf({ accesses, access, combiner, tableWriteCount }: Slot): Slot
 }
 
 function linesOf({ interrupts }: GuestNode): LineLedger[] {
-  const { arrived, raised } = interrupts.counters;
-  const rows = Array.from(arrived, (count, vector) => ({ vector, arrived: count, raised: raised[vector]! }));
+  const { arrived, raised, raisedBefore } = interrupts.counters;
+  const rows = Array.from(arrived, (count, vector) => ({
+    vector,
+    arrived: count,
+    raised: raised[vector]!,
+    raisedSinceEnabled: raised[vector]! - raisedBefore[vector]!,
+  }));
   return rows.filter((row) => row.arrived > 0);
 }
