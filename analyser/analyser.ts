@@ -265,7 +265,8 @@ export class Analyser implements LinkTap {
   }
 
   released(nowPs: number): void {
-    this.#linter?.released(nowPs);
+    // Nothing can be taken back from a device that does not answer.
+    if (!this.view.isGone && !this.#commands.isWaiting) this.#linter?.released(nowPs);
   }
 
   commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void {

@@ -31,6 +31,8 @@ interface RegisterLoad {
   readonly nowPs: number;
 }
 
+const allOnes = 0xffff_ffff;
+
 const hcrWords = [
   'in_param high',
   'in_param low',
@@ -93,6 +95,8 @@ export class RegisterFollower {
     nowPs: number,
   ): void {
     const { name, start } = this.#registerAt(offset);
+    if (status !== 0 || value === allOnes || (name === 'catastrophicBuffer' && value !== 0))
+      this.#view.isGone = true;
     this.#showLoad(name, start, { offset, address, lengthBytes, status, value, nowPs });
     if (name !== 'hcr' || status !== 0) return;
     if (lengthBytes !== 4) this.#effects.hcrAccess(lengthBytes, nowPs);

@@ -73,6 +73,11 @@ export class CommandRegister {
     this.#listener = listener;
   }
 
+  /** Whether a command was posted that nothing was heard of. */
+  get isWaiting(): boolean {
+    return this.#byToken.size > 0 || (this.#current !== undefined && !this.#isAnswered);
+  }
+
   /** A store to the HCR; `bytes` in memory order. */
   store(offset: number, bytes: Uint8Array, nowPs: number): void {
     if (this.#isAnswered) this.#finishPolled();

@@ -70,6 +70,8 @@ export class DeviceView {
   readonly records = new Map<number, RecordOwner>();
   readonly openPorts = new Set<number>();
   phase: Phase = Phase.RESET;
+  /** It answered a load with all ones or not at all, or its error buffer says that it has failed. */
+  isGone = false;
   firmware: Decoded<typeof queryFw> | undefined;
   capabilities: Capabilities | undefined;
   profile: Profile | undefined;
@@ -91,6 +93,7 @@ export class DeviceView {
     this.close();
     this.icm.clear();
     this.phase = Phase.RESET;
+    this.isGone = false;
     this.firmwarePages = 0;
     this.auxiliaryPages = 0;
   }

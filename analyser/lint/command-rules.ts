@@ -173,8 +173,9 @@ export function checkIndex(lint: LintContext, command: NamedCommand): void {
 type Capabilities = NonNullable<DeviceView['capabilities']>;
 
 function checkSizes(lint: LintContext, { name }: NamedCommand, box: Uint8Array, cap: Capabilities): void {
+  // A device that states no limit has none that a driver could look at.
   const limit = (what: string, value: number, most: number): void => {
-    if (value > most) lint.report('command-index', `${name} ${what}`, `is ${value}, at most ${most}`);
+    if (most > 0 && value > most) lint.report('command-index', `${name} ${what}`, `is ${value}, at most ${most}`);
   };
   if (name === 'SW2HW_CQ' || name === 'MODIFY_CQ') {
     const context = cqc.decode(box);

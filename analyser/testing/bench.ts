@@ -86,7 +86,7 @@ export class AnalyserBench {
       trace: { categories: traceCategories, filters, format, sink: this.log },
       bars: [
         { bar: 0, address: bar0Address, sizeBytes: 0x10_0000 },
-        { bar: 2, address: bar2Address, sizeBytes: 0x80_0000 },
+        { bar: 2, address: bar2Address, sizeBytes: 0x400_0000 },
       ],
     });
   }
