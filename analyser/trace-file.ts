@@ -42,16 +42,16 @@ export class TraceFile implements TraceSink {
   write(text: string): void {
     this.#pieces.push(text);
     this.#gathered += text.length;
-    if (this.#gathered >= Math.min(pieceChars, this.#partBytes)) this.flush();
+    if (this.#gathered >= Math.min(pieceChars, this.#partBytes >> 1)) this.flush();
   }
 
   /** Hands everything gathered to the operating system. */
   flush(): void {
     if (this.#gathered === 0 || this.#handle === undefined) return;
+    if (this.#writtenBytes > 0 && this.#writtenBytes + this.#gathered > this.#partBytes) this.#turn();
     this.#writtenBytes += writeSync(this.#handle, this.#pieces.join(''));
     this.#pieces = [];
     this.#gathered = 0;
-    if (this.#writtenBytes >= this.#partBytes) this.#turn();
   }
 
   close(): void {
@@ -61,7 +61,7 @@ export class TraceFile implements TraceSink {
   }
 
   #turn(): void {
-    closeSync(this.#handle!);
+    if (this.#handle !== undefined) closeSync(this.#handle);
     this.#part++;
     const dropped = this.#part - partsKept + 1;
     if (dropped >= 1) rmSync(`${this.file}.${dropped}`, { force: true });

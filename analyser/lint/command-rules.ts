@@ -175,7 +175,8 @@ type Capabilities = NonNullable<DeviceView['capabilities']>;
 function checkSizes(lint: LintContext, { name }: NamedCommand, box: Uint8Array, cap: Capabilities): void {
   // A device that states no limit has none that a driver could look at.
   const limit = (what: string, value: number, most: number): void => {
-    if (most > 0 && value > most) lint.report('command-index', `${name} ${what}`, `is ${value}, at most ${most}`);
+    if (most > 0 && value > most)
+      lint.report('command-index', `${name} ${what}`, `is ${value}, at most ${most}`);
   };
   if (name === 'SW2HW_CQ' || name === 'MODIFY_CQ') {
     const context = cqc.decode(box);

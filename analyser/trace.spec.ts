@@ -1,0 +1,186 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { cqe, eqc } from '../abi/index.ts';
+import { ConfigurationError } from '../base/assert.ts';
+import { TrafficClass } from '../hw/dma/index.ts';
+import { parsedCategories, TraceFilter } from './filter.ts';
+import { anyLayout, fieldsSetIn, reservedBitsIn } from './layout-fields.ts';
+import { AnalyserBench, bar0Address } from './testing/bench.ts';
+import type { TraceEvent } from './trace-event.ts';
+import { TraceFile } from './trace-file.ts';
+
+const event = (details: Partial<TraceEvent>): TraceEvent => ({
+  atPs: 0,
+  node: 'host0',
+  category: 'commands',
+  summary: '',
+  objects: {},
+  sections: [],
+  ...details,
+});
+
+describe('a filter', () => {
+  it.each([
+    ['qpn=0x41', { objects: { qpn: 65 } }, { objects: { cqn: 65 } }],
+    ['command=SW2HW_CQ', { command: 'SW2HW_CQ' }, { command: 'HW2SW_CQ' }],
+    ['address=0x1000..0x1fff', { address: 0xff8, lengthBytes: 9 }, { address: 0xff8, lengthBytes: 8 }],
+    ['address=4096', { address: 4096 }, { address: 4097 }],
+    ['time=1us..2.5us', { atPs: 2_500_000 }, { atPs: 2_500_001 }],
+    ['time=..1ns', { atPs: 1000 }, { atPs: 1001 }],
+  ])('%s lets pass what it names, and nothing else', (text, inside, outside) => {
+    const filter = new TraceFilter(['commands'], [text]);
+    expect(filter.passes(event(inside))).toBe(true);
+    expect(filter.passes(event(outside))).toBe(false);
+  });
+
+  it('takes those of one name for alternatives and those of different names for conditions', () => {
+    const filter = new TraceFilter(['commands'], ['qpn=1', 'qpn=2', 'command=2RST_QP']);
+    expect(filter.passes(event({ objects: { qpn: 2 }, command: '2RST_QP' }))).toBe(true);
+    expect(filter.passes(event({ objects: { qpn: 3 }, command: '2RST_QP' }))).toBe(false);
+    expect(filter.passes(event({ objects: { qpn: 2 }, command: '2ERR_QP' }))).toBe(false);
+  });
+
+  it.each(['qpx=1', 'qpn=', 'qpn=0y', 'time=5', 'address', ''])('is refused when it reads "%s"', (text) => {
+    expect(() => new TraceFilter(['commands'], [text])).toThrow(ConfigurationError);
+  });
+
+  it('knows its categories', () => {
+    expect(parsedCategories('mmio,events')).toEqual(['mmio', 'events']);
+    expect(parsedCategories('all')).toHaveLength(6);
+    expect(() => parsedCategories('mmio,event')).toThrow(/"event", expected some of mmio/);
+  });
+});
+
+describe('fields of a layout', () => {
+  it('are those that are set, by name and name of the value', () => {
+    const bytes = eqc.encode({ armState: 9, logEntries: 5 });
+    expect(fieldsSetIn(anyLayout(eqc), bytes)).toEqual([
+      { name: 'armState', value: 9, valueName: 'ARMED' },
+      { name: 'logEntries', value: 5, valueName: undefined },
+    ]);
+  });
+
+  it('leave the reserved bits, of which the first that is set is found', () => {
+    const bytes = eqc.encode({ armState: 0xf, logEntries: 31, interruptNumber: 0x3ff });
+    expect(reservedBitsIn(anyLayout(eqc), bytes)).toBeUndefined();
+    // EQC dword 14: the interrupt number is [9:0].
+    bytes[0x16] = 0x04;
+    expect(reservedBitsIn(anyLayout(eqc), bytes)).toEqual({ offset: 0x16, bits: 4 });
+  });
+});
+
+describe('a trace', () => {
+  it('tells a register access by name and field, in exact time', () => {
+    const bench = new AnalyserBench();
+    bench.nowPs = 1_234_567;
+    bench.store32(bar0Address + 0xf0010, 1);
+    bench.store32(bar0Address + 0x80698, 0x00a0_0004);
+    bench.load32(bar0Address + 0xf03fc, 0);
+    expect(bench.log.text.split('\n')).toEqual([
+      '       1244.567 ns  host0  mmio       BAR0 0xf0010 reset <- 0x1: the device is reset',
+      '       1254.567 ns  host0  mmio       BAR0 0x80698 HCR go <- 0xa00004 (QUERY_FW go=1 toggle=1)',
+      '       1454.567 ns  host0  mmio       BAR0 0xf03fc semaphore reads 0x0: the semaphore is ours',
+      '',
+    ]);
+  });
+
+  it('tells polls that read the same once, and how often it was', () => {
+    const bench = new AnalyserBench();
+    for (let poll = 0; poll < 5; poll++) bench.load32(bar0Address + 0x80698, 0x00a0_0004);
+    bench.load32(bar0Address + 0x80698, 0x0020_0004);
+    const lines = bench.log.text.trimEnd().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toContain('read again 4 times, the same, until');
+  });
+
+  it('tells a command with its mailbox, its status and how long it took', () => {
+    const bench = new AnalyserBench();
+    bench.bringUp();
+    bench.createCq();
+    const lines = bench.log.text.split('\n');
+    const at = lines.findIndex((line) => line.includes('SW2HW_CQ in_mod 0x20'));
+    expect(lines[at]).toMatch(/SW2HW_CQ in_mod 0x20 \(CQN\) polled: OK, 200\.000 ns$/);
+    expect(lines[at + 1]).toBe(
+      '    in CQC         logEntries=6 uarPage=8 eqn=4 mttAddress=8 doorbellRecordAddress=0x720000',
+    );
+  });
+
+  it('tells of a command that was never answered', () => {
+    const bench = new AnalyserBench();
+    bench.command('NOP', { isLeftUnanswered: true });
+    bench.analyser.close();
+    expect(bench.log.text).toContain('NOP in_mod 0x0 (0x1f (Linux)) polled: NO ANSWER');
+  });
+
+  it('tells a CQE and an EQE with the queue and the place in it', () => {
+    const bench = new AnalyserBench('json', ['cqn=0x20']);
+    bench.bringUp();
+    bench.createCq();
+    bench.deviceWrites(
+      0x71_0020,
+      cqe.encode({ qpn: 0x40, isSend: 1, opcode: 0x10, byteCount: 8 }),
+      TrafficClass.cqe,
+    );
+    const events = bench.log.text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as TraceEvent);
+    expect(events.at(-1)).toMatchObject({
+      category: 'events',
+      summary: 'CQE 0x0 of CQ 0x20: send RDMA_READ QP 0x40',
+      objects: { cqn: 0x20, qpn: 0x40 },
+      address: 0x71_0020,
+    });
+  });
+
+  it('puts a read together from its completions, in whatever order those of other reads come between', () => {
+    const bench = new AnalyserBench('text', ['srqn=0x20']);
+    bench.bringUp();
+    bench.createSrq();
+    const { analyser, bytes } = bench;
+    bench.put(0x73_0000, Uint8Array.of(0, 0, 0, 1));
+    bench.put(0x73_0010, Uint8Array.of(0, 0, 0, 0x55));
+    const read = (tag: number, address: number, length: number, remaining: number, trafficClass: number) =>
+      analyser.deviceRead(tag, address, bytes, address, length, remaining, trafficClass, 0, bench.nowPs);
+    read(1, 0x73_0000, 16, 32, TrafficClass.wqeRead);
+    read(2, 0x10_0000, 64, 64, TrafficClass.payloadRead);
+    read(1, 0x73_0010, 16, 16, TrafficClass.wqeRead);
+    expect(bench.log.text).toContain('receive WQE of SRQ 0x20, index 0x0');
+    expect(bench.log.text).toContain('byteCount=0x55');
+  });
+});
+
+describe('a trace file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'hca-trace-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('keeps the beginning and the end, and never takes more than its size', () => {
+    const file = join(folder, 'trace.log');
+    const sink = new TraceFile(file, 4000);
+    for (let line = 0; line < 1000; line++) sink.write(`${String(line).padStart(19)}\n`);
+    sink.close();
+    const parts = readdirSync(folder).sort();
+    expect(parts.length).toBeLessThanOrEqual(4);
+    expect(parts[0]).toBe('trace.log');
+    const bytes = parts.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    expect(bytes).toBeLessThanOrEqual(4000);
+    const numbers = parts
+      .toSorted((left, right) => Number(left.split('.')[2] ?? 0) - Number(right.split('.')[2] ?? 0))
+      .flatMap((name) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n').map(Number));
+    expect(numbers[0]).toBe(0);
+    expect(numbers.at(-1)).toBe(999);
+    expect(numbers).toEqual(numbers.toSorted((left, right) => left - right));
+  });
+
+  it('takes the parts of an older trace of its name away', () => {
+    const file = join(folder, 'trace.log');
+    new TraceFile(file, 4000).close();
+    expect(readdirSync(folder)).toEqual(['trace.log']);
+  });
+
+  it('is refused where it cannot be written', () => {
+    expect(() => new TraceFile(join(folder, 'none', 'trace.log'), 4000)).toThrow(ConfigurationError);
+  });
+});
