@@ -144,7 +144,7 @@ export class MessageChannel {
     while (!this.#link.hasRoom) await this.#progress();
     if (lengthBytes <= this.cutoffBytes) {
       this.counts.eager++;
-      await this.#link.send({ kind: MessageKind.EAGER, payloadBytes: lengthBytes }, address);
+      this.#link.send({ kind: MessageKind.EAGER, payloadBytes: lengthBytes }, address);
       request.finish(lengthBytes);
     } else {
       await this.#advertise(request);
@@ -178,7 +178,7 @@ export class MessageChannel {
     this.#sending[rendezvous] = { request, lent };
     this.counts.rendezvous++;
     const { rkey } = lent.region;
-    await this.#link.send({
+    this.#link.send({
       kind: MessageKind.ADVERTISE,
       rendezvous,
       payloadBytes: capacityBytes,
@@ -201,7 +201,7 @@ export class MessageChannel {
       if (moved.length > 0) await this.#payloadMoved(moved.shift()!);
       else if (arrivals.length > 0) await this.#arrived(arrivals.shift()!);
       else if (this.#unmatched.length > 0 && this.#posted.length > 0) await this.#match();
-      else if (this.#link.owesCredit) await this.#link.send({ kind: MessageKind.CREDIT });
+      else if (this.#link.owesCredit) this.#link.send({ kind: MessageKind.CREDIT });
       else return didWork;
     }
   }
@@ -315,6 +315,6 @@ export class MessageChannel {
 
   async #answer(kind: number, rendezvous: number, address = 0, rkey = 0, status = 0): Promise<void> {
     while (!this.#link.canAnswer) await this.#link.wait();
-    await this.#link.send({ kind, rendezvous, address, rkey, status });
+    this.#link.send({ kind, rendezvous, address, rkey, status });
   }
 }

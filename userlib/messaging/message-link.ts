@@ -9,6 +9,7 @@
  */
 import {
   IBV_QPT_RC,
+  IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_WC_SUCCESS,
   IBV_WR_RDMA_READ,
@@ -70,6 +71,7 @@ export class MessageLink {
   readonly #events: IbvCompChannel | null;
   readonly #buffers: MessageBuffers;
   readonly #overheadCycles: number;
+  readonly #inlineBytes: number;
   readonly #grantAt: number;
   readonly #completions = Array.from({ length: batch }, () => new IbvWc());
   #isArmed = false;
@@ -89,6 +91,7 @@ export class MessageLink {
     this.#events = events;
     this.#buffers = buffers;
     this.#overheadCycles = config.messageOverhead;
+    this.#inlineBytes = config.inlineBytes;
     this.credits = config.bufferCount + 1;
     this.#grantAt = Math.max(1, Math.floor((config.bufferCount + 1) / 2));
   }
@@ -110,6 +113,7 @@ export class MessageLink {
         maxRecvWr: slots,
         maxSendSge: 1,
         maxRecvSge: 1,
+        maxInlineData: config.inlineBytes,
       };
       const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_RC, cap });
       return new MessageLink(qp, cq, events, buffers, config);
@@ -152,11 +156,12 @@ export class MessageLink {
   }
 
   /** Sends a header, and of an EAGER message the payload at `from` behind it. The caller asked for room. */
-  async send(header: HeaderFields, from = 0): Promise<void> {
+  send(header: HeaderFields, from = 0): void {
     const { kind, payloadBytes = 0 } = header;
     if (kind !== MessageKind.CLEAR && kind !== MessageKind.FINISHED) this.credits--;
     const slot = this.#buffers.take();
     const address = this.#buffers.sendAddress(slot);
+    this.cpu.charge('application', this.#overheadCycles);
     const eagerBytes = kind === MessageKind.EAGER ? payloadBytes : 0;
     this.#storeHeader(address, header);
     if (eagerBytes > 0)
@@ -167,7 +172,7 @@ export class MessageLink {
       sgList: [{ addr: address, length, lkey: this.#buffers.region.lkey }],
       numSge: 1,
       opcode: IBV_WR_SEND,
-      sendFlags: IBV_SEND_SIGNALED,
+      sendFlags: length <= this.#inlineBytes ? IBV_SEND_SIGNALED | IBV_SEND_INLINE : IBV_SEND_SIGNALED,
     });
   }
 
@@ -262,11 +267,11 @@ export class MessageLink {
     }
   }
 
+  /** Registered memory stays where it is, and only the device looks at it, after the post. */
   #storeHeader(address: number, header: HeaderFields): void {
-    const { cpu } = this;
-    const at = cpu.pushMemoryStore(this.platform.memory.physicalAddress(address), messageHeaderBytes);
-    const view = cpu.storeView;
-    cpu.storeBytes.fill(0, at, at + messageHeaderBytes);
+    const { bytes, view } = this.platform.memory;
+    const at = this.platform.memory.physicalAddress(address);
+    bytes.fill(0, at, at + messageHeaderBytes);
     fields.kind.set(view, at, header.kind);
     fields.status.set(view, at, header.status ?? 0);
     fields.credits.set(view, at, this.owed);
@@ -275,7 +280,6 @@ export class MessageLink {
     fields.address.setNumber(view, at, header.address ?? 0);
     fields.rkey.set(view, at, header.rkey ?? 0);
     this.owed = 0;
-    cpu.commit('application', this.#overheadCycles);
   }
 
   #postReceive(slot: number): void {

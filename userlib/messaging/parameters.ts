@@ -12,6 +12,13 @@ export const messagingParameters = {
     'estimate: MVAPICH2 on ConnectX-3 (MV2_IBA_EAGER_THRESHOLD) keeps 12 to 17 KiB',
     'Largest message that fits into a long-lived registered buffer.',
   ),
+  inlineBytes: number(
+    128,
+    'bytes',
+    [32, 512],
+    'estimate: what MVAPICH2 and Open MPI ask of mlx4',
+    'Messages that are not longer, header included, are given to the device with the work request.',
+  ),
   bufferCount: number(
     16,
     'entries',
