@@ -179,6 +179,26 @@ export class Host {
     return program;
   }
 
+  /**
+   * Forks a process: the child runs `body` on a core, with what it inherits of the memory. The cost is the caller's.
+   * @returns its program, or ENOMEM
+   * @throws CoreBusyError when a program runs there
+   */
+  fork(
+    cpu: CoreThread,
+    parent: Process,
+    name: string,
+    coreIndex: number,
+    body: ProgramBody,
+  ): Program | 'ENOMEM' {
+    const core = this.#coreAt(coreIndex);
+    if (core.programName !== undefined) throw new CoreBusyError(coreIndex, core.programName, name);
+    if (core === cpu.core) throw new CoreBusyError(coreIndex, cpu.name, name);
+    const child = this.newProcess(name);
+    if (!parent.memory.space.fork(child.memory.space)) return 'ENOMEM';
+    return this.runProgram(name, coreIndex, body, child);
+  }
+
   /** Starts a kernel thread on the core of the running thread (else core 0): it preempts the program there. */
   spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void {
     const core = this.cores.find(({ running }) => running !== undefined) ?? this.cores[0]!;

@@ -11,10 +11,14 @@ import { ProcessKilledError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
 import {
   type AddressSpace,
+  accessLater,
+  type InvalidationListener,
   type MapOptions,
   type PinAccess,
   type PinnedPages,
+  pageBytes,
   pageCountOf,
+  userAccessLater,
 } from './mm/index.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import { threadOf } from './signal.ts';
@@ -69,12 +73,60 @@ export class ProcessMemory {
     this.space.unmap(address, lengthBytes);
   }
 
+  /** Has `listener` told before translations of the process go away. @returns how to take it back */
+  onInvalidate(listener: InvalidationListener): () => void {
+    return this.space.onInvalidate(listener);
+  }
+
   /**
    * Where a user address is in physical memory, faulted in as for a write (or a read, where writing is not allowed). It
    * stays there while it is pinned or queue memory. @returns -1 when it is not mapped
    */
   physicalAddress(address: number): number {
     return this.space.locate(address);
+  }
+
+  /** Has every page of a range present for an access. @returns false when some page is not mapped, or memory ran out */
+  async touch(cpu: CoreThread, address: number, lengthBytes: number, isWrite: boolean): Promise<boolean> {
+    return this.#forEachPage(cpu, address, lengthBytes, isWrite, () => {});
+  }
+
+  /** Reads, giving the core up where a page comes from a device. @returns as {@link touch} */
+  async load(cpu: CoreThread, address: number, target: Uint8Array): Promise<boolean> {
+    return this.#forEachPage(cpu, address, target.length, false, (physical, offset, length) => {
+      target.set(this.bytes.subarray(physical, physical + length), offset);
+    });
+  }
+
+  /** Writes, giving the core up where a page comes from a device. @returns as {@link touch}; pages before are written */
+  async store(cpu: CoreThread, address: number, source: Uint8Array): Promise<boolean> {
+    return this.#forEachPage(cpu, address, source.length, true, (physical, offset, length) => {
+      this.bytes.set(source.subarray(offset, offset + length), physical);
+    });
+  }
+
+  async #forEachPage(
+    cpu: CoreThread,
+    address: number,
+    lengthBytes: number,
+    isWrite: boolean,
+    visit: (physical: number, offset: number, length: number) => void,
+  ): Promise<boolean> {
+    const { mm } = this.space;
+    let isAgain = false;
+    for (let done = 0; done < lengthBytes; ) {
+      const length = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
+      const physical = this.space.access(address + done, isWrite, userAccessLater, isAgain);
+      isAgain = physical === accessLater;
+      if (isAgain) {
+        await cpu.sleep(Math.max(0, mm.retryPs - cpu.localPs));
+        continue;
+      }
+      if (physical < 0) return false;
+      visit(physical, done, length);
+      done += length;
+    }
+    return true;
   }
 
   /**

@@ -27,6 +27,13 @@ export interface ProgramContext {
   readonly verbs: Verbs;
   readonly args: JsonValue;
   readonly exchange: Exchange;
+  /**
+   * Forks the process (fork(2)): the child runs `run`, a function, on the first free core, with what it inherits of this
+   * memory, and with verbs of its own: the parent's objects are not the child's to use.
+   * @returns the child, or ENOMEM
+   * @throws ConfigurationError when no core is free
+   */
+  fork(name: string, run: ProgramFunction): Process | 'ENOMEM';
   /** Random numbers of this program, from the machine's seed. */
   readonly random: Random;
   /** Adds a line to the machine's log, with the simulated time. */

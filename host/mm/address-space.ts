@@ -63,8 +63,8 @@ export interface MapOptions {
 /** What becomes of a range: see madvise(2). */
 export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
 
-/** The end of an access that could not be made. */
-export type AccessFailure = typeof faultLater | 1 | 2 | 3;
+/** Answer of {@link AddressSpace.access}: come back at the memory manager's `retryPs`. */
+export const accessLater = -faultLater;
 
 export class AddressSpace {
   readonly id: number;
@@ -214,7 +214,7 @@ export class AddressSpace {
 
   /**
    * Physical address of a user address as an access of the running thread finds it: faulted in if need be.
-   * @returns -1 when the access is not allowed, or memory has run out; with a mode that comes back, -{@link faultLater}
+   * @returns -1 when the access is not allowed, or memory has run out; {@link accessLater} with a mode that comes back
    */
   access(address: number, isWrite: boolean, mode: AccessMode = userAccess, isAgain = false): number {
     for (let again = isAgain; ; again = false) {
@@ -224,7 +224,7 @@ export class AddressSpace {
         return this.table.translate(address);
       }
       const outcome = this.mm.faults.handle(this, address, isWrite ? accessWrite : accessRead, mode, again);
-      if (outcome === faultLater) return -faultLater;
+      if (outcome === faultLater) return accessLater;
       if (outcome !== faultDone) return -1;
     }
   }

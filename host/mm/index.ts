@@ -1,4 +1,11 @@
-export { type Access, AddressSpace, type Advice, type MapOptions, userBase } from './address-space.ts';
+export {
+  type Access,
+  AddressSpace,
+  type Advice,
+  accessLater,
+  type MapOptions,
+  userBase,
+} from './address-space.ts';
 export { type MemoryCountName, MemoryCounts } from './counts.ts';
 export { MemoryFile, newFile } from './memory-file.ts';
 export { type AccessMode, MemoryManager, userAccess, userAccessLater } from './memory-manager.ts';

@@ -34,11 +34,7 @@ export const pagingParameters = {
     'estimate: zap_pte_range, rmap, free',
     'Clearing one present page-table entry.',
   ),
-  forkCycles: cycles(
-    125_000,
-    'estimate: 50 us',
-    'Forking, whatever the size of memory.',
-  ),
+  forkCycles: cycles(125_000, 'estimate: 50 us', 'Forking, whatever the size of memory.'),
   forkPageCycles: cycles(40, 'estimate: copy_present_pte', 'Copying one page-table entry at fork.'),
   scanPageCycles: cycles(
     250,

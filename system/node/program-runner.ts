@@ -2,7 +2,7 @@
  * Runs the programs of one host: gives each its core, its process and its context, and keeps what it returned.
  */
 import { ConfigurationError } from '../../base/assert.ts';
-import type { Process, Program } from '../../host/index.ts';
+import type { ProgramContext as HostContext, Process, Program } from '../../host/index.ts';
 import { Random } from '../../sim/index.ts';
 import type { JsonValue, LogLine, ProgramContext, ProgramFunction, ProgramState } from '../program.ts';
 import type { HostNode } from './host-node.ts';
@@ -63,32 +63,56 @@ export class ProgramRunner {
       core,
       async (hostContext) => {
         await this.#host.untilBooted(hostContext.cpu);
-        const memory = new ProgramMemory(hostContext.memory);
-        const context: ProgramContext = {
-          name: order.name,
-          node: this.#host.node,
-          host,
-          process: hostContext.process,
-          cpu: hostContext.cpu,
-          memory,
-          verbs: verbsOf(this.#host, hostContext),
-          args: order.args,
-          exchange: this.#host.exchange.of(hostContext.cpu),
-          random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
-          log: (text) =>
-            this.log.push({
-              node: this.#host.node,
-              atPs: hostContext.cpu.localPs,
-              program: order.name,
-              text,
-            }),
-          progress: (done, total) => this.#reportProgress(done, total),
-        };
-        loaded.result = (await run(context)) ?? undefined;
+        loaded.result = (await run(this.#contextOf(order, hostContext))) ?? undefined;
       },
       process,
     );
     this.#loaded.push(loaded as Loaded);
+  }
+
+  /** What a program is given. */
+  #contextOf(order: ProgramOrder, hostContext: HostContext): ProgramContext {
+    const { host } = this.#host;
+    const { cpu, process } = hostContext;
+    return {
+      name: order.name,
+      node: this.#host.node,
+      host,
+      process,
+      cpu,
+      memory: new ProgramMemory(hostContext.memory, cpu),
+      verbs: verbsOf(this.#host, hostContext),
+      args: order.args,
+      exchange: this.#host.exchange.of(cpu),
+      fork: (name, run) => this.#fork(order, hostContext, name, run),
+      random: new Random(this.#host.config.machine.seed, `program.${order.name}`),
+      log: (text) =>
+        this.log.push({
+          node: this.#host.node,
+          atPs: cpu.localPs,
+          program: order.name,
+          text,
+        }),
+      progress: (done, total) => this.#reportProgress(done, total),
+    };
+  }
+
+  /** fork(2): the child runs `run` on the first core without a program, with a copy of the parent's memory. */
+  #fork(order: ProgramOrder, parent: HostContext, name: string, run: ProgramFunction): Process | 'ENOMEM' {
+    const { host } = this.#host;
+    const core = host.cores.findIndex(({ programName }) => programName === undefined);
+    if (core < 0)
+      throw new ConfigurationError(
+        `programs on host ${this.#host.node}`,
+        host.cores.length + 1,
+        `at most host.core.count (${host.cores.length}): one for each core`,
+      );
+    const child = host.fork(parent.cpu, parent.process, name, core, async (context) => {
+      await run(this.#contextOf({ ...order, name }, context));
+    });
+    if (child === 'ENOMEM') return child;
+    this.#processes.set(name, child.process);
+    return child.process;
   }
 
   /** The process of this name, while or after it runs; undefined when there was none. */

@@ -43,6 +43,7 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
   }));
   return {
     cpu: { cores, systemCalls: host.systemCalls },
+    memory: nonZero({ ...host.memory }),
     interrupts: interruptsOf(host, hca),
     pcie: linkOf(host.pcie, hca.pcie),
     hca: deviceOf(hca),

@@ -1,5 +1,5 @@
 /** The books of one host, copied as plain data at the end of a run. */
-import type { CpuReport, InterruptCounts } from '../../host/index.ts';
+import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
 import type { HistogramData } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
@@ -35,6 +35,8 @@ export interface HostLedger {
   };
   /** Reads of the device that the root complex took, and those a fault left without an answer. */
   readonly reads: { readonly taken: number; readonly lost: number };
+  /** What memory management did. */
+  readonly memory: Readonly<MemoryCounts>;
   readonly pcie: LinkEndLedger;
   /** What the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
@@ -59,6 +61,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
       stray: host.interrupts.strayMessageCount,
     },
     reads: { taken: node.rootComplex.reads.readCount, lost: node.rootComplex.reads.lostCount },
+    memory: report.memory,
     pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...node.rootComplex.log.counts },
     operations: operationsOf(node),

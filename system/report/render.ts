@@ -3,6 +3,7 @@
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
  */
 import Table from 'cli-table3';
+import type { MemoryCounts } from '../../host/index.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
 
@@ -13,6 +14,7 @@ export function renderReport(report: Report): string {
   return [
     operationsTable(report),
     cpuTable(report.nodes),
+    memoryTable(report.nodes),
     pcieTable(report.nodes),
     cacheTable(report.nodes),
     interruptTable(report.nodes),
@@ -68,6 +70,13 @@ function cpuTable(nodes: readonly NodeReport[]): string {
     ),
   );
   return tableOf('CPU cycles by cause', ['core', ...causes, 'total'], rows);
+}
+
+/** What memory management did: the kinds that happened anywhere. */
+function memoryTable(nodes: readonly NodeReport[]): string {
+  const kinds = [...new Set(nodes.flatMap(({ memory }) => Object.keys(memory)))] as (keyof MemoryCounts)[];
+  const rows = kinds.map((kind) => [kind, ...nodes.map(({ memory }) => countText(memory[kind] ?? 0))]);
+  return tableOf('Memory management', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
 }
 
 export function pcieTable(nodes: readonly Pick<NodeReport, 'pcie'>[]): string {

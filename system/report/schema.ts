@@ -3,7 +3,7 @@
  * partition, threads or wall clock). The same configuration, programs and seed give the same report, byte for byte.
  * All human renderings are made from this JSON.
  */
-import type { CpuCause } from '../../host/index.ts';
+import type { CpuCause, MemoryCounts } from '../../host/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { CacheLedger, PacketLedger } from './hca-ledger.ts';
 
@@ -63,6 +63,8 @@ export interface NodeReport {
       readonly byName: Readonly<Record<string, number>>;
     };
   };
+  /** What memory management did, by kind (host/mm/counts.ts); zeros left out. */
+  readonly memory: Readonly<Partial<MemoryCounts>>;
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
   readonly hca: {
