@@ -7,7 +7,7 @@ const olderText = `           CPU0       CPU1
   4:         12        340   IO-APIC   4-edge      ttyS0
  24:          0          0   PCI-MSI 16384-edge      PCIe PME
  28:          5          7   PCI-MSI 524288-edge      mlx4-async@pci:0000:01:00.0
- 29:          0         40   PCI-MSI 524289-edge      mlx4-1@0000:01:00.0@pci:0000:01:00.0
+ 29:          0         40   PCI-MSI 524289-edge      mlx4-1@0000:01:00.0
 NMI:          0          0   Non-maskable interrupts
 `;
 
@@ -18,11 +18,13 @@ const newerText = `           CPU0       CPU1
  30:          1          0 PCI-MSI-0000:00:1f.2    0-edge      ahci[0000:00:1f.2]
 `;
 
+const counts = (...byVector: number[]): Map<number, number> => new Map(byVector.entries());
+
 describe('interrupts as the guest counted them', () => {
   it('are summed over processors, their vectors taken from a number shared by all functions', () => {
     expect(parseInterrupts(olderText)).toEqual([
       { function: '0000:01:00.0', vector: 0, name: 'mlx4-async@pci:0000:01:00.0', count: 12 },
-      { function: '0000:01:00.0', vector: 1, name: 'mlx4-1@0000:01:00.0@pci:0000:01:00.0', count: 40 },
+      { function: '0000:01:00.0', vector: 1, name: 'mlx4-1@0000:01:00.0', count: 40 },
     ]);
   });
 
@@ -34,21 +36,21 @@ describe('interrupts as the guest counted them', () => {
   });
 
   it('agree with the device when every vector has the same count', () => {
-    const compared = compareVectors(0, parseInterrupts(olderText), [12, 40, 0]);
+    const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 40, 0));
     expect(compared.map(({ isEqual }) => isEqual)).toEqual([true, true]);
   });
 
   it('differ when the device sent one more', () => {
-    const compared = compareVectors(0, parseInterrupts(olderText), [12, 41, 0]);
+    const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 41, 0));
     expect(compared[1]).toMatchObject({ vector: 1, deviceCount: 41, guestCount: 40, isEqual: false });
   });
 
   it('differ when the device sent some for a vector without a handler', () => {
-    const compared = compareVectors(0, parseInterrupts(olderText), [12, 40, 3]);
+    const compared = compareVectors(0, parseInterrupts(olderText), counts(12, 40, 3));
     expect(compared[2]).toMatchObject({ vector: 2, name: '(no handler)', guestCount: 0, isEqual: false });
   });
 
   it('are not compared when the driver has given its vectors back', () => {
-    expect(compareVectors(0, [], [12, 40])).toEqual([]);
+    expect(compareVectors(0, [], counts(12, 40))).toEqual([]);
   });
 });

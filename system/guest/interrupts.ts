@@ -7,6 +7,7 @@
  * is where a driver begins.
  *
  *     24:   0   5  PCI-MSI 524288-edge           mlx4-async@pci:0000:01:00.0      Linux 6.1: vector in bits 10:0
+ *     25:   0   9  PCI-MSI 524289-edge           mlx4-1@0000:01:00.0
  *     25:   3   0  PCI-MSIX-0000:01:00.0  0-edge mlx4-async@pci:0000:01:00.0      newer: the vector itself
  */
 
@@ -38,7 +39,7 @@ const vectorMask = 0x7ff;
 /** The MSI-X vectors in the text of /proc/interrupts. */
 export function parseInterrupts(text: string): GuestVector[] {
   return text.split('\n').flatMap((line) => {
-    const match = /^\s*\d+:((?:\s+\d+)+)\s+(PCI-MSIX?)(\S*)\s+(\d+)-edge\s+(\S+@pci:([0-9a-f:.]+))/.exec(
+    const match = /^\s*\d+:((?:\s+\d+)+)\s+(PCI-MSIX?)(\S*)\s+(\d+)-edge\s+(\S+@(?:pci:)?([0-9a-f:.]+))/.exec(
       line,
     );
     if (match === null) return [];
@@ -60,17 +61,16 @@ export function parseInterrupts(text: string): GuestVector[] {
 export function compareVectors(
   adapter: number,
   guestVectors: readonly GuestVector[],
-  deviceCounts: ArrayLike<number>,
+  deviceCounts: ReadonlyMap<number, number>,
 ): VectorComparison[] {
   if (guestVectors.length === 0) return [];
   const byVector = new Map(guestVectors.map((vector) => [vector.vector, vector]));
   const vectors = new Set(byVector.keys());
-  for (let vector = 0; vector < deviceCounts.length; vector++)
-    if (deviceCounts[vector]! > 0) vectors.add(vector);
+  for (const [vector, count] of deviceCounts) if (count > 0) vectors.add(vector);
   return [...vectors]
     .sort((a, b) => a - b)
     .map((vector) => {
-      const deviceCount = deviceCounts[vector] ?? 0;
+      const deviceCount = deviceCounts.get(vector) ?? 0;
       const guestCount = byVector.get(vector)?.count ?? 0;
       const name = byVector.get(vector)?.name ?? '(no handler)';
       return { adapter, vector, name, deviceCount, guestCount, isEqual: deviceCount === guestCount };

@@ -26,6 +26,8 @@ const consoleCharactersMax = 256 * 1024;
 const consoleLinesShown = 12;
 const powerOffTimeoutMs = 20_000;
 const agentSocketTimeoutMs = 20_000;
+/** A guest that is gone has QEMU's reason within this. */
+const complaintPatienceMs = 300;
 
 export class LinuxGuest {
   readonly name: string;
@@ -33,6 +35,7 @@ export class LinuxGuest {
   readonly #process: ChildProcess;
   readonly #exited: Promise<void>;
   readonly #line: AgentLine;
+  readonly #complaints: () => string;
   #console = '';
   #isGone = false;
 
@@ -41,12 +44,14 @@ export class LinuxGuest {
     process: ChildProcess,
     line: AgentLine,
     exited: Promise<void>,
+    complaints: () => string,
   ) {
     this.name = options.name;
     this.#options = options;
     this.#process = process;
     this.#line = line;
     this.#exited = exited;
+    this.#complaints = complaints;
   }
 
   /** Powers a guest on and waits until commands can be run in it. @throws GuestError */
@@ -58,14 +63,14 @@ export class LinuxGuest {
     });
     const exited = Promise.withResolvers<void>();
     process.on('error', () => exited.resolve()).on('close', () => exited.resolve());
-    const stderr = keepText(process.stderr, 16_384);
+    const complaints = keepText(process.stderr, 16_384);
     const socket = await agentSocket(options.agentSocket, process);
     if (socket === undefined) {
       process.kill('SIGKILL');
-      throw new GuestError(`QEMU did not start: ${stderr().trim() || `exit code ${process.exitCode}`}`);
+      throw new GuestError(`QEMU did not start: ${complaints().trim() || `exit code ${process.exitCode}`}`);
     }
-    const guest = new LinuxGuest(options, process, new AgentLine(socket), exited.promise);
-    guest.#followConsole(stderr);
+    const guest = new LinuxGuest(options, process, new AgentLine(socket), exited.promise, complaints);
+    guest.#followConsole();
     try {
       await guest.#ready();
     } catch (error) {
@@ -126,28 +131,30 @@ export class LinuxGuest {
     await this.#explained(this.#line.ready(this.#options.bootTimeoutSeconds));
   }
 
-  #followConsole(stderr: () => string): void {
+  #followConsole(): void {
     this.#process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#console = (this.#console + text).slice(-consoleCharactersMax);
       if (this.#options.console === 'shown') process.stderr.write(text);
     });
     this.#exited.then(() => {
       this.#isGone = true;
-      const complaint = stderr().trim();
-      this.#line.end(complaint === '' ? 'the guest is powered off' : `QEMU ended: ${complaint}`);
+      this.#line.end('the guest is powered off');
     });
   }
 
-  /** Adds the end of the console to an error, which often says why. */
+  /** Adds to an error what often says why: QEMU's complaint, and the end of the console. */
   async #explained<T>(attempt: Promise<T>): Promise<T> {
     try {
       return await attempt;
     } catch (error) {
       if (!(error instanceof GuestError)) throw error;
-      const lines = this.#console.trimEnd().split(/\r?\n/).slice(-consoleLinesShown);
-      const tail = lines.join('\n').trim();
+      await Promise.race([this.#exited, delay(complaintPatienceMs)]);
+      const complaint = this.#complaints().trim();
+      const console = this.#console.trimEnd().split(/\r?\n/).slice(-consoleLinesShown).join('\n').trim();
       throw new GuestError(
-        `${this.name}: ${error.message}${tail === '' ? '' : `; its console ends:\n${tail}`}`,
+        `${this.name}: ${error.message}` +
+          (complaint === '' ? '' : `; QEMU says: ${complaint}`) +
+          (console === '' ? '' : `; its console ends:\n${console}`),
       );
     }
   }

@@ -4,7 +4,7 @@
  * anywhere; KVM would be faster where it works, but it boots no stock kernel on many virtual machines.
  */
 import { join } from 'node:path';
-import { consoleDevice, shellParameter } from './image/init-scripts.ts';
+import { consoleDevice } from './image/init-scripts.ts';
 import { type CommandLine, treeProgram } from './tree-program.ts';
 
 /** Virtual Ethernet between guests: each QEMU's end of a UNIX socket. */
@@ -28,7 +28,6 @@ export interface QemuOptions {
   /** Socket that QEMU opens as the guest's second serial port. */
   readonly agentSocket: string;
   readonly network: GuestNetwork | undefined;
-  readonly hasShell: boolean;
   /** More of the kernel's command line. */
   readonly kernelParameters: readonly string[];
 }
@@ -47,7 +46,8 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
       ...['-accel', 'tcg,thread=multi', '-smp', String(options.cpus)],
       ...['-machine', 'q35,memory-backend=memory', '-m', `${options.memoryMib}M`],
       ...['-object', `memory-backend-memfd,id=memory,size=${options.memoryMib}M,share=on`],
-      ...['-serial', 'stdio'],
+      // Ctrl-C belongs to the guest's shell, not to QEMU.
+      ...['-chardev', 'stdio,id=console,signal=off', '-serial', 'chardev:console'],
       ...[
         '-chardev',
         `socket,id=agent,path=${options.agentSocket},server=on,wait=off`,
@@ -79,21 +79,25 @@ export function adapterArguments(socket: string, index = 0): string[] {
 function networkArguments(network: GuestNetwork | undefined): string[] {
   if (network === undefined) return [];
   const { socket, isServer } = network;
-  const end = `stream,id=net,server=${isServer ? 'on' : 'off'},addr.type=unix,addr.path=${socket}`;
+  const end = `stream,id=net,server=${isServer ? 'on' : 'off'},addr.type=unix,addr.path=${socket}${isServer ? '' : ',reconnect-ms=200'}`;
   const address = `52:54:00:00:00:0${isServer ? 1 : 2}`;
   return ['-netdev', end, '-device', `virtio-net-pci,netdev=net,mac=${address}`];
 }
 
-/** Self-tests of ciphers are left out: they take half a second. A guest that panics restarts, which is noticed. */
-function kernelCommandLine({ name, hasShell, kernelParameters }: QemuOptions): string {
+/**
+ * Time is read from the processor's counter, which emulated processors share: as a device register it would be slow,
+ * and perftest, which holds the one against the other, refuses to report on a busy machine. Self-tests of ciphers are
+ * left out: they take half a second. A guest that panics restarts, which is noticed.
+ */
+function kernelCommandLine({ name, kernelParameters }: QemuOptions): string {
   return [
     `console=${consoleDevice}`,
     'quiet',
     'panic=-1',
     'no_timer_check',
+    'tsc=reliable',
     'cryptomgr.notests',
     `hca.name=${name}`,
-    ...(hasShell ? [shellParameter] : []),
     ...kernelParameters,
   ].join(' ');
 }

@@ -3,11 +3,13 @@
  * lists of contents, and scripts. A change of any of them gives another file.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { ConfigurationError } from '../../../base/assert.ts';
 import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
-import { agentScript, initScript } from './init-scripts.ts';
+import { agentScript, initScript, pairScript } from './init-scripts.ts';
 import { buildInitramfs } from './initramfs.ts';
+import { kernelVersionIn } from './modules.ts';
 
 /** Raised when the image is built otherwise from the same inputs. */
 const formatVersion = 1;
@@ -16,11 +18,8 @@ const formatVersion = 1;
 export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: string): string {
   const inputs = [
     formatVersion,
-    ...[toolsRoot, kernelRoot].map((root) => [
-      basename(root),
-      readFileSync(join(root, 'packages.json'), 'utf8'),
-    ]),
-    ...[programs, plugIns, dataFiles, kmodNames, modules, initScript, agentScript],
+    ...[toolsRoot, kernelRoot].map(identityOf),
+    ...[programs, plugIns, dataFiles, kmodNames, modules, initScript, agentScript, pairScript],
   ];
   const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12);
   const folder = join(cacheFolder, 'images');
@@ -32,4 +31,13 @@ export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: 
     renameSync(temporary, path);
   }
   return path;
+}
+
+/** What tells one tree from another: its packages, or for a kernel of the user's own when its modules were installed. */
+function identityOf(root: string): unknown[] {
+  const packages = join(root, 'packages.json');
+  if (existsSync(packages)) return [basename(root), readFileSync(packages, 'utf8')];
+  const table = join(root, 'lib/modules', kernelVersionIn(root), 'modules.dep');
+  if (!existsSync(table)) throw new ConfigurationError('kernel', root, 'module tables; run depmod on it');
+  return [root, statSync(table).mtimeMs];
 }

@@ -1,6 +1,6 @@
 /**
- * The two shell scripts of the guest: `init`, the first process, and the agent through which the emulator runs
- * commands (see ../agent.ts for the other end and the protocol).
+ * The shell scripts of the guest: `init`, the first process; the agent through which the emulator runs commands (see
+ * ../agent.ts for the other end and the protocol); and `pair`, which runs the two sides of a test.
  *
  * They are written for busybox's ash. Nothing is configured here beyond what every Debian would have mounted and
  * named: modules are loaded, and devices used, by commands that the emulator sends, so that each can be seen to fail.
@@ -10,11 +10,8 @@
 export const consoleDevice = 'ttyS0';
 export const agentDevice = 'ttyS1';
 
-/** Parameter on the kernel's command line that asks for a shell on the console. */
-export const shellParameter = 'hca.shell';
-
 export const initScript = `#!/bin/sh
-export PATH=/usr/sbin:/usr/bin HOME=/root TERM=\${TERM:-linux}
+export PATH=/usr/sbin:/usr/bin HOME=/root TERM=linux
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
@@ -26,13 +23,6 @@ ln -sf /proc/self/fd /dev/fd
 hostname "$(sed -n 's/.*hca\\.name=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
 ulimit -l unlimited
 ip link set lo up
-if grep -qw ${shellParameter} /proc/cmdline; then
-  (
-    printf '\\nThe adapter is attached. End the shell (exit, or Ctrl-D) to power the guest off.\\n'
-    setsid sh -c 'exec sh -l <>/dev/${consoleDevice} >&0 2>&1'
-    : >/run/shell-ended
-  ) >/dev/${consoleDevice} &
-fi
 while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevice}; done
 `;
 
@@ -55,3 +45,38 @@ while read -r token seconds encoded; do
   printf '\\036%s end %s\\n' "$token" "$status"
 done
 `;
+
+/** The TCP port at which perftest and the ping-pong programs of libibverbs meet, as /proc/net/tcp writes it. */
+const meetingPort = (18515).toString(16).toUpperCase();
+
+/**
+ * pair SERVER CLIENT runs both sides of a test in this guest: the server in the background, and the client once the
+ * server listens. Prints what the client prints; what the server printed only when something failed.
+ */
+export const pairScript = `#!/bin/sh
+log=/run/pair.$$
+listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPort} .* 0A '; }
+sh -c "exec $1" >$log 2>&1 &
+server=$!
+until listens; do
+  kill -0 $server 2>/dev/null || { wait $server; status=$?; cat $log; echo "pair: the server ended with $status before the client began"; exit 1; }
+  sleep 0.02
+done
+sh -c "exec $2"
+client=$?
+wait $server
+status=$?
+[ $client = 0 ] && [ $status = 0 ] && { rm $log; exit 0; }
+cat $log
+rm $log
+echo "pair: the client ended with $client, the server with $status"
+exit 1
+`;
+
+/**
+ * Runs an interactive shell on the console until its user ends it; sent as a command. Rows and columns are those of the
+ * user's terminal.
+ */
+export const shellCommand = (rows: number, columns: number): string =>
+  `stty rows ${rows} cols ${columns} </dev/${consoleDevice}; ` +
+  `cd /root; exec setsid -c sh -l </dev/${consoleDevice} >/dev/${consoleDevice} 2>&1`;

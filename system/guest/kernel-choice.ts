@@ -1,0 +1,77 @@
+/**
+ * The kernel a guest boots: one of the named ones, or one of the user's own.
+ *
+ *     debian, backports          packages of Debian, fetched into the cache
+ *     a folder                   with boot/vmlinuz-VERSION and lib/modules/VERSION, as `make install` and
+ *                                `make modules_install` or an unpacked package leave it, its tables made by depmod
+ *     a file *.deb               a kernel package, unpacked into the cache
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { ConfigurationError } from '../../base/assert.ts';
+import { kernelVersionIn, runDepmod } from './image/modules.ts';
+import { type CacheOptions, ensureKits } from './packages/cache.ts';
+import { type KernelName, type Kit, kernelKits, kernelNames, qemuKit, toolsKit } from './packages/kits.ts';
+
+/** Everything a guest is started from. */
+export interface GuestFiles {
+  readonly qemuRoot: string;
+  readonly toolsRoot: string;
+  readonly kernelRoot: string;
+  /** The kernel's image and its version. */
+  readonly kernel: string;
+  readonly kernelVersion: string;
+}
+
+/** Fetches what is not there yet. @throws ConfigurationError for a kernel that cannot be used, or what apt complains of */
+export async function guestFiles(choice: string, cache: CacheOptions): Promise<GuestFiles> {
+  const named = kernelNames.find((name) => name === choice);
+  if (named === undefined) checkOwnKernel(choice);
+  const kits: Kit[] = [
+    qemuKit,
+    toolsKit,
+    ...(named === undefined ? [] : [kernelKits[named satisfies KernelName]]),
+  ];
+  const [qemuRoot, toolsRoot, kitRoot] = await ensureKits(kits, cache);
+  const kernelRoot = kitRoot ?? ownKernelRoot(resolve(choice), toolsRoot!, cache.folder);
+  const kernelVersion = kernelVersionIn(kernelRoot);
+  const kernel = join(kernelRoot, 'boot', `vmlinuz-${kernelVersion}`);
+  if (!existsSync(kernel))
+    throw new ConfigurationError('kernel', kernelRoot, `a tree with boot/${basename(kernel)}`);
+  return { qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion };
+}
+
+function checkOwnKernel(path: string): void {
+  const isThere = existsSync(path);
+  if (isThere && (statSync(path).isDirectory() || path.endsWith('.deb'))) return;
+  throw new ConfigurationError(
+    'kernel',
+    path,
+    `${kernelNames.join(', ')}, a folder of an installed kernel, or a .deb`,
+  );
+}
+
+function ownKernelRoot(path: string, toolsRoot: string, cacheFolder: string): string {
+  if (statSync(path).isDirectory()) return path;
+  const digest = createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 12);
+  const folder = join(cacheFolder, 'kits', `kernel-${digest}`);
+  if (!existsSync(folder)) {
+    const temporary = `${folder}.${process.pid}`;
+    mkdirSync(temporary, { recursive: true });
+    try {
+      execFileSync('dpkg-deb', ['-x', path, temporary], { stdio: ['ignore', 'ignore', 'pipe'] });
+    } catch {
+      rmSync(temporary, { recursive: true });
+      throw new ConfigurationError('kernel', path, 'a Debian package that dpkg-deb can unpack');
+    }
+    runDepmod(toolsRoot, temporary, kernelVersionIn(temporary));
+    writeFileSync(
+      join(temporary, 'packages.json'),
+      JSON.stringify([{ name: basename(path), version: digest }]),
+    );
+    renameSync(temporary, folder);
+  }
+  return folder;
+}

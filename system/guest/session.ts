@@ -1,0 +1,232 @@
+/**
+ * One or two Linux guests with one or two HCAs served to them, from power-on to the report.
+ *
+ *     serve() ── sockets ──► QEMU guest0 (── QEMU guest1) ── agent ──► commands
+ *        └────────── report ──► /proc/interrupts of each guest beside what its device counted
+ *
+ * An HCA whose port has no cable has a loopback plug, so that programs of one guest can talk over it. Two guests share a
+ * virtual Ethernet, over which tests find each other: guest0 and guest1 by name.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ConfigurationError } from '../../base/assert.ts';
+import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
+import type { CommandLimits, CommandResult } from './agent.ts';
+import { ensureImage } from './image/image-cache.ts';
+import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
+import { type GuestFiles, guestFiles } from './kernel-choice.ts';
+import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
+import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
+
+export interface SessionOptions {
+  readonly cache: CacheOptions;
+  /** A name of `kernelNames`, a folder or a package. */
+  readonly kernel: string;
+  readonly hcas: 1 | 2;
+  /** A cable between two HCAs; without one each has a loopback plug. */
+  readonly cable: boolean;
+  /** Two guests have an HCA each; one guest has all. */
+  readonly guests: 1 | 2;
+  readonly memoryMib: number;
+  readonly cpus: number;
+  /** More of what `serve` can do: profile, parameters, faults, traces. */
+  readonly serve: Omit<ServeOptions, 'socket' | 'hcas' | 'cable' | 'once'>;
+  readonly console: LinuxGuestOptions['console'];
+  /** Hears, in words, of what happens to the serving. */
+  readonly onNotice: (text: string) => void;
+}
+
+/** What ran, by version. */
+export interface SessionVersions {
+  readonly kernel: string;
+  readonly qemu: string;
+  readonly rdmaCore: string;
+  readonly perftest: string;
+}
+
+export interface SessionResult {
+  readonly versions: SessionVersions;
+  /** Vectors of drivers that were loaded at the end. */
+  readonly interrupts: readonly VectorComparison[];
+  readonly report: ServeReport;
+}
+
+/** An emulated boot takes 4 s on an idle machine, and several times that on a busy one. */
+const bootTimeoutSeconds = 120;
+
+/** Interrupts may be under way while they are read; they agree when one of so many attempts finds them equal. */
+const interruptAttempts = 5;
+const interruptPauseMs = 200;
+
+/** Drivers and what user space reaches them by; then the ports get their time to come up. */
+const loadCommand = `modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
+tries=0
+until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 0 ]; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a port did not become active'; exit 1; }
+  sleep 0.1
+done`;
+
+export class GuestSession implements AsyncDisposable {
+  readonly guests: readonly LinuxGuest[];
+  readonly versions: SessionVersions;
+  readonly machine: ServedMachine;
+  readonly #folder: string;
+
+  private constructor(
+    guests: readonly LinuxGuest[],
+    machine: ServedMachine,
+    versions: SessionVersions,
+    folder: string,
+  ) {
+    this.guests = guests;
+    this.machine = machine;
+    this.versions = versions;
+    this.#folder = folder;
+  }
+
+  /**
+   * Fetches what is missing, serves the HCAs and boots the guests; no driver is loaded yet.
+   * @throws ConfigurationError for options and missing tools; GuestError when a guest does not start
+   */
+  static async start(options: SessionOptions): Promise<GuestSession> {
+    if (options.guests > options.hcas)
+      throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
+    const files = await guestFiles(options.kernel, options.cache);
+    const initramfs = ensureImage(options.cache.folder, files.toolsRoot, files.kernelRoot);
+    const folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
+    let machine: ServedMachine | undefined;
+    try {
+      const { hcas, cable } = options;
+      machine = await serve(
+        { ...options.serve, socket: join(folder, 'hca'), hcas, cable },
+        { onNotice: options.onNotice },
+      );
+      const guests = await startAll(guestOptions(options, files, initramfs, machine.sockets, folder));
+      return new GuestSession(guests, machine, versionsOf(files), folder);
+    } catch (error) {
+      await machine?.close();
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** The guest of that number. @throws ConfigurationError when there is none */
+  guest(index: number): LinuxGuest {
+    const guest = this.guests[index];
+    if (guest === undefined) throw new ConfigurationError('guest', index, `0 to ${this.guests.length - 1}`);
+    return guest;
+  }
+
+  /** Runs a command in a guest. @throws GuestError when the guest does not answer or is gone */
+  run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult> {
+    return this.guest(guest).run(command, limits);
+  }
+
+  /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
+  async load(): Promise<void> {
+    await Promise.all(
+      this.guests.map(async (guest, index) => {
+        if (this.guests.length > 1) await guest.check(networkCommand(index));
+        await guest.check(loadCommand);
+      }),
+    );
+  }
+
+  /** Interrupts of the drivers that are loaded now, as the guests and the devices counted them. @throws GuestError */
+  async compareInterrupts(): Promise<VectorComparison[]> {
+    for (let attempt = 1; ; attempt++) {
+      const compared = await this.#compareOnce();
+      if (attempt === interruptAttempts || compared.every(({ isEqual }) => isEqual)) return compared;
+      await delay(interruptPauseMs);
+    }
+  }
+
+  /** Compares interrupts, powers the guests off, and makes the report. @throws GuestError */
+  async finish(): Promise<SessionResult> {
+    const interrupts = await this.compareInterrupts();
+    await Promise.all(this.guests.map((guest) => guest.powerOff()));
+    const report = await this.machine.close();
+    await this[Symbol.asyncDispose]();
+    return { versions: this.versions, interrupts, report };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.guests.map((guest) => guest.dispose()));
+    await this.machine.close().catch(() => {});
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #compareOnce(): Promise<VectorComparison[]> {
+    const texts = await Promise.all(this.guests.map((guest) => guest.check('cat /proc/interrupts')));
+    const { nodes } = await this.machine.report();
+    return nodes.flatMap(({ interrupts }, adapter) => {
+      const hasAll = this.guests.length === 1;
+      const vectors = parseInterrupts(texts[hasAll ? 0 : adapter]!).filter(
+        ({ function: address, name }) =>
+          name.startsWith('mlx4') && address === functionAddress(hasAll ? adapter : 0),
+      );
+      const counts = new Map(interrupts.map((row) => [row.vector, row.raisedSinceEnabled]));
+      return compareVectors(adapter, vectors, counts);
+    });
+  }
+}
+
+/** Each adapter has a root port of its own, and its bus the number after the port's place among them. */
+const functionAddress = (place: number): string => `0000:${(place + 1).toString(16).padStart(2, '0')}:00.0`;
+
+/** Waits for all, and leaves none behind when one fails. */
+async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGuest[]> {
+  const outcomes = await Promise.allSettled(options.map((one) => LinuxGuest.start(one)));
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  const started = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+  if (failed !== undefined) {
+    await Promise.all(started.map((guest) => guest.dispose()));
+    throw failed.reason;
+  }
+  return started;
+}
+
+function guestOptions(
+  options: SessionOptions,
+  files: GuestFiles,
+  initramfs: string,
+  sockets: readonly string[],
+  folder: string,
+): LinuxGuestOptions[] {
+  const network = join(folder, 'network');
+  return Array.from({ length: options.guests }, (_, index) => ({
+    qemuRoot: files.qemuRoot,
+    kernel: files.kernel,
+    initramfs,
+    name: `guest${index}`,
+    memoryMib: options.memoryMib,
+    cpus: options.cpus,
+    adapters: options.guests === 1 ? sockets : [sockets[index]!],
+    agentSocket: join(folder, `agent${index}`),
+    network: options.guests === 1 ? undefined : { socket: network, isServer: index === 0 },
+    kernelParameters: [],
+    console: options.console,
+    bootTimeoutSeconds,
+  }));
+}
+
+const networkCommand = (index: number): string =>
+  [
+    'modprobe -a virtio_pci virtio_net',
+    `ip addr add 10.0.0.${index + 1}/24 dev eth0`,
+    'ip link set eth0 up',
+    'printf "10.0.0.1 guest0\\n10.0.0.2 guest1\\n" >>/etc/hosts',
+  ].join(' && ');
+
+function versionsOf({ qemuRoot, toolsRoot, kernelVersion }: GuestFiles): SessionVersions {
+  const versionIn = (root: string, name: string): string =>
+    packagesOfKit(root).find((one) => one.name === name)?.version ?? 'unknown';
+  return {
+    kernel: kernelVersion,
+    qemu: versionIn(qemuRoot, 'qemu-system-x86'),
+    rdmaCore: versionIn(toolsRoot, 'libibverbs1'),
+    perftest: versionIn(toolsRoot, 'perftest'),
+  };
+}
