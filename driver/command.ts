@@ -24,7 +24,7 @@ import { CommandFailure, KernelError } from './kernel-error.ts';
 import { MailboxPool } from './mailbox.ts';
 import { Mutex } from './mutex.ts';
 import type { DriverConfig } from './parameters.ts';
-import { isPresent } from './pci.ts';
+import { isConfigured } from './pci.ts';
 import type { Cpu, DriverPlatform, Signal } from './platform.ts';
 
 /** A command as its caller sees it; parameters left out are 0. */
@@ -311,7 +311,7 @@ export class CommandInterface {
       const isBusy =
         hcr.fields.go.get(this.view, 0) === 1 || hcr.fields.toggle.get(this.view, 0) === this.toggle;
       if (!isBusy) return;
-      if (this.view.getUint32(goDword) === allOnes && !(await isPresent(cpu, this.platform)))
+      if (this.view.getUint32(goDword) === allOnes && !(await isConfigured(cpu, this.platform)))
         this.life.die('the device is gone: all its registers read as ones');
       this.checkAlive(name);
       if (this.platform.nowPs() >= deadlinePs) {

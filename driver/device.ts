@@ -13,6 +13,7 @@ import type { IcmTable } from './icm.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
 import type { MttTable } from './mtt.ts';
 import type { DriverConfig } from './parameters.ts';
+import type { SavedConfiguration } from './pci.ts';
 import type { DriverPlatform } from './platform.ts';
 import type { Port } from './port.ts';
 
@@ -34,6 +35,8 @@ export interface Device {
   readonly config: DriverConfig;
   readonly commands: CommandInterface;
   readonly life: DeviceLife;
+  /** Configuration space as firmware left it: what a device needs that comes back into its slot. */
+  readonly configuration: SavedConfiguration;
   readonly firmware: Firmware;
   readonly limits: DeviceLimits;
   readonly profile: IcmProfile;

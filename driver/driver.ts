@@ -16,7 +16,7 @@ import { ProcessContext } from './kernel-context.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
-import { isPresent, restoreConfiguration, type SavedConfiguration, saveConfiguration } from './pci.ts';
+import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
 import { probeDevice } from './probe.ts';
 import { Teardown } from './remove.ts';
@@ -92,6 +92,7 @@ export class Driver implements KernelDevice, Patient {
     const device = await probeDevice(cpu, this.name, this.platform, this.config, this.teardown);
     this.probed = device;
     this.counted = device;
+    this.configuration = device.configuration;
     device.life.onDeath(() => this.died(device));
     device.commands.onPosted(() => this.health.used());
     for (const page of this.staleUars) device.numbers.uars.take(page);
@@ -165,10 +166,7 @@ export class Driver implements KernelDevice, Patient {
 
   private async restart(cpu: Cpu, device: Device): Promise<void> {
     // Reset comes first: from then on the device reaches no memory that is about to be given back.
-    if (await isPresent(cpu, this.platform)) {
-      this.configuration = await saveConfiguration(cpu, this.platform);
-      await ignoring(resetDevice(cpu, this.platform, this.config));
-    }
+    if (await this.hasRegisters(cpu)) await ignoring(resetDevice(cpu, this.platform, this.config));
     for (const context of this.contexts) {
       this.staleUars.add(context.info.uarPage);
       await context.disassociate(cpu);
@@ -184,9 +182,7 @@ export class Driver implements KernelDevice, Patient {
   private async probeAgain(cpu: Cpu): Promise<void> {
     this.teardown = new Teardown();
     try {
-      if (await isPresent(cpu, this.platform)) {
-        if (this.configuration !== undefined)
-          await restoreConfiguration(cpu, this.platform, this.configuration);
+      if (await this.hasRegisters(cpu)) {
         await this.probe(cpu);
         this.isAway = false;
         this.restarts++;
@@ -200,6 +196,13 @@ export class Driver implements KernelDevice, Patient {
     if (this.isAway) this.health.start();
   }
 
+  /** Whether the device answers; if it does, its registers are where firmware had put them. */
+  private async hasRegisters(cpu: Cpu): Promise<boolean> {
+    if (!(await isPresent(cpu, this.platform))) return false;
+    await restoreConfiguration(cpu, this.platform, this.configuration!);
+    return true;
+  }
+
   private closed(context: ProcessContext): void {
     this.contexts.delete(context);
     const page = context.info.uarPage;
@@ -208,7 +211,7 @@ export class Driver implements KernelDevice, Patient {
 }
 
 /** For a step whose failure the next one finds. */
-async function ignoring(step: Promise<void>): Promise<void> {
+async function ignoring(step: Promise<unknown>): Promise<void> {
   try {
     await step;
   } catch (error) {

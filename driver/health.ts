@@ -14,7 +14,7 @@ import { usToPs } from '../base/units.ts';
 import type { Device } from './device.ts';
 import type { EventQueue } from './eq.ts';
 import type { DriverConfig } from './parameters.ts';
-import { isPresent } from './pci.ts';
+import { isConfigured, isPresent } from './pci.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 
 const allOnes = 0xffff_ffff;
@@ -99,7 +99,7 @@ export class HealthTimer {
     const word = await cpu.mmioRead32(this.errorBufferAddress(device));
     if (device.life.isDead || word === 0) {
       await this.recoverEvents(cpu, device);
-    } else if (word !== allOnes || (await isPresent(cpu, this.platform))) {
+    } else if (word !== allOnes || (await isConfigured(cpu, this.platform))) {
       device.life.die(`catastrophic error 0x${swap32(word).toString(16)}`);
     } else {
       device.life.die('the device is gone: all its registers read as ones');

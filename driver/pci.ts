@@ -46,6 +46,9 @@ const msixTablePointer = register(4, 4, 'ro', 'MSI-X table', 0, {
 const pciExpressCapability = { id: 0x10, deviceControl: 0x08, linkControl: 0x10 } as const;
 const msixCapabilityId = 0x11;
 const capabilitiesMax = 48;
+/** BAR 0 is 64 bits wide; the low four bits say what it is. */
+const firstBarOffset = 0x10;
+const barAddressMask = ~0xf;
 
 const { identity, command, capabilities } = configurationHeader.registers;
 
@@ -106,6 +109,18 @@ export async function waitForVendorId(cpu: Cpu, platform: DriverPlatform, limitU
 export async function isPresent(cpu: Cpu, platform: DriverPlatform): Promise<boolean> {
   return (
     fieldOf(await platform.pci.readConfig32(cpu, identity.offset), identity.fields['vendorId']!) !== 0xffff
+  );
+}
+
+/** Whether the function is as it was configured: one that lost its power has forgotten where its registers are. */
+export async function isConfigured(cpu: Cpu, platform: DriverPlatform): Promise<boolean> {
+  if (!(await isPresent(cpu, platform))) return false;
+  const assigned = platform.pci.bars[Bar.CONFIGURATION]!.address;
+  const [low, high] = [firstBarOffset, firstBarOffset + dword];
+  const found = ((await platform.pci.readConfig32(cpu, low)) & barAddressMask) >>> 0;
+  return (
+    found === lowWordOf(assigned) &&
+    (await platform.pci.readConfig32(cpu, high)) >>> 0 === highWordOf(assigned)
   );
 }
 

@@ -29,7 +29,7 @@ import { KernelError } from './kernel-error.ts';
 import { MttTable } from './mtt.ts';
 import { numberSpacesOf } from './numbers.ts';
 import type { DriverConfig } from './parameters.ts';
-import { disableFunction, enableFunction } from './pci.ts';
+import { disableFunction, enableFunction, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 import { Port } from './port.ts';
 import type { Teardown } from './remove.ts';
@@ -65,7 +65,7 @@ export async function probeDevice(
 
 async function bringUp(probe: Probe, name: string): Promise<Device> {
   const { cpu, platform, config, commands, life, teardown } = probe;
-  await takeFunction(probe);
+  const configuration = await takeFunction(probe);
   const firmware = await startFirmware(probe);
   const limits = await queryLimits(cpu, commands, platform);
   const portLimits = await queryPorts(probe, limits);
@@ -99,6 +99,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     config,
     commands,
     life,
+    configuration,
     firmware,
     limits,
     profile,
@@ -114,13 +115,20 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
 }
 
 /** Steps 1 to 4: the PCI function, its owner register, reset. */
-async function takeFunction({ cpu, platform, config, commands, teardown }: Probe): Promise<void> {
+async function takeFunction({
+  cpu,
+  platform,
+  config,
+  commands,
+  teardown,
+}: Probe): Promise<SavedConfiguration> {
   await enableFunction(cpu, platform);
   teardown.push('bus mastering', (thread) => disableFunction(thread, platform));
   await takeOwnership(cpu, platform);
   teardown.push('owner register', (thread) => releaseOwnership(thread, platform, config));
-  await resetDevice(cpu, platform, config);
+  const configuration = await resetDevice(cpu, platform, config);
   teardown.push('mailboxes', () => commands.mailboxes.close());
+  return configuration;
 }
 
 /** Steps 5 to 7. */

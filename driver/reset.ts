@@ -8,7 +8,7 @@ import { withField } from '../base/registers.ts';
 import { usToPs } from '../base/units.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
-import { restoreConfiguration, saveConfiguration, waitForVendorId } from './pci.ts';
+import { restoreConfiguration, type SavedConfiguration, saveConfiguration, waitForVendorId } from './pci.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 
 const { owner, semaphore, reset } = bar0.registers;
@@ -32,8 +32,15 @@ export async function releaseOwnership(
   await cpu.sleep(usToPs(config.ownerReleaseWaitUs));
 }
 
-/** Resets the device; the reset also ends the ownership of the semaphore, which is never written. */
-export async function resetDevice(cpu: Cpu, platform: DriverPlatform, config: DriverConfig): Promise<void> {
+/**
+ * Resets the device; the reset also ends the ownership of the semaphore, which is never written.
+ * @returns the configuration space as it was before, and is again
+ */
+export async function resetDevice(
+  cpu: Cpu,
+  platform: DriverPlatform,
+  config: DriverConfig,
+): Promise<SavedConfiguration> {
   const saved = await saveConfiguration(cpu, platform);
   await takeSemaphore(cpu, platform, config);
   const trigger = withField(0, reset.fields['trigger']!, 1);
@@ -42,6 +49,7 @@ export async function resetDevice(cpu: Cpu, platform: DriverPlatform, config: Dr
   await cpu.sleep(usToPs(config.resetWaitUs));
   await waitForVendorId(cpu, platform, config.resetVendorLimitUs);
   await restoreConfiguration(cpu, platform, saved);
+  return saved;
 }
 
 async function takeSemaphore(cpu: Cpu, platform: DriverPlatform, config: DriverConfig): Promise<void> {

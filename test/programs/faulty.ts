@@ -106,11 +106,12 @@ export async function receiver(program: ProgramContext): Promise<JsonValue> {
 }
 
 /**
- * Waits for the event of one WRITE's completion, for 500 µs, after a quiet time as above; then looks what there is. The
+ * Waits for the event of one WRITE's completion, for 500 µs or as long as it is told, after a quiet time as above; then looks what there is. The
  * partner is {@link idler}.
  */
 export async function waiter(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
+  const { patienceUs = 500 } = (program.args ?? {}) as { readonly patienceUs?: number };
   const channel = await createCompChannel(side.context);
   const sendCq = await createCq(side.context, 8, null, channel, 0);
   const pair = await side.pair('waited for', { sendCq });
@@ -119,7 +120,7 @@ export async function waiter(program: ProgramContext): Promise<JsonValue> {
   program.progress(1, 2);
   await program.cpu.sleep(100 * microsecond);
   postSend(pair.qp, writeOf([segment(pair.buffer, 0, 64)], remoteAt(pair, 0)));
-  const cq = await getCqEvent(channel, 500 * microsecond);
+  const cq = await getCqEvent(channel, patienceUs * microsecond);
   if (cq !== undefined) ackCqEvents(cq, 1);
   const statuses = statusesOf(await takeAll(sendCq));
   await side.barrier('over');
