@@ -280,7 +280,8 @@ export class Analyser implements LinkTap {
     if (!this.#trace.wants('commands')) return;
     const { name, opcode, inputModifier, opcodeModifier, token, isByEvent, postedPs } = command;
     const words = command.row?.inputModifier;
-    const meaning = words === undefined || words === '0' || words === '' ? '' : ` (${words})`;
+    const meaning =
+      words !== undefined && /^[A-Za-z]/.test(words) && !words.startsWith('see ') ? ` (${words})` : '';
     const opMod = opcodeModifier === 0 ? '' : ` op_mod ${opcodeModifier}`;
     const how = isByEvent ? ` token ${hex(token)}` : ' polled';
     const outcome =
