@@ -22,11 +22,10 @@ export class Listener {
   /** Throws ConfigurationError where the path cannot be had: too long, in use, not a socket, no such folder. */
   constructor(path: string, backlog: number) {
     this.path = path;
-    const address = addressOfPath(path);
+    checkPath(path);
     removeStale(path);
     this.#descriptor = openSocket();
-    const { native, bytes } = address;
-    if (this.#native.bind(this.#descriptor, native, bytes.byteLength) < 0) {
+    if (this.#native.bind(this.#descriptor, addressOfPath(path), addressBytes.length) < 0) {
       this.#fail(path, this.#native.errno());
     }
     this.#inode = lstatSync(path, { bigint: true }).ino;
@@ -63,21 +62,21 @@ export class Listener {
   }
 }
 
-interface PathAddress {
-  /** Kept alive as long as `native` is in use. */
-  readonly bytes: ArrayBuffer;
-  readonly native: number;
-}
+/** Where a path lies for the kernel: known by its address alone, so it must not be collected. */
+const addressBytes = new Uint8Array(new ArrayBuffer(socketAddress.sizeBytes));
 
-function addressOfPath(path: string): PathAddress {
-  const pathBytes = Buffer.from(path);
-  if (pathBytes.length === 0 || pathBytes.length > pathBytesMax || pathBytes.includes(0)) {
+function checkPath(path: string): void {
+  const { length } = Buffer.from(path);
+  if (length === 0 || length > pathBytesMax || path.includes('\0')) {
     throw new ConfigurationError('socket path', path, `1 to ${pathBytesMax} bytes, a limit of UNIX sockets`);
   }
+}
+
+function addressOfPath(path: string): number {
   const padded = new Uint8Array(socketAddress.fields.path.lengthBytes);
-  padded.set(pathBytes);
-  const bytes = socketAddress.encode({ family: AF_UNIX, path: padded }).buffer;
-  return { bytes, native: nativeLibrary().addressOf(bytes) };
+  padded.set(Buffer.from(path));
+  socketAddress.encodeInto({ family: AF_UNIX, path: padded }, addressBytes);
+  return nativeLibrary().addressOf(addressBytes.buffer);
 }
 
 function openSocket(): number {
@@ -90,9 +89,9 @@ function openSocket(): number {
 /** Connects to a path; the socket, or minus an errno. For the listener's own question and for test clients. */
 export function connectTo(path: string): number {
   const native = nativeLibrary();
-  const address = addressOfPath(path);
+  checkPath(path);
   const descriptor = openSocket();
-  if (native.connect(descriptor, address.native, address.bytes.byteLength) === 0) return descriptor;
+  if (native.connect(descriptor, addressOfPath(path), addressBytes.length) === 0) return descriptor;
   const errno = native.errno();
   closeDescriptor(descriptor);
   return -errno;

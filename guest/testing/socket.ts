@@ -30,16 +30,21 @@ export function socketPair(): [number, number] {
   return [pair[0]!, pair[1]!];
 }
 
-/** One sendmsg, with descriptors: bytes sent, or 0 where the socket is full. Throws where the peer is gone. */
+/** What the kernel reads lies here: a buffer that is only known by its address could be collected before the call. */
+const dataBytesMax = 2 ** 20;
+const descriptorsMax = 253;
+const structures = new Uint8Array(new ArrayBuffer(controlOffset + controlBytesOf(descriptorsMax)));
+const data = new Uint8Array(new ArrayBuffer(dataBytesMax));
+
+/** One sendmsg, with descriptors: bytes sent, 0 where the socket is full. Throws where the peer is gone. */
 export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
   const native = nativeLibrary();
-  const data = new Uint8Array(new ArrayBuffer(bytes.length));
-  data.set(bytes);
+  const lengthBytes = Math.min(bytes.length, dataBytesMax);
+  data.set(bytes.subarray(0, lengthBytes));
   const controlBytes = descriptors.length === 0 ? 0 : controlBytesOf(descriptors.length);
-  const buffer = new Uint8Array(new ArrayBuffer(controlOffset + controlBytes));
-  const address = native.addressOf(buffer.buffer);
-  const vector = { base: BigInt(native.addressOf(data.buffer)), lengthBytes: BigInt(bytes.length) };
-  iovec.encodeInto(vector, buffer, vectorOffset);
+  const address = native.addressOf(structures.buffer);
+  const base = BigInt(native.addressOf(data.buffer));
+  iovec.encodeInto({ base, lengthBytes: BigInt(lengthBytes) }, structures, vectorOffset);
   messageHeader.encodeInto(
     {
       vectors: BigInt(address + vectorOffset),
@@ -47,9 +52,9 @@ export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonl
       control: controlBytes === 0 ? 0n : BigInt(address + controlOffset),
       controlBytes: BigInt(controlBytes),
     },
-    buffer,
+    structures,
   );
-  if (controlBytes > 0) putRights(buffer, descriptors);
+  if (controlBytes > 0) putRights(descriptors);
   const sent = native.sendMessage(socket, address, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return sent;
   const errno = native.errno();
@@ -57,8 +62,8 @@ export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonl
   throw new NativeCallError('sendmsg', errno);
 }
 
-function putRights(buffer: Uint8Array<ArrayBuffer>, descriptors: readonly number[]): void {
+function putRights(descriptors: readonly number[]): void {
   const lengthBytes = BigInt(controlHeader.sizeBytes + descriptors.length * 4);
-  controlHeader.encodeInto({ lengthBytes, level: SOL_SOCKET, type: SCM_RIGHTS }, buffer, controlOffset);
-  new Int32Array(buffer.buffer, controlOffset + controlHeader.sizeBytes).set(descriptors);
+  controlHeader.encodeInto({ lengthBytes, level: SOL_SOCKET, type: SCM_RIGHTS }, structures, controlOffset);
+  new Int32Array(structures.buffer, controlOffset + controlHeader.sizeBytes).set(descriptors);
 }

@@ -76,8 +76,8 @@ export class VfioUserServer {
   pump(): boolean {
     if (this.#session === undefined) return this.#accept();
     const session = this.#session;
-    const count = session.pump(this.#config.dispatchCountMax);
-    if (session.endReason === undefined) return count > 0;
+    const hasCome = session.pump(this.#config.dispatchCountMax);
+    if (session.endReason === undefined) return hasCome;
     if (this.#session === session) this.#endSession();
     return true;
   }

@@ -89,8 +89,8 @@ export class Session {
     return Math.max(0, this.#acceptedMs + this.#config.handshakeWaitMs - performance.now());
   }
 
-  /** Reads once if no message is at hand, and carries out at most `countMax` messages; returns how many. */
-  pump(countMax: number): number {
+  /** Reads once if no message is at hand, and carries out at most `countMax` messages. Whether anything had come. */
+  pump(countMax: number): boolean {
     let count = 0;
     let hasRead = false;
     while (this.endReason === undefined && count < countMax) {
@@ -100,12 +100,11 @@ export class Session {
         this.#carryOut(sizeBytes);
         count++;
       } else {
-        if (hasRead) break;
+        if (hasRead || !this.#receive()) break;
         hasRead = true;
-        if (!this.#receive()) break;
       }
     }
-    return count;
+    return count > 0 || hasRead;
   }
 
   /** Ends it from our side, or after `endReason` was set: gives everything back. */

@@ -1,0 +1,190 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { INTERRUPT_MSIX, REGION_BAR0 } from '../device.ts';
+import { nativeUnavailableReason } from '../native/library.ts';
+import { createEventfd } from '../native/poll.ts';
+import { openDescriptorCount, ServerBench } from '../testing/bench.ts';
+import { createMemfd, messageOf, type TestClient, writePayload } from '../testing/client.ts';
+import { Command, regionAccess, setInterrupts } from './protocol.ts';
+
+const unavailable = nativeUnavailableReason();
+if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
+
+describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clients', () => {
+  let before = 0;
+  let bench: ServerBench;
+  const opened: number[] = [];
+
+  beforeEach(() => {
+    before = openDescriptorCount();
+    bench = new ServerBench({ sendWaitMs: 50 });
+  });
+
+  afterEach(() => {
+    bench.close();
+    for (const descriptor of opened.splice(0)) closeSync(descriptor);
+    expect(openDescriptorCount()).toBe(before);
+  });
+
+  const kept = (descriptor: number): number => {
+    opened.push(descriptor);
+    return descriptor;
+  };
+  /** A client that has brought RAM and interrupts. */
+  const settled = (): TestClient => {
+    const client = bench.connectAgreed();
+    expect(client.map({ sizeBytes: 8192n, readable: 1, writable: 1 }, kept(createMemfd(8192)))).toBe(0);
+    const descriptors = [kept(createEventfd()), kept(createEventfd())];
+    expect(client.setEventfds(INTERRUPT_MSIX, 0, 2, descriptors)).toBe(0);
+    return client;
+  };
+  /** The next client is served, and finds nothing of the one before. */
+  const expectFreshService = (): void => {
+    const memory = bench.device.memory;
+    const client = bench.connectAgreed();
+    expect(client.write(REGION_BAR0, 0, Uint8Array.of(1, 2, 3, 4))).toBe(0);
+    expect(client.read(REGION_BAR0, 0, 4)).toEqual(Uint8Array.of(1, 2, 3, 4));
+    expect(bench.device.memory?.regions).toEqual([]);
+    expect(bench.device.eventfds.size).toBe(0);
+    expect(memory?.read(0, 4)).toBeUndefined();
+    expect(memory?.write(0, 4, new Uint8Array(4), 0)).toBe(false);
+  };
+  const gone = ['interrupt 2:0 gone', 'interrupt 2:1 gone', 'gone'];
+
+  it('giving back all of the first before it serves the second, who waited', () => {
+    const idle = openDescriptorCount();
+    const first = settled();
+    const second = bench.connect();
+    second.send(messageOf({ id: 7, command: Command.DEVICE_RESET }));
+    bench.settle();
+    expect(bench.device.told).not.toContain('reset');
+    first.close();
+    expect(second.answer()).toMatchObject({ id: 7, errno: 22 });
+    expect(second.isDropped()).toBe(true);
+    second.close();
+    expect(bench.device.told.slice(-3)).toEqual(gone);
+    // the memfd and the two eventfds of this test are still open, nothing else
+    expect(openDescriptorCount()).toBe(idle + 3);
+    expectFreshService();
+  });
+
+  it('doing what the last messages of a client say, even if it is gone already', () => {
+    const client = settled();
+    for (let value = 0; value < 100; value++) client.post(REGION_BAR0, value, Uint8Array.of(value));
+    client.close();
+    bench.settle();
+    expect(bench.device.writeCount).toBe(100);
+    expect(bench.ends).toEqual(['it closed the connection']);
+    expectFreshService();
+  });
+
+  it('keeping the device as it is', () => {
+    const client = settled();
+    client.write(REGION_BAR0, 64, Uint8Array.of(9));
+    client.close();
+    bench.settle();
+    expect(bench.connectAgreed().read(REGION_BAR0, 64, 1)).toEqual(Uint8Array.of(9));
+    expect(bench.device.told).not.toContain('reset');
+  });
+
+  it.each([
+    ['a header', messageOf({ command: Command.DEVICE_RESET }).subarray(0, 9)],
+    [
+      'the body',
+      messageOf({ command: Command.REGION_WRITE }, writePayload(0, 0, new Uint8Array(64))).subarray(0, 60),
+    ],
+  ])('dropping one that goes in the middle of %s', (_, bytes) => {
+    const client = settled();
+    client.send(bytes, [kept(createEventfd())]);
+    bench.settle();
+    client.close();
+    bench.settle();
+    expect(bench.ends).toEqual(['the connection broke in the middle of a message']);
+    expect(bench.device.told.slice(-3)).toEqual(gone);
+    expect(bench.server.counters.droppedCount).toBe(1);
+    expectFreshService();
+  });
+
+  it.each([
+    ['too short a size', { sizeBytes: 12 }],
+    ['too long a size', { sizeBytes: 0x7fff_ffff }],
+    ['a reply', { type: 1 }],
+    ['an unknown type', { type: 15 }],
+  ])('dropping one that sends %s', (_, values) => {
+    const client = settled();
+    client.send(messageOf({ command: Command.DEVICE_RESET, ...values }), [kept(createEventfd())]);
+    expect(client.isDropped()).toBe(true);
+    expect(bench.ends).toEqual(['it sent a message with an impossible size or type']);
+    expectFreshService();
+  });
+
+  it('dropping one that sends more descriptors than agreed', () => {
+    const client = settled();
+    const descriptors = Array.from({ length: 17 }, () => kept(createEventfd()));
+    const payload = setInterrupts.encode({ argumentBytes: 20 });
+    client.send(messageOf({ command: Command.DEVICE_SET_IRQS }, payload), descriptors);
+    expect(client.isDropped()).toBe(true);
+    expect(bench.ends[0]).toContain('descriptors');
+    expectFreshService();
+  });
+
+  it('dropping one that asks and asks and never reads', () => {
+    const client = settled();
+    const ask = messageOf(
+      { command: Command.REGION_READ },
+      regionAccess.encode({ region: 0, count: 60_000 }),
+    );
+    const startMs = performance.now();
+    for (let at = 0; at < 200 && bench.server.hasClient; at++) {
+      try {
+        client.send(ask);
+      } catch {
+        break;
+      }
+      bench.pump();
+    }
+    bench.settle();
+    expect(bench.ends).toEqual(['it took no replies']);
+    expect(performance.now() - startMs).toBeLessThan(5000);
+    expectFreshService();
+  });
+
+  it('answering one that marks its command as an error with an error', () => {
+    const client = bench.connectAgreed();
+    client.send(messageOf({ id: 3, command: Command.DEVICE_RESET, isError: 1 }));
+    expect(client.answer()).toMatchObject({ id: 3, errno: 22 });
+    expect(bench.device.told).toEqual(['connected']);
+  });
+
+  it('though its device closes the server in the middle of a command', () => {
+    const client = settled();
+    bench.device.reset = () => bench.server.close();
+    client.command(Command.DEVICE_RESET, new Uint8Array(0));
+    expect(client.isDropped()).toBe(true);
+    expect(bench.device.told.slice(-3)).toEqual(gone);
+    expect(bench.server.descriptor).toBe(-1);
+  });
+
+  it('though one is killed again and again in full flight', { timeout: 60_000 }, async () => {
+    const idle = openDescriptorCount();
+    for (let round = 0; round < 3; round++) {
+      const script = join(import.meta.dirname, '../testing/hasty-client.ts');
+      const child = spawn(process.execPath, [script, bench.path], { stdio: 'ignore' });
+      const end = once(child, 'exit');
+      const writes = bench.device.writeCount;
+      const limitMs = performance.now() + 15_000;
+      while (bench.device.writeCount < writes + 2000 && performance.now() < limitMs) bench.reactor.poll(100);
+      expect(bench.device.writeCount).toBeGreaterThanOrEqual(writes + 2000);
+      expect(bench.device.memory?.regions).toHaveLength(1);
+      child.kill('SIGKILL');
+      await end;
+      bench.settle();
+      expect(bench.server.hasClient).toBe(false);
+      expect(openDescriptorCount()).toBe(idle);
+    }
+    expectFreshService();
+  });
+});
