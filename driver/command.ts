@@ -237,7 +237,9 @@ export class CommandInterface {
     if (await slot.answered.wait(cpu, patiencePs)) return;
     if (slot.isAnswered || this.life.isDead) return;
     await this.lookForEvents?.(cpu);
-    if (slot.isAnswered) this.recoveredAnswers++;
+    if (!slot.isAnswered) return;
+    this.recoveredAnswers++;
+    this.platform.log?.('a command was answered and no interrupt said so');
   }
 
   private giveUp(name: CommandName): never {

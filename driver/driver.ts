@@ -159,6 +159,7 @@ export class Driver implements KernelDevice, Patient {
     this.probed = undefined;
     this.deaths++;
     this.lastReason = device.life.reason;
+    this.log(`dead: ${this.lastReason}`);
     this.health.stop();
     for (const context of this.contexts) context.deviceFatal();
     this.platform.spawn('restart', (cpu) => this.restart(cpu, device));
@@ -186,13 +187,16 @@ export class Driver implements KernelDevice, Patient {
         await this.probe(cpu);
         this.isAway = false;
         this.restarts++;
+        this.log('probed again');
         return;
       }
     } catch (error) {
       if (!(error instanceof KernelError)) throw error;
       this.lastReason = `probe after restart: ${error.message}`;
+      this.log(this.lastReason);
     }
     this.isAway = !(await isPresent(cpu, this.platform));
+    this.log(this.isAway ? 'not in its slot' : 'left alone');
     if (this.isAway) this.health.start();
   }
 
@@ -201,6 +205,10 @@ export class Driver implements KernelDevice, Patient {
     if (!(await isPresent(cpu, this.platform))) return false;
     await restoreConfiguration(cpu, this.platform, this.configuration!);
     return true;
+  }
+
+  private log(text: string): void {
+    this.platform.log?.(`${this.name}: ${text}`);
   }
 
   private closed(context: ProcessContext): void {

@@ -114,6 +114,7 @@ export class HealthTimer {
       if (!queue.hasEntries) continue;
       if (hasWaited) {
         this.recoveredCount++;
+        this.platform.log?.(`${device.name}: event queue ${queue.eqn} had entries and no interrupt`);
         this.activity++;
         await queue.handleInterrupt(cpu);
       } else {

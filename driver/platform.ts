@@ -154,6 +154,8 @@ export interface DriverPlatform {
   nowPs(): number;
   /** Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer. */
   startTimer?(delayPs: number, due: () => void): void;
+  /** Takes a line for the kernel's log. Absent: nothing is kept. */
+  log?(text: string): void;
   /** Starts a kernel thread (workqueue item) on a core; it must end by itself. */
   spawn(name: string, body: (cpu: Cpu) => Promise<void>): void;
 }

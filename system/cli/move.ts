@@ -23,6 +23,7 @@ import {
   writeJson,
 } from './output.ts';
 import { programUrl } from './program-url.ts';
+import { runMachine } from './run.ts';
 
 export interface MoveOptions extends AnalysisChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
@@ -75,7 +76,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   await load(1, 'receiver', 'move-receiver', 'receive');
   const watch = setInterval(() => bar.update(machine.progressOf(0).done), 100);
   try {
-    await machine.run();
+    await runMachine(machine);
   } finally {
     clearInterval(watch);
     bar.stop();

@@ -4,6 +4,7 @@ import { Machine, type MachineOptions } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
 import { programUrl } from './program-url.ts';
+import { runMachine } from './run.ts';
 
 export interface PerfOrder {
   readonly machine: MachineOptions;
@@ -29,7 +30,7 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
     const run = { url: programUrl(module), exportName: `${kind}${role}` };
     await machine.load({ node, name: role.toLowerCase(), run, args: args as unknown as JsonValue });
   }
-  await machine.run();
+  await runMachine(machine);
   const [result] = (await machine.results()) as unknown as [PerfResult];
   const { checks } = await machine.report();
   const row = { args, result, elapsedPs: machine.nowPs, isBalanced: checks.balanced };

@@ -6,6 +6,7 @@
  *
  * Everything is made from the plan, so that the same code builds a host in any thread.
  */
+
 import type { Analyser } from '../../analyser/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
@@ -29,6 +30,7 @@ import { attachAnalyser } from '../analysis/index.ts';
 import { faultsOf, type GatedSink, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
 import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import type { LogLine } from '../program.ts';
 import { ExchangePort } from './exchange.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
@@ -58,6 +60,8 @@ export class HostNode {
   driver: Driver | undefined;
   /** Simulated time at which the driver had probed the device. */
   bootedPs: number | undefined;
+  /** What the kernel had to say. */
+  readonly kernelLog: LogLine[] = [];
   readonly #booted: Signal;
   readonly #timers = new Map<number, () => void>();
   readonly #timerHandler: number;
@@ -183,7 +187,12 @@ export class HostNode {
         Math.max(0, found.interruptPin - 1),
       );
       this.driver = new Driver(
-        { ...platform, startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due) },
+        {
+          ...platform,
+          startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
+          log: (text: string) =>
+            void this.kernelLog.push({ node: this.node, atPs: this.lp.nowPs, program: 'kernel', text }),
+        },
         { ...defaultsOf(driverParameters), ...this.config.driver },
       );
       await this.driver.probe(cpu);

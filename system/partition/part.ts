@@ -83,7 +83,7 @@ export class MachinePart {
   }
 
   logLines(): LogLine[] {
-    return this.programs.flatMap(({ log }) => log);
+    return [...this.hosts.flatMap(({ kernelLog }) => kernelLog), ...this.programs.flatMap(({ log }) => log)];
   }
 
   /** Brings all books up to now and copies them. */

@@ -5,6 +5,8 @@
  *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
  */
 import { InvariantError } from '../../base/assert.ts';
+import { psPerMs } from '../../base/units.ts';
+import { PortStateVerb } from '../../driver/index.ts';
 import {
   allocPd,
   createQp,
@@ -86,9 +88,20 @@ export async function openEndpoint(program: ProgramContext): Promise<RcEndpoint>
   if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
   const context = await openDevice(device);
   const pd = await allocPd(context);
-  const port = await queryPort(context, 1);
-  return { program, context, pd, port };
+  return { program, context, pd, port: await activePort(program, context) };
 }
+
+/** Waits until the port is active: before that it has no LID, when the other side comes up late. */
+async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise<PortAttr> {
+  for (let waitedMs = 0; ; waitedMs++) {
+    const port = await queryPort(context, 1);
+    if (port.state === PortStateVerb.IBV_PORT_ACTIVE || waitedMs === portWaitMs) return port;
+    await cpu.sleep(psPerMs);
+  }
+}
+
+/** A minute: whatever the other side waits for is over by then. */
+const portWaitMs = 60_000;
 
 /** Maps and registers a buffer with all rights. */
 export async function createBuffer(endpoint: RcEndpoint, lengthBytes: number): Promise<RcBuffer> {
