@@ -80,6 +80,8 @@ describe('a CQ that is full', () => {
       expect(bench.a.events.lines).toEqual([`cq 1 0x${cq.cqn.toString(16)}`]);
       expect([first.a.state, second.state]).toEqual([QpState.ERR, QpState.ERR]);
       expect(cq.drain()).toHaveLength(4);
+      // The fifth had no CQE: it is not among the completed.
+      expect(bench.a.dataPath.operations.count[nop.opcode]).toBe(4);
       bench.a.act(() => bench.a.dataPath.cqSync(cq.slot));
       await bench.run(1);
       const { cqs } = bench.a.dataPath.tables;
@@ -279,6 +281,27 @@ describe('moderation', () => {
       expect(bench.a.events.lines).toHaveLength(index === 3 ? 1 : 0);
     }
     expect(bench.a.dataPath.completions.moderatedEventCount).toBe(2);
+  });
+
+  it('begins the period anew with each round: a timer of the one before fires nothing', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    moderate(bench.a, aCq, 2, 50);
+    aCq.arm(NEXT);
+    for (let index = 0; index < 2; index++) {
+      a.send(write(given));
+      await bench.run(10);
+    }
+    expect(bench.a.events.lines).toHaveLength(1);
+    aCq.drain();
+    aCq.armSequence++;
+    aCq.arm(NEXT);
+    a.send(write(given));
+    // The first round's timer would be over 50 us after its first CQE, this round's 20 us later.
+    await bench.run(40);
+    expect(bench.a.events.lines).toHaveLength(1);
+    await bench.run(20);
+    expect(bench.a.events.lines).toHaveLength(2);
   });
 
   it('or until the period since the first one is over', async () => {

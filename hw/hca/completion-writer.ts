@@ -32,6 +32,8 @@ const RECORD_BYTES = 8;
 export interface CompletionListener {
   /** The CQE of a send record (or -1) was handed to the DMA engine's last TLP at `cycle`. */
   cqeIssued(record: number, cycle: number): void;
+  /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
+  cqeDiscarded(record: number, cycle: number): void;
   /** The CQ cannot take CQEs any more: its QPs go to error. */
   cqFailed(cq: number, syndrome: number, cycle: number): void;
   /** Room became free. */
@@ -413,6 +415,11 @@ export class CompletionWriter {
     const { cqs } = this.#core;
     cqs.armState[cq] = CQ_NOT_ARMED;
     cqs.heldCount[cq] = 0;
+    if (cqs.hasModerationTimer[cq] === 1) {
+      // The timer still in the queue belongs to the round that ends here.
+      cqs.hasModerationTimer[cq] = 0;
+      cqs.generation[cq] = cqs.generation[cq]! + 1;
+    }
     cqs.firedCount[cq] = cqs.firedCount[cq]! + 1;
     this.#eventFor = cq;
   }
@@ -468,7 +475,7 @@ export class CompletionWriter {
     this.discardedCount++;
     const cq = this.#core.cqs.slotOf(this.#cqn[at]!);
     if (cq !== -1) this.#core.cqs.inPipelineCount[cq] = this.#core.cqs.inPipelineCount[cq]! - 1;
-    this.#listener!.cqeIssued(this.#record[at]!, cycle);
+    if (this.#record[at] !== -1) this.#listener!.cqeDiscarded(this.#record[at]!, cycle);
   }
 
   #pop(cycle: number): void {

@@ -151,7 +151,7 @@ export class ControlSide {
     const { draining, parts } = this.state;
     for (let at = draining.length - 1; at >= 0; at--) {
       const slot = draining[at]!;
-      if (parts.dataPath.qpIsBusy(slot) || !this.events.canPost()) continue;
+      if (parts.dataPath.qpIsDraining(slot) || !this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
       draining.splice(at, 1);
     }

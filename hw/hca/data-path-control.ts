@@ -15,6 +15,8 @@ export interface DataPathControl {
   qpSync(slot: number): void;
   /** True while work of this QP is inside the pipelines: a destroying command waits until it is false. */
   qpIsBusy(slot: number): boolean;
+  /** True in state SQD while work requests begun are not complete. */
+  qpIsDraining(slot: number): boolean;
 
   cqCreated(slot: number): void;
   /** HW2SW_CQ: afterwards neither CQE nor event for it may appear. */
@@ -31,6 +33,8 @@ export interface DataPathControl {
   /** ARM_SRQ: the limit in the context bytes changed. */
   srqArmed(slot: number): void;
   srqSync(slot: number): void;
+  /** True while a WQE or the doorbell record of the SRQ is being read. */
+  srqIsBusy(slot: number): boolean;
 
   /** An MPT entry was activated, deactivated or changed in host memory: forget the cached copy. */
   mptChanged(index: number): void;

@@ -332,6 +332,12 @@ export class DataPath implements DataPathControl {
     );
   }
 
+  qpIsDraining(slot: number): boolean {
+    const { qps } = this.core;
+    const isWorking = qps.recordHead[slot] !== -1 || qps.inPipelineCount[slot]! > 0;
+    return qps.state[slot] === QpState.SQD && isWorking;
+  }
+
   cqCreated(slot: number): void {
     this.core.cqs.create(slot);
     this.core.translator.forgetMtt();
@@ -375,6 +381,10 @@ export class DataPath implements DataPathControl {
 
   srqArmed(slot: number): void {
     this.core.srqs.load(slot);
+  }
+
+  srqIsBusy(slot: number): boolean {
+    return this.receives.isBusy(this.receives.srqQueue(slot));
   }
 
   srqSync(slot: number): void {
@@ -522,6 +532,10 @@ export class DataPath implements DataPathControl {
     this.completions.connect({
       cqeIssued: (record, cycle) => {
         if (record !== -1) this.#recordDone(record, cycle, false);
+      },
+      cqeDiscarded: (record, cycle) => {
+        this.records.release(record);
+        this.requester.recordFreed(cycle);
       },
       cqFailed: (cq, syndrome, cycle) => this.#cqFailed(cq, syndrome, cycle),
       completionSpace: (cycle) => this.#completionSpace(cycle),

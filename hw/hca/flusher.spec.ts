@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { type BenchOptions, tightest } from './testing/data-path-bench.ts';
@@ -146,6 +147,26 @@ describe('taking a QP away', () => {
         expect(next.bCq.drain()).toMatchObject([{ byteCount: 1500, syndrome: 0, wqeCounter: 0 }]);
       }
     });
+});
+
+describe('a QP left lying in error', () => {
+  it('is looked at so many times in vain, and then only when a doorbell is rung', async () => {
+    const given = await scene({ hca: { errorFlushLooks: 3, errorFlushPollNs: 5000 } });
+    const { bench, b, bCq } = given;
+    b.toError();
+    await bench.run(12);
+    b.receive([]);
+    await bench.run(6);
+    expect(bCq.drain()).toMatchObject([{ isSend: false, syndrome: CqeSyndrome.WR_FLUSH_ERR }]);
+    await bench.run(40);
+    b.receive([]);
+    await bench.run(40);
+    expect(bCq.drain()).toEqual([]);
+    expect(bench.b.lp.queue.nextPs).toBe(Number.POSITIVE_INFINITY);
+    b.send({ opcode: WqeOpcode.NOP });
+    await bench.run(20);
+    expect(bCq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
+  });
 });
 
 describe('a reset of the data path', () => {

@@ -5,7 +5,8 @@
  *   records under way ──> WQEs in the send queue (fetched from memory) ──> receive WQEs up to the doorbell record
  *
  * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell, so the
- * record is looked at again every `errorFlushPollNs`.
+ * record is looked at again every `errorFlushPollNs`, until `errorFlushLooks` in a row have found nothing: a QP that is left
+ * lying in error does not keep time going.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
@@ -39,6 +40,8 @@ export class Flusher {
   readonly #isQueued: Uint8Array;
   readonly #phase: Uint8Array;
   readonly #life: Int32Array;
+  /** Looks in a row that have found nothing. */
+  readonly #vainLooks: Int32Array;
   readonly #pollHandler: number;
   readonly #stage: number;
 
@@ -61,6 +64,7 @@ export class Flusher {
     this.#isQueued = new Uint8Array(count);
     this.#phase = new Uint8Array(count);
     this.#life = new Int32Array(count);
+    this.#vainLooks = new Int32Array(count);
     this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
@@ -78,12 +82,14 @@ export class Flusher {
   /** The QP has just gone to error. */
   begin(qp: number, cycle: number): void {
     this.#core.qps.hasDoorbell[qp] = 1;
+    this.#vainLooks[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
 
   /** A doorbell, or WQEs fetched, for a QP in error. */
   goOn(qp: number, cycle: number): void {
+    this.#vainLooks[qp] = 0;
     if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
@@ -195,11 +201,13 @@ export class Flusher {
   #stepReceive(qp: number, cycle: number): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
+      this.#vainLooks[qp] = 0;
       this.#post(qp, this.#core.qps.receiveCqn[qp]!, 0, 0, counter, cycle);
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
-    this.#schedulePoll(qp);
+    this.#vainLooks[qp] = this.#vainLooks[qp]! + 1;
+    if (this.#vainLooks[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);
     return false;
   }
 

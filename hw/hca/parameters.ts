@@ -195,6 +195,13 @@ export const hcaParameters = {
     'estimate',
     'Distance of looks at the receive doorbell record of a QP in error.',
   ),
+  errorFlushLooks: number(
+    5000,
+    'looks',
+    [1, 1_000_000],
+    'estimate: 100 ms',
+    'Looks in a row that find nothing posted to a QP in error; then only its next doorbell has it looked at again.',
+  ),
   qpcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'QP contexts on chip.'),
   qpcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the QPC cache.'),
   cqcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'CQ contexts on chip.'),

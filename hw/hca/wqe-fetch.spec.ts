@@ -3,6 +3,8 @@ import { EventType } from '../../abi/eqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { TrafficClass } from '../dma/index.ts';
+import { READ_POISONED } from '../pcie/root-complex-interfaces.ts';
+import { STATUS_SUCCESS } from '../pcie/tlp.ts';
 import { Cq, connectedPair, pattern, Qp } from './testing/data-path-verbs.ts';
 import { type Scene, scene, syndromesOf } from './testing/scenario.ts';
 
@@ -94,6 +96,26 @@ describe('the WQE fetch', () => {
         `qp 0x${EventType.WQ_CATAS_ERROR.toString(16)} 0x${qp.qpn.toString(16)}`,
       ]);
       await checkBystanders();
+    }
+  });
+
+  it('reads the next WQE alone when a read of several fails, and fails the queue when that cannot be read either', async () => {
+    for (const [poisonedReads, isAlive] of [
+      [1, true],
+      [2, false],
+    ] as const) {
+      const given = await scene();
+      const { bench, a, aCq } = given;
+      let left: number = poisonedReads;
+      const answerTo = (trafficClass: number): number =>
+        trafficClass === TrafficClass.wqeRead && left-- > 0 ? READ_POISONED : STATUS_SUCCESS;
+      bench.a.rootComplex.reads.faults = { answerTo };
+      a.post({ opcode: WqeOpcode.NOP });
+      a.send({ opcode: WqeOpcode.NOP });
+      await bench.run(30);
+      expect(a.state).toBe(isAlive ? QpState.RTS : QpState.ERR);
+      if (isAlive) expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
+      else expect(bench.a.events.lines).toHaveLength(1);
     }
   });
 

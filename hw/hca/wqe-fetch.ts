@@ -5,7 +5,8 @@
  *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
  *
  * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
- * prefetcher does: the doorbell does not say how many WQEs there are.
+ * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
+ * alone is read again, and only if that fails, too, the queue is unusable.
  */
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
@@ -35,6 +36,9 @@ export class WqeFetch {
   readonly #blocksInLine: Int32Array;
   readonly #firstFetched: Int32Array;
   readonly #fetchBegun: Float64Array;
+  /** Whether a doorbell had been rung when the fetch began; and QPs whose next fetch is of one WQE. */
+  readonly #hadDoorbell: Uint8Array;
+  readonly #isCareful: Uint8Array;
   #outstanding = 0;
 
   constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
@@ -45,6 +49,8 @@ export class WqeFetch {
     this.#blocksInLine = new Int32Array(lines.count);
     this.#firstFetched = new Int32Array(lines.count);
     this.#fetchBegun = new Float64Array(lines.count);
+    this.#hadDoorbell = new Uint8Array(lines.count);
+    this.#isCareful = new Uint8Array(core.qps.capacity);
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass, fifoDepth, weight: 4 },
@@ -115,7 +121,7 @@ export class WqeFetch {
     const places = WQE_LINE_BYTES / stride;
     const takenPlaces = own === -1 ? 0 : this.#lines.validCount[own]!;
     const blocks = Math.min(
-      config.wqePrefetchCount,
+      this.#isCareful[qp] === 1 ? 1 : config.wqePrefetchCount,
       (1 << logCount) - index,
       places - (first & (places - 1)),
       places - takenPlaces,
@@ -145,6 +151,7 @@ export class WqeFetch {
     }
     const whole = Math.floor(translator.contiguousBytes / stride) * stride;
     qps.wqeLine[qp] = line;
+    this.#hadDoorbell[line] = qps.hasDoorbell[qp]!;
     qps.hasDoorbell[qp] = 0;
     this.#lines.isFetching[line] = 1;
     this.#fetchBegun[line] = cycle;
@@ -174,14 +181,28 @@ export class WqeFetch {
     this.#finish(qp);
     // The QP was destroyed meanwhile: the line is nobody's.
     if (qps.wqeLine[qp] !== line) return this.#lines.free(line);
-    if (status !== 0) return this.#listener.wqeFetchFailed(qp, cycle);
-    this.#lines.isLocked[line] = 1;
     const count = this.#blocksInLine[line]!;
+    if (status !== 0) return this.#readFailed(qp, line, count, cycle);
+    this.#isCareful[qp] = 0;
+    this.#lines.isLocked[line] = 1;
     const first = this.#firstFetched[line]!;
     for (let block = 0; block < count; block++)
       this.#lines.setTimes(line, first + block, this.#fetchBegun[line]!, cycle);
     this.#lines.scan(line, sramView, first, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
     this.#listener.wqesFetched(qp, cycle);
+  }
+
+  /** What could not be read may be no WQE at all: the next one alone is read again, unless it alone was, and was posted. */
+  #readFailed(qp: number, line: number, count: number, cycle: number): void {
+    const { qps } = this.#core;
+    const isPosted = count === 1 && this.#hadDoorbell[line] === 1;
+    if (this.#isCareful[qp] === 1 || isPosted) {
+      this.#isCareful[qp] = 0;
+      return this.#listener.wqeFetchFailed(qp, cycle);
+    }
+    this.#isCareful[qp] = 1;
+    qps.hasDoorbell[qp] = 1;
+    this.ask(qp, cycle);
   }
 
   #finish(qp: number): void {

@@ -207,6 +207,18 @@ describe('QUERY_QP', () => {
 });
 
 describe('RTS2SQD_QP', () => {
+  it('is reported as draining until what was begun is complete', () => {
+    bringTo(QpState.RTS);
+    must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: qpn });
+    const stateOf = (): number =>
+      must(bench, 'QUERY_QP', { inputModifier: qpn, outBytes: 256 }).outBox[8]! >> 4;
+    bench.dataPath.busyQps.add(0);
+    expect(stateOf()).toBe(QpState.SQ_DRAINING);
+    bench.dataPath.busyQps.clear();
+    expect(stateOf()).toBe(QpState.SQD);
+    must(bench, 'SQD2RTS_QP', { inBox: qpMailbox.encode({}), inputModifier: qpn });
+  });
+
   it('sends the drained event, if asked, when the send queue has drained', () => {
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
     bringTo(QpState.RTS);

@@ -147,6 +147,8 @@ export function* queryQueuePair(device: DeviceState, request: CommandRequest): S
     dataPath.qpSync(slot);
     const base = qps.offsetOf(slot);
     answer.set(qps.bytes.subarray(base, base + qpc.sizeBytes), qpcOffsetInMailbox);
+    if (dataPath.qpIsDraining(slot))
+      fields.state.set(viewOf(answer), qpcOffsetInMailbox, QpState.SQ_DRAINING);
   }
   yield* writeOutBox(request, answer);
   return undefined;

@@ -19,6 +19,18 @@ describe('shared receive queue commands', () => {
     }
   });
 
+  it('destroy only when nothing of the queue is being read any more', () => {
+    const bench = broughtUp();
+    const srqn = createSrq(bench);
+    bench.dataPath.busySrqs.add(0);
+    bench.post('HW2SW_SRQ', { inputModifier: srqn, opcodeModifier: 1 });
+    bench.run(50_000);
+    expect(bench.tables.srqs.liveCount).toBe(1);
+    bench.dataPath.busySrqs.clear();
+    bench.run();
+    expect(bench.tables.srqs.liveCount).toBe(0);
+  });
+
   it('refuse a limit beyond the queue, and leave the old one', () => {
     const bench = broughtUp();
     const srqn = createSrq(bench);

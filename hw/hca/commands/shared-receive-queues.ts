@@ -9,6 +9,7 @@ import {
   readInBox,
   reject,
   type Steps,
+  until,
   writeOutBox,
 } from '../command-steps.ts';
 import type { DeviceState } from '../device-state.ts';
@@ -48,6 +49,7 @@ export function* destroySharedQueue(device: DeviceState, request: CommandRequest
   dataPath.srqSync(slot);
   const context = contextOf(device, slot);
   dataPath.srqDestroyed(slot);
+  yield* until(() => !dataPath.srqIsBusy(slot));
   srqs.free(slot);
   if (request.opcodeModifier === 0) yield* writeOutBox(request, context);
   return undefined;

@@ -25,6 +25,7 @@ export class RecordingDataPath implements DataPathControl {
   /** Slots that still have work in the pipelines. */
   readonly busyQps = new Set<number>();
   readonly busyCqs = new Set<number>();
+  readonly busySrqs = new Set<number>();
   boundWindows = 0;
   /** Runs before a context is read: brings the live fields into the bytes. */
   onQpSync: (slot: number) => void = () => undefined;
@@ -36,6 +37,7 @@ export class RecordingDataPath implements DataPathControl {
   qpDestroyed = (slot: number): void => this.#note('qpDestroyed', slot);
   qpSync = (slot: number): void => this.onQpSync(slot);
   qpIsBusy = (slot: number): boolean => this.busyQps.has(slot);
+  qpIsDraining = (slot: number): boolean => this.busyQps.has(slot);
   cqCreated = (slot: number): void => this.#note('cqCreated', slot);
   cqDestroyed = (slot: number): void => this.#note('cqDestroyed', slot);
   cqResized = (...values: [number, number, number, number]): void => this.#note('cqResized', ...values);
@@ -46,6 +48,7 @@ export class RecordingDataPath implements DataPathControl {
   srqDestroyed = (slot: number): void => this.#note('srqDestroyed', slot);
   srqArmed = (slot: number): void => this.#note('srqArmed', slot);
   srqSync = (): void => undefined;
+  srqIsBusy = (slot: number): boolean => this.busySrqs.has(slot);
   mptChanged = (index: number): void => this.#note('mptChanged', index);
   translationChanged = (): void => this.#note('translationChanged');
   boundWindowCount = (): number => this.boundWindows;
