@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-/** The command line: `hca move | perf | devinfo | profiles | faults | serve`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | perf | devinfo | profiles | faults | serve | guest`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import { addAnalysisOptions } from '../analysis/index.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
+import { addGuestCommand } from './guest.ts';
 import { chunkBytesMax, move } from './move.ts';
 import { addFaultOptions, addMachineOptions, addPartitionOption, integer } from './options.ts';
 import { exitBadInput, exitFailed } from './output.ts';
@@ -66,6 +67,7 @@ function programOf(): Command {
     .option(...jsonOption)
     .action(listFaults);
   addServeCommand(program);
+  addGuestCommand(program);
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
 }
@@ -88,7 +90,10 @@ try {
   if (error instanceof CommanderError) {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
-      fail('say what to do: move, perf, devinfo, profiles or faults; --help tells more', exitBadInput);
+      fail(
+        'say what to do: move, perf, devinfo, profiles, faults, serve or guest; --help tells more',
+        exitBadInput,
+      );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);
   else if (error instanceof RunError) fail(error.message, exitFailed);
   else throw error;

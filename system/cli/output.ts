@@ -65,6 +65,11 @@ export class Screen {
     this.#isQuiet = jsonTarget === '-';
   }
 
+  /** Writes as it is. */
+  write(text: string): void {
+    if (!this.#isQuiet) process.stdout.write(text);
+  }
+
   print(text = ''): void {
     if (!this.#isQuiet) process.stdout.write(`${text}\n`);
   }

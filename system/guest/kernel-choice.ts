@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
+import { ensureImage } from './image/image-cache.ts';
 import { kernelVersionIn, runDepmod } from './image/modules.ts';
 import { type CacheOptions, ensureKits } from './packages/cache.ts';
 import { type KernelName, type Kit, kernelKits, kernelNames, qemuKit, toolsKit } from './packages/kits.ts';
@@ -23,6 +24,8 @@ export interface GuestFiles {
   /** The kernel's image and its version. */
   readonly kernel: string;
   readonly kernelVersion: string;
+  /** The initial file system for that kernel. */
+  readonly initramfs: string;
 }
 
 /** Fetches what is not there yet. @throws ConfigurationError for a kernel that cannot be used, or what apt complains of */
@@ -40,7 +43,8 @@ export async function guestFiles(choice: string, cache: CacheOptions): Promise<G
   const kernel = join(kernelRoot, 'boot', `vmlinuz-${kernelVersion}`);
   if (!existsSync(kernel))
     throw new ConfigurationError('kernel', kernelRoot, `a tree with boot/${basename(kernel)}`);
-  return { qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion };
+  const initramfs = ensureImage(cache.folder, toolsRoot!, kernelRoot);
+  return { qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion, initramfs };
 }
 
 function checkOwnKernel(path: string): void {

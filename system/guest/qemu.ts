@@ -42,6 +42,7 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
     arguments: [
       ...loading,
       ...firmware.flatMap((folder) => ['-L', join(qemuRoot, folder)]),
+      ...['-run-with', 'exit-with-parent=on'],
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-monitor', 'none'],
       ...['-accel', 'tcg,thread=multi', '-smp', String(options.cpus)],
       ...['-machine', 'q35,memory-backend=memory', '-m', `${options.memoryMib}M`],

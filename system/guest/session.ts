@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigurationError } from '../../base/assert.ts';
 import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';
-import { ensureImage } from './image/image-cache.ts';
+import { shellCommand } from './image/init-scripts.ts';
 import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
@@ -56,6 +56,8 @@ export interface SessionResult {
 /** An emulated boot takes 4 s on an idle machine, and several times that on a busy one. */
 const bootTimeoutSeconds = 120;
 
+const shellTimeoutSeconds = 7 * 24 * 3600;
+
 /** Interrupts may be under way while they are read; they agree when one of so many attempts finds them equal. */
 const interruptAttempts = 5;
 const interruptPauseMs = 200;
@@ -73,17 +75,21 @@ export class GuestSession implements AsyncDisposable {
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
   readonly #folder: string;
+  /** That guests go is news only while nobody sent them away. */
+  readonly #listening: { isOn: boolean };
 
   private constructor(
     guests: readonly LinuxGuest[],
     machine: ServedMachine,
     versions: SessionVersions,
     folder: string,
+    listening: { isOn: boolean },
   ) {
     this.guests = guests;
     this.machine = machine;
     this.versions = versions;
     this.#folder = folder;
+    this.#listening = listening;
   }
 
   /**
@@ -94,17 +100,17 @@ export class GuestSession implements AsyncDisposable {
     if (options.guests > options.hcas)
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
     const files = await guestFiles(options.kernel, options.cache);
-    const initramfs = ensureImage(options.cache.folder, files.toolsRoot, files.kernelRoot);
     const folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
+    const listening = { isOn: true };
     let machine: ServedMachine | undefined;
     try {
       const { hcas, cable } = options;
       machine = await serve(
         { ...options.serve, socket: join(folder, 'hca'), hcas, cable },
-        { onNotice: options.onNotice },
+        { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
-      const guests = await startAll(guestOptions(options, files, initramfs, machine.sockets, folder));
-      return new GuestSession(guests, machine, versionsOf(files), folder);
+      const guests = await startAll(guestOptions(options, files, machine.sockets, folder));
+      return new GuestSession(guests, machine, versionsOf(files), folder, listening);
     } catch (error) {
       await machine?.close();
       rmSync(folder, { recursive: true, force: true });
@@ -122,6 +128,13 @@ export class GuestSession implements AsyncDisposable {
   /** Runs a command in a guest. @throws GuestError when the guest does not answer or is gone */
   run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult> {
     return this.guest(guest).run(command, limits);
+  }
+
+  /** Gives the user a shell on guest 0's console until it is ended. @throws GuestError */
+  async shell(): Promise<void> {
+    process.stdout.write('The drivers are loaded. End the shell (exit, or Ctrl-D) to power the guest off.\n');
+    const { rows, columns } = process.stdout;
+    await this.guest(0).run(shellCommand(rows, columns), { timeoutSeconds: shellTimeoutSeconds });
   }
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
@@ -146,6 +159,7 @@ export class GuestSession implements AsyncDisposable {
   /** Compares interrupts, powers the guests off, and makes the report. @throws GuestError */
   async finish(): Promise<SessionResult> {
     const interrupts = await this.compareInterrupts();
+    this.#listening.isOn = false;
     await Promise.all(this.guests.map((guest) => guest.powerOff()));
     const report = await this.machine.close();
     await this[Symbol.asyncDispose]();
@@ -191,7 +205,6 @@ async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGue
 function guestOptions(
   options: SessionOptions,
   files: GuestFiles,
-  initramfs: string,
   sockets: readonly string[],
   folder: string,
 ): LinuxGuestOptions[] {
@@ -199,7 +212,7 @@ function guestOptions(
   return Array.from({ length: options.guests }, (_, index) => ({
     qemuRoot: files.qemuRoot,
     kernel: files.kernel,
-    initramfs,
+    initramfs: files.initramfs,
     name: `guest${index}`,
     memoryMib: options.memoryMib,
     cpus: options.cpus,

@@ -1,6 +1,6 @@
 /**
  * The shell scripts of the guest: `init`, the first process; the agent through which the emulator runs commands (see
- * ../agent.ts for the other end and the protocol); and `pair`, which runs the two sides of a test.
+ * ../agent.ts for the other end and the protocol); and those that run the two sides of a test.
  *
  * They are written for busybox's ash. Nothing is configured here beyond what every Debian would have mounted and
  * named: modules are loaded, and devices used, by commands that the emulator sends, so that each can be seen to fail.
@@ -50,28 +50,39 @@ done
 const meetingPort = (18515).toString(16).toUpperCase();
 
 /**
- * pair SERVER CLIENT runs both sides of a test in this guest: the server in the background, and the client once the
- * server listens. Prints what the client prints; what the server printed only when something failed.
+ * Scripts by which both sides of a test are run. `test-server COMMAND` starts one side and returns when it listens;
+ * `test-server-end` waits for its end, and has its exit status; `pair SERVER CLIENT` does both and runs the other side
+ * between. What the server printed is shown when something failed.
  */
-export const pairScript = `#!/bin/sh
-log=/run/pair.$$
+export const testScripts: Readonly<Record<string, string>> = {
+  'test-server': `#!/bin/sh
 listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPort} .* 0A '; }
-sh -c "exec $1" >$log 2>&1 &
-server=$!
+rm -f /run/server.status
+(sh -c "exec $1" >/run/server.log 2>&1; echo $? >/run/server.status) </dev/null >/dev/null 2>&1 &
 until listens; do
-  kill -0 $server 2>/dev/null || { wait $server; status=$?; cat $log; echo "pair: the server ended with $status before the client began"; exit 1; }
+  [ -s /run/server.status ] && { cat /run/server.log; echo "the server ended with $(cat /run/server.status) before it listened"; exit 1; }
   sleep 0.02
 done
+`,
+  'test-server-end': `#!/bin/sh
+tries=0
+until [ -s /run/server.status ]; do
+  tries=$((tries + 1))
+  [ $tries = 1500 ] && { cat /run/server.log; echo 'the server does not end'; exit 1; }
+  sleep 0.02
+done
+status=$(cat /run/server.status)
+[ $status = 0 ] || { cat /run/server.log; echo "the server ended with $status"; }
+exit $status
+`,
+  pair: `#!/bin/sh
+test-server "$1" || exit 1
 sh -c "exec $2"
 client=$?
-wait $server
-status=$?
-[ $client = 0 ] && [ $status = 0 ] && { rm $log; exit 0; }
-cat $log
-rm $log
-echo "pair: the client ended with $client, the server with $status"
-exit 1
-`;
+test-server-end || exit 1
+exit $client
+`,
+};
 
 /**
  * Runs an interactive shell on the console until its user ends it; sent as a command. Rows and columns are those of the

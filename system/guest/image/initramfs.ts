@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
 import { cpioArchive, type TreeEntry } from './cpio.ts';
-import { agentScript, initScript, pairScript } from './init-scripts.ts';
+import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { libraryClosure } from './libraries.ts';
 import { kernelVersionIn, stageModules } from './modules.ts';
 
@@ -43,7 +43,8 @@ function addFrame(tree: Map<string, TreeEntry>): void {
   tree.set('dev/console', { kind: 'character-device', mode: 0o600, major: 5, minor: 1 });
   tree.set('init', executable(Buffer.from(initScript)));
   tree.set('usr/bin/agent', executable(Buffer.from(agentScript)));
-  tree.set('usr/bin/pair', executable(Buffer.from(pairScript)));
+  for (const [name, script] of Object.entries(testScripts))
+    tree.set(`usr/bin/${name}`, executable(Buffer.from(script)));
   tree.set('etc/passwd', plain(Buffer.from('root:x:0:0:root:/root:/bin/sh\n')));
   tree.set('etc/group', plain(Buffer.from('root:x:0:\n')));
   tree.set('etc/hosts', plain(Buffer.from('127.0.0.1 localhost\n')));

@@ -1,0 +1,131 @@
+/**
+ * The tests by which data is moved: the ping-pong programs of rdma-core and perftest, in the forms that the adapter is
+ * held to. Where a tool can check what arrives (`-c`, `--validate_buf`) it does.
+ */
+import type { Step } from './scenario.ts';
+import type { PairedTest, Stage } from './stage.ts';
+
+/** Where the two sides of a test are. */
+export interface Route {
+  readonly serverDevice: string;
+  readonly clientDevice: string;
+  /** How the client names the server's host. */
+  readonly host: string;
+  run(stage: Stage, test: PairedTest): Promise<string>;
+}
+
+/** Sizes around every boundary that a message can have: none, cache line, page, MTU, many packets. */
+const pingPongSizes = [1, 64, 2047, 2048, 2049, 4096, 65_536, 1_048_576];
+
+const pathMtus = [256, 512, 1024, 2048, 4096];
+
+/** Bytes of a message that spans packets of every MTU, with a part of one left over. */
+const mtuMessageBytes = 10_000;
+
+const both = (route: Route, command: string): PairedTest => ({
+  server: command.replace('{device}', `-d ${route.serverDevice}`),
+  client: `${command.replace('{device}', `-d ${route.clientDevice}`)} ${route.host}`,
+});
+
+/** A step that runs the commands one after the other. `{device}` stands for the option that names the adapter. */
+function stepOf(route: Route, title: string, commands: readonly string[]): Step {
+  return {
+    title,
+    async run(stage) {
+      let last = '';
+      for (const command of commands) last = await route.run(stage, both(route, command));
+      return resultLine(last);
+    },
+  };
+}
+
+/** The line of a tool's output that has the figures. */
+const resultLine = (output: string): string | undefined =>
+  output
+    .split('\n')
+    .filter((line) => /^\s*\d+.*\d/.test(line))
+    .at(-1)
+    ?.trim()
+    .replace(/\s+/g, ' ');
+
+/** The ping-pong programs of rdma-core. */
+export function pingPongSteps(route: Route): Step[] {
+  const rc = 'ibv_rc_pingpong {device}';
+  return [
+    stepOf(route, 'ibv_rc_pingpong: polling', [`${rc} -n 200`]),
+    stepOf(route, 'ibv_rc_pingpong: events, data checked', [`${rc} -e -c -n 200`]),
+    stepOf(route, 'ibv_rc_pingpong: by GID, with a GRH', [`${rc} -c -n 100 -g 0`]),
+    stepOf(
+      route,
+      'ibv_rc_pingpong: 1 byte to 1 MiB, data checked',
+      pingPongSizes.map((size) => `${rc} -c -n 10 -s ${size}`),
+    ),
+    stepOf(
+      route,
+      'ibv_rc_pingpong: MTU 256 to 4096, data checked',
+      pathMtus.map((mtu) => `${rc} -c -n 10 -m ${mtu} -s ${mtuMessageBytes}`),
+    ),
+    stepOf(route, 'ibv_uc_pingpong and ibv_ud_pingpong: data checked', [
+      'ibv_uc_pingpong {device} -c -n 100',
+      'ibv_ud_pingpong {device} -c -n 100',
+    ]),
+    stepOf(route, 'ibv_srq_pingpong: polling, and events with data checked', [
+      'ibv_srq_pingpong {device} -n 200',
+      'ibv_srq_pingpong {device} -e -c -n 200',
+    ]),
+  ];
+}
+
+/** perftest: every operation, and the forms in which it can be asked for. */
+export function perftestSteps(route: Route): Step[] {
+  return [
+    stepOf(route, 'ib_write_lat and ib_write_bw', [
+      'ib_write_lat {device} -n 200',
+      'ib_write_bw {device} -n 500',
+    ]),
+    stepOf(route, 'ib_read_lat and ib_read_bw', [
+      'ib_read_lat {device} -n 200',
+      'ib_read_bw {device} -n 500',
+    ]),
+    stepOf(route, 'ib_send_lat and ib_send_bw', [
+      'ib_send_lat {device} -n 200',
+      'ib_send_bw {device} -n 500',
+    ]),
+    stepOf(route, 'ib_atomic_lat and ib_atomic_bw: compare and swap, fetch and add', [
+      'ib_atomic_lat {device} -n 200 -A CMP_AND_SWAP',
+      'ib_atomic_lat {device} -n 200 -A FETCH_AND_ADD',
+      'ib_atomic_bw {device} -n 500 -A CMP_AND_SWAP',
+      'ib_atomic_bw {device} -n 500 -A FETCH_AND_ADD',
+    ]),
+    stepOf(route, 'several QPs', [
+      'ib_write_bw {device} -n 200 -q 8',
+      'ib_read_bw {device} -n 200 -q 4',
+      'ib_send_bw {device} -n 200 -q 4',
+    ]),
+    stepOf(route, 'inline data', [
+      'ib_write_bw {device} -n 500 -s 64 -I 64',
+      'ib_send_lat {device} -n 200 -s 32 -I 64',
+    ]),
+    stepOf(route, 'events', [
+      'ib_send_bw {device} -n 200 -e',
+      'ib_send_lat {device} -n 100 -e',
+      'ib_read_lat {device} -n 100 -e',
+    ]),
+    stepOf(route, 'both directions at once', [
+      'ib_write_bw {device} -n 300 -b',
+      'ib_send_bw {device} -n 300 -b',
+    ]),
+    stepOf(route, 'unreliable services', [
+      'ib_write_bw {device} -n 300 -c UC',
+      'ib_send_bw {device} -n 300 -c UD -s 1024',
+    ]),
+  ];
+}
+
+/** perftest over all sizes from 2 bytes to 8 MiB. */
+export function allSizesSteps(route: Route): Step[] {
+  return ['write', 'read', 'send'].flatMap((operation) => [
+    stepOf(route, `ib_${operation}_bw -a: 2 bytes to 8 MiB`, [`ib_${operation}_bw {device} -a -n 10`]),
+    stepOf(route, `ib_${operation}_lat -a: 2 bytes to 8 MiB`, [`ib_${operation}_lat {device} -a -n 10`]),
+  ]);
+}

@@ -1,0 +1,55 @@
+/** Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. */
+import { allSizesSteps, perftestSteps, pingPongSteps, type Route } from './data-tests.ts';
+import type { Scenario } from './scenario.ts';
+
+const loopbackRoute: Route = {
+  serverDevice: 'mlx4_0',
+  clientDevice: 'mlx4_0',
+  host: 'localhost',
+  run: (stage, test) => stage.pair(test),
+};
+
+const cableRoute: Route = { ...loopbackRoute, clientDevice: 'mlx4_1' };
+
+const guestsRoute: Route = {
+  serverDevice: 'mlx4_0',
+  clientDevice: 'mlx4_0',
+  host: 'guest1',
+  run: (stage, test) => stage.pairAcross(test),
+};
+
+const allSteps = (route: Route) => [
+  ...pingPongSteps(route),
+  ...perftestSteps(route),
+  ...allSizesSteps(route),
+];
+
+export const loopback: Scenario = {
+  name: 'loopback',
+  title: 'every kind of traffic over one adapter that talks to itself',
+  hcas: 1,
+  guests: 1,
+  faults: [],
+  isLoaded: true,
+  steps: allSteps(loopbackRoute),
+};
+
+export const cable: Scenario = {
+  name: 'cable',
+  title: 'every kind of traffic between two adapters of a guest',
+  hcas: 2,
+  guests: 1,
+  faults: [],
+  isLoaded: true,
+  steps: allSteps(cableRoute),
+};
+
+export const twoGuests: Scenario = {
+  name: 'two-guests',
+  title: 'two guests on two adapters',
+  hcas: 2,
+  guests: 2,
+  faults: [],
+  isLoaded: true,
+  steps: [...pingPongSteps(guestsRoute).slice(0, 3), ...perftestSteps(guestsRoute).slice(0, 4)],
+};

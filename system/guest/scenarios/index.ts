@@ -1,0 +1,21 @@
+/** The scenarios by name. */
+import { assertOneOf } from '../../../base/assert.ts';
+import { cable, loopback, twoGuests } from './data.ts';
+import { probe } from './probe.ts';
+import type { Scenario } from './scenario.ts';
+
+export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scenario.ts';
+export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
+export { ScenarioFailure, type Stage } from './stage.ts';
+
+export const scenarios: readonly Scenario[] = [probe, loopback, cable, twoGuests];
+
+/** @throws ConfigurationError for a name that no scenario has */
+export function scenarioNamed(name: string): Scenario {
+  const known = assertOneOf(
+    'scenario',
+    name,
+    scenarios.map((scenario) => scenario.name),
+  );
+  return scenarios.find((scenario) => scenario.name === known)!;
+}

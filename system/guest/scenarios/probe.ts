@@ -1,0 +1,112 @@
+/** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
+import type { Scenario, Step } from './scenario.ts';
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+const reloadCount = 3;
+
+/** Loads the drivers and waits for the port; the kernel must not have warned of anything. */
+async function loadWithoutWarning(stage: Stage): Promise<void> {
+  const mark = await stage.markMessages();
+  await stage.session.load();
+  const warnings = await stage.warningsSince(mark);
+  if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+}
+
+/** Unloads the drivers, which must leave nothing behind. */
+async function unload(stage: Stage): Promise<void> {
+  const mark = await stage.markMessages();
+  await stage.check('rmmod rdma_ucm rdma_cm ib_umad mlx4_ib mlx4_core');
+  const warnings = await stage.warningsSince(mark);
+  if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+  const left = await stage.check('grep -c mlx4 /proc/interrupts; true');
+  if (left.trim() !== '0') throw new ScenarioFailure(`the driver left interrupts: ${left}`);
+}
+
+/** What has to be in a listing, each with a word on what it means. @throws ScenarioFailure naming what is missing */
+function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void {
+  for (const [meaning, pattern] of Object.entries(wanted)) {
+    if (!pattern.test(listing)) throw new ScenarioFailure(`no ${meaning} (${pattern}) in:\n${listing}`);
+  }
+}
+
+/** A message that crosses the adapter and comes back with the right bytes. */
+const pingPong = (stage: Stage): Promise<string> =>
+  stage.pair({ server: 'ibv_rc_pingpong -c -n 100', client: 'ibv_rc_pingpong -c -n 100 localhost' });
+
+async function portState(stage: Stage): Promise<string> {
+  const listing = await stage.check('ibv_devinfo -v');
+  demand(listing, {
+    'adapter of Mellanox': /vendor_id:\s+0x02c9/,
+    ConnectX: /vendor_part_id:\s+4099/,
+    'active port': /state:\s+PORT_ACTIVE/,
+    'physical link': /phys_state:\s+LINK_UP/,
+    'InfiniBand port': /link_layer:\s+InfiniBand/,
+    LID: /port_lid:\s+[1-9]/,
+    GID: /GID\[\s*0\]:\s+fe80:/,
+  });
+  return listing
+    .match(/active_width.*|active_speed.*|port_lid.*/g)!
+    .map((line) => line.replace(/\s+/g, ' '))
+    .join(', ');
+}
+
+const steps: readonly Step[] = [
+  {
+    title: 'lspci shows a sane ConnectX-3: link, capabilities, BARs',
+    async run(stage) {
+      const listing = await stage.check('lspci -vv -s 01:00.0');
+      demand(listing, {
+        name: /MT27500 Family \[ConnectX-3\]/,
+        'BAR0 of 1 MiB': /Region 0: Memory at \w+ \(64-bit, non-prefetchable\) \[size=1M\]/,
+        'prefetchable BAR2': /Region 2: Memory at \w+ \(64-bit, prefetchable\)/,
+        'PCI Express endpoint': /Express \(v2\) Endpoint/,
+        'link of 8 lanes at 8 GT/s': /LnkSta:.*Speed 8GT\/s.*Width x8/,
+        'MSI-X capability': /MSI-X: Enable- Count=\d+ Masked-/,
+        'vector table in BAR0': /Vector table: BAR=0 offset=0*[1-9a-f][0-9a-f]*/,
+        'error reporting without errors': /UESta:(\s+\w+-)+\s*$/m,
+      });
+      if (/<unknown>|!!!/.test(listing))
+        throw new ScenarioFailure(`lspci cannot read all of it:\n${listing}`);
+      return listing.split('\n')[0];
+    },
+  },
+  {
+    title: 'mlx4_core and mlx4_ib probe without a warning',
+    async run(stage) {
+      await loadWithoutWarning(stage);
+      return (await stage.check("dmesg | grep -i 'mlx4_core .*bandwidth'")).trim();
+    },
+  },
+  { title: 'ibv_devinfo -v shows an active port', run: portState },
+  {
+    title: `the drivers unload and load again ${reloadCount} times, and data moves afterwards`,
+    async run(stage) {
+      for (let round = 0; round < reloadCount; round++) {
+        await unload(stage);
+        await loadWithoutWarning(stage);
+      }
+      await pingPong(stage);
+      return undefined;
+    },
+  },
+  {
+    title: 'the guest restarts with the drivers loaded, and finds the adapter as it was at power-on',
+    async run(stage) {
+      await stage.session.guest(0).restart();
+      await loadWithoutWarning(stage);
+      await portState(stage);
+      await pingPong(stage);
+      return undefined;
+    },
+  },
+];
+
+export const probe: Scenario = {
+  name: 'probe',
+  title: 'probe, unload, reload and restart',
+  hcas: 1,
+  guests: 1,
+  faults: [],
+  isLoaded: false,
+  steps,
+};

@@ -1,0 +1,63 @@
+/** Runs a scenario from beginning to end, telling of each step as it goes; a step that fails ends it. */
+import { GuestError } from '../guest-error.ts';
+import type { VectorComparison } from '../interrupts.ts';
+import type { SessionVersions } from '../session.ts';
+import { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
+
+export interface StepOutcome {
+  readonly title: string;
+  readonly holds: boolean;
+  /** What was seen, or what was wrong. */
+  readonly text: string;
+  readonly elapsedMs: number;
+}
+
+export interface ScenarioOutcome {
+  readonly scenario: string;
+  readonly versions: SessionVersions;
+  readonly holds: boolean;
+  readonly steps: readonly StepOutcome[];
+  readonly figures: Readonly<Record<string, number>>;
+  readonly interrupts: readonly VectorComparison[];
+}
+
+/** @throws ConfigurationError for options; GuestError when the guests do not start */
+export async function runScenario(
+  scenario: Scenario,
+  options: ScenarioOptions,
+  tell: (line: string) => void,
+): Promise<ScenarioOutcome> {
+  tell(`${scenario.name}: ${scenario.title}`);
+  const stage = await startScenario(scenario, options);
+  await using _session = stage.session;
+  const steps: StepOutcome[] = [];
+  const take = async (title: string, act: () => Promise<string | undefined>): Promise<boolean> => {
+    const outcome = await outcomeOf(title, act);
+    steps.push(outcome);
+    const seconds = (outcome.elapsedMs / 1000).toFixed(1);
+    tell(`  ${outcome.holds ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${title}`);
+    if (outcome.text !== '') tell(outcome.text.replace(/^/gm, '                  '));
+    return outcome.holds;
+  };
+  let interrupts: readonly VectorComparison[] = [];
+  let holds = true;
+  for (const step of scenario.steps) holds &&= await take(step.title, () => step.run(stage));
+  holds &&= await take('the books balance, and device and guest agree on interrupts', async () => {
+    ({ interrupts } = await finishScenario(stage));
+    return interrupts.map(({ name, guestCount }) => `${name} ${guestCount}`).join(', ');
+  });
+  const { versions } = stage.session;
+  return { scenario: scenario.name, versions, holds, steps, figures: stage.figures, interrupts };
+}
+
+async function outcomeOf(title: string, act: () => Promise<string | undefined>): Promise<StepOutcome> {
+  const startMs = performance.now();
+  const elapsedMs = (): number => Math.round(performance.now() - startMs);
+  try {
+    const text = (await act()) ?? '';
+    return { title, holds: true, text, elapsedMs: elapsedMs() };
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    return { title, holds: false, text: error.message, elapsedMs: elapsedMs() };
+  }
+}

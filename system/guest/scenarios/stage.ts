@@ -1,0 +1,88 @@
+/** What the steps of a scenario act with: commands in the guests, the two sides of a test, and what the kernel said. */
+import type { CommandResult } from '../agent.ts';
+import { GuestError } from '../guest-error.ts';
+import type { GuestSession } from '../session.ts';
+
+/** A step that did not hold. */
+export class ScenarioFailure extends GuestError {
+  override readonly name = 'ScenarioFailure';
+}
+
+export interface RunOptions {
+  /** Guest to run in; 0 unless given. */
+  readonly guest?: number;
+  readonly timeoutSeconds?: number;
+}
+
+/** Seconds a test may take; a busy machine is slow. */
+const usualTimeoutSeconds = 120;
+
+/** Kernel messages of this priority or worse are warnings (linux/kern_levels.h). */
+const warningPriority = 4;
+
+export class Stage {
+  readonly session: GuestSession;
+  /** Figures that steps leave for whoever reports them. */
+  readonly figures: Record<string, number> = {};
+
+  constructor(session: GuestSession) {
+    this.session = session;
+  }
+
+  /** Runs a command, however it ends. @throws GuestError when the guest is gone */
+  run(
+    command: string,
+    { guest = 0, timeoutSeconds = usualTimeoutSeconds }: RunOptions = {},
+  ): Promise<CommandResult> {
+    return this.session.run(guest, command, { timeoutSeconds });
+  }
+
+  /** Runs a command that has to succeed; its output. @throws ScenarioFailure when it does not */
+  async check(command: string, options: RunOptions = {}): Promise<string> {
+    const { output, exitStatus, hasTimedOut } = await this.run(command, options);
+    if (hasTimedOut) throw new ScenarioFailure(`${command}: took too long:\n${output}`);
+    if (exitStatus !== 0) throw new ScenarioFailure(`${command}: exit ${exitStatus}:\n${output}`);
+    return output;
+  }
+
+  /** Runs a command that has to fail; its output. @throws ScenarioFailure when it succeeds, or does not end */
+  async checkFails(command: string, options: RunOptions = {}): Promise<string> {
+    const { output, exitStatus, hasTimedOut } = await this.run(command, options);
+    if (hasTimedOut) throw new ScenarioFailure(`${command}: took too long:\n${output}`);
+    if (exitStatus === 0) throw new ScenarioFailure(`${command}: succeeded:\n${output}`);
+    return output;
+  }
+
+  /** Runs server and client of a test in guest 0; what the client printed. */
+  pair({ server, client }: PairedTest): Promise<string> {
+    return this.check(`pair '${server}' '${client}'`);
+  }
+
+  /** Runs the server of a test in guest 1 and the client in guest 0; what the client printed. */
+  async pairAcross({ server, client }: PairedTest): Promise<string> {
+    await this.check(`test-server '${server}'`, { guest: 1 });
+    const output = await this.check(client);
+    await this.check('test-server-end', { guest: 1 });
+    return output;
+  }
+
+  /** Warnings and errors the kernel printed since the mark. @see markMessages */
+  async warningsSince(mark: number, guest = 0): Promise<string[]> {
+    const lines = (await this.check('dmesg -r', { guest })).split('\n').slice(mark);
+    return lines.filter((line) => {
+      const priority = /^<(\d+)>/.exec(line)?.[1];
+      return priority !== undefined && (Number(priority) & 7) <= warningPriority;
+    });
+  }
+
+  /** How many messages the kernel has printed. */
+  async markMessages(guest = 0): Promise<number> {
+    return Number(await this.check('dmesg -r | wc -l', { guest }));
+  }
+}
+
+/** The two sides of a test, as commands. */
+export interface PairedTest {
+  readonly server: string;
+  readonly client: string;
+}
