@@ -197,6 +197,7 @@ export class CoreThread {
     if (!Number.isInteger(roundCycles) || roundCycles < 1) {
       throw new ConfigurationError('roundCycles', roundCycles, 'a whole number of at least 1');
     }
+    if (this.killedBy !== undefined && this.kernelDepth === 0) return Promise.reject(this.killedBy);
     this.spinOriginCycle = core.localCycle;
     this.spinRoundCycles = roundCycles;
     this.spinIsReady = isReady;
@@ -213,6 +214,8 @@ export class CoreThread {
     this.killedBy = reason;
     if (this.kernelDepth > 0) return;
     if (this.mode === 'waiting' && this.signalRef === 0) this.core.wakeAt(this, this.core.process.nowPs);
+    // It is about to leave the core: then it goes on instead.
+    if (this.after === 'leave' && this.mode !== 'waiting') this.isWoken = true;
     if (this.mode === 'spinning' || this.isSpinPending) {
       this.spinIsReady = () => true;
       this.core.spinHit(this);
@@ -238,6 +241,7 @@ export class CoreThread {
     if (this.level === levelInterrupt) {
       throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');
     }
+    if (this.killedBy !== undefined && this.kernelDepth === 0) throw this.killedBy;
     if (deadlinePs !== never) this.core.setDeadline(this, deadlinePs);
     await this.#wait('leave');
     return this.wakeResult;
@@ -273,6 +277,7 @@ export class CoreThread {
 
   #wait(after: AfterBusy): Promise<void> {
     if (this.core.running !== this) throw this.core.misuse(this);
+    if (this.killedBy !== undefined && this.kernelDepth === 0) return Promise.reject(this.killedBy);
     const promise = new Promise<void>(this.#executor);
     this.core.suspend(this);
     this.core.stayBusy(this, after);

@@ -357,6 +357,7 @@ export class AddressSpace {
     if ((flags & flagDevice) !== 0 || frame === this.mm.zeroFrame) return;
     this.mm.reverse.remove(frame, this.id, page);
     if ((flags & flagDirty) !== 0) this.mm.pages.set(frame, pageDirty);
+    if (this.mm.reverse.countOf(frame) === 0) this.mm.dropUnusedSlot(frame);
     const frameCount = (flags & flagHuge) === 0 ? 1 : pagesPerHugePage;
     for (let at = frame; at < frame + frameCount; at++) this.mm.release(at);
     this.residentBytes -= frameCount * pageBytes;

@@ -186,6 +186,12 @@ export class MemoryManager {
     this.release(frame);
   }
 
+  /** Gives back a slot that only the swap cache still knows, when the last mapping of its page goes. */
+  dropUnusedSlot(frame: number): void {
+    const slot = this.swap.slotOf(frame);
+    if (slot >= 0 && this.swap.usersOf(slot) === 0) this.dropSwapCache(frame);
+  }
+
   /** One user of a swap slot less. */
   releaseSlot(slot: number): void {
     const frame = this.swap.release(slot);

@@ -259,12 +259,12 @@ export class Reclaim {
       }
       frames.reference(frame);
     }
-    const wasDirty = this.#unmap(frame, slot);
     const shared = pages.fileOf(frame);
+    if (shared !== undefined) swap.reference(slot);
+    const wasDirty = this.#unmap(frame, slot);
     if (shared !== undefined) {
       shared.file.frames[shared.index] = -1;
       shared.file.slots[shared.index] = slot;
-      swap.reference(slot);
       pages.clearFile(frame);
       this.#mm.release(frame);
     }
@@ -326,12 +326,11 @@ export class Reclaim {
       const gather = new TlbGather(this.#mm, space);
       space.notify(address, address + pageBytes, 'clear');
       if ((space.table.flagsAt(address) & flagDirty) !== 0) wasDirty = true;
+      const isSwapped = slot >= 0 && this.#mm.pages.fileOf(frame) === undefined;
+      // The slot has its new user before the mapping that kept it goes.
+      if (isSwapped) swap.reference(slot);
       space.drop(address);
-      const isPrivate = this.#mm.pages.fileOf(frame) === undefined;
-      if (slot >= 0 && isPrivate) {
-        swap.reference(slot);
-        space.noteSwapped(address, slot);
-      }
+      if (isSwapped) space.noteSwapped(address, slot);
       gather.add(address);
       gather.finish();
     }

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { pageBytes } from './page.ts';
+import { newTestMemory } from './testing.ts';
+
+function newSpace() {
+  const all = newTestMemory();
+  const space = all.mm.newSpace();
+  const told: string[] = [];
+  const base = { at: 0 };
+  space.onInvalidate({
+    invalidate: (start, end, reason) => {
+      told.push(`${reason} ${(start - base.at) / pageBytes}+${(end - start) / pageBytes}`);
+    },
+  });
+  const fill = (address: number, count: number): void => {
+    for (let page = 0; page < count; page++) space.write(address + page * pageBytes, Uint8Array.of(page + 1));
+  };
+  const firstOf = (address: number): number => {
+    const bytes = new Uint8Array(1);
+    return space.read(address, bytes) ? bytes[0]! : -1;
+  };
+  return { ...all, space, told, base, fill, firstOf };
+}
+
+describe('munmap', () => {
+  it('in the middle leaves both ends as they are', () => {
+    const { frames, space, fill, firstOf, told, base } = newSpace();
+    const address = space.map(5 * pageBytes);
+    base.at = address;
+    fill(address, 5);
+    space.unmap(address + pageBytes, 2 * pageBytes);
+    expect([0, 1, 2, 3, 4].map((page) => firstOf(address + page * pageBytes))).toEqual([1, -1, -1, 4, 5]);
+    expect([frames.usedCount, space.mappedBytes, told]).toEqual([3, 3 * pageBytes, ['unmap 1+2']]);
+  });
+});
+
+describe('mremap', () => {
+  it('shrinks in place', () => {
+    const { space, fill, frames, firstOf } = newSpace();
+    const address = space.map(4 * pageBytes);
+    fill(address, 4);
+    expect(space.remap(address, 4 * pageBytes, pageBytes, false)).toBe(address);
+    expect([frames.usedCount, firstOf(address), firstOf(address + pageBytes)]).toEqual([1, 1, -1]);
+  });
+
+  it('grows in place when nothing lies behind', () => {
+    const { space, fill, firstOf } = newSpace();
+    const address = space.map(2 * pageBytes);
+    fill(address, 2);
+    expect(space.remap(address, 2 * pageBytes, 6 * pageBytes, false)).toBe(address);
+    expect([firstOf(address + pageBytes), firstOf(address + 5 * pageBytes)]).toEqual([2, 0]);
+    expect(space.map(pageBytes)).toBeGreaterThan(address + 6 * pageBytes);
+  });
+
+  it('else moves with all its pages if it may, tells who listens, and is ENOMEM if it may not', () => {
+    const { space, fill, firstOf, frames, told, base } = newSpace();
+    const address = space.map(2 * pageBytes);
+    base.at = address;
+    space.map(pageBytes);
+    fill(address, 2);
+    const before = [0, 1].map((page) => space.translate(address + page * pageBytes));
+    expect(space.remap(address, 2 * pageBytes, 4 * pageBytes, false)).toBe('ENOMEM');
+    const moved = space.remap(address, 2 * pageBytes, 4 * pageBytes, true) as number;
+    expect([0, 1].map((page) => space.translate(moved + page * pageBytes))).toEqual(before);
+    expect([firstOf(address), firstOf(moved + pageBytes), frames.usedCount]).toEqual([-1, 2, 2]);
+    expect(told).toEqual(['unmap 0+2']);
+  });
+
+  it('of what is not one mapping is EFAULT', () => {
+    const { space } = newSpace();
+    const address = space.map(2 * pageBytes);
+    expect(space.remap(address, 3 * pageBytes, 4 * pageBytes, true)).toBe('EFAULT');
+    expect(space.remap(address - pageBytes, pageBytes, 2 * pageBytes, true)).toBe('EFAULT');
+  });
+});
+
+describe('mprotect and madvise', () => {
+  it('take the right to write from the pages that are there, and give it back on the next write', () => {
+    const { mm, space, fill, told, base } = newSpace();
+    const address = space.map(3 * pageBytes);
+    base.at = address;
+    fill(address, 3);
+    space.protect(address + pageBytes, pageBytes, 'read');
+    expect([0, 1, 2].map((page) => space.write(address + page * pageBytes, Uint8Array.of(9)))).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    space.protect(address, 3 * pageBytes, 'readWrite');
+    expect(space.write(address + pageBytes, Uint8Array.of(9))).toBe(true);
+    expect([mm.counts.reusedPages, mm.counts.copiedPages, told]).toEqual([1, 0, ['protect 1+1']]);
+  });
+
+  it('give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and refuse queue memory', () => {
+    const { frames, space, fill, firstOf } = newSpace();
+    const address = space.map(4 * pageBytes);
+    fill(address, 4);
+    expect(space.advise(address + pageBytes, 2 * pageBytes, 'dontNeed')).toBe(undefined);
+    expect([frames.usedCount, firstOf(address + pageBytes), firstOf(address + 3 * pageBytes)]).toEqual([
+      2, 0, 4,
+    ]);
+    expect(space.advise(address, 4 * pageBytes, 'populateWrite')).toBe(undefined);
+    expect(frames.usedCount).toBe(4);
+    expect(space.advise(address, 5 * pageBytes, 'dontNeed')).toBe('ENOMEM');
+    expect(space.advise(space.mapWith(pageBytes, { isStable: true }), 1, 'dontNeed')).toBe('EINVAL');
+  });
+});
+
+describe('who listens', () => {
+  it('is told before each change that makes a translation wrong, and no more when it has gone', () => {
+    const { mm, space, told, base, fill } = newSpace();
+    const address = space.map(2 * pageBytes);
+    base.at = address;
+    space.read(address, new Uint8Array(1));
+    fill(address, 1);
+    // The zero page went.
+    expect(told).toEqual(['clear 0+1']);
+    const child = mm.newSpace();
+    space.fork(child);
+    fill(address, 1);
+    expect(told.slice(1)).toEqual(['protect 0+2', 'clear 0+1']);
+    told.length = 0;
+    space.release();
+    expect(told.some((line) => line.startsWith('release'))).toBe(true);
+    expect(told).toContain('unmap 0+2');
+  });
+});
