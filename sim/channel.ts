@@ -16,6 +16,9 @@
  * readable until the reader releases it, in any order; the ring never grows. The writer's promise says that
  * every record still to come was sent at or after that instant, so it takes effect no earlier than
  * promise + latency: the lookahead of conservative parallel simulation.
+ *
+ * Two ends in one thread may be {@link joinEnds | joined}: then a record is known to the reader as soon as it is
+ * appended, and nothing need be flushed or refreshed.
  */
 import { InvariantError } from '../base/assert.ts';
 
@@ -33,6 +36,7 @@ const NUMBER_INDEX = 2;
 const HEAD_INDEX = 32;
 const PROMISE_SLOT_BASE = 8;
 const PROMISE_SLOT_MASK = 7;
+const NEVER = Number.POSITIVE_INFINITY;
 
 /** Bytes of shared memory that a channel of this data capacity needs. */
 export function channelBufferBytes(capacityBytes: number): number {
@@ -47,6 +51,22 @@ export function numberChannel(buffer: SharedArrayBuffer, number: number): void {
 /** The ring could not take a record although its protocol's credits allowed it: the channel is undersized. */
 export class ChannelOverflowError extends Error {
   override readonly name = 'ChannelOverflowError';
+}
+
+/**
+ * Has a reader of this thread know of every record as it is appended, also of those appended before, and notes in
+ * `arrivals[index]` the time of one that is earlier than what stands there.
+ */
+export function joinEnds(
+  writer: ChannelWriter,
+  reader: ChannelReader,
+  arrivals: Float64Array,
+  index: number,
+): void {
+  writer.flush();
+  reader.refreshRecords();
+  writer.join(reader, arrivals, index);
+  reader.join();
 }
 
 class ChannelEnd {
@@ -90,6 +110,10 @@ export class ChannelWriter extends ChannelEnd {
   /** Bytes that are free as far as this end knows: at least these are. */
   #roomBytes = this.capacityBytes;
   #promiseCount = 0;
+  /** The other end, when it is joined to this one. */
+  #joined: ChannelReader | undefined = undefined;
+  #arrivals: Float64Array = new Float64Array(1);
+  #arrivalIndex = 0;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
 
@@ -119,8 +143,22 @@ export class ChannelWriter extends ChannelEnd {
     this.floats[offset >> 3] = timePs;
     words[(offset >> 2) + SIZE_WORD] = recordBytes;
     words[(offset >> 2) + KIND_WORD] = kind;
-    this.#tail = (this.#tail + recordBytes) | 0;
+    const tail = (this.#tail + recordBytes) | 0;
+    this.#tail = tail;
+    const joined = this.#joined;
+    if (joined !== undefined) {
+      this.#flushedTail = tail;
+      joined.noteAppended(tail, timePs);
+      if (timePs < this.#arrivals[this.#arrivalIndex]!) this.#arrivals[this.#arrivalIndex] = timePs;
+    }
     return offset;
+  }
+
+  /** For {@link joinEnds}. */
+  join(reader: ChannelReader, arrivals: Float64Array, index: number): void {
+    this.#joined = reader;
+    this.#arrivals = arrivals;
+    this.#arrivalIndex = index;
   }
 
   /** Counts the bytes appended so far, modulo 2^32: equals the reader's {@link ChannelReader.knownTail} when seen. */
@@ -163,8 +201,9 @@ export class ChannelReader extends ChannelEnd {
   #cursor = 0;
   #head = 0;
   /** Where the owner of time keeps what is due next. */
-  #due: Float64Array = new Float64Array(1).fill(Number.POSITIVE_INFINITY);
+  #due: Float64Array = new Float64Array(1).fill(NEVER);
   #dueIndex = 0;
+  #isJoined = false;
 
   /** Time of the next undelivered record known to this end, or Infinity. */
   get nextPs(): number {
@@ -194,10 +233,11 @@ export class ChannelReader extends ChannelEnd {
 
   /** Learns of newly published records only. Returns false when there were none. */
   refreshRecords(): boolean {
+    if (this.#isJoined) return false;
     const tail = Atomics.load(this.control, TAIL_INDEX);
     if (tail === this.#tail) return false;
     this.#tail = tail;
-    if (this.#due[this.#dueIndex] === Number.POSITIVE_INFINITY) this.#findNext();
+    if (this.#due[this.#dueIndex] === NEVER) this.#findNext();
     return true;
   }
 
@@ -208,14 +248,32 @@ export class ChannelReader extends ChannelEnd {
 
   /** True when every published record was delivered. */
   get isDrained(): boolean {
-    return this.#cursor === Atomics.load(this.control, TAIL_INDEX);
+    return this.#cursor === (this.#isJoined ? this.#tail : Atomics.load(this.control, TAIL_INDEX));
+  }
+
+  /** For {@link joinEnds}. */
+  join(): void {
+    this.#isJoined = true;
+  }
+
+  /** The joined writer has appended a record. */
+  noteAppended(tail: number, timePs: number): void {
+    this.#tail = tail;
+    if (this.#due[this.#dueIndex] === NEVER) this.#due[this.#dueIndex] = timePs;
   }
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
   take(): number {
-    const offset = this.#cursor & this.mask;
-    this.#cursor = (this.#cursor + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
-    if (this.#cursor === this.#tail) this.#due[this.#dueIndex] = Number.POSITIVE_INFINITY;
+    const words = this.words;
+    let cursor = this.#cursor;
+    let offset = cursor & this.mask;
+    if (words[(offset >> 2) + KIND_WORD] === KIND_PADDING) {
+      cursor += words[(offset >> 2) + SIZE_WORD]!;
+      offset = 0;
+    }
+    cursor = (cursor + words[(offset >> 2) + SIZE_WORD]!) | 0;
+    this.#cursor = cursor;
+    if (cursor === this.#tail) this.#due[this.#dueIndex] = NEVER;
     else this.#findNext();
     return offset;
   }
@@ -237,18 +295,14 @@ export class ChannelReader extends ChannelEnd {
     }
     if (head === this.#head) return;
     this.#head = head;
-    Atomics.store(this.control, HEAD_INDEX, head);
+    if (this.#isJoined) this.control[HEAD_INDEX] = head;
+    else Atomics.store(this.control, HEAD_INDEX, head);
   }
 
+  /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it. */
   #findNext(): void {
-    while (this.#cursor !== this.#tail) {
-      const word = (this.#cursor & this.mask) >> 2;
-      if (this.words[word + KIND_WORD] !== KIND_PADDING) {
-        this.#due[this.#dueIndex] = this.floats[word >> 1]!;
-        return;
-      }
-      this.#cursor = (this.#cursor + this.words[word + SIZE_WORD]!) | 0;
-    }
-    this.#due[this.#dueIndex] = Number.POSITIVE_INFINITY;
+    let word = (this.#cursor & this.mask) >> 2;
+    if (this.words[word + KIND_WORD] === KIND_PADDING) word = 0;
+    this.#due[this.#dueIndex] = this.floats[word >> 1]!;
   }
 }

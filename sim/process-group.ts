@@ -4,7 +4,6 @@
  *        ┌─ turn ────────────────────────────────────────────────────────────────┐
  *        │ pick the process whose next event is the earliest                     │
  *        │ run it up to its limit: no record unknown to it can take effect before │
- *        │ hand its records to its neighbours of this thread                     │
  *        └───────────────────────────────────────────────────────────────────────┘
  *
  * The limit is exact. Whatever happens next begins with the next event of some process j and reaches process k
@@ -15,19 +14,12 @@
  * A turn allocates nothing. Turns do not change what happens, only when in host time it is computed.
  */
 import { assertPositive, ConfigurationError } from '../base/assert.ts';
-import type { ChannelReader, ChannelWriter } from './channel.ts';
+import { type ChannelWriter, joinEnds } from './channel.ts';
 import type { InboundPort, LogicalProcess } from './logical-process.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 const QUICK_SETTLE_TURNS = 64;
-
-/** A channel whose two ends are both in this thread. */
-interface LocalLink {
-  readonly writer: ChannelWriter;
-  readonly reader: ChannelReader;
-  readonly to: number;
-}
 
 /** A channel end whose other end is in another thread. */
 export interface OutwardPort<End> {
@@ -54,7 +46,6 @@ export class ProcessGroup {
   /** Index of the process that ran last: whose code threw, when something was thrown. */
   current = 0;
 
-  #links: readonly (readonly LocalLink[])[];
   /** Least sum of latencies on a way from one process to another in this group: [from * count + to]. */
   readonly #wayPs: Float64Array;
 
@@ -67,19 +58,19 @@ export class ProcessGroup {
     this.#wayPs = new Float64Array(processes.length ** 2).fill(NEVER);
     const inward = inboundByBuffer(processes);
     const outward: OutwardPort<ChannelWriter>[] = [];
-    this.#links = processes.map((process, from) =>
-      process.outbound.flatMap((writer) => {
+    processes.forEach((process, from) => {
+      for (const writer of process.outbound) {
         const target = inward.get(writer.buffer);
         if (target === undefined) {
           outward.push({ process: from, end: writer });
-          return [];
+          continue;
         }
         inward.delete(writer.buffer);
         const way = from * processes.length + target.process;
         this.#wayPs[way] = Math.min(this.#wayPs[way]!, target.end.latencyPs);
-        return [{ writer, reader: target.end.reader, to: target.process }];
-      }),
-    );
+        joinEnds(writer, target.end.reader, this.nextPs, target.process);
+      }
+    });
     this.outward = outward;
     this.inward = [...inward.values()];
     this.#completeWays();
@@ -166,17 +157,8 @@ export class ProcessGroup {
     return limit;
   }
 
-  /** Hands a process's records on within the thread, and learns what is due next there and at its neighbours. */
+  /** Learns what is due next at a process after its turn; its records were known to its neighbours as it sent them. */
   finishTurn(index: number): void {
-    const links = this.#links[index]!;
-    for (let place = 0; place < links.length; place++) {
-      const link = links[place]!;
-      if (!link.writer.flush()) continue;
-      const reader = link.reader;
-      reader.refreshRecords();
-      const arrivalPs = reader.nextPs;
-      if (arrivalPs < this.nextPs[link.to]!) this.nextPs[link.to] = arrivalPs;
-    }
     this.nextPs[index] = this.processes[index]!.nextPs();
   }
 
