@@ -16,15 +16,24 @@ const HEADER_HALF = 0x80;
 const DATA_HALF = 0x800;
 
 /** What keeps a TLP from leaving. */
-export const CREDITS_READY = 0;
-export const CREDITS_LACK_HEADERS = 1;
-export const CREDITS_LACK_DATA = 2;
+const READY = 0;
+const LACK_HEADERS = 1;
+const LACK_DATA = 2;
+
+export { LACK_DATA as CREDITS_LACK_DATA, LACK_HEADERS as CREDITS_LACK_HEADERS, READY as CREDITS_READY };
+
+/** Where each counter of a kind stands in the one array that holds them all (one array costs one check of it). */
+const CONSUMED = 0;
+const LIMIT = CREDIT_KIND_COUNT;
+const INFINITE = 2 * CREDIT_KIND_COUNT;
+const TRANSMIT_WORDS = 3 * CREDIT_KIND_COUNT;
 
 /** The transmitter's side: CREDITS_CONSUMED and CREDIT_LIMIT. */
 export class TransmitCredits {
-  readonly consumed = new Int32Array(CREDIT_KIND_COUNT);
-  readonly limit = new Int32Array(CREDIT_KIND_COUNT);
-  readonly isInfinite = new Uint8Array(CREDIT_KIND_COUNT);
+  readonly #state = new Int32Array(TRANSMIT_WORDS);
+  readonly consumed = this.#state.subarray(CONSUMED, CONSUMED + CREDIT_KIND_COUNT);
+  readonly limit = this.#state.subarray(LIMIT, LIMIT + CREDIT_KIND_COUNT);
+  readonly isInfinite = this.#state.subarray(INFINITE, INFINITE + CREDIT_KIND_COUNT);
 
   /** Flow-control initialisation (InitFC1, InitFC2): the other end advertises; 0 is infinite. */
   initialise(flow: number, headers: number, data: number): void {
@@ -39,23 +48,25 @@ export class TransmitCredits {
 
   /** Whether a TLP with `dataCredits` units of data may leave: CREDITS_READY, or what is missing. */
   check(flow: number, dataCredits: number): number {
+    const state = this.#state;
     const header = flow * 2;
-    if (this.isInfinite[header] === 0) {
-      const left = (this.limit[header]! - this.consumed[header]! - 1) & HEADER_MASK;
-      if (left > HEADER_HALF) return CREDITS_LACK_HEADERS;
+    if (state[INFINITE + header] === 0) {
+      const left = (state[LIMIT + header]! - state[CONSUMED + header]! - 1) & HEADER_MASK;
+      if (left > HEADER_HALF) return LACK_HEADERS;
     }
-    if (dataCredits > 0 && this.isInfinite[header + 1] === 0) {
-      const left = (this.limit[header + 1]! - this.consumed[header + 1]! - dataCredits) & DATA_MASK;
-      if (left > DATA_HALF) return CREDITS_LACK_DATA;
+    if (dataCredits > 0 && state[INFINITE + header + 1] === 0) {
+      const left = (state[LIMIT + header + 1]! - state[CONSUMED + header + 1]! - dataCredits) & DATA_MASK;
+      if (left > DATA_HALF) return LACK_DATA;
     }
-    return CREDITS_READY;
+    return READY;
   }
 
   /** Takes the credits of a TLP that leaves. */
   consume(flow: number, dataCredits: number): void {
-    const header = flow * 2;
-    this.consumed[header] = (this.consumed[header]! + 1) & HEADER_MASK;
-    this.consumed[header + 1] = (this.consumed[header + 1]! + dataCredits) & DATA_MASK;
+    const state = this.#state;
+    const header = CONSUMED + flow * 2;
+    state[header] = (state[header]! + 1) & HEADER_MASK;
+    state[header + 1] = (state[header + 1]! + dataCredits) & DATA_MASK;
   }
 
   /** An UpdateFC has come. Infinite kinds stay so. */
@@ -71,6 +82,13 @@ export class TransmitCredits {
   }
 }
 
+const ALLOCATED = 0;
+const RECEIVED = CREDIT_KIND_COUNT;
+const FREED = 2 * CREDIT_KIND_COUNT;
+const ENDLESS = 3 * CREDIT_KIND_COUNT;
+const THRESHOLD = 4 * CREDIT_KIND_COUNT;
+const RECEIVE_WORDS = 5 * CREDIT_KIND_COUNT;
+
 /**
  * The receiver's side: CREDITS_ALLOCATED and CREDITS_RECEIVED, and which freed credits are due to be returned.
  *
@@ -79,12 +97,13 @@ export class TransmitCredits {
  * largest TLP: so no flow waits for ever.
  */
 export class ReceiveCredits {
-  readonly allocated = new Int32Array(CREDIT_KIND_COUNT);
-  readonly received = new Int32Array(CREDIT_KIND_COUNT);
+  readonly #state = new Int32Array(RECEIVE_WORDS);
+  readonly allocated = this.#state.subarray(ALLOCATED, ALLOCATED + CREDIT_KIND_COUNT);
+  readonly received = this.#state.subarray(RECEIVED, RECEIVED + CREDIT_KIND_COUNT);
   /** Freed by the receiver, not yet returned. */
-  readonly freed = new Int32Array(CREDIT_KIND_COUNT);
-  readonly isInfinite = new Uint8Array(CREDIT_KIND_COUNT);
-  readonly threshold = new Int32Array(CREDIT_KIND_COUNT);
+  readonly freed = this.#state.subarray(FREED, FREED + CREDIT_KIND_COUNT);
+  readonly isInfinite = this.#state.subarray(ENDLESS, ENDLESS + CREDIT_KIND_COUNT);
+  readonly threshold = this.#state.subarray(THRESHOLD, THRESHOLD + CREDIT_KIND_COUNT);
 
   /** @param largestDataCredits units of the largest TLP of the flow */
   initialise(flow: number, headers: number, data: number, percent: number, largestDataCredits: number): void {
@@ -104,25 +123,31 @@ export class ReceiveCredits {
 
   /** A TLP has arrived. False when the transmitter had no credits for it: a receiver overflow (2.6.1.2). */
   receive(flow: number, dataCredits: number): boolean {
+    const state = this.#state;
     const header = flow * 2;
-    this.received[header] = (this.received[header]! + 1) & HEADER_MASK;
-    this.received[header + 1] = (this.received[header + 1]! + dataCredits) & DATA_MASK;
-    const headersLeft = (this.allocated[header]! - this.received[header]!) & HEADER_MASK;
-    const dataLeft = (this.allocated[header + 1]! - this.received[header + 1]!) & DATA_MASK;
+    const headers = (state[RECEIVED + header]! + 1) & HEADER_MASK;
+    const data = (state[RECEIVED + header + 1]! + dataCredits) & DATA_MASK;
+    state[RECEIVED + header] = headers;
+    state[RECEIVED + header + 1] = data;
+    const headersLeft = (state[ALLOCATED + header]! - headers) & HEADER_MASK;
+    const dataLeft = (state[ALLOCATED + header + 1]! - data) & DATA_MASK;
     return (
-      (this.isInfinite[header] === 1 || headersLeft < HEADER_HALF) &&
-      (this.isInfinite[header + 1] === 1 || dataLeft < DATA_HALF)
+      (headersLeft < HEADER_HALF || state[ENDLESS + header] === 1) &&
+      (dataLeft < DATA_HALF || state[ENDLESS + header + 1] === 1)
     );
   }
 
   /** The receiver has room again. True when credits of the flow are now due to be returned. */
   free(flow: number, dataCredits: number): boolean {
+    const state = this.#state;
     const header = flow * 2;
-    this.freed[header] = this.freed[header]! + 1;
-    this.freed[header + 1] = this.freed[header + 1]! + dataCredits;
+    const headers = state[FREED + header]! + 1;
+    const data = state[FREED + header + 1]! + dataCredits;
+    state[FREED + header] = headers;
+    state[FREED + header + 1] = data;
     return (
-      (this.isInfinite[header] === 0 && this.freed[header]! >= this.threshold[header]!) ||
-      (this.isInfinite[header + 1] === 0 && this.freed[header + 1]! >= this.threshold[header + 1]!)
+      (headers >= state[THRESHOLD + header]! && state[ENDLESS + header] === 0) ||
+      (data >= state[THRESHOLD + header + 1]! && state[ENDLESS + header + 1] === 0)
     );
   }
 

@@ -8,34 +8,26 @@ import type { ChannelWriter } from '../../sim/channel.ts';
 import { DLLP_LINK_BYTES } from './dllp.ts';
 import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
-import {
-  COMPLETION_DATA,
-  FLOAT_ADDRESS,
-  FLOAT_ISSUED,
-  FLOW_COUNT,
-  headerBytesOf,
-  MEMORY_WRITE,
-  tlpFramingOf,
-  totalFramingBytes,
-  UPDATE_FC,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DATA,
-  WORD_FC_DATA,
-  WORD_FC_FLOW,
-  WORD_FC_HEADERS,
-  WORD_FLAGS,
-  WORD_LENGTH,
-  WORD_REQUESTER_ID,
-  WORD_TAG,
-  WORD_TRAFFIC_CLASS,
-} from './tlp.ts';
+import * as tlp from './tlp.ts';
+import { headerBytesOf, tlpFramingOf, totalFramingBytes } from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { COMPLETION_DATA, FLOW_COUNT, MEMORY_WRITE, UPDATE_FC } = tlp;
+const { WORD_FLAGS, WORD_TRAFFIC_CLASS, WORD_TAG, WORD_REQUESTER_ID } = tlp;
+const { WORD_LENGTH, WORD_BYTE_COUNT, WORD_DATA, WORD_AUX, FLOAT_ADDRESS, FLOAT_ISSUED } = tlp;
+const { WORD_FC_FLOW, WORD_FC_HEADERS, WORD_FC_DATA } = tlp;
+
+/** Counters of TLPs, each by flow, in one array: one check of it for all of them. */
+const LINK_BYTES = FLOW_COUNT;
+const PAYLOAD_BYTES = 2 * FLOW_COUNT;
+const COUNTERS = 3 * FLOW_COUNT;
 
 export class LinkLanes {
-  readonly tlpCount = new Float64Array(FLOW_COUNT);
+  readonly #counts = new Float64Array(COUNTERS);
+  readonly tlpCount = this.#counts.subarray(0, LINK_BYTES);
   /** Link bytes of TLPs by flow, framing included. */
-  readonly tlpLinkBytes = new Float64Array(FLOW_COUNT);
-  readonly payloadBytes = new Float64Array(FLOW_COUNT);
+  readonly tlpLinkBytes = this.#counts.subarray(LINK_BYTES, PAYLOAD_BYTES);
+  readonly payloadBytes = this.#counts.subarray(PAYLOAD_BYTES, COUNTERS);
   ackCount = 0;
   updateFcCount = 0;
 
@@ -74,31 +66,12 @@ export class LinkLanes {
     return this.#bufferEnds[this.#bufferHead]!;
   }
 
-  /** Puts a TLP on the lanes and appends its record, whose words are then filled by {@link fill}. */
+  /** Puts a TLP on the lanes and appends its record, whose payload then follows. Returns the record's place. */
   protected book(
     nowPs: number,
     flow: number,
-    kind: number,
-    address: number,
-    lengthBytes: number,
     dwords: number,
-  ): number {
-    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
-    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
-    this.tlpCount[flow] = this.tlpCount[flow]! + 1;
-    this.tlpLinkBytes[flow] = this.tlpLinkBytes[flow]! + linkBytes;
-    this.payloadBytes[flow] = this.payloadBytes[flow]! + payloadBytes;
-    const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
-    let tail = this.#bufferHead + this.#bufferCount;
-    if (tail >= this.#bufferEnds.length) tail -= this.#bufferEnds.length;
-    this.#bufferEnds[tail] = endPs;
-    this.#bufferCount++;
-    return this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes);
-  }
-
-  /** Writes the words of a booked TLP. */
-  protected fill(
-    offset: number,
+    kind: number,
     flags: number,
     trafficClass: number,
     tag: number,
@@ -109,19 +82,34 @@ export class LinkLanes {
     data: number,
     aux: number,
     issuedPs: number,
-  ): void {
+  ): number {
+    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
+    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+    const counts = this.#counts;
+    counts[flow] = counts[flow]! + 1;
+    counts[LINK_BYTES + flow] = counts[LINK_BYTES + flow]! + linkBytes;
+    counts[PAYLOAD_BYTES + flow] = counts[PAYLOAD_BYTES + flow]! + payloadBytes;
+    const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
+    const ends = this.#bufferEnds;
+    let tail = this.#bufferHead + this.#bufferCount;
+    if (tail >= ends.length) tail -= ends.length;
+    ends[tail] = endPs;
+    this.#bufferCount++;
+    const writer = this.#writer;
+    const offset = writer.append(endPs + this.#latencyPs, kind, payloadBytes);
     const word = offset >> 2;
-    const { words, floats } = this.#writer;
+    const { words, floats } = writer;
     words[word + WORD_FLAGS] = flags;
     words[word + WORD_TRAFFIC_CLASS] = trafficClass;
     words[word + WORD_TAG] = tag;
     words[word + WORD_REQUESTER_ID] = requesterId;
-    floats[(offset >> 3) + FLOAT_ADDRESS] = address;
     words[word + WORD_LENGTH] = lengthBytes;
     words[word + WORD_BYTE_COUNT] = byteCount;
     words[word + WORD_DATA] = data;
     words[word + WORD_AUX] = aux;
-    floats[(offset >> 3) + FLOAT_ISSUED] = issuedPs;
+    floats[(word >> 1) + FLOAT_ADDRESS] = address;
+    floats[(word >> 1) + FLOAT_ISSUED] = issuedPs;
+    return offset;
   }
 
   /** Sends a flow's limits to the other end. */

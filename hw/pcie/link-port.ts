@@ -88,18 +88,7 @@ export class PcieLinkPort extends LinkEngine {
   ): void {
     const lower = address % 128;
     const id = this.completerId;
-    this.place(
-      COMPLETION_DATA,
-      flags,
-      trafficClass,
-      tag,
-      requesterId,
-      lower,
-      lengthBytes,
-      byteCount,
-      0,
-      id,
-    );
+    this.place(COMPLETION_DATA, flags, trafficClass, tag, requesterId, lower, lengthBytes, byteCount, 0, id);
   }
 
   /** Answers a request without data: a configuration write, or any request with a status other than success. */

@@ -11,27 +11,21 @@ import {
   type LinkEndConfig,
   largestTlpCredits,
 } from './link-parameters.ts';
+import * as tlp from './tlp.ts';
 import {
-  COMPLETION_DATA,
-  COMPLETION_FLOW,
   dataCreditsOf,
   dataDwordsOf,
-  FLAG_POISONED,
-  FLOAT_ADDRESS,
-  FLOW_COUNT,
   flowOf,
+  headerBytesOf,
   isTlp,
-  MEMORY_WRITE,
-  NON_POSTED,
-  POSTED,
   tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
-  WORD_FLAGS,
-  WORD_KIND,
-  WORD_LENGTH,
-  WORD_TRAFFIC_CLASS,
 } from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { COMPLETION_DATA, COMPLETION_FLOW, FLOW_COUNT, MEMORY_WRITE, NON_POSTED, POSTED } = tlp;
+const { FLAG_POISONED, FLOAT_ADDRESS, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TRAFFIC_CLASS } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above. */
@@ -40,20 +34,27 @@ const CREDITS_FLOW_MASK = 3;
 
 /** TLPs and bytes by traffic class. Link bytes include header and framing. */
 export class TrafficCount {
+  readonly #counts: Float64Array;
+  readonly #classCount: number;
   readonly tlps: Float64Array;
   readonly linkBytes: Float64Array;
   readonly payloadBytes: Float64Array;
 
   constructor(trafficClassCount: number) {
-    this.tlps = new Float64Array(trafficClassCount);
-    this.linkBytes = new Float64Array(trafficClassCount);
-    this.payloadBytes = new Float64Array(trafficClassCount);
+    this.#classCount = trafficClassCount;
+    this.#counts = new Float64Array(3 * trafficClassCount);
+    this.tlps = this.#counts.subarray(0, trafficClassCount);
+    this.linkBytes = this.#counts.subarray(trafficClassCount, 2 * trafficClassCount);
+    this.payloadBytes = this.#counts.subarray(2 * trafficClassCount);
   }
 
   add(trafficClass: number, linkBytes: number, payloadBytes: number): void {
-    this.tlps[trafficClass] = this.tlps[trafficClass]! + 1;
-    this.linkBytes[trafficClass] = this.linkBytes[trafficClass]! + linkBytes;
-    this.payloadBytes[trafficClass] = this.payloadBytes[trafficClass]! + payloadBytes;
+    const counts = this.#counts;
+    const classCount = this.#classCount;
+    const link = classCount + trafficClass;
+    counts[trafficClass] = counts[trafficClass]! + 1;
+    counts[link] = counts[link]! + linkBytes;
+    counts[link + classCount] = counts[link + classCount]! + payloadBytes;
   }
 }
 
@@ -91,19 +92,22 @@ export class LinkReceiver {
 
   /** Books a TLP that has arrived. */
   receive(nowPs: number, offset: number, kind: number): void {
-    const words = this.#reader.words;
+    const { words, floats } = this.#reader;
     const word = offset >> 2;
     const flow = flowOf(kind);
     const lengthBytes = words[word + WORD_LENGTH]!;
-    const dwords = this.#dataDwords(offset, kind);
+    const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
+    const dwords = dataDwordsOf(kind, address, lengthBytes);
+    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
     this.tlpCount[flow] = this.tlpCount[flow]! + 1;
     this.heldCount++;
-    this.#count(this.received, offset, kind, lengthBytes);
+    this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytes);
     if (!this.credits.receive(flow, dataCreditsOf(dwords))) this.overflowCount++;
     if ((words[word + WORD_FLAGS]! & FLAG_POISONED) !== 0) this.poisonedCount++;
-    this.#unacknowledgedCount++;
-    if (this.#unacknowledgedCount === 1) this.ackDuePs = nowPs + this.#ackLatencyPs;
-    if (this.#unacknowledgedCount >= this.#ackEveryTlps) this.ackDuePs = Math.min(this.ackDuePs, nowPs + 1);
+    const unacknowledged = ++this.#unacknowledgedCount;
+    if (unacknowledged === 1) this.ackDuePs = nowPs + this.#ackLatencyPs;
+    if (unacknowledged >= this.#ackEveryTlps && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
   }
 
   acknowledge(): void {

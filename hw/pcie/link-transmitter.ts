@@ -13,7 +13,8 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
-import { CREDITS_LACK_DATA, CREDITS_READY, TransmitCredits } from './credits.ts';
+import * as credit from './credits.ts';
+import { TransmitCredits } from './credits.ts';
 import { PayloadCopier } from './link-copy.ts';
 import { TransmitFifo } from './link-fifo.ts';
 import { LinkLanes } from './link-lanes.ts';
@@ -27,18 +28,13 @@ import {
   STALL_SERIALIZER,
   StallAccount,
 } from './link-stall.ts';
-import {
-  COMPLETION_DATA,
-  COMPLETION_FLOW,
-  dataCreditsOf,
-  dataDwordsOf,
-  FLOW_COUNT,
-  flowOf,
-  MEMORY_WRITE,
-  NON_POSTED,
-  PAYLOAD_OFFSET,
-  POSTED,
-} from './tlp.ts';
+import * as tlp from './tlp.ts';
+import { dataCreditsOf, dataDwordsOf, flowOf } from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { CREDITS_LACK_DATA, CREDITS_READY } = credit;
+const { COMPLETION_DATA, COMPLETION_FLOW, FLOW_COUNT, MEMORY_WRITE, NON_POSTED, PAYLOAD_OFFSET, POSTED } =
+  tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -99,9 +95,11 @@ export class LinkTransmitter extends LinkLanes {
       const dataCredits = dataCreditsOf(dwords);
       if (this.credits.check(flow, dataCredits) === CREDITS_READY) {
         this.credits.consume(flow, dataCredits);
-        const offset = this.book(nowPs, flow, kind, address, lengthBytes, dwords);
-        this.fill(
-          offset,
+        const offset = this.book(
+          nowPs,
+          flow,
+          dwords,
+          kind,
           flags,
           trafficClass,
           tag,
@@ -118,6 +116,36 @@ export class LinkTransmitter extends LinkLanes {
         return;
       }
     }
+    this.#wait(
+      nowPs,
+      flow,
+      kind,
+      flags,
+      trafficClass,
+      tag,
+      requesterId,
+      address,
+      lengthBytes,
+      byteCount,
+      data,
+      aux,
+    );
+  }
+
+  #wait(
+    nowPs: number,
+    flow: number,
+    kind: number,
+    flags: number,
+    trafficClass: number,
+    tag: number,
+    requesterId: number,
+    address: number,
+    lengthBytes: number,
+    byteCount: number,
+    data: number,
+    aux: number,
+  ): void {
     const fifo = this.fifos[flow]!;
     if (fifo.count === fifo.capacity) {
       throw new InvariantError('pcie transmit fifo', 'full', 'a sender that asks canSend first');
@@ -213,9 +241,11 @@ export class LinkTransmitter extends LinkLanes {
     const lengthBytes = fifo.lengthBytes[slot]!;
     const dwords = dataDwordsOf(kind, address, lengthBytes);
     this.credits.consume(flow, dataCreditsOf(dwords));
-    const offset = this.book(nowPs, flow, kind, address, lengthBytes, dwords);
-    this.fill(
-      offset,
+    const offset = this.book(
+      nowPs,
+      flow,
+      dwords,
+      kind,
       fifo.flags[slot]!,
       fifo.trafficClass[slot]!,
       fifo.tag[slot]!,

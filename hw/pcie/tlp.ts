@@ -1,93 +1,21 @@
 /**
- * Transaction layer packets as channel records: kinds, flows, where each word of a record lies, and how many
- * bytes of the link a TLP takes.
- *
- * A record (see sim/channel.ts) of a TLP:
- *
- *     +0   f64  arrival, ps            +32  f64  address (memory), lower address (completion), register (config)
- *     +8   i32  record bytes           +40  i32  length in bytes, byte-granular: payload or requested
- *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
- *     +16  i32  flags                  +48  i32  data word (configuration write, message)
- *     +20  i32  traffic class          +52  i32  aux: completer id, target of a configuration request, message code
- *     +24  i32  tag                    +56  f64  instant at which the TLP was handed to the link port, ps
- *     +28  i32  requester id           +64  payload
+ * How many bytes of the link a TLP takes, and which flow it belongs to; its record is laid out in tlp-record.ts.
  *
  * Lengths are kept in bytes because a device writes bytes; the link carries dwords. A TLP carries every dword
  * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
  * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
  */
-import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
+import * as record from './tlp-record.ts';
 
-/** Kinds of record on a PCIe channel. */
-export const MEMORY_WRITE = 1;
-export const MEMORY_READ = 2;
-export const COMPLETION_DATA = 3;
-export const COMPLETION = 4;
-export const CONFIG_READ = 5;
-export const CONFIG_WRITE = 6;
-export const MESSAGE = 7;
-/** A DLLP, not a TLP: flow-control limits from the other end. Never reaches a receive listener. */
-export const UPDATE_FC = 8;
-/** First of the kinds that are neither TLP nor DLLP but wires beside the lanes (reset). */
-export const SIDEBAND_BASE = 9;
-/** Fundamental reset (PERST#): data word 1 asserts, 0 releases. */
-export const SIDEBAND_RESET = 9;
+export * from './tlp-record.ts';
 
-export const TLP_KIND_NAMES = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg'] as const;
-
-/** Flow-control classes of 2.6.1. */
-export const POSTED = 0;
-export const NON_POSTED = 1;
-export const COMPLETION_FLOW = 2;
-export const FLOW_COUNT = 3;
-export const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
-export type Flow = typeof POSTED | typeof NON_POSTED | typeof COMPLETION_FLOW;
-
-/** Bits of the flags word. */
-export const FLAG_POISONED = 1 << 0;
-export const FLAG_RELAXED_ORDERING = 1 << 1;
-export const FLAG_NO_SNOOP = 1 << 2;
-export const FLAG_STATUS_SHIFT = 8;
-export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
-
-/** Completion status, table 2-29. */
-export const STATUS_SUCCESS = 0;
-export const STATUS_UNSUPPORTED_REQUEST = 1;
-export const STATUS_RETRY = 2;
-export const STATUS_ABORT = 4;
+// Copies: V8 folds constants of this module into its code, but looks up those that a module imports or exports.
+const { COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, MESSAGE, NON_POSTED } =
+  record;
+const { FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;
-
-/** Places in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */
-export const WORD_SIZE = 2;
-export const WORD_KIND = 3;
-export const WORD_FLAGS = 4;
-export const WORD_TRAFFIC_CLASS = 5;
-export const WORD_TAG = 6;
-export const WORD_REQUESTER_ID = 7;
-export const WORD_LENGTH = 10;
-export const WORD_BYTE_COUNT = 11;
-export const WORD_DATA = 12;
-export const WORD_AUX = 13;
-/** Places in a record, as indices into `floats` from `offset >> 3`. */
-export const FLOAT_TIME = 0;
-export const FLOAT_ADDRESS = 4;
-export const FLOAT_ISSUED = 7;
-/** Place of the payload, in bytes from `offset`. */
-export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
-
-/** Words of an UPDATE_FC record: which flow, and the new limits modulo their field sizes. */
-export const WORD_FC_FLOW = WORD_TAG;
-export const WORD_FC_HEADERS = WORD_BYTE_COUNT;
-export const WORD_FC_DATA = WORD_DATA;
-
-/** Message codes, table 2-18: Assert_INTA … Assert_INTD, then Deassert_INTA …. */
-export const MESSAGE_ASSERT_INTA = 0x20;
-export const MESSAGE_DEASSERT_INTA = 0x24;
-export const MESSAGE_ERR_COR = 0x30;
-export const MESSAGE_ERR_NONFATAL = 0x31;
-export const MESSAGE_ERR_FATAL = 0x33;
 
 /** No request may cross an address that is a multiple of this (2.2.7). */
 export const REQUEST_BOUNDARY_BYTES = 4096;
