@@ -22,6 +22,7 @@ import {
   timestampCqe,
   wqeOpcodeRows,
 } from '../abi/index.ts';
+import { viewOf } from '../base/bytes.ts';
 import { counterMask24 } from '../base/ring-index.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';
@@ -74,6 +75,9 @@ export function eventLayoutOf(type: number, subtype: number): AnyLayout {
   return eventLayouts[type] ?? anyLayout(eqe);
 }
 
+/** Read of every CQE: by accessors, not as an object. */
+const { fields } = cqe;
+
 const nameOf = (table: Readonly<Record<string, number>>, code: number): string =>
   Object.entries(table).find(([, known]) => known === code)?.[0] ?? hex(code);
 
@@ -96,7 +100,11 @@ export class CompletionFollower {
   #cqe(address: number, bytes: Uint8Array, nowPs: number): void {
     const place = this.#view.buffers.find(address);
     const cq = place?.kind === 'cq' ? this.#view.cqs.get(place.number) : undefined;
-    const { qpn, opcode, isSend, sourceQpn } = cqe.decode(bytes);
+    const view = viewOf(bytes);
+    const qpn = fields.qpn.get(view, 0);
+    const opcode = fields.opcode.get(view, 0);
+    const isSend = fields.isSend.get(view, 0);
+    const sourceQpn = fields.sourceQpn.get(view, 0);
     const producer = cq?.produced ?? 0;
     if (cq !== undefined) cq.produced = (producer + 1) & counterMask24;
     const isResize = opcode === CqeOpcode.RESIZE;
@@ -129,7 +137,8 @@ export class CompletionFollower {
     const eq = place?.kind === 'eq' ? this.#view.eqs.get(place.number) : undefined;
     const producer = eq?.produced ?? 0;
     if (eq !== undefined) eq.produced = (producer + 1) & counterMask24;
-    const { type, subtype } = eqe.decode(bytes);
+    const type = eqe.fields.type.get(viewOf(bytes), 0);
+    const subtype = eqe.fields.subtype.get(viewOf(bytes), 0);
     const layout = eventLayoutOf(type, subtype);
     if (this.#trace.wants('events')) {
       const where =

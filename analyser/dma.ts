@@ -7,6 +7,7 @@
  * the driver put its queues, records and tables.
  */
 import { cqc, cqRecord, eqc, mpt, mttEntryBytes, qpc, receiveRecord, srqc } from '../abi/index.ts';
+import { viewOf } from '../base/bytes.ts';
 import { TrafficClass, trafficClassNames } from '../hw/dma/index.ts';
 import { STATUS_SUCCESS } from '../hw/pcie/index.ts';
 import type { CompletionFollower } from './completions.ts';
@@ -174,8 +175,9 @@ export class DmaFollower {
       // The device may look at the consumer counter alone.
       const whole = new Uint8Array(cqRecord.sizeBytes);
       whole.set(bytes.subarray(0, whole.length));
-      if (lint !== undefined) checkCqRecord(lint, cq, cqRecord.decode(whole));
-    } else this.#posted(kind, number, receiveRecord.decode(bytes).postedCounter);
+      const consumer = cqRecord.fields.consumerCounter.get(viewOf(whole), 0);
+      if (lint !== undefined) checkCqRecord(lint, cq, consumer);
+    } else this.#posted(kind, number, receiveRecord.fields.postedCounter.get(viewOf(bytes), 0));
   }
 
   #posted(kind: 'qp' | 'srq', number: number, postedCounter: number): void {

@@ -132,7 +132,7 @@ export class UarFollower {
   }
 
   #send(page: number, address: number, bytes: Uint8Array, nowPs: number): void {
-    const { qpn } = sendDoorbell.decode(bytes);
+    const qpn = sendDoorbell.fields.qpn.get(viewOf(bytes), 0);
     if (this.#trace.wants('doorbells'))
       this.#say(`send doorbell QP ${hex(qpn)} (UAR ${hex(page)})`, { qpn }, page, address, bytes, nowPs);
     const lint = this.#linter?.context;
@@ -199,7 +199,9 @@ export class UarFollower {
   }
 
   #posted({ page, bytes }: Post, sizeBytes: number, nowPs: number): void {
-    const { qpn, wqeCounter } = blueFlameHead.decode(bytes);
+    const view = viewOf(bytes);
+    const qpn = blueFlameHead.fields.qpn.get(view, 0);
+    const wqeCounter = blueFlameHead.fields.wqeCounter.get(view, 0);
     const wqe = bytes.subarray(0, sizeBytes);
     const qp = this.#view.qps.get(qpn);
     const isRaw = qp !== undefined && isRawQp(this.#view, qp);

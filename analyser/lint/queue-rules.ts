@@ -1,5 +1,5 @@
 /** Rules about doorbells, doorbell records and what lies in the queues. */
-import { CqArmCommand, type cqArm, type cqRecord, type eqDoorbell, QpState } from '../../abi/index.ts';
+import { CqArmCommand, type cqArm, type eqDoorbell, QpState } from '../../abi/index.ts';
 import { bytesEqual, toHex } from '../../base/bytes.ts';
 import type { Decoded } from '../../base/layout.ts';
 import { counterMask24, distance } from '../../base/ring-index.ts';
@@ -120,8 +120,8 @@ export function checkArm(lint: LintContext, arm: Decoded<typeof cqArm>, uarPage:
   checkConsumer(lint, cq, consumerCounter, 'the arm register');
 }
 
-export function checkCqRecord(lint: LintContext, cq: FollowedCq, record: Decoded<typeof cqRecord>): void {
-  checkConsumer(lint, cq, record.consumerCounter, 'the doorbell record');
+export function checkCqRecord(lint: LintContext, cq: FollowedCq, consumer: number): void {
+  checkConsumer(lint, cq, consumer, 'the doorbell record');
 }
 
 function checkConsumer(lint: LintContext, cq: FollowedCq, consumer: number, where: string): void {
