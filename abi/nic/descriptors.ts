@@ -1,0 +1,51 @@
+/**
+ * Descriptors of the rings, 16 bytes each, little-endian: Intel's legacy formats. Source: 8254x manual, 3.2.3 and 3.3.3.
+ *
+ * A frame may be spread over several descriptors (scatter and gather); the last has EOP. The device writes back the
+ * 8 bytes from 8 on, of every receive descriptor it uses, and of transmit descriptors with RS.
+ */
+import { layout } from '../../base/layout.ts';
+import { bits8, u8, u16, u64 } from '../../base/layout-field.ts';
+
+export const nicDescriptorBytes = 16;
+/** The part of a descriptor that is written back. */
+export const nicWriteBack = { offset: 8, lengthBytes: 8 } as const;
+
+export const nicTransmitDescriptor = layout(
+  'NIC transmit descriptor',
+  { sizeBytes: nicDescriptorBytes, byteOrder: 'little', source: '8254x manual, 3.3.3' },
+  {
+    bufferAddress: u64(0x0, 'bus address of the bytes, any alignment'),
+    length: u16(0x8, 'bytes at that address; 0 with EOP and no bytes before it is PROGERR'),
+    checksumOffset: u8(0xa, 'CSO: where in the frame the checksum goes'),
+    endOfPacket: bits8(0xb, 0, 0, 'EOP'),
+    insertChecksum: bits8(
+      0xb,
+      2,
+      2,
+      'IC, looked at in the last descriptor: insert the checksum over CSS … end',
+    ),
+    reportStatus: bits8(0xb, 3, 3, 'RS: write back, and set TXDW, when the frame has left host memory'),
+    done: bits8(0xc, 0, 0, 'DD, written back: the buffer is software’s again'),
+    error: bits8(0xc, 3, 3, 'TU in the 8254x; own: the frame was not sent, its bytes could not be read'),
+    checksumStart: u8(0xd, 'CSS: first byte of the frame that the checksum covers'),
+    special: u16(0xe, 'carried, no effect'),
+  },
+);
+
+export const nicReceiveDescriptor = layout(
+  'NIC receive descriptor',
+  { sizeBytes: nicDescriptorBytes, byteOrder: 'little', source: '8254x manual, 3.2.3' },
+  {
+    bufferAddress: u64(0x0, 'bus address of a buffer of RXBUF bytes'),
+    length: u16(0x8, 'bytes put into this buffer, without FCS'),
+    checksum: u16(
+      0xa,
+      'packet checksum: one’s complement sum over RXCSUM.PCSS … end, not inverted; in the last one',
+    ),
+    done: bits8(0xc, 0, 0, 'DD, written last'),
+    endOfPacket: bits8(0xc, 1, 1, 'EOP: the frame ends here'),
+    error: u8(0xd, 'reserved: frames with errors are counted and dropped'),
+    special: u16(0xe, 'zero'),
+  },
+);

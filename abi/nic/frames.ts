@@ -1,0 +1,20 @@
+/** Ethernet frames as both software and hardware count them. Source: IEEE 802.3-2018, clause 3. */
+import { layout } from '../../base/layout.ts';
+import { bytes, u16 } from '../../base/layout-field.ts';
+
+/** The header in front of every payload; the type is big-endian, as on the wire. */
+export const ethernetHeader = layout(
+  'Ethernet header',
+  { sizeBytes: 14, byteOrder: 'big', source: 'IEEE 802.3, 3.1.1' },
+  {
+    destination: bytes(0, 6),
+    source: bytes(6, 6),
+    type: u16(12, 'EtherType, or the length of the payload'),
+  },
+);
+
+export const ethernetHeaderBytes = 14;
+/** Frame check sequence: added and checked by the MAC, never in host memory. */
+export const ethernetFcsBytes = 4;
+/** Shortest frame on the wire, FCS included; shorter ones are padded. */
+export const ethernetFrameMinBytes = 64;

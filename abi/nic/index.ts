@@ -1,0 +1,5 @@
+export * from './descriptors.ts';
+export * from './frames.ts';
+export * from './identity.ts';
+export * from './interrupts.ts';
+export * from './registers.ts';
