@@ -104,9 +104,10 @@ export class Driver implements KernelDevice, Patient {
     while (this.isRestarting) await this.restarted.wait(cpu);
     this.health.stop();
     this.isAway = false;
+    // A device that dies while it is being removed is not brought up again.
+    this.probed = undefined;
     for (const context of [...this.contexts]) await context.close(cpu);
     const failures = await this.teardown.run(cpu);
-    this.probed = undefined;
     if (failures.length > 0) throw failures[0]!.error;
   }
 
