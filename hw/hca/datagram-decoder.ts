@@ -33,6 +33,7 @@ const pointer = dataPointer.fields;
 const inline = inlineHeader.fields;
 /** LNH of a packet with a GRH. */
 const NEXT_IS_GRH = 3;
+const PATH_BITS_MASK = 0x7f;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
@@ -86,13 +87,14 @@ export function decodeManagement(
   at: number,
   records: SendRecords,
   record: number,
+  address: PortAddress,
 ): number {
   const sizeBytes = decodeControl(view, at, records, record);
   if (records.opcode[record] === WqeOpcode.NOP) return 0;
   if (!isSend(records.opcode[record]!)) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const parts = loadParts(view, bytes, at, sizeBytes, records, record);
   if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const headerBytes = takeHeaders(view, at, records, record, parts);
+  const headerBytes = takeHeaders(view, at, records, record, parts, address);
   if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const hasPointers = records.segmentCount[record]! > 0;
   const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
@@ -153,6 +155,7 @@ function takeHeaders(
   records: SendRecords,
   record: number,
   { leadingBytes }: Parts,
+  address: PortAddress,
 ): number {
   const { datagrams, inlineData } = records;
   const first = inlineData.byteOffset + record * INLINE_BYTES_MAX;
@@ -174,8 +177,11 @@ function takeHeaders(
   datagrams.pkeyAndLevel[record] =
     bth.fields.partitionKey.get(view, base) | (lrh.fields.serviceLevel.get(view, 0) << SERVICE_LEVEL_SHIFT);
   datagrams.destinationLid[record] = lrh.fields.destinationLid.get(view, 0);
-  datagrams.sourceLid[record] = lrh.fields.sourceLid.get(view, 0);
   const control = mlxControlSegment.fields;
+  const sourceLid = lrh.fields.sourceLid.get(view, 0);
+  // Software writes path bits only, and the port puts its LID to them, unless it is told to leave the source as it is.
+  const isAsWritten = control.slr.get(wqe, at) === 1;
+  datagrams.sourceLid[record] = isAsWritten ? sourceLid : address.lid | (sourceLid & PATH_BITS_MASK);
   datagrams.virtualLane[record] = control.vl15.get(wqe, at) === 1 ? MANAGEMENT_LANE : 0;
   datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
   datagrams.hasGrh[record] = hasGrh ? 1 : 0;

@@ -379,7 +379,8 @@ describe('QP0 and QP1', () => {
     await bench.run(30);
     expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
     expect(bench.b.dataPath.violations.report()).toEqual({});
-    expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0 });
+    // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
+    expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
     expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
     expect(to.read(40, 256)).toEqual(pattern(5, 256));
     expect(bench.b.port.packets[0]).toMatchObject({

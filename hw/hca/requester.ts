@@ -322,7 +322,7 @@ export class Requester {
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
     return qps.serviceType[qp] === ServiceType.MLX
-      ? decodeManagement(sramView, sram, at, records, record)
+      ? decodeManagement(sramView, sram, at, records, record, this.#address)
       : decodeDatagram(sramView, sram, at, records, record, qps, qp, this.#address);
   }
 
