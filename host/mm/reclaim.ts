@@ -45,7 +45,9 @@ export class Reclaim {
     for (let priority = firstPriority; ; ) {
       this.completeWriteback(platform.instantPs());
       if (isEnough()) return 'enough';
-      const taken = this.shrink(batchPages, priority);
+      // Enough is on its way already: more need not be taken.
+      const isOnItsWay = frames.freeCount + this.#writeback.length - count >= minFrames;
+      const taken = isOnItsWay ? 0 : this.shrink(batchPages, priority);
       if (isEnough()) return 'enough';
       if (this.#writeback.length > 0) {
         if (!this.#mm.waitFor(this.#writeback[0]!.donePs, mode)) return 'later';
@@ -302,9 +304,10 @@ export class Reclaim {
   #startWriteback(frame: number, donePs: number): void {
     this.#mm.pages.set(frame, pageWriteback);
     this.#mm.frames.reference(frame);
-    this.#writeback.push({ frame, donePs });
-    // Two devices: the list is in order of time.
-    this.#writeback.sort((left, right) => left.donePs - right.donePs);
+    // Two devices: the list is kept in order of time.
+    let at = this.#writeback.length;
+    while (at > 0 && this.#writeback[at - 1]!.donePs > donePs) at--;
+    this.#writeback.splice(at, 0, { frame, donePs });
     this.#mm.platform.callAt(donePs);
   }
 

@@ -1,0 +1,90 @@
+/**
+ * Programs that want more memory than there is, while RDMA goes on in registered memory: both hosts fill four times their
+ * physical memory, and meanwhile write to each other's pinned buffers and check what arrived.
+ */
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { postSend } from '../../userlib/index.ts';
+import { statusesOf, take } from './outcomes.ts';
+import { areEqual, patternOf, readOf, remoteAt, segment, writeOf } from './requests.ts';
+import { type Pair, Side } from './side.ts';
+
+const mib = 2 ** 20;
+const pageBytes = 4096;
+const bufferBytes = 256 * 1024;
+const chunkBytes = 4 * mib;
+
+/** Page content that names its page and how often it was written. */
+function fill(bytes: Uint8Array, page: number, version: number): Uint8Array {
+  const words = new Uint32Array(bytes.buffer);
+  for (let word = 0; word < words.length; word++)
+    words[word] = Math.imul(page + 1, 0x9e37_79b1) ^ (word * 7 + version);
+  return bytes;
+}
+
+const framesOf = ({ program }: Side, { buffer }: Pair): string =>
+  Array.from({ length: bufferBytes / pageBytes }, (_, page) =>
+    program.process.memory.space.translate(buffer.address + page * pageBytes),
+  ).join();
+
+/** WRITE a pattern to the other side's buffer, READ it back. */
+async function exchangeOnce(side: Side, pair: Pair, round: number): Promise<boolean> {
+  const half = bufferBytes / 4;
+  const pattern = patternOf(round + 1 + 100 * side.program.node, half);
+  side.write(pair.buffer, pattern);
+  postSend(pair.qp, writeOf([segment(pair.buffer, 0, half)], remoteAt(pair, 2 * half)));
+  postSend(pair.qp, readOf([segment(pair.buffer, half, half)], remoteAt(pair, 2 * half)));
+  const statuses = statusesOf(await take(pair.sendCq, 2));
+  return statuses.join() === 'SUCCESS,SUCCESS' && areEqual(side.read(pair.buffer, half, half), pattern);
+}
+
+export async function squeeze(program: ProgramContext): Promise<JsonValue> {
+  const { memory, cpu, host } = program;
+  const totalBytes = 4 * host.memory.sizeBytes;
+  const side = await Side.open(program);
+  const pair = await side.pair('squeezed', { bufferBytes });
+  const before = framesOf(side, pair);
+  const address = memory.map(totalBytes);
+  const bytes = new Uint8Array(pageBytes);
+  let exchanges = 0;
+  const wrong: string[] = [];
+  for (let at = 0; at < totalBytes; at += pageBytes) {
+    memory.write(address + at, fill(bytes, at / pageBytes, 0));
+    if (at % chunkBytes === 0 && !(await exchangeOnce(side, pair, exchanges++)))
+      wrong.push(`exchange ${exchanges}`);
+  }
+  const expected = new Uint8Array(pageBytes);
+  const back = new Uint8Array(pageBytes);
+  for (let at = 0; at < totalBytes; at += pageBytes) {
+    await memory.load(address + at, back);
+    if (!areEqual(back, fill(expected, at / pageBytes, 0))) wrong.push(`page ${at / pageBytes}`);
+    if (at % chunkBytes === 0 && !(await exchangeOnce(side, pair, exchanges++)))
+      wrong.push(`exchange ${exchanges}`);
+  }
+  await cpu.settle();
+  const isStill = framesOf(side, pair) === before;
+  await side.barrier('over');
+  return { exchanges, wrong: wrong.slice(0, 5), isStill, pinnedBytes: memory.process.space.pinnedBytes > 0 };
+}
+
+/** A registered buffer through a fork: the device and the parent go on with their frame, the child has a copy. */
+export async function forker(program: ProgramContext): Promise<JsonValue> {
+  const { memory, cpu } = program;
+  const side = await Side.open(program);
+  const pair = await side.pair('forked', { bufferBytes });
+  const before = framesOf(side, pair);
+  side.write(pair.buffer, patternOf(7, 100));
+  const seen: boolean[] = [];
+  const child = program.fork(`child ${program.node}`, async (context) => {
+    await context.cpu.sleep(1e9);
+    seen.push(areEqual(context.memory.read(pair.buffer.address, 100), patternOf(7, 100)));
+    return null;
+  });
+  if (child === 'ENOMEM') return 'ENOMEM';
+  await cpu.settle();
+  const isRight = await exchangeOnce(side, pair, 1);
+  await side.barrier('exchanged');
+  while (!child.isEnded) await cpu.sleep(1e8);
+  const isStill = framesOf(side, pair) === before;
+  const copied = memory.process.space.mm.counts.forkCopiedPages;
+  return { isRight, isStill, seen, copied: copied >= bufferBytes / pageBytes };
+}
