@@ -8,6 +8,7 @@ import {
   cqeBytes,
   EventType,
   eqe,
+  eqeBytes,
   errorCqe,
   fatalWarningEqe,
   PortManagementChange,
@@ -133,6 +134,7 @@ export class CompletionFollower {
   }
 
   eqe(address: number, bytes: Uint8Array, nowPs: number): void {
+    if (bytes.length < eqeBytes) return;
     const place = this.#view.buffers.find(address);
     const eq = place?.kind === 'eq' ? this.#view.eqs.get(place.number) : undefined;
     const producer = eq?.produced ?? 0;

@@ -14,6 +14,7 @@ import { nsText } from './trace-text.ts';
 const { clearInterrupt, clock } = bar0.registers;
 const hcrBase = bar0.registers.hcr.offset;
 const tableBytes = msixTableEntry.sizeBytes;
+const { fields: entry } = msixTableEntry;
 
 /** What BAR0 does to the rest of the analyser. */
 export interface RegisterEffects {
@@ -52,6 +53,7 @@ export class RegisterFollower {
   #repeats = 0;
   #repeatedPs = 0;
   readonly #table = new Uint8Array(msix.vectorCount * tableBytes);
+  readonly #tableView = viewOf(this.#table);
 
   constructor(trace: Trace, view: DeviceView, commands: CommandRegister, effects: RegisterEffects) {
     this.#trace = trace;
@@ -63,9 +65,10 @@ export class RegisterFollower {
   /** The vector whose table entry says this message, or -1. */
   vectorOf(address: number, data: number): number {
     for (let vector = 0; vector < msix.vectorCount; vector++) {
-      const entry = msixTableEntry.decode(this.#table, vector * tableBytes);
-      if (entry.data === data && entry.addressHigh * 0x1_0000_0000 + entry.addressLow === address)
-        return vector;
+      const base = vector * tableBytes;
+      const high = entry.addressHigh.get(this.#tableView, base);
+      const entryAddress = high * 0x1_0000_0000 + entry.addressLow.get(this.#tableView, base);
+      if (entry.data.get(this.#tableView, base) === data && entryAddress === address) return vector;
     }
     return -1;
   }
@@ -83,7 +86,8 @@ export class RegisterFollower {
     } else if (name === 'reset' && (bytes[3]! & 1) === 1)
       this.#effects.reset('a write of the reset register', nowPs);
     else if (name === 'owner') this.#effects.released(nowPs);
-    else if (name === 'msixTable') this.#table.set(bytes, offset - start);
+    else if (name === 'msixTable')
+      this.#table.set(bytes.subarray(0, this.#table.length - (offset - start)), offset - start);
   }
 
   load(

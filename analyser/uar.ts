@@ -202,7 +202,7 @@ export class UarFollower {
     const view = viewOf(bytes);
     const qpn = blueFlameHead.fields.qpn.get(view, 0);
     const wqeCounter = blueFlameHead.fields.wqeCounter.get(view, 0);
-    const wqe = bytes.subarray(0, sizeBytes);
+    const wqe = bytes.subarray(0, Math.max(wqeUnitBytes, sizeBytes));
     const qp = this.#view.qps.get(qpn);
     const isRaw = qp !== undefined && isRawQp(this.#view, qp);
     const walked = walkSendWqe(wqe, qp?.serviceType ?? ServiceType.RC, isRaw);

@@ -2,7 +2,7 @@
  * WQEs as the device fetches them: the queue's own order says which of the bytes it reads are WQEs it has not seen yet.
  * The device may read ahead, read again, or have a WQE by BlueFlame; each WQE is shown once. Source: sheet 6.1 to 6.5.
  */
-import { srqNextSegment } from '../abi/index.ts';
+import { srqNextSegment, wqeUnitBytes } from '../abi/index.ts';
 import { viewOf } from '../base/bytes.ts';
 import { advance, counterMask16, distance, ringIndex } from '../base/ring-index.ts';
 import type { DeviceView } from './follow/device-view.ts';
@@ -76,7 +76,7 @@ export class WorkQueueFollower {
 
   /** A WQE that goes on beyond what was read, or around the end of the ring, is completed from memory. */
   #wholeWqe(qp: FollowedQp, block: number, read: Uint8Array, sizeBytes: number): Uint8Array {
-    if (read.length >= sizeBytes) return read.slice(0, sizeBytes);
+    if (read.length >= sizeBytes) return read.slice(0, Math.max(wqeUnitBytes, sizeBytes));
     const wqe = new Uint8Array(sizeBytes);
     const stride = qp.sqStrideBytes;
     for (let at = 0; at < sizeBytes; at += stride) {

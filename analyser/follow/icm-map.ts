@@ -16,6 +16,9 @@ export interface PlacedTable {
   readonly entries: number;
 }
 
+/** 8 GiB: more than any profile of Linux asks for at once. */
+const icmPagesMax = 2 ** 21;
+
 export class IcmMap {
   readonly #hostOf = new Map<number, number>();
   readonly #icmOf = new Map<number, number>();
@@ -28,7 +31,9 @@ export class IcmMap {
     return this.#hostOf.has(Math.floor(icmAddress / icmPageBytes));
   }
 
+  /** What is mapped beyond {@link icmPagesMax} pages is not followed. */
   map(icmAddress: number, hostAddress: number, pageCount: number): void {
+    if (this.pageCount + pageCount > icmPagesMax) return;
     for (let page = 0; page < pageCount; page++) {
       const icmPage = Math.floor(icmAddress / icmPageBytes) + page;
       const hostPage = Math.floor(hostAddress / icmPageBytes) + page;
@@ -38,13 +43,23 @@ export class IcmMap {
   }
 
   unmap(icmAddress: number, pageCount: number): void {
-    const first = Math.floor(icmAddress / icmPageBytes);
-    for (let icmPage = first; icmPage < first + pageCount; icmPage++) {
-      const hostPage = this.#hostOf.get(icmPage);
-      if (hostPage === undefined) continue;
+    for (const icmPage of this.#mappedPages(icmAddress, pageCount)) {
+      this.#icmOf.delete(this.#hostOf.get(icmPage)!);
       this.#hostOf.delete(icmPage);
-      this.#icmOf.delete(hostPage);
     }
+  }
+
+  /** Whether any of so many pages is mapped. */
+  isAnyMapped(icmAddress: number, pageCount: number): boolean {
+    return !this.#mappedPages(icmAddress, pageCount).next().done;
+  }
+
+  /** Pages of a range that are mapped: a guest may name four billion of them. */
+  *#mappedPages(icmAddress: number, pageCount: number): Generator<number, void> {
+    const first = Math.floor(icmAddress / icmPageBytes);
+    if (pageCount > this.#hostOf.size) {
+      for (const page of [...this.#hostOf.keys()]) if (page >= first && page < first + pageCount) yield page;
+    } else for (let page = first; page < first + pageCount; page++) if (this.#hostOf.has(page)) yield page;
   }
 
   clear(): void {

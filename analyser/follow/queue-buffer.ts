@@ -8,6 +8,8 @@ import type { MemoryReader } from '../memory.ts';
 import type { IcmMap } from './icm-map.ts';
 
 const pageBytes = 4096;
+/** A buffer of more pages, 1 GiB of the smallest, is not followed. */
+const entriesMax = 2 ** 18;
 
 export interface BufferPlace {
   readonly mttAddress: number;
@@ -32,7 +34,8 @@ export function resolvedBuffer(
   mttBase: number,
   memory: MemoryReader,
 ): QueueBuffer {
-  const pages = new Float64Array(mttEntriesOf(place)).fill(Number.NaN);
+  const entries = mttEntriesOf(place);
+  const pages = new Float64Array(entries > entriesMax ? 0 : entries).fill(Number.NaN);
   for (let entry = 0; entry < pages.length; entry++) {
     const address = icm.hostAddressOf(mttBase + place.mttAddress + entry * mttEntryBytes);
     const bytes = address < 0 ? undefined : memory.read(address, mttEntryBytes);

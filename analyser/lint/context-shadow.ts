@@ -45,7 +45,8 @@ export class ContextShadow {
 
   forgetPages(icmAddress: number, pageCount: number): void {
     const first = Math.floor(icmAddress / icmPageBytes);
-    for (let page = first; page < first + pageCount; page++) this.#pages.delete(page);
+    for (const page of [...this.#pages.keys()])
+      if (page >= first && page < first + pageCount) this.#pages.delete(page);
   }
 
   clear(): void {

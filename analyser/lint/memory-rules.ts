@@ -24,20 +24,24 @@ import { livePlaces } from './live-places.ts';
 
 type NamedCommand = ObservedCommand & { readonly name: CommandName };
 
+/** Of a chunk so much is looked at page by page: chunks of Linux have 256 KiB. */
+const checkedBytesMax = 2 ** 22;
+
 /** MAP_FA, MAP_ICM_AUX, MAP_ICM: the chunks are memory, and nothing is given twice. */
 export function checkDonation(lint: LintContext, command: NamedCommand): void {
   if (command.name !== 'MAP_FA' && command.name !== 'MAP_ICM_AUX' && command.name !== 'MAP_ICM') return;
   for (const { icmAddress, hostAddress, pages } of chunksOf(command.inBox, command.inputModifier)) {
     const sizeBytes = pages * icmPageBytes;
-    if (!lint.isMemory(hostAddress, 1) || !lint.isMemory(hostAddress + sizeBytes - 1, 1))
+    const isMemory = lint.isMemory(hostAddress, 1) && lint.isMemory(hostAddress + sizeBytes - 1, 1);
+    if (!isMemory)
       lint.report(
         'memory-outside',
         `${command.name} ${hex(hostAddress)}`,
         `${hex(sizeBytes)} bytes are not all memory`,
       );
-    if (command.name !== 'MAP_ICM') continue;
+    if (command.name !== 'MAP_ICM' || !isMemory) continue;
     const { icm } = lint.view;
-    for (let at = 0; at < sizeBytes; at += icmPageBytes) {
+    for (let at = 0; at < Math.min(sizeBytes, checkedBytesMax); at += icmPageBytes) {
       if (icm.isMapped(icmAddress + at)) {
         lint.report('icm-mapped-twice', `ICM page ${hex(icmAddress + at)}`, 'is mapped already');
         break;
@@ -62,7 +66,8 @@ export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }
   if (name !== 'UNMAP_ICM') return;
   const sizeBytes = inputModifier * icmPageBytes;
   const object = `ICM ${hex(inParam)}`;
-  if (!isAnyMapped(lint, inParam, sizeBytes))
+  // Linux takes whole chunks of 64 pages back, of which it may have given a part.
+  if (!view.icm.isAnyMapped(inParam, inputModifier))
     lint.report('icm-unmap-unmapped', object, `none of its ${inputModifier} pages is mapped`);
   for (const { word, address, lengthBytes } of livePlaces(view))
     if (address < inParam + sizeBytes && address + lengthBytes > inParam) {
@@ -70,12 +75,6 @@ export function checkRemoval(lint: LintContext, { name, inParam, inputModifier }
       lint.report('icm-unmap-in-use', object, `${word} has entries of ${table} at ${hex(address)}`);
       return;
     }
-}
-
-/** Linux takes whole chunks of 64 pages back, of which it may have given a part. */
-function isAnyMapped({ view }: LintContext, icmAddress: number, sizeBytes: number): boolean {
-  for (let at = 0; at < sizeBytes; at += icmPageBytes) if (view.icm.isMapped(icmAddress + at)) return true;
-  return false;
 }
 
 /** Commands that create an object: its context, its translation entries and its memory must be there. */
