@@ -9,12 +9,11 @@
  * turns into Unsupported Request; a write is complete before its watchers are told. An unwatched write costs one
  * comparison for that.
  *
- * Measured on Node 24, shared to shared memory, ns a copy of 16 / 64 / 256 / 4096 bytes: `set(subarray)` 52 / 70 /
- * 107 / 612, loop over words 13 / 29 / 149 / 1380, Buffer's copy 46 / 37 / 40 / 245. So words up to 64 bytes when
- * both ends are aligned, Buffer's copy else. Views of words are made once for each buffer that devices copy from or
- * to: a root complex has one of each.
+ * Copies go by words while short and when both ends are aligned (see base/copy-words.ts), and else by Buffer's copy.
+ * Views of words are made once for each buffer that devices copy from or to: a root complex has one of each.
  */
 import { assertRange } from '../base/assert.ts';
+import { copyWords } from '../base/copy-words.ts';
 import { bytesPerGib, bytesPerMib } from '../base/units.ts';
 
 /** Told of each write to a page it watches, after the bytes have landed. */
@@ -22,7 +21,7 @@ export interface PageWatcher {
   pageWritten(): void;
 }
 
-const wordCopyLimitBytes = 64;
+const wordCopyLimitBytes = 128;
 const pageShift = 12;
 const copyBytes = Buffer.prototype.copy;
 
@@ -77,7 +76,7 @@ export class PhysicalMemory {
       this.#target = target;
       this.#targetWords = wordsOf(target);
     }
-    copyWords(this.#words, address / 4, this.#targetWords, targetOffset >>> 2, lengthBytes >> 2);
+    copyWords(this.#targetWords, targetOffset >>> 2, this.#words, address / 4, lengthBytes >> 2);
     return true;
   }
 
@@ -106,7 +105,7 @@ export class PhysicalMemory {
       return this.#writeBlock(address, lengthBytes, source, sourceOffset);
     }
     if (!this.contains(address, lengthBytes)) return false;
-    copyWords(sourceWords, sourceOffset >>> 2, this.#words, address / 4, lengthBytes >> 2);
+    copyWords(this.#words, address / 4, sourceWords, sourceOffset >>> 2, lengthBytes >> 2);
     if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
     return true;
   }
@@ -153,11 +152,6 @@ export class PhysicalMemory {
       }
     }
   }
-}
-
-/** Copies `count` words between indices of words. */
-function copyWords(from: Int32Array, fromWord: number, to: Int32Array, toWord: number, count: number): void {
-  for (let word = 0; word < count; word++) to[toWord + word] = from[fromWord + word]!;
 }
 
 /** The whole words of a view; empty where it does not begin at one, since then they are not used. */

@@ -1,10 +1,15 @@
 /**
- * Copies bytes between two memories without making a view. Short copies (a TLP is at most a few hundred bytes) are
- * faster as a loop over words than as a call; long ones that cannot go by words use the engine's own move.
+ * Copies bytes between two memories without making a view: a TLP's by words (see base/copy-words.ts), a whole packet's
+ * by the engine's own move.
  *
  * The word arrays lie over the same memory as the byte arrays, from the same byte on.
  */
-const LONG_BYTES = 128;
+import { copyWords } from '../../base/copy-words.ts';
+
+/** From this size on the engine's move is cheaper: where words can be used, and where bytes must. */
+const LONG_BYTES = 192;
+const LONG_UNALIGNED_BYTES = 32;
+const moveBytes = Buffer.prototype.copy;
 
 export function copyBytes(
   to: Uint8Array,
@@ -15,19 +20,21 @@ export function copyBytes(
   fromOffset: number,
   lengthBytes: number,
 ): void {
+  const isAligned = ((toOffset ^ fromOffset) & 3) === 0;
+  if (lengthBytes >= (isAligned ? LONG_BYTES : LONG_UNALIGNED_BYTES)) {
+    moveBytes.call(from, to, toOffset, fromOffset, fromOffset + lengthBytes);
+    return;
+  }
   let at = 0;
-  if (((toOffset ^ fromOffset) & 3) === 0) {
+  if (isAligned) {
     const head = -toOffset & 3;
     while (at < head && at < lengthBytes) {
       to[toOffset + at] = from[fromOffset + at]!;
       at++;
     }
-    let toWord = (toOffset + at) >> 2;
-    let fromWord = (fromOffset + at) >> 2;
-    for (; at + 4 <= lengthBytes; at += 4) toWords[toWord++] = fromWords[fromWord++]!;
-  } else if (lengthBytes >= LONG_BYTES) {
-    to.set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
-    return;
+    const words = (lengthBytes - at) >> 2;
+    copyWords(toWords, (toOffset + at) >> 2, fromWords, (fromOffset + at) >> 2, words);
+    at += words << 2;
   }
   for (; at < lengthBytes; at++) to[toOffset + at] = from[fromOffset + at]!;
 }
