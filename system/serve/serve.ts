@@ -70,7 +70,7 @@ export class ServedMachine implements AsyncDisposable {
     // Whoever does not ask how it ended need not hear of it.
     this.ended.catch(() => {});
     this.ready.catch(() => {});
-    this.#worker = new Worker(workerUrl, { workerData: start });
+    this.#worker = new Worker(workerUrl, { workerData: start, trackUnmanagedFds: false });
     this.#worker
       .on('message', (message: ServeMessage) => this.#take(message))
       .on('error', (error: Error) => this.#fail(error))

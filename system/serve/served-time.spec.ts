@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import { defaultsOf } from '../../base/parameter.ts';
+import { LogicalProcess, SteppedRunner } from '../../sim/index.ts';
+import { servingParameters } from './parameters.ts';
+import { ServedTime } from './served-time.ts';
+
+const serving = defaultsOf(servingParameters);
+const MS = 1e9;
+
+/** One process with events at given instants, and a wall clock turned by hand. */
+function clockwork(scale = 1) {
+  const process = new LogicalProcess('alone');
+  const wall = { ms: 500, perLook: 0 };
+  const time = new ServedTime(new SteppedRunner([process]), serving, scale, () => {
+    wall.ms += wall.perLook;
+    return wall.ms;
+  });
+  const ran: number[] = [];
+  const note = process.queue.addHandler(() => ran.push(process.nowPs));
+  const at = (instantPs: number): void => {
+    process.queue.schedule(instantPs, note);
+    time.touched();
+  };
+  return { process, wall, time, ran, at };
+}
+
+describe('time on a served machine', () => {
+  it('passes as fast as it can while something is due soon', () => {
+    const { time, ran, at } = clockwork();
+    for (const instantPs of [1000, 2_000_000, 5_000_000]) at(instantPs);
+    expect(time.work(1)).toBe(Number.POSITIVE_INFINITY);
+    expect(ran).toEqual([1000, 2_000_000, 5_000_000]);
+    expect(time.followedPs).toBe(0);
+  });
+
+  it('follows the wall clock to what is due later, and says how long that takes', () => {
+    const { time, ran, at, wall } = clockwork();
+    at(7 * MS);
+    expect(time.work(1)).toBe(7);
+    wall.ms += 3;
+    expect(time.work(1)).toBe(4);
+    wall.ms += 3.999;
+    expect(time.work(1)).toBeCloseTo(0.001, 6);
+    expect(ran).toEqual([]);
+    wall.ms += 1;
+    expect(time.work(1)).toBe(Number.POSITIVE_INFINITY);
+    expect(ran).toEqual([7 * MS]);
+  });
+
+  it('follows it at the scale it is given', () => {
+    const { time, ran, at, wall } = clockwork(0.25);
+    at(7 * MS);
+    expect(time.work(1)).toBe(28);
+    wall.ms += 28;
+    time.work(1);
+    expect(ran).toEqual([7 * MS]);
+  });
+
+  it('has passed when somebody acts after idleness, but not beyond what was due in between', () => {
+    const { time, at, wall, ran } = clockwork();
+    time.work(1);
+    wall.ms += 20;
+    time.arrive();
+    expect(time.nowPs).toBe(20 * MS);
+    at(22 * MS);
+    time.work(1);
+    wall.ms += 5;
+    time.arrive();
+    expect(time.nowPs).toBe(22 * MS);
+    expect(ran).toEqual([]);
+    time.work(1);
+    expect(ran).toEqual([22 * MS]);
+  });
+
+  it('does not make up for wall time that the computer spent on work', () => {
+    const { time, at, wall } = clockwork();
+    time.work(1);
+    at(1000);
+    wall.ms += 100;
+    time.work(1);
+    at(time.nowPs + 10 * MS);
+    // 10 ms from now on, not from 100 ms ago.
+    expect(time.work(1)).toBeCloseTo(10, 2);
+  });
+
+  it('makes up for the jitter of a timer that fires a little late', () => {
+    const { time, at, wall } = clockwork();
+    time.work(1);
+    at(5 * MS);
+    at(15 * MS);
+    time.work(1);
+    wall.ms += 6;
+    // 1 ms late: the next one, 10 ms behind it, is due in 9.
+    expect(time.work(1)).toBeCloseTo(9, 6);
+  });
+
+  it('gives the thread back when its slice is over, however busy the device is', () => {
+    const { process, time, wall } = clockwork();
+    const again = process.queue.addHandler(() => {
+      process.queue.schedule(process.nowPs + 1000, again);
+    });
+    process.queue.schedule(1000, again);
+    time.touched();
+    wall.perLook = 0.1;
+    expect(time.work(0.5)).toBe(0);
+    expect(time.cutSliceCount).toBe(1);
+    // Some steps of 1 us each.
+    expect(time.nowPs).toBeGreaterThan(2_000_000);
+    expect(time.nowPs).toBeLessThan(10_000_000);
+  });
+
+  it('stands still while nobody is there', () => {
+    const { time, wall } = clockwork();
+    time.work(1);
+    time.standStill();
+    wall.ms += 1e6;
+    time.arrive();
+    expect(time.nowPs).toBe(0);
+    expect(time.work(1)).toBe(Number.POSITIVE_INFINITY);
+    wall.ms += 1;
+    time.arrive();
+    expect(time.nowPs).toBe(MS);
+  });
+
+  it('is not used up by idleness: past an hour, a stretch in which nothing is due counts for a millisecond', () => {
+    const { time, wall } = clockwork(3600);
+    time.work(1);
+    wall.ms += 1000;
+    time.arrive();
+    // An hour is 3.6e15 ps.
+    expect(time.nowPs).toBe(3.6e15);
+    for (let day = 1; day <= 3; day++) {
+      wall.ms += 86_400_000;
+      time.touched();
+      time.work(1);
+      wall.ms += 86_400_000;
+      time.arrive();
+      expect(time.nowPs).toBe(3.6e15 + day * MS);
+    }
+  });
+
+  it('waits for an answer at most as long as it is told to', () => {
+    const { process, time, wall } = clockwork();
+    const again = process.queue.addHandler(() => {
+      process.queue.schedule(process.nowPs + 1000, again);
+    });
+    process.queue.schedule(1000, again);
+    time.touched();
+    wall.perLook = 3;
+    expect(time.runUntil({ isDone: false }, 10)).toBe(false);
+    expect(time.runUntil({ isDone: true }, 10)).toBe(true);
+  });
+
+  it('does not wait for an answer when nothing moves any more', () => {
+    expect(clockwork().time.runUntil({ isDone: false })).toBe(false);
+  });
+});
