@@ -27,6 +27,7 @@ import {
   messageWindowAddress,
   messageWindowBytes,
 } from './interrupt-controller.ts';
+import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 import { HostMmPlatform } from './memory-platform.ts';
 import { type MemoryCounts, MemoryManager, PageFrames } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
@@ -85,6 +86,8 @@ export class Host {
   readonly frames: PageFrames;
   /** Areas, page tables, swap: the kernel's memory management. */
   readonly mm: MemoryManager;
+  /** What the device may reach, when there is an IOMMU. */
+  iommu: IommuDomain | undefined;
   readonly interrupts: InterruptController;
   readonly cores: readonly Core[];
   readonly systemCalls = new SystemCallCounts();
@@ -126,6 +129,20 @@ export class Host {
     this.#memoryPlatform.start(this.mm);
   }
 
+  /** Puts an IOMMU's domain to use, before the first device is driven. Its faults interrupt on the platform's last vector. */
+  useIommu(port: IommuPort, costs: IommuCosts): () => void {
+    const domain = new IommuDomain(port, this.mm, costs);
+    this.iommu = domain;
+    const { interrupts } = this;
+    const vector = interrupts.vectorCount - 1;
+    interrupts.attach(vector, async (cpu) => {
+      domain.takeFaults();
+      await cpu.settle();
+    });
+    const { address, data } = interrupts.messageFor(vector);
+    return () => interrupts.message(address, data);
+  }
+
   /** The running thread's own time in picoseconds, simulated time when none runs. */
   instantPs(): number {
     return instantOf(this.cores);
@@ -139,7 +156,8 @@ export class Host {
     const { memlockLimitKib } = this.config.memory;
     const limitBytes = memlockLimitKib === 0 ? Number.POSITIVE_INFINITY : memlockLimitKib * bytesPerKib;
     const space = this.mm.newSpace(limitBytes);
-    const memory = new ProcessMemory(++this.#processCount, space, this.memory, this.config.cost);
+    const { memory: physical, config, iommu } = this;
+    const memory = new ProcessMemory(++this.#processCount, space, physical, config.cost, iommu);
     const process = new Process(name, memory);
     this.#processOfSpace.set(space.id, process);
     return process;

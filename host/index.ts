@@ -19,6 +19,7 @@ export {
 } from './host-error.ts';
 export * from './host-parameters.ts';
 export { InterruptController, type InterruptCounts } from './interrupt-controller.ts';
+export { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 export { type BarWindow, configAccessOf, driverPlatformOf } from './kernel.ts';
 export * from './mm/index.ts';
 export { PhysicalMemory } from './physical-memory.ts';

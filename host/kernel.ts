@@ -41,17 +41,22 @@ export function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
 
 /** Physical memory, directly mapped. */
 export function kernelMemoryOf(host: Host) {
-  const { memory, frames, mm } = host;
+  const { memory, frames, mm, iommu } = host;
   return {
     bytes: memory.bytes,
     view: memory.view,
     /** Contiguous zeroed frames; -1 when there are none. */
     allocateFrames(count: number): number {
       const first = mm.allocateRun(count);
+      for (let page = 0; first >= 0 && page < count; page++) iommu?.map((first + page) * pageBytes, true);
       return first < 0 ? -1 : first * pageBytes;
     },
     freeFrames(address: number, count: number): void {
       const first = address / pageBytes;
+      iommu?.unmap(
+        Array.from({ length: count }, (_, page) => address + page * pageBytes),
+        true,
+      );
       for (let frame = first; frame < first + count; frame++) frames.release(frame);
     },
   };
@@ -63,7 +68,8 @@ type Handler = (cpu: CoreThread) => Promise<void>;
 export function interruptLinesOf(host: Host, pin: number) {
   const { interrupts } = host;
   return {
-    vectorCount: interrupts.vectorCount,
+    // With an IOMMU the last vector is its own.
+    vectorCount: interrupts.vectorCount - (host.iommu === undefined ? 0 : 1),
     messageFor: (vector: number) => interrupts.messageFor(vector),
     attach: (vector: number, handler: Handler) => interrupts.attach(vector, handler),
     detach: (vector: number) => interrupts.detach(vector),

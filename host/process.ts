@@ -9,6 +9,7 @@
 import type { CoreThread } from './core-thread.ts';
 import { ProcessKilledError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
+import type { IommuDomain } from './iommu-domain.ts';
 import {
   type AddressSpace,
   accessLater,
@@ -45,13 +46,22 @@ export class ProcessMemory {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly #cost: CostConfig;
+  readonly #iommu: IommuDomain | undefined;
+  readonly #mappedForWriting = new WeakSet<PinnedPages>();
 
-  constructor(processId: number, space: AddressSpace, memory: PhysicalMemory, cost: CostConfig) {
+  constructor(
+    processId: number,
+    space: AddressSpace,
+    memory: PhysicalMemory,
+    cost: CostConfig,
+    iommu: IommuDomain | undefined,
+  ) {
     this.processId = processId;
     this.space = space;
     this.bytes = memory.bytes;
     this.view = memory.view;
     this.#cost = cost;
+    this.#iommu = iommu;
   }
 
   /** Maps anonymous memory, given on first touch. @returns the user address, or -1 (ENOMEM) */
@@ -143,11 +153,16 @@ export class ProcessMemory {
     const pinned = this.space.pin(address, lengthBytes, isWrite ? 'write' : 'read');
     const pageCount = typeof pinned === 'string' ? 1 : pageCountOf(address, lengthBytes);
     threadOf(cpu).charge('pin', this.#cost.pinPerPage * pageCount);
+    if (typeof pinned !== 'string' && this.#iommu !== undefined) {
+      for (const physical of pinned.pages) this.#iommu.map(physical, isWrite);
+      if (isWrite) this.#mappedForWriting.add(pinned);
+    }
     return pinned;
   }
 
   /** Drops one pin of every page. @throws InvariantError for pages that were given back before */
   unpin(cpu: unknown, pinned: PinnedPages): void {
+    this.#iommu?.unmap(pinned.pages, this.#mappedForWriting.has(pinned));
     this.space.unpin(pinned);
     threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pinned.pages.length);
   }

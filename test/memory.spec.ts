@@ -33,3 +33,35 @@ describe('a fork with registered memory', () => {
     expectBalanced(report);
   });
 });
+
+describe('an IOMMU', () => {
+  const set = { 'pcie.iommu.isEnabled': true };
+
+  it('changes no byte, costs time, and lets go of everything that the driver took back', async () => {
+    const [without, within] = [
+      await runPrograms(programsOf('pressure', 'devicePages')),
+      await runPrograms(programsOf('pressure', 'devicePages'), { set }),
+    ];
+    expect(without.results).toEqual([{ isRight: true }, { isRight: true }]);
+    const right = { isRight: true, areGivenBack: true };
+    expect(within.results).toEqual([right, right]);
+    expectBalanced(within.report);
+    expect(within.report.elapsedPs).toBeGreaterThan(without.report.elapsedPs);
+    for (const { iommu, deviceFaults } of within.report.nodes) {
+      expect(iommu).toMatchObject({ faults: 0, lostFaults: 0 });
+      expect(iommu!.misses).toBeGreaterThan(20);
+      expect(iommu!.hits).toBeGreaterThan(iommu!.misses);
+      expect(deviceFaults).toEqual({});
+    }
+  });
+
+  it('keeps the device out of what it was not given, and says so', async () => {
+    const { results, report } = await runPrograms(programsOf('pressure', 'trespass'), { set });
+    expect(results).toEqual([
+      { statuses: ['SUCCESS'], faults: [] },
+      { isUntouched: true, reasons: ['notPresent'] },
+    ]);
+    expect(report.nodes[1]!.iommu!.faults).toBeGreaterThan(0);
+    expect(report.nodes[1]!.deviceFaults).toHaveProperty('writeOutsideMemory');
+  });
+});

@@ -7,6 +7,8 @@ export interface HostMemory {
   canRead?(address: number, lengthBytes: number): boolean;
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
+  /** How long a request that has just arrived waits for its address to be translated; left out without an IOMMU. */
+  translationPs?(address: number): number;
 }
 
 /** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */

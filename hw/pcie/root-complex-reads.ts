@@ -243,7 +243,9 @@ export class RootComplexReads {
   }
 
   #readyFrom(slot: number, cycle: number): number {
-    return cycle + this.#latencyCycles + this.#jitter(slot, this.#jitterCycles);
+    const ready = cycle + this.#latencyCycles + this.#jitter(slot, this.#jitterCycles);
+    if (this.#memory.translationPs === undefined) return ready;
+    return ready + latencyCyclesOf(this.#domain, this.#memory.translationPs(this.#address[slot]!));
   }
 
   /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */

@@ -50,6 +50,7 @@ export class RootComplexWrites {
   readonly #latencyCycles: number;
   readonly #messageWindow: number;
   readonly #fifo = new Fifo(HEADER_CREDIT_MAX + 1);
+  #lastCycle = 0;
 
   constructor(
     lp: LogicalProcess,
@@ -78,9 +79,21 @@ export class RootComplexWrites {
       this.#port.consume(offset);
       return;
     }
-    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
+    let cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
+    if (this.#memory.translationPs !== undefined) cycle = this.#afterTranslation(offset, cycle);
     this.#fifo.push(offset, cycle);
     this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** Cycle at which a write can be applied whose address must be translated first; none overtakes another. */
+  #afterTranslation(offset: number, cycle: number): number {
+    const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const windowOffset = address - this.#messageWindow;
+    const isMessage = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
+    const isTranslated = this.#port.reader.kindAt(offset) === MEMORY_WRITE && !isMessage;
+    const waitPs = isTranslated ? this.#memory.translationPs!(address) : 0;
+    this.#lastCycle = Math.max(this.#lastCycle, cycle + latencyCyclesOf(this.#domain, waitPs));
+    return this.#lastCycle;
   }
 
   #apply(cycle: number): void {

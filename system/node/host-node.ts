@@ -19,6 +19,7 @@ import {
   type Signal,
 } from '../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
+import { Iommu } from '../../hw/iommu/index.ts';
 import {
   type EnumeratedFunction,
   enumerateFunction,
@@ -49,6 +50,8 @@ export class HostNode {
   readonly host: Host;
   readonly port: PcieLinkPort;
   readonly rootComplex: RootComplex;
+  /** Between root complex and memory, when it is enabled. */
+  readonly iommu: Iommu | undefined;
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
@@ -76,7 +79,7 @@ export class HostNode {
     this.lp = new LogicalProcess(name, shuffle);
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
-    const parts: { rootComplex?: RootComplex; gate?: InterruptGate } = {};
+    const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
     this.host = new Host({
       logicalProcess: this.lp,
       config: config.host,
@@ -84,12 +87,14 @@ export class HostNode {
       random: new Random(config.machine.seed, `${name}.frames`).unit,
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
+        const { iommu } = config.pcie;
+        if (iommu.isEnabled) parts.iommu = new Iommu(memory, iommu, () => this.lp.nowPs);
         parts.rootComplex = new RootComplex({
           lp: this.lp,
           config: config.pcie.rootComplex,
           end: config.pcie.rootPort,
           port: this.port,
-          memory,
+          memory: parts.iommu ?? memory,
           interrupts: parts.gate,
           coreCount: config.host.core.count,
           trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
@@ -98,6 +103,8 @@ export class HostNode {
       },
     });
     this.rootComplex = parts.rootComplex!;
+    this.iommu = parts.iommu;
+    if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
     this.analyser = attachAnalyser(plan.analysis, name, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);

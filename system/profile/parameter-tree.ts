@@ -9,6 +9,7 @@ import { dmaParameters } from '../../hw/dma/parameters.ts';
 import { controlParameters } from '../../hw/hca/command-parameters.ts';
 import { capabilityParameters } from '../../hw/hca/device-capabilities.ts';
 import { hcaParameters } from '../../hw/hca/parameters.ts';
+import { iommuParameters } from '../../hw/iommu/parameters.ts';
 import { enumerationParameters } from '../../hw/pcie/enumerate.ts';
 import { functionParameters } from '../../hw/pcie/function-parameters.ts';
 import { endpointPortParameters, linkParameters, rootPortParameters } from '../../hw/pcie/link-parameters.ts';
@@ -27,6 +28,7 @@ export const parameterTree = {
     rootComplex: rootComplexParameters,
     enumeration: enumerationParameters,
     function: functionParameters,
+    iommu: iommuParameters,
   },
   dma: dmaParameters,
   hca: { ...hcaParameters, control: controlParameters, capability: capabilityParameters },

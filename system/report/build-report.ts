@@ -44,6 +44,7 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
   return {
     cpu: { cores, systemCalls: host.systemCalls },
     memory: nonZero({ ...host.memory }),
+    ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
     interrupts: interruptsOf(host, hca),
     pcie: linkOf(host.pcie, hca.pcie),
     hca: deviceOf(hca),

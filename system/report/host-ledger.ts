@@ -41,6 +41,19 @@ export interface HostLedger {
   /** What the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
   readonly operations: readonly HostOperationLedger[];
+  /** What the IOMMU did; undefined when there is none. */
+  readonly iommu: IommuLedger | undefined;
+}
+
+export interface IommuLedger {
+  readonly hits: number;
+  readonly misses: number;
+  readonly walks: number;
+  readonly invalidations: number;
+  readonly mappedPages: number;
+  readonly faults: number;
+  /** Faults that found the log full. */
+  readonly lostFaults: number;
 }
 
 export function hostLedgerOf(node: HostNode): HostLedger {
@@ -65,6 +78,20 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...node.rootComplex.log.counts },
     operations: operationsOf(node),
+    iommu: iommuOf(node),
+  };
+}
+
+function iommuOf({ iommu, host }: HostNode): IommuLedger | undefined {
+  if (iommu === undefined) return undefined;
+  return {
+    hits: iommu.iotlb.hits,
+    misses: iommu.iotlb.misses,
+    walks: iommu.walkCount,
+    invalidations: iommu.invalidationCount,
+    mappedPages: host.iommu?.mappedPages ?? 0,
+    faults: iommu.faultCount,
+    lostFaults: iommu.lostFaultCount,
   };
 }
 

@@ -6,6 +6,7 @@
 import type { CpuCause, MemoryCounts } from '../../host/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { CacheLedger, PacketLedger } from './hca-ledger.ts';
+import type { IommuLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
 
@@ -65,6 +66,8 @@ export interface NodeReport {
   };
   /** What memory management did, by kind (host/mm/counts.ts); zeros left out. */
   readonly memory: Readonly<Partial<MemoryCounts>>;
+  /** What the IOMMU did; left out when there is none. */
+  readonly iommu?: IommuLedger;
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
   readonly hca: {

@@ -88,3 +88,42 @@ export async function forker(program: ProgramContext): Promise<JsonValue> {
   const copied = memory.process.space.mm.counts.forkCopiedPages;
   return { isRight, isStill, seen, copied: copied >= bufferBytes / pageBytes };
 }
+
+/** Registers, moves data and takes everything back: what the device can reach is what it could before. */
+export async function devicePages(program: ProgramContext): Promise<JsonValue> {
+  const { host } = program;
+  const side = await Side.open(program);
+  const first = await side.pair('first', { bufferBytes });
+  const before = host.iommu?.mappedPages;
+  const pair = await side.pair('second', { bufferBytes });
+  const isRight = await exchangeOnce(side, pair, 1);
+  await side.barrier('exchanged');
+  await side.closePair(pair);
+  const areGivenBack = host.iommu?.mappedPages === before;
+  await side.barrier('closed');
+  await side.closePair(first);
+  return before === undefined ? { isRight } : { isRight, areGivenBack };
+}
+
+/** Host 1 takes a registered page from its device behind the driver's back; host 0 writes to it. */
+export async function trespass(program: ProgramContext): Promise<JsonValue> {
+  const { host, node, memory } = program;
+  const side = await Side.open(program);
+  const pair = await side.pair('trespass', { bufferBytes: pageBytes });
+  if (node === 1) host.iommu!.unmap([memory.process.space.translate(pair.buffer.address)], true);
+  await side.barrier('taken away');
+  const statuses: string[] = [];
+  if (node === 0) {
+    side.write(pair.buffer, patternOf(3, 64));
+    postSend(pair.qp, writeOf([segment(pair.buffer, 0, 64)], remoteAt(pair, 0)));
+    statuses.push(...statusesOf(await take(pair.sendCq, 1)));
+  }
+  await side.barrier('written');
+  const faults = host.iommu!.faults.map(({ reason }) => reason);
+  if (node === 1) host.iommu!.map(memory.process.space.translate(pair.buffer.address), true);
+  if (node === 0) return { statuses, faults };
+  return {
+    isUntouched: areEqual(side.read(pair.buffer, 64), new Uint8Array(64)),
+    reasons: [...new Set(faults)],
+  };
+}

@@ -1,0 +1,3 @@
+export { Iommu, type IommuFault, type IommuFaultReason } from './iommu.ts';
+export { type IommuConfig, iommuParameters } from './parameters.ts';
+export * from './table-format.ts';

@@ -1,0 +1,68 @@
+/** The IOTLB: device page to frame and rights, set-associative, least recently used in a set. */
+
+const none = -1;
+
+export class Iotlb {
+  hits = 0;
+  misses = 0;
+  readonly #ways: number;
+  readonly #sets: number;
+  readonly #pages: Float64Array;
+  readonly #frames: Float64Array;
+  readonly #rights: Uint8Array;
+  readonly #usedAt: Float64Array;
+  #clock = 0;
+
+  constructor(entries: number, ways: number) {
+    this.#ways = Math.min(ways, entries);
+    this.#sets = entries / this.#ways;
+    this.#pages = new Float64Array(entries).fill(none);
+    this.#frames = new Float64Array(entries);
+    this.#rights = new Uint8Array(entries);
+    this.#usedAt = new Float64Array(entries);
+  }
+
+  /** Place of a page's entry, or -1. */
+  find(page: number): number {
+    const first = (page % this.#sets) * this.#ways;
+    for (let at = first; at < first + this.#ways; at++) {
+      if (this.#pages[at] !== page) continue;
+      this.#usedAt[at] = ++this.#clock;
+      return at;
+    }
+    return none;
+  }
+
+  frameAt(place: number): number {
+    return this.#frames[place]!;
+  }
+
+  rightsAt(place: number): number {
+    return this.#rights[place]!;
+  }
+
+  /** Takes a translation in, for the least recently used of its set. @returns its place */
+  fill(page: number, frame: number, rights: number): number {
+    const first = (page % this.#sets) * this.#ways;
+    let at = first;
+    for (let way = first; way < first + this.#ways; way++)
+      if (this.#usedAt[way]! < this.#usedAt[at]!) at = way;
+    this.#pages[at] = page;
+    this.#frames[at] = frame;
+    this.#rights[at] = rights;
+    this.#usedAt[at] = ++this.#clock;
+    return at;
+  }
+
+  drop(page: number): void {
+    const at = this.find(page);
+    if (at < 0) return;
+    this.#pages[at] = none;
+    this.#usedAt[at] = 0;
+  }
+
+  dropAll(): void {
+    this.#pages.fill(none);
+    this.#usedAt.fill(0);
+  }
+}
