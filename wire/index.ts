@@ -1,4 +1,9 @@
 export * from './aeth.ts';
+export { EthernetReceiveCounters, EthernetTransmitCounters, ethernetImbalance } from './ethernet-counters.ts';
+export { EthernetFaults } from './ethernet-faults.ts';
+export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
+export { EthernetPort, type EthernetPortOptions } from './ethernet-port.ts';
+export * from './ethernet-sizing.ts';
 export * from './headers.ts';
 export { BUFFER_BLOCKS_MAX, CREDIT_BLOCK_BYTES } from './link-credits.ts';
 export { dataBitsPerSecond, wireLatencyPs } from './link-rate.ts';

@@ -1,0 +1,108 @@
+/** A test bench: two Ethernet ports joined by a cable, each in a logical process of its own. For specs only. */
+import { defaultsOf } from '../base/parameter.ts';
+import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import { LogicalProcess } from '../sim/logical-process.ts';
+import { SingleRunner } from '../sim/single-runner.ts';
+import { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
+import { EthernetPort } from './ethernet-port.ts';
+import { ethernetChannelBytes } from './ethernet-sizing.ts';
+
+export interface FrameArrival {
+  readonly timePs: number;
+  readonly bytes: readonly number[];
+}
+
+export class EthernetEnd {
+  readonly lp: LogicalProcess;
+  readonly port: EthernetPort;
+  readonly arrivals: FrameArrival[] = [];
+  readonly linkStates: { readonly isUp: boolean; readonly nowPs: number }[] = [];
+  /** Offsets of frames not yet consumed. */
+  readonly held: number[] = [];
+  consumesAtOnce = true;
+  readonly #actions: (() => void)[] = [];
+  readonly #at: number;
+
+  constructor(
+    name: string,
+    config: EthernetConfig,
+    out: SharedArrayBuffer,
+    into: SharedArrayBuffer,
+    seed: number,
+    shuffle?: () => number,
+  ) {
+    this.lp = new LogicalProcess(name, shuffle);
+    this.port = new EthernetPort({
+      lp: this.lp,
+      config,
+      writer: new ChannelWriter(out),
+      reader: new ChannelReader(into),
+      seed,
+    });
+    this.port.onFrame((offset) => this.#receive(offset));
+    this.port.onLinkState((isUp, nowPs) => this.linkStates.push({ isUp, nowPs }));
+    this.#at = this.lp.queue.addHandler((index) => this.#actions[index]!());
+  }
+
+  /** Does something at an instant. */
+  at(timePs: number, action: () => void): void {
+    this.#actions.push(action);
+    this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
+  }
+
+  /** Sends a frame of so many bytes now, which count up from `first`. */
+  send(lengthBytes: number, first = 0): void {
+    this.port.send(frameOf(lengthBytes, first), 0, lengthBytes);
+  }
+
+  /** Sends `count` frames one after the other, as fast as the port takes them. */
+  sendAll(count: number, lengthBytes: number): void {
+    let sent = 0;
+    const sendSome = (): void => {
+      while (sent < count && this.port.canTransmit()) this.send(lengthBytes, sent++);
+    };
+    this.port.onSpace(sendSome);
+    sendSome();
+  }
+
+  #receive(offset: number): void {
+    const start = this.port.frameStart(offset);
+    const bytes = [...this.port.rxBytes.subarray(start, start + this.port.frameBytes(offset))];
+    this.arrivals.push({ timePs: this.lp.nowPs, bytes });
+    if (this.consumesAtOnce) this.port.consume(offset);
+    else this.held.push(offset);
+  }
+}
+
+export const frameOf = (lengthBytes: number, first: number): Uint8Array =>
+  Uint8Array.from({ length: lengthBytes }, (_, index) => (first + index) & 0xff);
+
+export class EthernetBench {
+  readonly config: EthernetConfig;
+  readonly a: EthernetEnd;
+  readonly b: EthernetEnd;
+  readonly #runner: SingleRunner;
+
+  /** @param shuffle reorders what happens at one instant */
+  constructor(changes: Partial<EthernetConfig> = {}, seed = 1, shuffle?: () => number) {
+    this.config = { ...defaultsOf(ethernetParameters), ...changes };
+    const bytes = ethernetChannelBytes(this.config);
+    const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
+    this.a = new EthernetEnd('a', this.config, out, back, seed, shuffle);
+    this.b = new EthernetEnd('b', this.config, back, out, seed, shuffle);
+    this.#runner = new SingleRunner([this.a.lp, this.b.lp]);
+  }
+
+  async runTo(limitPs: number): Promise<void> {
+    await this.#runner.runTo(limitPs);
+  }
+
+  /** Enables both ends and runs until the link is up; returns the instant reached. */
+  async bringUp(): Promise<number> {
+    this.a.port.setEnabled(true);
+    this.b.port.setEnabled(true);
+    const upPs = 20_000_000 + this.config.trainingUs * 1_000_000;
+    await this.runTo(upPs);
+    return upPs;
+  }
+}

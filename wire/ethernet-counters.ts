@@ -1,0 +1,52 @@
+/**
+ * The books of the two ends of an Ethernet cable, kept apart. Bytes are of whole frames: header to FCS.
+ *
+ *   transmitted.frames = transmitted.lostFrames + received.(delivered + corrupted + fifoDrops + linkDownDrops) frames
+ *
+ * once nothing is on its way.
+ */
+export class EthernetTransmitCounters {
+  /** Frames that went on the wire. */
+  frames = 0;
+  bytes = 0;
+  /** Of those: what the cable did to them. */
+  lostFrames = 0;
+  lostBytes = 0;
+  corruptedFrames = 0;
+  delayedFrames = 0;
+  /** Frames that never went on the wire because the link was down. */
+  discardedFrames = 0;
+  /** Zero bytes added to frames that were too short. */
+  padBytes = 0;
+}
+
+export class EthernetReceiveCounters {
+  /** Frames handed to the MAC. */
+  deliveredFrames = 0;
+  deliveredBytes = 0;
+  /** Wrong frame check sequence. */
+  corruptedFrames = 0;
+  corruptedBytes = 0;
+  /** Dropped because the MAC held too many, or because this end was down. */
+  fifoDrops = 0;
+  linkDownDrops = 0;
+  droppedBytes = 0;
+}
+
+/** What is missing between the books of two ends, in frames and bytes: zero once nothing is on its way. */
+export function ethernetImbalance(
+  sent: EthernetTransmitCounters,
+  received: EthernetReceiveCounters,
+): { readonly frames: number; readonly bytes: number } {
+  return {
+    frames:
+      sent.frames -
+      sent.lostFrames -
+      received.deliveredFrames -
+      received.corruptedFrames -
+      received.fifoDrops -
+      received.linkDownDrops,
+    bytes:
+      sent.bytes - sent.lostBytes - received.deliveredBytes - received.corruptedBytes - received.droppedBytes,
+  };
+}

@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { Random } from '../sim/random.ts';
+import { EthernetBench, frameOf } from './ethernet-bench.ts';
+import { ethernetImbalance } from './ethernet-counters.ts';
+
+const US = 1_000_000;
+const MS = 1_000_000_000;
+/** Two ports of 150 ns and 2 m of 4.8 ns. */
+const LATENCY_PS = 309_600;
+
+/** Everything that was sent is somewhere, in frames and bytes. */
+function expectBalance({ a, b }: EthernetBench): void {
+  expect(ethernetImbalance(a.port.transmitted, b.port.received)).toEqual({ frames: 0, bytes: 0 });
+  expect(ethernetImbalance(b.port.transmitted, a.port.received)).toEqual({ frames: 0, bytes: 0 });
+}
+
+describe('an Ethernet cable', () => {
+  it('carries a frame of 1514 bytes at 10 Gb/s in 1220.8 ns and the latency of two ports and the cable', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs + US, () => bench.a.send(1514, 7));
+    await bench.runTo(upPs + 10 * US);
+    const arrival = bench.b.arrivals[0]!;
+    // (8 preamble + 1514 + 4 FCS) × 0.8 ns
+    expect(arrival.timePs).toBe(upPs + US + 1_220_800 + LATENCY_PS);
+    expect(arrival.bytes).toEqual([...frameOf(1514, 7)]);
+    expectBalance(bench);
+  });
+
+  it('keeps 14.88 million shortest frames a second apart by 67.2 ns', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs + US, () => bench.a.sendAll(100, 60));
+    await bench.runTo(upPs + 100 * US);
+    const times = bench.b.arrivals.map(({ timePs }) => timePs);
+    expect(times).toHaveLength(100);
+    expect(new Set(times.slice(1).map((timePs, index) => timePs - times[index]!))).toEqual(new Set([67_200]));
+    expect(bench.a.port.busyPs).toBe(100 * 67_200);
+  });
+
+  it('has exact byte times at 40 and 100 Gb/s, and loses no fraction over many frames', async () => {
+    for (const [gigabitsPerSecond, durationPs] of [
+      [40, 1_000 * 307_600],
+      [100, 1_000 * 123_040],
+      [3, Math.floor((1_000 * 1538 * 8000) / 3)],
+    ] as const) {
+      const bench = new EthernetBench({ gigabitsPerSecond });
+      const upPs = await bench.bringUp();
+      bench.a.at(upPs + US, () => bench.a.sendAll(1000, 1514));
+      await bench.runTo(upPs + 10 * MS);
+      expect(bench.b.arrivals).toHaveLength(1000);
+      expect(Math.abs(bench.a.port.busyPs - durationPs)).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it('pads short frames with zeros to 60 bytes', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.send(20, 1));
+    await bench.runTo(upPs + 10 * US);
+    expect(bench.b.arrivals[0]!.bytes).toEqual([...frameOf(20, 1), ...new Array<number>(40).fill(0)]);
+    expect(bench.a.port.transmitted).toMatchObject({ frames: 1, bytes: 64, padBytes: 40 });
+  });
+
+  it('discards and counts frames while it is down, and carries jumbo frames when it may', async () => {
+    const bench = new EthernetBench({ mtuBytes: 9000 });
+    bench.a.at(0, () => bench.a.send(100));
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.send(9014));
+    await bench.runTo(upPs + 20 * US);
+    expect(bench.a.port.transmitted).toMatchObject({ discardedFrames: 1, frames: 1, bytes: 9018 });
+    expect(bench.b.arrivals.map(({ bytes }) => bytes.length)).toEqual([9014]);
+    expect(() => bench.a.send(9015)).toThrow('9014');
+  });
+
+  it('tells both ends when the link comes up and goes down', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    bench.b.at(upPs + US, () => bench.b.port.setEnabled(false));
+    await bench.runTo(upPs + 10 * US);
+    expect(bench.a.linkStates.map(({ isUp }) => isUp)).toEqual([true, false]);
+    expect(bench.b.linkStates.map(({ isUp }) => isUp)).toEqual([true, false]);
+    expect(bench.a.linkStates[1]!.nowPs).toBe(upPs + US + LATENCY_PS);
+  });
+
+  it('drops what arrives while the MAC holds all the frames it may', async () => {
+    const bench = new EthernetBench({ receiveFifoFrames: 4 });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => bench.a.sendAll(10, 60));
+    await bench.runTo(upPs + 10 * US);
+    expect(bench.b.held).toHaveLength(4);
+    expect(bench.b.port.received.fifoDrops).toBe(6);
+    expectBalance(bench);
+  });
+});
+
+describe('a bad Ethernet cable', () => {
+  it('loses, corrupts and holds up the frames of the plan', async () => {
+    const bench = new EthernetBench();
+    const upPs = await bench.bringUp();
+    const { faults } = bench.a.port;
+    faults.dropFrame(2);
+    faults.corruptFrame(3);
+    faults.delayFrame(5, 3 * US);
+    bench.a.at(upPs, () => bench.a.sendAll(6, 60));
+    await bench.runTo(upPs + 20 * US);
+    expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([0, 3, 4, 5]);
+    const [, fourth, fifth] = bench.b.arrivals;
+    expect(fifth!.timePs - fourth!.timePs).toBeGreaterThanOrEqual(3 * US);
+    expect(bench.a.port.transmitted).toMatchObject({
+      frames: 6,
+      lostFrames: 1,
+      corruptedFrames: 1,
+      delayedFrames: 1,
+    });
+    expect(bench.b.port.received).toMatchObject({ deliveredFrames: 4, corruptedFrames: 1 });
+    expectBalance(bench);
+  });
+
+  it('loses and corrupts the configured share by a seed, the same in every run', async () => {
+    const outcome = async (seed: number, shuffle?: () => number) => {
+      const bench = new EthernetBench(
+        { lossPerMillion: 50_000, corruptionPerMillion: 20_000 },
+        seed,
+        shuffle,
+      );
+      const upPs = await bench.bringUp();
+      bench.a.at(upPs, () => bench.a.sendAll(10_000, 60));
+      await bench.runTo(upPs + 2 * MS);
+      expectBalance(bench);
+      return { ...bench.a.port.transmitted, first: bench.b.arrivals[500]!.timePs };
+    };
+    const first = await outcome(1);
+    // 500 and 190 expected; five standard deviations are 109 and 69.
+    expect(Math.abs(first.lostFrames - 500)).toBeLessThan(109);
+    expect(Math.abs(first.corruptedFrames - 190)).toBeLessThan(69);
+    expect(await outcome(1)).toEqual(first);
+    expect(await outcome(1, new Random(3, 'shuffle').unit)).toEqual(first);
+    expect((await outcome(2)).lostFrames).not.toBe(first.lostFrames);
+  });
+
+  it('draws other lots in the other direction', async () => {
+    const bench = new EthernetBench({ lossPerMillion: 500_000 });
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.sendAll(64, 60));
+    bench.b.at(upPs, () => bench.b.sendAll(64, 60));
+    await bench.runTo(upPs + 50 * US);
+    const arrived = (arrivals: typeof bench.a.arrivals) => arrivals.map(({ bytes }) => bytes[0]).join();
+    expect(arrived(bench.a.arrivals)).not.toBe(arrived(bench.b.arrivals));
+    expectBalance(bench);
+  });
+});

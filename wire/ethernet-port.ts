@@ -1,0 +1,287 @@
+/**
+ * One end of an Ethernet cable: takes frames from a MAC, serialises them, and delivers those of the other end.
+ *
+ *     canTransmit, send ──▶ preamble, frame, FCS, gap ──▶ channel (latency) ═══▶ onFrame … consume
+ *          ▲ onSpace          (exact byte times)          lost? corrupted?
+ *
+ * Promises:
+ * - Full duplex, no flow control: nobody is ever told to wait, and who cannot keep up drops and counts.
+ * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
+ * - A frame with a wrong frame check sequence is counted and never handed on.
+ * - With the link down frames are discarded and counted; the caller need not ask.
+ * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
+ *   picosecond on.
+ *
+ * The FCS has its time and its bytes on the wire; its value is not computed: a flag of the record says whether it is
+ * right. How two ports find each other is that of link-training.ts; auto-negotiation and link fault signalling are not
+ * modelled. Listeners only leave work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
+ */
+import { InvariantError } from '../base/assert.ts';
+import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import type { EventRef } from '../sim/event-queue.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
+import { EthernetFaults, FATE_ARRIVES, FATE_LOST } from './ethernet-faults.ts';
+import type { EthernetConfig } from './ethernet-parameters.ts';
+import {
+  ETHERNET_FCS_BYTES,
+  ETHERNET_FRAME_MIN_BYTES,
+  ETHERNET_HEADER_BYTES,
+  ethernetByteTime,
+  ethernetFrameBytesMax,
+  ethernetLatencyPs,
+} from './ethernet-sizing.ts';
+import { Serializer } from './link-rate.ts';
+import { LinkTraining } from './link-training.ts';
+
+/** Kinds of record. */
+const FRAME = 1;
+const LINK_TRAINING = 2;
+/** Words of a record. */
+const WORD_FRAME_BYTES = 4;
+const WORD_IS_CORRUPTED = 5;
+const WORD_TRAINING_STEP = 4;
+const NEVER = Number.POSITIVE_INFINITY;
+
+export interface EthernetPortOptions {
+  readonly lp: LogicalProcess;
+  readonly config: EthernetConfig;
+  /** Channels of `ethernetChannelBytes` to and from the other end. */
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+  /** Seed of loss and corruption; each port draws from a stream of its own, named after the logical process. */
+  readonly seed: number;
+}
+
+export class EthernetPort {
+  readonly config: EthernetConfig;
+  readonly transmitted = new EthernetTransmitCounters();
+  readonly received = new EthernetReceiveCounters();
+  readonly faults: EthernetFaults;
+  /** Longest frame this port carries, without FCS. */
+  readonly frameBytesMax: number;
+  /** Records received: a frame's bytes begin at {@link frameStart}. */
+  readonly rxBytes: Uint8Array;
+
+  readonly #lp: LogicalProcess;
+  readonly #writer: ChannelWriter;
+  readonly #reader: ChannelReader;
+  readonly #latencyPs: number;
+  readonly #aheadPs: number;
+  readonly #serializer: Serializer;
+  readonly #training: LinkTraining;
+  readonly #trainedEvent: number;
+  readonly #spaceEvent: number;
+  #trainedRef: EventRef = 0;
+  #spaceDuePs = NEVER;
+  #isLinkUp = false;
+  #changedPs = -1;
+  #heldFrames = 0;
+  #frameListener: ((offset: number) => void) | undefined;
+  #spaceListener: () => void = () => {};
+  #stateListener: (isUp: boolean, nowPs: number) => void = () => {};
+
+  /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
+  constructor(options: EthernetPortOptions) {
+    const { lp, config, reader, writer } = options;
+    this.config = config;
+    this.frameBytesMax = ethernetFrameBytesMax(config);
+    this.faults = new EthernetFaults(config, options.seed, lp.name);
+    this.rxBytes = reader.bytes;
+    this.#lp = lp;
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#latencyPs = ethernetLatencyPs(config);
+    this.#serializer = new Serializer(ethernetByteTime(config));
+    this.#aheadPs = this.#serializer.durationPs(config.transmitAheadBytes);
+    this.#training = new LinkTraining({
+      sendStep: (step) => this.#sendStep(step),
+      startTimer: () => this.#startTraining(),
+      stopTimer: () => lp.queue.cancel(this.#trainedRef),
+      linkChanged: (isUp) => this.#linkChanged(isUp),
+    });
+    this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
+    this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
+    lp.addInbound(reader, this.#latencyPs, (offset) => this.#deliver(offset));
+    lp.addOutbound(writer);
+  }
+
+  // ---- link state ----
+
+  /** Enables or disables this end: the link comes up some time after both are enabled. */
+  setEnabled(isEnabled: boolean): void {
+    this.#training.setEnabled(isEnabled);
+  }
+
+  get isEnabled(): boolean {
+    return this.#training.isEnabled;
+  }
+
+  /** True when frames sent now go on the wire. */
+  get isUp(): boolean {
+    return this.#isLinkUp === this.#lp.nowPs > this.#changedPs;
+  }
+
+  /** `listener` is called when the link comes up and when it goes down. */
+  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void {
+    this.#stateListener = listener;
+  }
+
+  // ---- transmit ----
+
+  /** Whether a frame can be sent now. After a refusal the space listener is called when it is worth asking again. */
+  canTransmit(): boolean {
+    const nowPs = this.#lp.nowPs;
+    const readyPs = this.#serializer.freePs - this.#aheadPs;
+    if (readyPs <= nowPs) return true;
+    if (this.#spaceDuePs > readyPs) {
+      this.#spaceDuePs = readyPs;
+      this.#lp.queue.schedule(readyPs, this.#spaceEvent);
+    }
+    return false;
+  }
+
+  onSpace(listener: () => void): void {
+    this.#spaceListener = listener;
+  }
+
+  /**
+   * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to
+   * 60 bytes, when the link is free.
+   * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks first
+   */
+  send(source: Uint8Array, sourceOffset: number, lengthBytes: number): void {
+    if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.frameBytesMax) {
+      throw new InvariantError(
+        'bytes of a frame',
+        lengthBytes,
+        `${ETHERNET_HEADER_BYTES} to ${this.frameBytesMax}`,
+      );
+    }
+    const { transmitted, config } = this;
+    if (!this.isUp) {
+      transmitted.discardedFrames++;
+      return;
+    }
+    const frameBytes = Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES);
+    const wireBytes = frameBytes + ETHERNET_FCS_BYTES;
+    transmitted.frames++;
+    transmitted.bytes += wireBytes;
+    transmitted.padBytes += frameBytes - lengthBytes;
+    const fate = this.#fateOf(transmitted.frames, wireBytes);
+    const endPs = this.#serializer.occupy(this.#lp.nowPs, config.preambleBytes + wireBytes);
+    this.#serializer.occupy(endPs, config.interFrameGapBytes);
+    if (fate === FATE_LOST) return;
+    const offset = this.#writer.append(endPs + this.#latencyPs, FRAME, frameBytes);
+    const { words, bytes } = this.#writer;
+    words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
+    words[(offset >> 2) + WORD_IS_CORRUPTED] = fate === FATE_ARRIVES ? 0 : 1;
+    const start = offset + RECORD_HEADER_BYTES;
+    for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
+    if (frameBytes > lengthBytes) bytes.fill(0, start + lengthBytes, start + frameBytes);
+  }
+
+  // ---- receive ----
+
+  /** `listener` is handed every frame that arrives whole; it must be given back by {@link consume}. */
+  onFrame(listener: (offset: number) => void): void {
+    this.#frameListener = listener;
+  }
+
+  /** Where in {@link rxBytes} the frame's header begins. */
+  frameStart(offset: number): number {
+    return offset + RECORD_HEADER_BYTES;
+  }
+
+  /** Bytes of a received frame, padding included, without FCS. */
+  frameBytes(offset: number): number {
+    return this.#reader.words[(offset >> 2) + WORD_FRAME_BYTES]!;
+  }
+
+  consume(offset: number): void {
+    this.#heldFrames--;
+    this.#reader.release(offset);
+  }
+
+  // ---- reports ----
+
+  /** Picoseconds the link has been occupied by what this end sent, gaps included. */
+  get busyPs(): number {
+    return this.#serializer.busyPs;
+  }
+
+  // ---- inside ----
+
+  #fateOf(frame: number, wireBytes: number): number {
+    const { transmitted, faults } = this;
+    if (frame === faults.nextFrame) {
+      const delayPs = faults.delayPs(frame);
+      if (delayPs > 0) {
+        transmitted.delayedFrames++;
+        this.#serializer.hold(this.#lp.nowPs, delayPs);
+      }
+    }
+    const fate = faults.fateOf(frame);
+    if (fate === FATE_ARRIVES) return fate;
+    if (fate === FATE_LOST) {
+      transmitted.lostFrames++;
+      transmitted.lostBytes += wireBytes;
+    } else {
+      transmitted.corruptedFrames++;
+    }
+    return fate;
+  }
+
+  #deliver(offset: number): void {
+    if (this.#reader.kindAt(offset) === LINK_TRAINING) {
+      const step = this.#reader.words[(offset >> 2) + WORD_TRAINING_STEP]!;
+      this.#reader.release(offset);
+      this.#training.stepReceived(step);
+      return;
+    }
+    const { received } = this;
+    const wireBytes = this.frameBytes(offset) + ETHERNET_FCS_BYTES;
+    if (!this.isUp) {
+      received.linkDownDrops++;
+      received.droppedBytes += wireBytes;
+    } else if (this.#reader.words[(offset >> 2) + WORD_IS_CORRUPTED] === 1) {
+      received.corruptedFrames++;
+      received.corruptedBytes += wireBytes;
+    } else if (this.#heldFrames === this.config.receiveFifoFrames) {
+      received.fifoDrops++;
+      received.droppedBytes += wireBytes;
+    } else {
+      received.deliveredFrames++;
+      received.deliveredBytes += wireBytes;
+      this.#heldFrames++;
+      if (this.#frameListener === undefined) this.consume(offset);
+      else this.#frameListener(offset);
+      return;
+    }
+    this.#reader.release(offset);
+  }
+
+  #spaceDue(): void {
+    if (this.#lp.nowPs < this.#spaceDuePs) return;
+    this.#spaceDuePs = NEVER;
+    this.#spaceListener();
+  }
+
+  #sendStep(step: number): void {
+    const atPs = Math.max(this.#lp.nowPs, this.#serializer.freePs) + this.#latencyPs;
+    const offset = this.#writer.append(atPs, LINK_TRAINING, 0);
+    this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
+  }
+
+  #startTraining(): void {
+    const trainedPs = this.#lp.nowPs + this.config.trainingUs * 1_000_000;
+    this.#trainedRef = this.#lp.queue.schedule(trainedPs, this.#trainedEvent);
+  }
+
+  #linkChanged(isUp: boolean): void {
+    this.#isLinkUp = isUp;
+    this.#changedPs = this.#lp.nowPs;
+    this.#stateListener(isUp, this.#lp.nowPs);
+  }
+}
