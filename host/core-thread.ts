@@ -17,8 +17,14 @@ import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
-import { type AccessDone, failedLoadValue } from './device-port.ts';
-import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
+import type { AccessDone } from './device-port.ts';
+import * as devicePort from './device-port.ts';
+import * as storeBuffer from './store-buffer.ts';
+import { StoreBuffer } from './store-buffer.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { failedLoadValue } = devicePort;
+const { storeToMemory, storeUncached, storeWriteCombining } = storeBuffer;
 
 /** Levels of threads: a higher one takes the core from a lower one. */
 export const levelProgram = 0;

@@ -18,16 +18,21 @@
  */
 import { InvariantError } from '../base/assert.ts';
 import type { Clock } from '../sim/clock.ts';
-import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
+import * as eventQueue from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { CoreSpins } from './core-spins.ts';
 import { CoreStores } from './core-stores.ts';
-import { type AfterBusy, CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
+import * as coreThread from './core-thread.ts';
+import { type AfterBusy, CoreThread } from './core-thread.ts';
 import { CpuAccount, type CpuReport, causeIndexOf, cpuReportOf } from './cpu-account.ts';
 import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import type { StoreTarget } from './store-buffer.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PHASE_HARDWARE, PHASE_SOFTWARE } = eventQueue;
+const { levelInterrupt, levelKernel, levelProgram } = coreThread;
 
 export interface CoreOptions {
   readonly index: number;

@@ -5,23 +5,27 @@
  *
  * All offsets come from the layouts; whole dwords are put together and stored once. Source: interface sheet 6.3, 6.4.
  */
+
+import * as wqe from '../abi/wqe.ts';
 import {
   addressVector,
   atomicSegment,
-  completionRequested,
   controlSegment,
   datagramSegment,
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
-  wqeUnitBytes,
 } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { QpTypeVerb } from '../driver/uapi.ts';
 import { SendFlag, WrOpcode } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
 import type { UserMemory } from './platform.ts';
-import { inlineBoundaryBytes } from './send-ring.ts';
+import * as sendRing from './send-ring.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { completionRequested, wqeUnitBytes } = wqe;
+const { inlineBoundaryBytes } = sendRing;
 
 /** How the library turns a work request's opcode into a WQE. */
 export interface OpcodeRow {

@@ -23,29 +23,27 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import {
-  COMPLETION_DATA,
-  FLAG_POISONED,
-  NON_POSTED,
-  PAYLOAD_OFFSET,
-  STATUS_ABORT,
-  STATUS_SUCCESS,
-  statusOf,
-  WORD_BYTE_COUNT,
-  WORD_FLAGS,
-  WORD_KIND,
-  WORD_LENGTH,
-  WORD_TAG,
-} from '../pcie/tlp.ts';
-import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
+import * as tlp from '../pcie/tlp.ts';
+import { statusOf } from '../pcie/tlp.ts';
+import * as arbiterConstants from './arbiter.ts';
+import { Arbiter } from './arbiter.ts';
 import { copyBytes, wordsOver } from './copy.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';
 import { firstTlpBytes } from './split.ts';
-import { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
-import { readStallReasons, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
+import * as tagPool from './tag-pool.ts';
+import { TagPool } from './tag-pool.ts';
+import * as waitingConstants from './waiting.ts';
+import { readStallReasons, StallClock } from './waiting.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { COMPLETION_DATA, FLAG_POISONED, NON_POSTED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
+const { WORD_BYTE_COUNT, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TAG } = tlp;
+const { REQUESTER_COUNT_MAX } = arbiterConstants;
+const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
+const { STALL_LINK, STALL_TAGS } = waitingConstants;
 
 const NOT_BLOCKED = -1;
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */

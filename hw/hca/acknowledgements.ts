@@ -9,9 +9,9 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { BlockAccount } from '../../sim/index.ts';
+import * as aethConstants from '../../wire/aeth.ts';
 import {
   AethKind,
-  CREDIT_CODE_INVALID,
   creditCountByCode,
   NakCode,
   rnrTimerPsByCode,
@@ -19,32 +19,35 @@ import {
   syndromeValue,
 } from '../../wire/aeth.ts';
 import { endsMessage, Opcode } from '../../wire/opcodes.ts';
-import {
-  PACKET_PAYLOAD_OFFSET,
-  WORD_AETH,
-  WORD_OPCODE,
-  WORD_PAYLOAD_BYTES,
-  WORD_PSN,
-} from '../../wire/packet.ts';
-import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
+import * as packet from '../../wire/packet.ts';
+import * as psnConstants from '../../wire/psn.ts';
+import { psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import { SEGMENTS_MAX } from './qp-table.ts';
-import { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import * as qpTable from './qp-table.ts';
+import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { RetryTimers } from './retry-timers.ts';
-import { MILESTONE_ACKNOWLEDGED, type SendRecords } from './send-records.ts';
-import {
-  PARKED_CREDITS,
-  PARKED_FENCE,
-  PARKED_READ_LIMIT,
-  PARKED_RNR,
-  PARKED_WINDOW,
-  type SendScheduler,
-} from './send-scheduler.ts';
-import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
-import { BAD_KEY, PENDING } from './translator.ts';
+import type { SendRecords } from './send-records.ts';
+import * as sendRecords from './send-records.ts';
+import type { SendScheduler } from './send-scheduler.ts';
+import * as sendScheduler from './send-scheduler.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { CREDIT_CODE_INVALID } = aethConstants;
+const { PACKET_PAYLOAD_OFFSET, WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
+const { PSN_MASK } = psnConstants;
+const { PORT_RECEIVER } = coreConstants;
+const { SEGMENTS_MAX } = qpTable;
+const { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } = receivePipeline;
+const { MILESTONE_ACKNOWLEDGED } = sendRecords;
+const { PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_RNR, PARKED_WINDOW } = sendScheduler;
+const { RIGHT_LOCAL_WRITE } = translationCache;
+const { BAD_KEY, PENDING } = translatorConstants;
 
 const RNR_RETRY_FOREVER = 7;
 

@@ -12,30 +12,35 @@
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { isKnownOpcode, isRequest, operandBytes } from '../../wire/opcodes.ts';
-import {
-  FLAG_GRH,
-  grhPlace,
-  WORD_DATAGRAM_SOURCE_QPN,
-  WORD_DESTINATION_QPN,
-  WORD_LIDS,
-  WORD_OPCODE,
-  WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
-} from '../../wire/packet.ts';
+import * as packetConstants from '../../wire/packet.ts';
+import { grhPlace } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
-import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
+import type { DatagramReceiver } from './datagram-receiver.ts';
+import * as datagramReceiver from './datagram-receiver.ts';
 import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import { FIRST_MULTICAST_LID, isOwnLid, type PortAddress } from './port-address.ts';
+import * as portAddress from './port-address.ts';
+import { isOwnLid, type PortAddress } from './port-address.ts';
 import type { QpTable } from './qp-table.ts';
-import { UD_OPCODE_BASE } from './qp-table.ts';
-import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
+import * as qpTable from './qp-table.ts';
+import * as receivePipeline from './receive-pipeline.ts';
+import { receiverStallReasons } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { Responder } from './responder.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { FLAG_GRH, WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_LIDS } = packetConstants;
+const { WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES } = packetConstants;
+const { PORT_RECEIVER } = coreConstants;
+const { QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } = datagramReceiver;
+const { FIRST_MULTICAST_LID } = portAddress;
+const { UD_OPCODE_BASE } = qpTable;
+const { STALL_COMPLETION, STALL_CONTEXT, WAIT } = receivePipeline;
 
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;

@@ -13,29 +13,32 @@ import { QpState, ServiceType } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
-import { type HcaCore, PORT_REQUESTER } from './core.ts';
+import * as packetConstants from '../../wire/packet.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
 import { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PortAddress } from './port-address.ts';
-import { SEGMENTS_MAX, UC_OPCODE_BASE, UD_OPCODE_BASE } from './qp-table.ts';
-import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
-import {
-  NOT_PARKED,
-  PARKED_CREDITS,
-  PARKED_DRAINING,
-  PARKED_ERROR,
-  PARKED_FENCE,
-  PARKED_READ_LIMIT,
-  PARKED_RECORDS,
-  PARKED_WINDOW,
-  type SendScheduler,
-} from './send-scheduler.ts';
-import { RIGHT_LOCAL_READ } from './translation-cache.ts';
-import { BAD_KEY, PENDING } from './translator.ts';
+import * as qpTable from './qp-table.ts';
+import type { SendRecords } from './send-records.ts';
+import * as sendRecords from './send-records.ts';
+import type { SendScheduler } from './send-scheduler.ts';
+import * as sendScheduler from './send-scheduler.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
 import { decodeControl, decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
 import type { WqeLines } from './wqe-lines.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { FLAG_ACK_REQUEST, FLAG_SOLICITED } = packetConstants;
+const { PORT_REQUESTER } = coreConstants;
+const { SEGMENTS_MAX, UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
+const { INLINE_BYTES_MAX } = sendRecords;
+const { NOT_PARKED, PARKED_CREDITS, PARKED_DRAINING, PARKED_ERROR, PARKED_FENCE } = sendScheduler;
+const { PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
+const { RIGHT_LOCAL_READ } = translationCache;
+const { BAD_KEY, PENDING } = translatorConstants;
 
 const STALL_CONTEXT = 0;
 const STALL_TRANSLATION = 1;

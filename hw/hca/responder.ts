@@ -15,36 +15,34 @@ import { EventType } from '../../abi/eqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../wire/aeth.ts';
 import { endsMessage, hasImmediate, Opcode, startsMessage } from '../../wire/opcodes.ts';
-import {
-  FLAG_ACK_REQUEST,
-  FLAG_SOLICITED,
-  FLOAT_VIRTUAL_ADDRESS,
-  PACKET_PAYLOAD_OFFSET,
-  WORD_DMA_LENGTH,
-  WORD_IMMEDIATE,
-  WORD_LIDS,
-  WORD_OPCODE,
-  WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
-  WORD_PSN,
-  WORD_RKEY,
-} from '../../wire/packet.ts';
-import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
+import * as packetConstants from '../../wire/packet.ts';
+import * as psnConstants from '../../wire/psn.ts';
+import { psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
-import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, UC_OPCODE_BASE } from './qp-table.ts';
-import { STALL_COMPLETION, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
-import {
-  LIST_FULL,
-  LIST_REFUSED,
-  NONE_POSTED,
-  QUEUE_UNREADABLE,
-  type ReceiveScatter,
-} from './receive-scatter.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
+import * as qpTable from './qp-table.ts';
+import * as receivePipeline from './receive-pipeline.ts';
+import type { ReceiveScatter } from './receive-scatter.ts';
+import * as receiveScatter from './receive-scatter.ts';
 import type { ReceivedPackets } from './received-packets.ts';
-import { RESPONDER_RESOURCES, type ResponseEngine } from './response-engine.ts';
-import { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } from './translation-cache.ts';
-import { BAD_KEY, PENDING } from './translator.ts';
+import type { ResponseEngine } from './response-engine.ts';
+import * as responseEngine from './response-engine.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { FLAG_ACK_REQUEST, FLAG_SOLICITED, FLOAT_VIRTUAL_ADDRESS, PACKET_PAYLOAD_OFFSET } = packetConstants;
+const { WORD_DMA_LENGTH, WORD_IMMEDIATE, WORD_LIDS, WORD_OPCODE, WORD_PACKET_FLAGS } = packetConstants;
+const { WORD_PAYLOAD_BYTES, WORD_PSN, WORD_RKEY } = packetConstants;
+const { PSN_MASK } = psnConstants;
+const { PORT_RECEIVER } = coreConstants;
+const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, UC_OPCODE_BASE } = qpTable;
+const { STALL_COMPLETION, STALL_TRANSLATION, WAIT } = receivePipeline;
+const { LIST_FULL, LIST_REFUSED, NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
+const { RESPONDER_RESOURCES } = responseEngine;
+const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
+const { BAD_KEY, PENDING } = translatorConstants;
 
 const MESSAGE_NONE = 0;
 const MESSAGE_SEND = 1;

@@ -11,13 +11,21 @@
  * the number of counters: measurements.csv D-062, D-063). Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor, NakCode, nakSyndrome } from '../../wire/aeth.ts';
+import * as aethConstants from '../../wire/aeth.ts';
+import { ackSyndrome, creditCodeFor, NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import { type HcaCore, PORT_RESPONSE } from './core.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ } from './translation-cache.ts';
-import { BAD_KEY, PENDING } from './translator.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { CREDIT_CODE_INVALID } = aethConstants;
+const { PORT_RESPONSE } = coreConstants;
+const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ } = translationCache;
+const { BAD_KEY, PENDING } = translatorConstants;
 
 /** READs and atomics one QP can have accepted and not answered. */
 export const RESPONDER_RESOURCES = 16;

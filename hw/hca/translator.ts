@@ -11,7 +11,11 @@
  */
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
-import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
+import type { MptCache, MttCache } from './translation-cache.ts';
+import * as translationCache from './translation-cache.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { MPT_ENTRY_BYTES, MTT_LINE_BYTES } = translationCache;
 
 export const TRANSLATED = 0;
 /** Not on chip: the port will be woken. */

@@ -9,35 +9,29 @@
  * not the other queue. Responses go first because a responder must make progress whatever its own requests wait for.
  */
 import { BlockAccount } from '../../sim/index.ts';
-import { GRH_BYTES } from '../../wire/headers.ts';
+import * as headersConstants from '../../wire/headers.ts';
 import { operandBytes, packetBytesOf } from '../../wire/opcodes.ts';
-import {
-  FLAG_GRH,
-  FLAG_RETRANSMISSION,
-  FLOAT_VIRTUAL_ADDRESS,
-  grhPlace,
-  MANAGEMENT_LANE,
-  PACKET_PAYLOAD_OFFSET,
-  WORD_AETH,
-  WORD_DATAGRAM_PKEY,
-  WORD_DATAGRAM_QKEY,
-  WORD_DATAGRAM_SOURCE_QPN,
-  WORD_DESTINATION_QPN,
-  WORD_DMA_LENGTH,
-  WORD_IMMEDIATE,
-  WORD_LIDS,
-  WORD_PSN,
-  WORD_RKEY,
-} from '../../wire/packet.ts';
+import * as packetConstants from '../../wire/packet.ts';
+import { grhPlace } from '../../wire/packet.ts';
 import { copyBytes, wordsOver } from '../dma/copy.ts';
 import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PacketQueue } from './packet-queue.ts';
-import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
-import { UD_OPCODE_BASE } from './qp-table.ts';
+import * as portAddress from './port-address.ts';
+import { isOwnLid, type PortAddress } from './port-address.ts';
+import * as qpTable from './qp-table.ts';
 import type { SendRecords } from './send-records.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { GRH_BYTES } = headersConstants;
+const { FLAG_GRH, FLAG_RETRANSMISSION, FLOAT_VIRTUAL_ADDRESS, MANAGEMENT_LANE } = packetConstants;
+const { PACKET_PAYLOAD_OFFSET, WORD_AETH, WORD_DATAGRAM_PKEY, WORD_DATAGRAM_QKEY } = packetConstants;
+const { WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_IMMEDIATE } = packetConstants;
+const { WORD_LIDS, WORD_PSN, WORD_RKEY } = packetConstants;
+const { FIRST_MULTICAST_LID, PERMISSIVE_LID } = portAddress;
+const { UD_OPCODE_BASE } = qpTable;
 
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;

@@ -3,18 +3,23 @@
  * inline data. Pure work on bytes; what it costs and what becomes of an error is the requester's matter.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
+import * as wqe from '../../abi/wqe.ts';
 import {
   atomicSegment,
-  completionRequested,
   controlSegment,
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
-  wqeUnitBytes,
 } from '../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../abi/wqe-opcodes.ts';
-import { SEGMENTS_MAX } from './qp-table.ts';
-import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
+import * as qpTable from './qp-table.ts';
+import type { SendRecords } from './send-records.ts';
+import * as sendRecords from './send-records.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { completionRequested, wqeUnitBytes } = wqe;
+const { SEGMENTS_MAX } = qpTable;
+const { INLINE_BYTES_MAX } = sendRecords;
 
 const control = controlSegment.fields;
 const remote = remoteAddressSegment.fields;

@@ -10,9 +10,16 @@
  */
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import { type HcaCore, PORT_WQE_FETCH } from './core.ts';
-import { BAD_KEY, PENDING } from './translator.ts';
-import { WQE_LINE_BYTES, type WqeLines } from './wqe-lines.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
+import * as translatorConstants from './translator.ts';
+import type { WqeLines } from './wqe-lines.ts';
+import * as wqeLines from './wqe-lines.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PORT_WQE_FETCH } = coreConstants;
+const { BAD_KEY, PENDING } = translatorConstants;
+const { WQE_LINE_BYTES } = wqeLines;
 
 const STALL_TRANSLATION = 0;
 const STALL_DMA = 1;

@@ -10,37 +10,25 @@
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
 import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
+import * as eventQueue from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { PcieLinkPort } from './link-port.ts';
-import {
-  ACCESS_POISONED,
-  ACCESS_TIMEOUT,
-  type AccessDone,
-  FAILED_LOAD_VALUE,
-} from './root-complex-interfaces.ts';
+import type { AccessDone } from './root-complex-interfaces.ts';
+import * as rootComplexInterfaces from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
-import {
-  COMPLETION_DATA,
-  CONFIG_READ,
-  CONFIG_WRITE,
-  FLAG_POISONED,
-  MEMORY_READ,
-  MEMORY_WRITE,
-  NON_POSTED,
-  PAYLOAD_OFFSET,
-  POSTED,
-  STATUS_SUCCESS,
-  STATUS_UNSUPPORTED_REQUEST,
-  statusOf,
-  WORD_FLAGS,
-  WORD_LENGTH,
-  WORD_TAG,
-} from './tlp.ts';
+import * as tlp from './tlp.ts';
+import { statusOf } from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PHASE_SOFTWARE } = eventQueue;
+const { ACCESS_POISONED, ACCESS_TIMEOUT, FAILED_LOAD_VALUE } = rootComplexInterfaces;
+const { COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_POISONED, MEMORY_READ, MEMORY_WRITE } = tlp;
+const { NON_POSTED, PAYLOAD_OFFSET, POSTED, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_FLAGS } = tlp;
+const { WORD_LENGTH, WORD_TAG } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** The root complex is function 0 of device 0 on bus 0. */

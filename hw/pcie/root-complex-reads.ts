@@ -10,25 +10,23 @@
  */
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { HEADER_CREDIT_MAX } from './link-parameters.ts';
+import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
-import { type HostMemory, READ_LOST, READ_POISONED, type ReadFaults } from './root-complex-interfaces.ts';
+import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
+import * as rootComplexInterfaces from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
-import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import * as rootComplexParameters from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
-import {
-  FLAG_POISONED,
-  FLOAT_ADDRESS,
-  MEMORY_READ,
-  STATUS_SUCCESS,
-  STATUS_UNSUPPORTED_REQUEST,
-  WORD_LENGTH,
-  WORD_REQUESTER_ID,
-  WORD_TAG,
-  WORD_TRAFFIC_CLASS,
-} from './tlp.ts';
+import * as tlp from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { HEADER_CREDIT_MAX } = linkParameters;
+const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
+const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
+const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } = tlp;
+const { WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
 const SLOT_COUNT = HEADER_CREDIT_MAX + 1;
 const NEVER = Number.POSITIVE_INFINITY;
