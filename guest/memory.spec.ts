@@ -114,6 +114,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
       expect(memory.readInto(address, 8, target, 0)).toBe(false);
       expect(memory.write(address, 8, target, 0)).toBe(false);
       expect(memory.read(address, 8)).toBeUndefined();
+      expect(memory.canRead(address, 8)).toBe(false);
     }
     expect(target).toEqual(new Uint8Array(16).fill(7));
     expect(memory.read(page, page)).toEqual(new Uint8Array(page));
@@ -324,6 +325,7 @@ describe.skipIf(unavailable !== undefined)('guest memory', () => {
               const expected = isAllowed ? model.slice(start, start + lengthBytes) : undefined;
               const actual = memory.read(start, lengthBytes);
               expect(actual === undefined).toBe(expected === undefined);
+              expect(memory.canRead(start, lengthBytes)).toBe(isAllowed);
               if (expected !== undefined) expect(Buffer.compare(actual!, expected)).toBe(0);
             } else {
               const isAllowed = touched.every((right) => right?.isWritable === true);

@@ -100,6 +100,12 @@ export class DmaMap implements GuestMemory {
     return this.#regions;
   }
 
+  canRead(address: number, lengthBytes: number): boolean {
+    const { start, end } = this.#lastRead;
+    if (address >= start && address + lengthBytes <= end) return true;
+    return address >= 0 && this.#covers(address, lengthBytes, 'isReadable');
+  }
+
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     let segment = this.#lastRead;
     if (address < segment.start || address + lengthBytes > segment.end) {

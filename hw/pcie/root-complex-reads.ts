@@ -164,7 +164,9 @@ export class RootComplexReads {
     const flags = isPoisoned ? FLAG_POISONED : 0;
     this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address, flags);
     const { payloadTarget, payloadOffset } = this.#port.transmitter;
-    this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset);
+    // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
+    if (!this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset))
+      payloadTarget.target.fill(0, payloadOffset, payloadOffset + bytes);
     if (this.tap !== undefined) {
       this.#show(slot, address, payloadTarget.target, payloadOffset, bytes, remainingBytes);
     }

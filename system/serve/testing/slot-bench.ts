@@ -28,6 +28,11 @@ export class BenchGuestMemory implements GuestMemory {
     return this.bytes.length;
   }
 
+  get regions(): GuestMemory['regions'] {
+    const rights = { isReadable: true, isWritable: true, access: 'mapped' } as const;
+    return this.isMapped ? [{ address: 0, sizeBytes: this.sizeBytes, ...rights }] : [];
+  }
+
   canRead(address: number, lengthBytes: number): boolean {
     return this.isMapped && address >= 0 && address + lengthBytes <= this.bytes.length;
   }
