@@ -34,6 +34,8 @@ export class Loopback {
   readonly first = new PacketCounters();
   readonly retransmitted = new PacketCounters();
   readonly delivered = new PacketCounters();
+  /** Packets that a reset has swept away. */
+  droppedCount = 0;
   readonly #bytesPerCycle: number;
   readonly #latencyCycles: number;
   readonly #free: Int32Array;
@@ -118,5 +120,7 @@ export class Loopback {
     for (let slot = 0; slot < this.capacity; slot++)
       this.#free[slot] = (this.capacity - 1 - slot) * SLOT_BYTES;
     this.#freeCycle = 0;
+    const sent = this.first.packetTotal + this.retransmitted.packetTotal;
+    this.droppedCount = sent - this.delivered.packetTotal;
   }
 }

@@ -45,6 +45,7 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
     cpu: { cores, systemCalls: host.systemCalls },
     memory: nonZero({ ...host.memory }),
     ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
+    ...(host.races === undefined ? {} : { races: host.races }),
     interrupts: interruptsOf(host, hca),
     pcie: linkOf(host.pcie, hca.pcie),
     hca: deviceOf(hca),
@@ -63,6 +64,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     caches: hca.caches,
     commands: hca.commands,
     doorbells: hca.doorbells,
+    loopback: hca.loopback,
     violations: hca.violations,
   };
 }

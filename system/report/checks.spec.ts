@@ -71,6 +71,10 @@ const spoilers: {
     'stalled cycles': ({ hcas }) => hcas[0]!.blocks['transmitter']!.stalledCycles['wire']!++,
     'the elapsed cycles': ({ hcas }) => hcas[0]!.elapsedCycles++,
     'works that overlap': ({ hcas }) => hcas[0]!.blocks['requester']!.overlaps++,
+    'a packet of the loopback that nobody sent': ({ hcas }) => hcas[0]!.loopback.dropped++,
+    'a packet of the loopback that nobody received': ({ hcas }) => {
+      hcas[0]!.loopback.transmitted['RC_SEND_ONLY'] = { packets: 1, bytes: 26, payloadBytes: 0 };
+    },
   },
   pcie: {
     'TLPs transmitted to the device': ({ hosts }) => hosts[0]!.pcie.transmitted.tlps++,

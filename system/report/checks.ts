@@ -3,7 +3,7 @@
  * two ends of something, so that a lost, invented or doubly counted event shows.
  *
  *     cpu          causes of each core                   = cycles of its clock
- *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock
+ *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock; loopback received = sent
  *     pcie         received by class                     = transmitted, each direction, TLPs and bytes
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped
@@ -64,7 +64,7 @@ function cpuFailures(host: HostLedger): string[] {
 }
 
 export function blockFailures(hca: HcaLedger): string[] {
-  return Object.entries(hca.blocks).flatMap(([name, block]) => {
+  const failures = Object.entries(hca.blocks).flatMap(([name, block]) => {
     const stalled = Object.values(block.stalledCycles);
     const sum = block.busyCycles + block.idleCycles + sumOf(stalled);
     const what = `node ${hca.node} ${name}`;
@@ -75,6 +75,19 @@ export function blockFailures(hca: HcaLedger): string[] {
       ...(isNegative ? [`${what}: negative cycles`] : []),
     ];
   });
+  return [...failures, ...loopbackFailures(hca)];
+}
+
+/** What an HCA has sent to itself it has received, but for what is under way or was swept away by a reset. */
+function loopbackFailures({ node, loopback }: HcaLedger): string[] {
+  const sent = totalOf(loopback.transmitted, loopback.retransmitted);
+  const received = totalOf(loopback.received, {});
+  const isQuiet = loopback.held === 0;
+  const what = `node ${node} to itself`;
+  const packets = behind(`${what}, packets`, received.packets + loopback.dropped, sent.packets, isQuiet);
+  return loopback.dropped > 0
+    ? packets
+    : [...packets, ...behind(`${what}, bytes`, received.bytes, sent.bytes, isQuiet)];
 }
 
 export function linkFailures(node: number, root: LinkEndLedger, device: LinkEndLedger): string[] {

@@ -73,6 +73,16 @@ export interface HcaOperationLedger {
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
 }
 
+/** Packets of a port to itself, which no cable has seen. */
+export interface LoopbackLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  /** Swept away by a reset; and on their way, or being written to memory. */
+  readonly dropped: number;
+  readonly held: number;
+}
+
 export interface HcaLedger {
   readonly node: number;
   readonly nowPs: number;
@@ -85,6 +95,7 @@ export interface HcaLedger {
   readonly cancelledMessages: number;
   readonly pcie: LinkEndLedger;
   readonly wire: WireEndLedger;
+  readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
   /** Commands completed, by opcode name. */
@@ -109,6 +120,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     cancelledMessages: cancelledMessagesOf(node),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
     operationDisorders: dataPath.operations.disorderCount,
     commands: commandsOf(node),
@@ -201,6 +213,17 @@ function vectorsOf({ hca }: HcaNode): VectorLedger[] {
     delivered: counters.delivered[vector]!,
   }));
   return rows.filter(({ requested, messages }) => requested > 0 || messages > 0);
+}
+
+function loopbackLedgerOf({ hca }: HcaNode): LoopbackLedger {
+  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.loopback;
+  return {
+    transmitted: packetsOf(first),
+    retransmitted: packetsOf(retransmitted),
+    received: packetsOf(delivered),
+    dropped: droppedCount,
+    held: heldCount,
+  };
 }
 
 function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {

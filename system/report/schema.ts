@@ -4,8 +4,9 @@
  * All human renderings are made from this JSON.
  */
 import type { CpuCause, MemoryCounts } from '../../host/index.ts';
+import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import type { CacheLedger, PacketLedger } from './hca-ledger.ts';
+import type { CacheLedger, LoopbackLedger, PacketLedger } from './hca-ledger.ts';
 import type { IommuLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
@@ -68,6 +69,8 @@ export interface NodeReport {
   readonly memory: Readonly<Partial<MemoryCounts>>;
   /** What the IOMMU did; left out when there is none. */
   readonly iommu?: IommuLedger;
+  /** Programs that touched buffers which were the device's; left out when that is not watched. */
+  readonly races?: readonly Race[];
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
   readonly hca: {
@@ -76,6 +79,8 @@ export interface NodeReport {
     /** Commands completed, by name. */
     readonly commands: Readonly<Record<string, number>>;
     readonly doorbells: Readonly<Record<string, number>>;
+    /** Packets of the port to itself. */
+    readonly loopback: LoopbackLedger;
     /** What software or the peer did against the interface, by name; empty when nothing. */
     readonly violations: Readonly<Record<string, number>>;
   };
