@@ -19,7 +19,7 @@ import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
 import { WorkerParts } from './partition/workers.ts';
-import { hcaName, hostName, type MachinePlan, planMachine } from './plan.ts';
+import { hcaName, hostName, type MachinePlan, planMachine, type Watch } from './plan.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
 import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
 import { buildReport } from './report/build-report.ts';
@@ -45,6 +45,8 @@ export interface MachineOptions {
   readonly shuffleSeed?: number;
   /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
   readonly analysis?: AnalysisOptions;
+  /** `races`: programs that touch buffers which are the device's are reported; default nothing is watched. */
+  readonly watch?: Watch;
   /** Told how far the programs have come. */
   readonly onProgress?: ProgressListener;
 }
@@ -99,6 +101,7 @@ export class Machine implements AsyncDisposable {
       partition,
       shuffleSeed: options.shuffleSeed,
       analysis: options.analysis,
+      watch: options.watch,
     });
     const machine = new Machine(plan, partition, options.onProgress);
     try {

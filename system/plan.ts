@@ -15,6 +15,9 @@ import { operationTimesBytes } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 
+/** `races`: programs that touch buffers which are the device's. */
+export type Watch = 'races';
+
 export interface MachinePlan {
   readonly config: MachineConfig;
   readonly faults: readonly Fault[];
@@ -26,6 +29,8 @@ export interface MachinePlan {
   readonly shuffleSeed: number | undefined;
   /** What is traced and linted between hosts and HCAs; undefined is nothing. */
   readonly analysis: AnalysisOptions | undefined;
+  /** What programs are watched for; undefined is nothing. */
+  readonly watch: Watch | undefined;
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
@@ -60,9 +65,11 @@ export interface PlanChoice {
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
   readonly analysis: AnalysisOptions | undefined;
+  readonly watch?: Watch | undefined;
 }
 
-export function planMachine({ config, faults, partition, shuffleSeed, analysis }: PlanChoice): MachinePlan {
+export function planMachine(choice: PlanChoice): MachinePlan {
+  const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
   const { nodeCount } = config.machine;
   const placement = placementOf(partition, nodeCount);
   const channels: Record<string, SharedArrayBuffer> = {};
@@ -79,7 +86,18 @@ export function planMachine({ config, faults, partition, shuffleSeed, analysis }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
   const operationTimes = Array.from({ length: nodeCount }, () => new SharedArrayBuffer(operationTimesBytes));
-  return { config, faults, placement, channels, shuffleSeed, analysis, control, operationTimes, progress };
+  return {
+    config,
+    faults,
+    placement,
+    channels,
+    shuffleSeed,
+    analysis,
+    watch,
+    control,
+    operationTimes,
+    progress,
+  };
 }
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */

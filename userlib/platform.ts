@@ -8,6 +8,7 @@ import type {
   KernelDevice,
   ProcessMemory as KernelProcessMemory,
 } from '../driver/kernel-verbs.ts';
+import type { IbvRecvWr, IbvSendWr } from './objects.ts';
 
 /** Causes the library charges cycles to; the host knows more of them. */
 export type UserCause = 'post' | 'poll' | 'copy' | 'application';
@@ -88,7 +89,20 @@ export interface VerbsCosts {
  * picoseconds. A completion names the work request by the counter it was posted under; unsignalled ones complete
  * silently with the next signalled one.
  */
+/** Told whose buffers are the device's, for a watch of the contract of use. Times are the core's own in picoseconds. */
+export interface BufferWatch {
+  sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, localPs: number): void;
+  /** This request and those before it in its queue. */
+  sendCompleted(qpNumber: number, wqeCounter: number): void;
+  /** @param slot place in a shared receive queue; -1 in the queue of a QP, which is first in, first out */
+  receivePosted(queue: string, slot: number, wr: IbvRecvWr, localPs: number): void;
+  receiveCompleted(queue: string, slot: number): void;
+  /** The QP was destroyed or reset. */
+  forgotten(qpNumber: number): void;
+}
+
 export interface OperationTap {
+  readonly watch?: BufferWatch;
   /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
   posted(qpNumber: number, wqeCounter: number, opcode: number, localPs: number): void;
   completed(qpNumber: number, wqeCounter: number, localPs: number): void;

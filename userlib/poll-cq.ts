@@ -12,6 +12,7 @@ import { CqArmCommand, cqArm, cqRecord } from '../abi/doorbells.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
+import type { BufferWatch } from './platform.ts';
 import { freeSharedWqe } from './post-recv.ts';
 
 const fields = cqe.fields;
@@ -109,6 +110,8 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   wc.qpNum = qp.qpNum;
   wc.wqeCounter = counter;
   wc.wrId = isSend ? completeSend(qp, counter) : completeReceive(cq, qp, counter);
+  const watch = cq.context.platform.tap?.watch;
+  if (watch !== undefined) tellWatch(watch, qp, isSend, counter);
   wc.wcFlags = 0;
   wc.vendorErr = 0;
   if (opcode === CqeOpcode.ERROR) {
@@ -123,6 +126,13 @@ function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
   if (isSend) decodeSend(view, address, opcode, wc);
   else decodeReceive(view, address, opcode, wc);
   return true;
+}
+
+/** The buffers of a request are the program's again. */
+function tellWatch(watch: BufferWatch, qp: IbvQp, isSend: boolean, counter: number): void {
+  if (isSend) watch.sendCompleted(qp.qpNum, counter);
+  else if (qp.srq !== null) watch.receiveCompleted(`SRQ ${qp.srq.handle}`, counter);
+  else watch.receiveCompleted(`RQ of QP ${qp.qpNum}`, -1);
 }
 
 function completeSend(qp: IbvQp, counter: number): number {

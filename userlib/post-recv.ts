@@ -30,6 +30,7 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
     const slot = (ring.head + count) & (ring.wqeCount - 1);
     writeList(cpu, ring.slots[slot]!, current, ring.maxSge);
     ring.wrIds[slot] = current.wrId;
+    context.platform.tap?.watch?.receivePosted(`RQ of QP ${qp.qpNum}`, -1, current, cpu.localPs);
     count++;
   }
   if (error !== 0 && badWr !== undefined) {
@@ -60,6 +61,7 @@ export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>
     const slot = ring.head;
     ring.head = ring.next[slot]!;
     writeList(cpu, ring.slots[slot]! + nextBytes, current, ring.maxSge);
+    context.platform.tap?.watch?.receivePosted(`SRQ ${srq.handle}`, slot, current, cpu.localPs);
     ring.wrIds[slot] = current.wrId;
     count++;
   }

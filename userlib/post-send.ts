@@ -94,6 +94,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     const at = cpu.localPs;
     for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
       tap.posted(qp.qpNum, (first + posted) & 0xffff, opcodeRows[of.opcode]!.opcode, at);
+      if (tap.watch !== undefined) tap.watch.sendPosted(qp.qpNum, (first + posted) & 0xffff, of, at);
     }
   }
   return error;

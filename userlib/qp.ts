@@ -202,6 +202,7 @@ function forgetWork(qp: IbvQp): void {
   const free = srq === null ? undefined : (index: number) => freeSharedNow(srq, index, setLink);
   cleanCq(qp.recvCq, qp.qpNum, free);
   if (qp.sendCq !== qp.recvCq) cleanCq(qp.sendCq, qp.qpNum, undefined);
+  qp.context.platform.tap?.watch?.forgotten(qp.qpNum);
   qp.sendRing.reset();
   if (qp.receiveRing === null) return;
   qp.receiveRing.reset();

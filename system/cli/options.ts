@@ -9,6 +9,7 @@ export interface MachineChoice {
   readonly profile?: string;
   readonly set: readonly string[];
   readonly seed?: number;
+  readonly watch?: 'races';
 }
 
 export interface FaultChoice {
@@ -34,7 +35,12 @@ export function addMachineOptions(command: Command): Command {
   return command
     .option('--profile <name|file>', 'a named profile, or a JSON file')
     .option('--set <path=value>', 'change a parameter; may be repeated', collected, [])
-    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
+    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1))
+    .addOption(
+      new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([
+        'races',
+      ]),
+    );
 }
 
 /** Adds --fault and --faults. */
@@ -64,6 +70,7 @@ export function machineOptionsOf({
   profile,
   set,
   seed,
+  watch,
   ...choice
 }: MachineChoice & FaultChoice): MachineOptions {
   const values: Record<string, ParameterValue> = {};
@@ -76,5 +83,6 @@ export function machineOptionsOf({
     faults: faultsFrom(choice),
     ...(profile === undefined ? {} : { profile }),
     ...(seed === undefined ? {} : { seed }),
+    ...(watch === undefined ? {} : { watch }),
   };
 }

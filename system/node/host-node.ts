@@ -35,6 +35,7 @@ import type { LogLine } from '../program.ts';
 import { ExchangePort } from './exchange.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
+import { RaceWatch } from './race-watch.ts';
 
 /** The function did not appear where the slot is: nothing can be driven. */
 export class DeviceMissingError extends Error {
@@ -50,6 +51,8 @@ export class HostNode {
   readonly host: Host;
   readonly port: PcieLinkPort;
   readonly rootComplex: RootComplex;
+  /** The watch of the contract of use, on request. */
+  readonly races: RaceWatch | undefined;
   /** Between root complex and memory, when it is enabled. */
   readonly iommu: Iommu | undefined;
   readonly interruptGate: InterruptGate;
@@ -103,6 +106,7 @@ export class HostNode {
       },
     });
     this.rootComplex = parts.rootComplex!;
+    if (plan.watch === 'races') this.races = new RaceWatch();
     this.iommu = parts.iommu;
     if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;

@@ -13,15 +13,18 @@ import {
   ProcessKilledError,
   type ProcessMemory,
 } from '../../host/index.ts';
+import type { ProgramAccess, RaceWatch } from './race-watch.ts';
 
 export class ProgramMemory {
   /** The same memory as the verbs library and the driver see it. */
   readonly process: ProcessMemory;
   readonly #cpu: CoreThread;
+  readonly #races: RaceWatch | undefined;
 
-  constructor(process: ProcessMemory, cpu: CoreThread) {
+  constructor(process: ProcessMemory, cpu: CoreThread, races?: RaceWatch) {
     this.process = process;
     this.#cpu = cpu;
+    this.#races = races;
   }
 
   /** Maps memory, by default anonymous pages given on first touch. @throws InvariantError when the host has not so much */
@@ -32,6 +35,7 @@ export class ProgramMemory {
   }
 
   unmap(address: number, lengthBytes: number): void {
+    this.#watch('unmap', address, lengthBytes);
     this.process.unmap(address, lengthBytes);
   }
 
@@ -42,16 +46,19 @@ export class ProgramMemory {
     newLengthBytes: number,
     mayMove: boolean,
   ): number | 'EFAULT' | 'ENOMEM' {
+    this.#watch('remap', address, oldLengthBytes);
     return this.process.space.remap(address, oldLengthBytes, newLengthBytes, mayMove);
   }
 
   /** mprotect(2). @returns false when some page is not mapped */
   protect(address: number, lengthBytes: number, access: 'read' | 'readWrite'): boolean {
+    this.#watch('protect', address, lengthBytes);
     return this.process.space.protect(address, lengthBytes, access);
   }
 
   /** madvise(2). @returns an errno, or undefined */
   advise(address: number, lengthBytes: number, advice: Advice): 'EINVAL' | 'ENOMEM' | undefined {
+    if (advice === 'dontNeed') this.#watch('dontNeed', address, lengthBytes);
     return this.process.space.advise(address, lengthBytes, advice);
   }
 
@@ -64,10 +71,12 @@ export class ProgramMemory {
 
   /** Fills `target` from memory. */
   readInto(address: number, target: Uint8Array): void {
+    this.#watch('read', address, target.length);
     if (!this.process.space.read(address, target)) throw this.#outside('read', address, target.length);
   }
 
   write(address: number, bytes: Uint8Array): void {
+    this.#watch('write', address, bytes.length);
     if (!this.process.space.write(address, bytes)) throw this.#outside('written', address, bytes.length);
   }
 
@@ -79,12 +88,14 @@ export class ProgramMemory {
 
   /** {@link readInto}, giving the core up where a page must be waited for. */
   async load(address: number, target: Uint8Array): Promise<void> {
+    this.#watch('read', address, target.length);
     const isThere = await this.process.load(this.#cpu, address, target);
     if (!isThere) throw this.#outside('read', address, target.length);
   }
 
   /** {@link write}, giving the core up where a page must be waited for. */
   async store(address: number, bytes: Uint8Array): Promise<void> {
+    this.#watch('write', address, bytes.length);
     const isThere = await this.process.store(this.#cpu, address, bytes);
     if (!isThere) throw this.#outside('written', address, bytes.length);
   }
@@ -98,6 +109,11 @@ export class ProgramMemory {
     const bytes = new Uint8Array(8);
     new DataView(bytes.buffer).setBigUint64(0, value, true);
     this.write(address, bytes);
+  }
+
+  #watch(access: ProgramAccess, address: number, lengthBytes: number): void {
+    if (this.#races === undefined) return;
+    this.#races.accessed(this.#cpu, this.process.processId, access, address, lengthBytes);
   }
 
   #outside(what: string, address: number, lengthBytes: number): Error {

@@ -80,7 +80,7 @@ export class ProgramRunner {
       host,
       process,
       cpu,
-      memory: new ProgramMemory(hostContext.memory, cpu),
+      memory: new ProgramMemory(hostContext.memory, cpu, this.#host.races),
       verbs: verbsOf(this.#host, hostContext),
       args: order.args,
       exchange: this.#host.exchange.of(cpu),

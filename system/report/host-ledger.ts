@@ -2,6 +2,7 @@
 import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
 import type { HistogramData } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
+import type { Race } from '../node/race-watch.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
 
 /** One WQE opcode as the host saw it. */
@@ -43,6 +44,8 @@ export interface HostLedger {
   readonly operations: readonly HostOperationLedger[];
   /** What the IOMMU did; undefined when there is none. */
   readonly iommu: IommuLedger | undefined;
+  /** Breaches of the contract of use; undefined when they are not watched. */
+  readonly races: readonly Race[] | undefined;
 }
 
 export interface IommuLedger {
@@ -79,6 +82,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     deviceFaults: { ...node.rootComplex.log.counts },
     operations: operationsOf(node),
     iommu: iommuOf(node),
+    races: node.races?.races.slice(),
   };
 }
 

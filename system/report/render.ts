@@ -4,6 +4,7 @@
  */
 import Table from 'cli-table3';
 import type { MemoryCounts } from '../../host/index.ts';
+import { raceText } from '../node/race-watch.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
 
@@ -20,6 +21,7 @@ export function renderReport(report: Report): string {
     interruptTable(report.nodes),
     wireTable(report),
     systemCallLine(report.nodes),
+    ...raceLines(report.nodes),
     checksLine(report.checks),
   ].join('\n');
 }
@@ -70,6 +72,15 @@ function cpuTable(nodes: readonly NodeReport[]): string {
     ),
   );
   return tableOf('CPU cycles by cause', ['core', ...causes, 'total'], rows);
+}
+
+/** What the watch of the contract of use has found; nothing when there was none. */
+function raceLines(nodes: readonly NodeReport[]): string[] {
+  return nodes.flatMap(({ races }, node) => {
+    if (races === undefined) return [];
+    if (races.length === 0) return [`Races on host ${node}: none`];
+    return races.map((race) => `Race on host ${node}: ${raceText(race)}`);
+  });
 }
 
 /** What memory management did: the kinds that happened anywhere. */
