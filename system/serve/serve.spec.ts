@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { bar0 } from '../../abi/bar-map.ts';
+import { INTERRUPT_MSIX } from '../../guest/device.ts';
+import { nativeUnavailableReason } from '../../guest/index.ts';
+import { createEventfd, drainEventfd } from '../../guest/native/poll.ts';
+import { createMemfd, TestClient } from '../../guest/testing/client.ts';
+import { qemuOptionLines } from './qemu-options.ts';
+import { serve } from './serve.ts';
+import { serveOrderOf } from './serve-options.ts';
+import type { ServeReport } from './serve-report.ts';
+import { BAR0, BAR2, CONFIG } from './testing/slot-bench.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const unavailable = nativeUnavailableReason();
+const folder = mkdtempSync(join(tmpdir(), 'hca-serve-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let socketCount = 0;
+const newSocket = (): string => join(folder, `${socketCount++}.sock`);
+
+const nap = new Int32Array(new SharedArrayBuffer(4));
+const pause = (): void => void Atomics.wait(nap, 0, 0, 1);
+
+/** A guest's machine: 1 MiB of memory, BARs placed, bus mastering on. */
+function guestAt(path: string) {
+  const client = new TestClient(path, pause);
+  client.handshake();
+  const memfd = createMemfd(1 << 20);
+  client.map({ address: 0n, sizeBytes: 1n << 20n, readable: 1, writable: 1 }, memfd);
+  client.write(CONFIG, 0x10, Uint8Array.of(0, 0, 0, 0xfe));
+  client.write(CONFIG, 0x18, Uint8Array.of(0, 0, 0, 0xe0));
+  client.write(CONFIG, 0x04, Uint8Array.of(6, 0));
+  const read32 = (offset: number): number =>
+    Buffer.from(client.read(BAR0, offset, 4) as Uint8Array).readUInt32BE();
+  const post32 = (offset: number, value: number): void => {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32BE(value >>> 0);
+    client.post(BAR0, offset, bytes);
+  };
+  return { client, memfd, read32, post32 };
+}
+
+/** Runs a command by the HCR, polled. */
+function command({ read32, post32 }: ReturnType<typeof guestAt>, opcode: number, outParam = 0): number {
+  const { offset } = bar0.registers.hcr;
+  for (const [word, value] of [0, 0, 0, 0, outParam, 0].entries()) post32(offset + 4 * word, value);
+  const toggle = read32(offset + 24) & (1 << 21);
+  post32(offset + 24, (1 << 23) | (toggle ^ (1 << 21)) | opcode);
+  let status = read32(offset + 24);
+  while ((status & (1 << 23)) !== 0) {
+    pause();
+    status = read32(offset + 24);
+  }
+  return status >>> 24;
+}
+
+const settled = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
+  it('lets a guest run a command whose answer it finds in its memory', async () => {
+    const served = await serve({ socket: newSocket() });
+    const guest = guestAt(served.sockets[0]!);
+    // QUERY_FW, into the second page.
+    expect(command(guest, 0x004, 4096)).toBe(0);
+    const answer = readFileSync(`/proc/self/fd/${guest.memfd}`).subarray(4096, 4096 + 16);
+    // Command interface revision 3 (sheet 3.4, offset 0x0a).
+    expect(answer.readUInt16BE(0x0a)).toBe(3);
+    guest.client.close();
+    closeSync(guest.memfd);
+    const report = await served.close();
+    expect(report.nodes[0]!.hca.commands['QUERY_FW']).toMatchObject({ count: 1 });
+    expect(report.checks).toMatchObject({ balanced: true });
+    expect(report.defects).toEqual([]);
+  });
+
+  it('tells its figures while a guest runs, serves the next guest, and removes its socket in the end', async () => {
+    const notices: string[] = [];
+    const served = await serve({ socket: newSocket() }, { onNotice: (text) => notices.push(text) });
+    for (let guest = 1; guest <= 3; guest++) {
+      const { client, memfd, read32 } = guestAt(served.sockets[0]!);
+      expect(read32(bar0.registers.owner.offset)).toBe(0);
+      expect(read32(bar0.registers.owner.offset)).not.toBe(0);
+      expect((await served.report()).nodes[0]!.sessions).toBe(guest);
+      client.close();
+      closeSync(memfd);
+      await settled(() => notices.length === guest);
+    }
+    expect(existsSync(served.sockets[0]!)).toBe(true);
+    const report = await served.close();
+    expect(await served.report()).toEqual(report);
+    expect(existsSync(served.sockets[0]!)).toBe(false);
+    expect(notices[0]).toContain('the guest is gone');
+  });
+
+  it('ends by itself behind its last guest when asked to', async () => {
+    const served = await serve({ socket: newSocket(), hcas: 2, cable: true, once: true });
+    expect(served.sockets.map((path) => path.slice(-2))).toEqual(['.0', '.1']);
+    const guests = served.sockets.map(guestAt);
+    guests[0]!.client.close();
+    expect(guests[1]!.read32(bar0.registers.semaphore.offset)).toBe(0);
+    guests[1]!.client.close();
+    const report = await served.ended;
+    expect(report.nodes.map(({ sessions }) => sessions)).toEqual([1, 1]);
+    for (const { memfd } of guests) closeSync(memfd);
+  });
+
+  it('writes the eventfd of the vector that the device raises', async () => {
+    const served = await serve({
+      socket: newSocket(),
+      // A message that the device never sent, of vector 3.
+      faults: [{ interrupt: 'spurious', vector: 3, at: '2s' }],
+    });
+    const guest = guestAt(served.sockets[0]!);
+    const eventfds = Array.from({ length: 4 }, createEventfd);
+    expect(guest.client.setEventfds(INTERRUPT_MSIX, 0, 4, eventfds)).toBe(0);
+    let count = 0;
+    await settled(() => {
+      count += drainEventfd(eventfds[3]!);
+      return count > 0;
+    });
+    expect(eventfds.slice(0, 3).map(drainEventfd)).toEqual([0, 0, 0]);
+    guest.client.close();
+    const report = await served.close();
+    expect(report.nodes[0]!.interrupts).toMatchObject([{ vector: 3, requested: 0, delivered: 1, raised: 1 }]);
+    for (const descriptor of [...eventfds, guest.memfd]) closeSync(descriptor);
+  });
+
+  it('takes thousands of doorbells without a reply to any', async () => {
+    const served = await serve({ socket: newSocket() });
+    const { client, memfd, read32 } = guestAt(served.sockets[0]!);
+    for (let ring = 0; ring < 5000; ring++) client.post(BAR2, 128 * 4096 + 0x14, Uint8Array.of(0, 0, 1, 0));
+    expect(read32(bar0.registers.semaphore.offset)).toBe(0);
+    const { hca } = (await served.report()).nodes[0]!;
+    expect(hca.doorbells['send']).toBe(5000);
+    client.close();
+    closeSync(memfd);
+    await served.close();
+  });
+
+  it('refuses a path that cannot be had in one line', async () => {
+    await expect(serve({ socket: join(folder, 'no', 'such', 'folder.sock') })).rejects.toThrow(
+      /folder\.sock/,
+    );
+    const file = join(folder, 'a-file');
+    writeFileSync(file, 'precious');
+    await expect(serve({ socket: file })).rejects.toThrow(/a-file/);
+    expect(readFileSync(file, 'utf8')).toBe('precious');
+  });
+
+  it('ends by SIGTERM with the report, as a command', async () => {
+    const [socket, out] = [newSocket(), join(folder, 'report.json')];
+    const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url));
+    const child = spawn(process.execPath, [main, 'serve', '--socket', socket, '--report', out]);
+    let text = '';
+    child.stdout.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    await settled(() => text.includes('Ends with Ctrl-C') || child.exitCode !== null);
+    expect(text).toContain('"driver":"vfio-user-pci"');
+    const { client, memfd, read32 } = guestAt(socket);
+    read32(bar0.registers.owner.offset);
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    client.close();
+    closeSync(memfd);
+    const report = JSON.parse(readFileSync(out, 'utf8')) as ServeReport;
+    expect(report.schema).toBe('hca-serve-report/1');
+    expect(report.nodes[0]!.accesses.registers['owner']).toEqual({ reads: 1, writes: 0 });
+    expect(text).toContain('Register accesses of the guest');
+    expect(existsSync(socket)).toBe(false);
+  });
+});
+
+describe('the options of a served machine', () => {
+  const wrong: [words: string, options: Parameters<typeof serveOrderOf>[0]][] = [
+    ['hcas', { socket: 's', hcas: 3 }],
+    ['cable', { socket: 's', cable: true }],
+    ['time scale', { socket: 's', timeScale: 0 }],
+    ['time scale', { socket: 's', timeScale: Number.NaN }],
+    ['socket', { socket: '' }],
+    ['profile', { socket: 's', profile: 'no-such' }],
+    ['field node', { socket: 's', faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] }],
+  ];
+  it.each(wrong)('are refused when wrong: %s', (words, options) => {
+    expect(() => serveOrderOf(options)).toThrow(words);
+  });
+
+  it('say what is in the port', () => {
+    const cablingOf = (options: object) => serveOrderOf({ socket: 's', ...options }).cabling;
+    expect(cablingOf({})).toBe('loopback');
+    expect(cablingOf({ loopbackPlug: false })).toBe('open');
+    expect(cablingOf({ hcas: 2, cable: true })).toBe('cable');
+  });
+
+  it('are printed as a shell takes them', () => {
+    const [memory, device] = qemuOptionLines(["/tmp/it's.sock"]);
+    expect(memory).toContain('memory-backend-memfd');
+    expect(device).toContain(`"path":"/tmp/it'\\''s.sock"`);
+  });
+});
