@@ -32,6 +32,13 @@ const STALL_CONSUMER = 3;
 const STALL_EVENTS = 4;
 
 const COUNTER_MASK = 0xffffff;
+const HALF_COUNTER = 0x800000;
+
+/** Whether one 24-bit counter is ahead of another, by less than half of its range. */
+function isBeyond(counter: number, other: number): boolean {
+  const ahead = (counter - other) & COUNTER_MASK;
+  return ahead > 0 && ahead < HALF_COUNTER;
+}
 /** More staging slots than the fifo has places: one CQE is being written while the fifo is full. */
 const CQE_FIFO_DEPTH = 16;
 const CQE_STAGING_SLOTS = 32;
@@ -226,15 +233,18 @@ export class CompletionWriter {
     this.#nextServiceLevel = serviceLevel;
   }
 
-  /** A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. */
+  /**
+   * A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. Fires at once for CQEs that are neither
+   * consumed nor told of by an earlier event, which the context keeps as its last notified counter: a program that arms
+   * before it polls gets one event for a CQE, not two.
+   */
   arm(cq: number, command: number, consumer: number, cycle: number): void {
     const { cqs } = this.#core;
     cqs.consumer[cq] = consumer;
     cqs.armState[cq] = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
     cqs.heldCount[cq] = 0;
     const latest = cqs.armState[cq] === CQ_ARMED_NEXT ? cqs.producer[cq]! : cqs.solicitedProducer[cq]!;
-    const entries = (latest - consumer) & COUNTER_MASK;
-    if (entries > 0 && entries < 0x800000) this.#makeDue(cq, cycle + 1);
+    if (isBeyond(latest, consumer) && isBeyond(latest, cqs.lastNotified[cq]!)) this.#makeDue(cq, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
@@ -422,6 +432,7 @@ export class CompletionWriter {
   #fire(cq: number): void {
     const { cqs } = this.#core;
     cqs.armState[cq] = CQ_NOT_ARMED;
+    cqs.lastNotified[cq] = cqs.producer[cq]!;
     cqs.heldCount[cq] = 0;
     if (cqs.hasModerationTimer[cq] === 1) {
       // The timer still in the queue belongs to the round that ends here.

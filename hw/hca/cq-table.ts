@@ -28,6 +28,8 @@ export class CqTable extends ContextTable {
   readonly consumer: Int32Array;
   /** Producer counter behind the last CQE that a solicited arm waits for. */
   readonly solicitedProducer: Int32Array;
+  /** Producer counter at the last event: CQEs before it have been told of. */
+  readonly lastNotified: Int32Array;
   readonly armState: Uint8Array;
   /** Completion events fired, which an arm request's sequence number must be ahead of by one. */
   readonly firedCount: Int32Array;
@@ -54,6 +56,7 @@ export class CqTable extends ContextTable {
     this.producer = new Int32Array(capacity);
     this.consumer = new Int32Array(capacity);
     this.solicitedProducer = new Int32Array(capacity);
+    this.lastNotified = new Int32Array(capacity);
     this.armState = new Uint8Array(capacity);
     this.firedCount = new Int32Array(capacity);
     this.heldCount = new Int32Array(capacity);
@@ -65,7 +68,13 @@ export class CqTable extends ContextTable {
   /** Takes up a context just created by SW2HW_CQ: empty, not armed. */
   create(slot: number): void {
     this.status[slot] = QueueStatus.OK;
-    for (const counter of [this.producer, this.consumer, this.solicitedProducer, this.firedCount])
+    for (const counter of [
+      this.producer,
+      this.consumer,
+      this.solicitedProducer,
+      this.lastNotified,
+      this.firedCount,
+    ])
       counter[slot] = 0;
     for (const counter of [this.heldCount, this.inPipelineCount]) counter[slot] = 0;
     this.armState[slot] = CQ_NOT_ARMED;
@@ -98,5 +107,6 @@ export class CqTable extends ContextTable {
     f.producerCounter.set(view, at, this.producer[slot]!);
     f.consumerCounter.set(view, at, this.consumer[slot]!);
     f.solicitedProducerCounter.set(view, at, this.solicitedProducer[slot]!);
+    f.lastNotifiedCounter.set(view, at, this.lastNotified[slot]!);
   }
 }
