@@ -1,0 +1,83 @@
+/**
+ * Turns a scenario of system/guest into tests: a boot for all, a test for each step, and one for the books at the end.
+ * Where a guest cannot be had (no apt, no koffi, another platform) the tests are skipped, each saying why; under CI a
+ * guest that cannot be had fails.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SimulatorError } from '../../base/assert.ts';
+import { nativeUnavailableReason } from '../../guest/index.ts';
+import {
+  defaultCacheFolder,
+  finishScenario,
+  guestFiles,
+  type ScenarioOptions,
+  type Stage,
+  scenarioNamed,
+  silentProgress,
+  startScenario,
+} from '../../system/guest/index.ts';
+
+export type Kernel = 'debian' | 'backports';
+
+const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
+
+/** Booting takes seconds, several times that on a busy machine. */
+const bootTimeoutMs = 240_000;
+const stepTimeoutMs = 180_000;
+
+/** Why no guest can be had with this kernel; undefined when it can. Fetches what is missing. */
+async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
+  const reason = nativeUnavailableReason();
+  if (reason !== undefined) return reason;
+  try {
+    await guestFiles(kernel, cache);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SimulatorError)) throw error;
+    return error.message;
+  }
+}
+
+const optionsFor = (kernel: Kernel): ScenarioOptions => ({
+  kernel,
+  cache,
+  memoryMib: 1024,
+  cpus: 2,
+  console: 'kept',
+  serve: {},
+  onNotice: () => {},
+});
+
+/** Declares the tests of a scenario. */
+export async function testScenario(name: string, kernel: Kernel): Promise<void> {
+  const scenario = scenarioNamed(name);
+  const title = `${scenario.title} (Linux of ${kernel})`;
+  const reason = await reasonAgainst(kernel);
+  if (reason !== undefined) {
+    describe(title, () => {
+      if (process.env['CI'] === 'true') it('has a guest', () => expect.fail(reason));
+      else it.skip(`needs a guest: ${reason}`);
+    });
+    return;
+  }
+  describe(title, () => {
+    let stage: Stage;
+    beforeAll(async () => {
+      stage = await startScenario(scenario, optionsFor(kernel));
+    }, bootTimeoutMs);
+    afterAll(async () => {
+      await stage?.session[Symbol.asyncDispose]();
+    });
+    for (const step of scenario.steps) {
+      it(step.title, { timeout: stepTimeoutMs }, async ({ annotate }) => {
+        const seen = await step.run(stage);
+        if (seen !== undefined) await annotate(seen);
+      });
+    }
+    it('ends with books that balance, and interrupts on which device and guest agree', {
+      timeout: stepTimeoutMs,
+    }, async () => {
+      await finishScenario(stage);
+    });
+  });
+}
