@@ -4,7 +4,7 @@
  *
  *     region BAR0, BAR2 ── BAR's address + offset ──► MRd, MWr ─┐
  *     region config ──────── ConfigWindow ──────────► CfgRd, CfgWr ─┴► root complex ══ link ══ function
- *     interrupt descriptor ──► MSI-X table entry of the platform's own: address, data, not masked
+ *     interrupt descriptor ──► MessageTable: entries of the platform's own
  *
  * The slot does what firmware and vfio driver of a host do with a real card, and nothing else: the device behind it is
  * the one of the simulated machine. The MSI-X table belongs to the platform, because the guest's machine keeps one of
@@ -13,7 +13,6 @@
  * Nothing a guest does makes a call throw: what the model throws is a defect of the emulator, which is reported with the
  * access that led to it, and from then on the slot answers all ones until it is given a fresh device.
  */
-import { msixTableEntry } from '../../abi/bar-map.ts';
 import type { DeviceInterrupt, DeviceRegion, VfioUserDevice } from '../../guest/device.ts';
 import {
   INTERRUPT_ERROR,
@@ -29,6 +28,7 @@ import type { MachineConfig } from '../profile/index.ts';
 import { AccessCounters } from './access-counters.ts';
 import { CONFIG_BYTES, ConfigWindow } from './config-window.ts';
 import type { GuestNode } from './guest-node.ts';
+import { MessageTable } from './message-table.ts';
 import type { ServedTime } from './served-time.ts';
 import { bytesInDword, SlotAccess } from './slot-access.ts';
 import { WriteCombiner } from './write-combiner.ts';
@@ -38,7 +38,6 @@ const LINE_BYTES = 64;
 const MIB = 2 ** 20;
 const ALL_ONES = 0xff;
 const NO_ADDRESS = -1;
-const MASKED = 1;
 /** Base address registers in configuration space. */
 const BARS_BEGIN = 0x10;
 const BARS_END = 0x28;
@@ -77,19 +76,13 @@ export class Slot implements VfioUserDevice {
   readonly #times: SlotTimes;
   readonly #listener: SlotListener;
   readonly #uarAreaBytes: number;
-  readonly #tableBegin: number;
-  readonly #tableEnd: number;
   readonly #barAddress = new Float64Array(3).fill(NO_ADDRESS);
-  /** Vectors whose table entry is the platform's and not masked. */
-  readonly #isProgrammed: Uint8Array;
-  readonly #entry = new DataView(new ArrayBuffer(msixTableEntry.sizeBytes));
-  readonly #entryBytes = new Uint8Array(this.#entry.buffer);
-  #isMsixOurs = false;
   #isBroken = false;
   #guest!: GuestNode;
   #time!: ServedTime;
   #access!: SlotAccess;
   #window!: ConfigWindow;
+  #table!: MessageTable;
   #combiner!: WriteCombiner;
   #onlooker: ResetOnlooker | undefined;
 
@@ -100,9 +93,6 @@ export class Slot implements VfioUserDevice {
     this.#times = times;
     this.#listener = listener;
     this.#uarAreaBytes = 2 ** config.hca.capability.logUarAreaMib * MIB;
-    this.#tableBegin = pcieFunction.msixTableOffset;
-    this.#tableEnd = this.#tableBegin + pcieFunction.msixVectorCount * msixTableEntry.sizeBytes;
-    this.#isProgrammed = new Uint8Array(pcieFunction.msixVectorCount);
     this.accesses = new AccessCounters(this.#uarAreaBytes);
     const open = { isReadable: true, isWritable: true };
     this.regions = [
@@ -133,9 +123,10 @@ export class Slot implements VfioUserDevice {
     );
     this.#window = new ConfigWindow(this.#access, pcieFunction, enumeration.maxPayloadBytes, {
       waitForReset: () => this.#time.runFor(this.#times.drainPs),
-      functionWasReset: () => this.#functionWasReset(),
+      functionWasReset: () => this.#table.wasReset(),
     });
-    this.#forget();
+    this.#table = new MessageTable(this.#access, this.#window, guest.interrupts, pcieFunction);
+    this.#barAddress.fill(0);
     this.#isBroken = false;
     this.#guard('power-on', () => this.#window.powerOn());
   }
@@ -206,7 +197,7 @@ export class Slot implements VfioUserDevice {
     }
     if (index !== INTERRUPT_MSIX) return;
     interrupts.setVector(vector, descriptor);
-    this.#guard(`descriptor of vector ${vector}`, () => this.#arrangeVector(vector, descriptor >= 0));
+    this.#guard(`descriptor of vector ${vector}`, () => this.#table.arrange(vector));
   }
 
   maskInterrupt(index: number, vector: number, isMasked: boolean): void {
@@ -217,10 +208,7 @@ export class Slot implements VfioUserDevice {
         this.#guest.interrupts.maskPin(isMasked);
       });
     } else if (index === INTERRUPT_MSIX) {
-      this.#guard(`mask of vector ${vector}`, () => {
-        const isHeard = this.#guest.interrupts.hasVector(vector);
-        if (isHeard && this.#isProgrammed[vector] === (isMasked ? 1 : 0)) this.#program(vector, !isMasked);
-      });
+      this.#guard(`mask of vector ${vector}`, () => this.#table.mask(vector, isMasked));
     }
   }
 
@@ -240,7 +228,8 @@ export class Slot implements VfioUserDevice {
       this.#hold(true);
       this.#hold(false);
       this.#onlooker?.reset('the guest is gone: the slot was switched off and on', this.#time.nowPs);
-      this.#forget();
+      this.#barAddress.fill(0);
+      this.#table.wasReset();
       this.#window.powerOn();
       this.#guest.interrupts.reset();
     });
@@ -274,7 +263,7 @@ export class Slot implements VfioUserDevice {
     const base = this.#barAddress[region]!;
     if (region === REGION_BAR0) {
       this.accesses.countRegister(offset, true);
-      if (offset < this.#tableEnd && offset + bytes.length > this.#tableBegin) {
+      if (this.#table.contains(offset, bytes.length)) {
         this.tableWriteCount++;
         return true;
       }
@@ -295,48 +284,8 @@ export class Slot implements VfioUserDevice {
     return true;
   }
 
-  /** A vector is heard, or no longer: its entry says so, and MSI-X is on while any is. */
-  #arrangeVector(vector: number, isHeard: boolean): void {
-    if (isHeard !== (this.#isProgrammed[vector] === 1)) this.#program(vector, isHeard);
-    if (isHeard) {
-      if (this.#window.setMsixEnabled(true)) this.#isMsixOurs = true;
-    } else if (this.#isMsixOurs && !this.#guest.interrupts.hasVectors) {
-      this.#window.setMsixEnabled(false);
-      this.#isMsixOurs = false;
-    }
-  }
-
-  /** Writes the table entry of a vector: by stores into BAR0, as any software must. */
-  #program(vector: number, isHeard: boolean): void {
-    const { address, data } = this.#guest.interrupts.messageFor(vector);
-    const { fields } = msixTableEntry;
-    fields.addressLow.set(this.#entry, 0, address % 2 ** 32);
-    fields.addressHigh.set(this.#entry, 0, Math.floor(address / 2 ** 32));
-    fields.data.set(this.#entry, 0, data);
-    fields.isMasked.set(this.#entry, 0, isHeard ? 0 : MASKED);
-    this.#isProgrammed[vector] = isHeard ? 1 : 0;
-    const offset = this.#tableBegin + vector * msixTableEntry.sizeBytes;
-    this.#window.withMemory((bar0) => {
-      for (let at = 0; at < msixTableEntry.sizeBytes; at += 8)
-        this.#access.store(bar0 + offset + at, TrafficClass.register, this.#entryBytes, at, 8);
-    });
-  }
-
-  /** The table is as after power-on: what the platform had arranged is arranged again. */
-  #functionWasReset(): void {
-    this.#isProgrammed.fill(0);
-    for (let vector = 0; vector < this.#isProgrammed.length; vector++)
-      if (this.#guest.interrupts.hasVector(vector)) this.#program(vector, true);
-  }
-
   #findBars(): void {
     for (const bar of [REGION_BAR0, REGION_BAR2]) this.#barAddress[bar] = this.#window.barAddress(bar);
-  }
-
-  #forget(): void {
-    this.#barAddress.fill(0);
-    this.#isProgrammed.fill(0);
-    this.#isMsixOurs = false;
   }
 
   #guard(access: string, action: () => void): void {
