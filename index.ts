@@ -51,4 +51,11 @@ export {
 export { renderReport } from './system/report/render.ts';
 export type { Report } from './system/report/schema.ts';
 export type { RunFacts } from './system/run-facts.ts';
+export {
+  renderServeReport,
+  type ServedMachine,
+  type ServeOptions,
+  type ServeReport,
+  serve,
+} from './system/serve/index.ts';
 export * from './userlib/index.ts';
