@@ -5,6 +5,7 @@ import {
   ethernetHeader,
   NicCause,
   nicBar0,
+  nicBits,
   nicCauseGroup,
   nicReceiveDescriptor,
   nicTransmitDescriptor,
@@ -51,11 +52,11 @@ describe('the registers of the NIC', () => {
   });
 
   test('take a frame of any length at any dword of 256 KiB in PIOTX', () => {
-    const { length, offset, go } = nicBar0.registers.piotx.fields;
-    let value = withField(0, length!, 9014);
-    value = withField(value, offset!, 0x3_fffc / 4);
-    value = withField(value, go!, 1);
-    expect([fieldOf(value, length!), fieldOf(value, offset!) * 4, fieldOf(value, go!)]).toEqual([
+    const { length, offset, go } = nicBits.piotx;
+    let value = withField(0, length, 9014);
+    value = withField(value, offset, 0x3_fffc / 4);
+    value = withField(value, go, 1);
+    expect([fieldOf(value, length), fieldOf(value, offset) * 4, fieldOf(value, go)]).toEqual([
       9014, 0x3_fffc, 1,
     ]);
   });

@@ -15,31 +15,85 @@ import { nicBar0Bytes, nicMsix } from './identity.ts';
 
 const bits = registerBits;
 
-/** The fields of a descriptor queue's control register, TXDCTL or RXDCTL. */
-const queueControl = {
-  prefetch: bits(5, 0, 'most descriptors fetched by one DMA read; 0 is 1'),
-  fault: bits(24, 24, 'own: the queue has stopped; its cause was PROGERR or DMAERR. Read only'),
-  enable: bits(25, 25, 'a write of 0 stops the queue behind the frame under way and clears FAULT'),
-} as const;
-
-/** The registers of a bus-master engine: readable while it runs. Own. */
-const engineStatus = {
-  busy: bits(0, 0, 'a transfer is under way'),
-  error: bits(6, 4, 'status of the last transfer, one of NicDmaError'),
+/** The fields of the registers that have some, by register; the two queues and the two engines share theirs. */
+export const nicBits = {
+  ctrl: {
+    setLinkUp: bits(6, 6, 'SLU: enables the MAC; the link comes up when both ends are'),
+    reset: bits(26, 26, 'RST: resets everything but configuration space; reads 1 while it lasts'),
+  },
+  status: {
+    fullDuplex: bits(0, 0, 'FD: always'),
+    linkUp: bits(1, 1, 'LU'),
+  },
+  ivar: {
+    receiveVector: bits(2, 0),
+    receiveValid: bits(3, 3),
+    transmitVector: bits(10, 8),
+    transmitValid: bits(11, 11),
+    otherVector: bits(18, 16),
+    otherValid: bits(19, 19),
+  },
+  eitr: {
+    interval: bits(15, 0, 'least distance of two messages in units of 256 ns; 0: none'),
+  },
+  rctl: {
+    enable: bits(1, 1, 'EN: frames are received'),
+    unicastPromiscuous: bits(3, 3, 'UPE'),
+    multicastPromiscuous: bits(4, 4, 'MPE'),
+    longPackets: bits(5, 5, 'LPE: frames up to RLPML bytes; without it up to 1522'),
+    broadcast: bits(15, 15, 'BAM: accept broadcasts'),
+  },
+  tctl: {
+    enable: bits(1, 1, 'EN: frames are sent'),
+    padShort: bits(3, 3, 'PSP: pads short frames to 60 bytes; without it they are PROGERR'),
+  },
+  pba: {
+    receiveKib: bits(15, 0, 'bytes of the receive half / 1024; it begins behind the transmit half'),
+    transmitKib: bits(31, 16, 'bytes of the transmit half / 1024; it begins at 0'),
+  },
+  rxcsum: {
+    start: bits(7, 0, 'PCSS: first byte of the frame that the packet checksum covers'),
+  },
+  rah: {
+    high: bits(15, 0),
+    valid: bits(31, 31, 'AV: the address is used by the filter'),
+  },
+  eict: {
+    count: bits(15, 0, 'causes that end a running interval early; 0: never'),
+  },
+  pbmode: {
+    transmit: bits(0, 0, '1: the CPU (or a DMA controller) writes frames into BAR2; 0: the ring'),
+    receive: bits(1, 1, '1: the CPU (or a DMA controller) reads frames from BAR2; 0: the ring'),
+  },
+  piotx: {
+    length: bits(13, 0, 'bytes of the frame without FCS'),
+    offset: bits(29, 14, 'its place in BAR2 / 4'),
+    go: bits(31, 31, 'write 1: send. Reads 1 while no further frame would be taken'),
+  },
+  piorx: {
+    length: bits(13, 0, 'bytes of the frame without FCS'),
+    offset: bits(29, 14, 'its place in BAR2 / 4'),
+    valid: bits(31, 31, 'there is a frame'),
+  },
+  /** TXDCTL and RXDCTL. */
+  queueControl: {
+    prefetch: bits(5, 0, 'most descriptors fetched by one DMA read; 0 is 1'),
+    fault: bits(24, 24, 'own: the queue has stopped; its cause was PROGERR or DMAERR. Read only'),
+    enable: bits(25, 25, 'a write of 0 stops the queue behind the frame under way and clears FAULT'),
+  },
+  /** TXDMA and RXDMA status. Own. */
+  engineStatus: {
+    busy: bits(0, 0, 'a transfer is under way'),
+    error: bits(6, 4, 'status of the last transfer, one of NicDmaError'),
+  },
 } as const;
 
 export const nicBar0 = registerMap(
   'NIC BAR0',
   { sizeBytes: nicBar0Bytes, source: '8254x manual, chapter 13; 82574 datasheet, chapter 10' },
   {
-    ctrl: register(0x00000, 4, 'rw', 'CTRL, device control', 0, {
-      setLinkUp: bits(6, 6, 'SLU: enables the MAC; the link comes up when both ends are'),
-      reset: bits(26, 26, 'RST: resets everything but configuration space; reads 1 while it lasts'),
-    }),
-    status: register(0x00008, 4, 'ro', 'STATUS, device status', 1, {
-      fullDuplex: bits(0, 0, 'FD: always'),
-      linkUp: bits(1, 1, 'LU'),
-    }),
+    ctrl: register(0x00000, 4, 'rw', 'CTRL, device control', 0, nicBits.ctrl),
+    status: register(0x00008, 4, 'ro', 'STATUS, device status', 1, nicBits.status),
     icr: register(0x000c0, 4, 'rc', 'ICR, causes that are set; a read clears all, writing ones clears those'),
     ics: register(0x000c8, 4, 'wo', 'ICS, sets causes as if they had happened'),
     ims: register(
@@ -57,14 +111,7 @@ export const nicBar0 = registerMap(
       'rw',
       'IVAR, vector of each group of causes; without VALID it has no message',
       0,
-      {
-        receiveVector: bits(2, 0),
-        receiveValid: bits(3, 3),
-        transmitVector: bits(10, 8),
-        transmitValid: bits(11, 11),
-        otherVector: bits(18, 16),
-        otherValid: bits(19, 19),
-      },
+      nicBits.ivar,
     ),
     eitr: register(
       0x000e8,
@@ -72,31 +119,17 @@ export const nicBar0 = registerMap(
       'rw',
       'EITR, a dword per vector: moderation by time',
       0,
-      {
-        interval: bits(15, 0, 'least distance of two messages in units of 256 ns; 0: none'),
-      },
+      nicBits.eitr,
     ),
-    rctl: register(0x00100, 4, 'rw', 'RCTL, receive control', 0, {
-      enable: bits(1, 1, 'EN: frames are received'),
-      unicastPromiscuous: bits(3, 3, 'UPE'),
-      multicastPromiscuous: bits(4, 4, 'MPE'),
-      longPackets: bits(5, 5, 'LPE: frames up to RLPML bytes; without it up to 1522'),
-      broadcast: bits(15, 15, 'BAM: accept broadcasts'),
-    }),
-    tctl: register(0x00400, 4, 'rw', 'TCTL, transmit control', 0, {
-      enable: bits(1, 1, 'EN: frames are sent'),
-      padShort: bits(3, 3, 'PSP: pads short frames to 60 bytes; without it they are dropped with PROGERR'),
-    }),
-    pba: register(0x01000, 4, 'ro', 'PBA, how the packet buffer of BAR2 is divided', 0, {
-      receiveKib: bits(15, 0, 'bytes of the receive half / 1024; it begins behind the transmit half'),
-      transmitKib: bits(31, 16, 'bytes of the transmit half / 1024; it begins at 0'),
-    }),
+    rctl: register(0x00100, 4, 'rw', 'RCTL, receive control', 0, nicBits.rctl),
+    tctl: register(0x00400, 4, 'rw', 'TCTL, transmit control', 0, nicBits.tctl),
+    pba: register(0x01000, 4, 'ro', 'PBA, how the packet buffer of BAR2 is divided', 0, nicBits.pba),
     rdbal: register(0x02800, 4, 'rw', 'RDBAL, receive ring, low half of its address; a multiple of 16'),
     rdbah: register(0x02804, 4, 'rw', 'RDBAH'),
     rdlen: register(0x02808, 4, 'rw', 'RDLEN, its bytes: a multiple of 128, from 128 to 1 MiB'),
     rdh: register(0x02810, 4, 'ro', 'RDH, index of the next descriptor to be used by the device'),
     rdt: register(0x02818, 4, 'rw', 'RDT, index behind the last descriptor that software gave'),
-    rxdctl: register(0x02828, 4, 'rw', 'RXDCTL, receive queue control', 8, queueControl),
+    rxdctl: register(0x02828, 4, 'rw', 'RXDCTL, receive queue control', 8, nicBits.queueControl),
     rxbuf: register(0x02830, 4, 'rw', 'own: RXBUF, bytes of every receive buffer, from 64 to 65535', 2048),
     rxmin: register(0x02834, 4, 'rw', 'own: RXMIN, RXDMT0 is set when so few descriptors are left; 0: never'),
     tdbal: register(0x03800, 4, 'rw', 'TDBAL, transmit ring, low half of its address; a multiple of 16'),
@@ -104,24 +137,32 @@ export const nicBar0 = registerMap(
     tdlen: register(0x03808, 4, 'rw', 'TDLEN, its bytes: a multiple of 128, from 128 to 1 MiB'),
     tdh: register(0x03810, 4, 'ro', 'TDH, index of the next descriptor to be executed'),
     tdt: register(0x03818, 4, 'rw', 'TDT, index behind the last descriptor that software gave'),
-    txdctl: register(0x03828, 4, 'rw', 'TXDCTL, transmit queue control', 8, queueControl),
+    txdctl: register(0x03828, 4, 'rw', 'TXDCTL, transmit queue control', 8, nicBits.queueControl),
     crcerrs: register(0x04000, 4, 'rc', 'CRCERRS, frames with a bad frame check sequence'),
     mpc: register(0x04010, 4, 'rc', 'MPC, missed packets: no room in the packet buffer (overrun)'),
     rlec: register(0x04040, 4, 'rc', 'RLEC, frames too short or too long'),
     gprc: register(0x04074, 4, 'rc', 'GPRC, good packets received: given to host or programmed I/O'),
     bprc: register(0x04078, 4, 'rc', 'BPRC, broadcasts among GPRC'),
     gptc: register(0x04080, 4, 'rc', 'GPTC, good packets transmitted'),
-    gorcl: register(0x04088, 4, 'rc', 'GORCL, good octets received, low half, FCS included'),
+    gorcl: register(
+      0x04088,
+      4,
+      'ro',
+      'GORCL, good octets received, low half, FCS included; read before GORCH',
+    ),
     gorch: register(0x0408c, 4, 'rc', 'GORCH, high half; its read clears both'),
-    gotcl: register(0x04090, 4, 'rc', 'GOTCL, good octets transmitted, low half, FCS included'),
+    gotcl: register(
+      0x04090,
+      4,
+      'ro',
+      'GOTCL, good octets transmitted, low half, FCS included; read before GOTCH',
+    ),
     gotch: register(0x04094, 4, 'rc', 'GOTCH, high half; its read clears both'),
     rnbc: register(0x040a0, 4, 'rc', 'RNBC, frames that found no receive descriptor and had to wait'),
     rxfilt: register(0x040a4, 4, 'rc', 'own: RXFILT, frames whose destination is not ours'),
     tpr: register(0x040d0, 4, 'rc', 'TPR, all packets that arrived from the cable'),
     tpt: register(0x040d4, 4, 'rc', 'TPT, all packets handed to the cable'),
-    rxcsum: register(0x05000, 4, 'rw', 'RXCSUM, receive checksum', 0, {
-      start: bits(7, 0, 'PCSS: first byte of the frame that the packet checksum covers'),
-    }),
+    rxcsum: register(0x05000, 4, 'rw', 'RXCSUM, receive checksum', 0, nicBits.rxcsum),
     rlpml: register(0x05004, 4, 'rw', 'RLPML, longest frame with RCTL.LPE, FCS included', 9018),
     ral: register(
       0x05400,
@@ -129,46 +170,41 @@ export const nicBar0 = registerMap(
       'rw',
       'RAL, bytes 0 to 3 of our MAC address, byte 0 lowest; from the board after reset',
     ),
-    rah: register(0x05404, 4, 'rw', 'RAH, bytes 4 and 5 of our MAC address', 0, {
-      high: bits(15, 0),
-      valid: bits(31, 31, 'AV: the address is used by the filter'),
-    }),
+    rah: register(0x05404, 4, 'rw', 'RAH, bytes 4 and 5 of our MAC address', 0, nicBits.rah),
     eict: register(
       0x0a000,
       4 * nicMsix.vectorCount,
       'rw',
       'own: EICT, a dword per vector: moderation by count',
       0,
-      {
-        count: bits(15, 0, 'causes that end a running interval early; 0: never'),
-      },
+      nicBits.eict,
     ),
     txdmaAddressLow: register(0x0b000, 4, 'ro', 'own: transmit engine, bus address; counts up as words move'),
     txdmaAddressHigh: register(0x0b004, 4, 'ro', 'own: its high half'),
     txdmaCount: register(0x0b008, 4, 'ro', 'own: words of 4 bytes still to move; counts down to 0'),
     txdmaBuffer: register(0x0b00c, 4, 'ro', 'own: place in BAR2 where the next word goes'),
-    txdmaStatus: register(0x0b010, 4, 'ro', 'own: transmit engine', 0, engineStatus),
+    txdmaStatus: register(0x0b010, 4, 'ro', 'own: transmit engine', 0, nicBits.engineStatus),
     rxdmaAddressLow: register(0x0b100, 4, 'ro', 'own: receive engine, bus address; counts up as words move'),
     rxdmaAddressHigh: register(0x0b104, 4, 'ro', 'own: its high half'),
     rxdmaCount: register(0x0b108, 4, 'ro', 'own: words of 4 bytes still to move; counts down to 0'),
     rxdmaBuffer: register(0x0b10c, 4, 'ro', 'own: place in BAR2 from which the next word comes'),
-    rxdmaStatus: register(0x0b110, 4, 'ro', 'own: receive engine', 0, engineStatus),
+    rxdmaStatus: register(0x0b110, 4, 'ro', 'own: receive engine', 0, nicBits.engineStatus),
     pbmode: register(
       0x0c000,
       4,
       'rw',
       'own: PBMODE, who moves frames; chosen while TCTL.EN and RCTL.EN are 0',
       0,
-      {
-        transmit: bits(0, 0, '1: the CPU (or a DMA controller) writes frames into BAR2; 0: the ring'),
-        receive: bits(1, 1, '1: the CPU (or a DMA controller) reads frames from BAR2; 0: the ring'),
-      },
+      nicBits.pbmode,
     ),
-    piotx: register(0x0c004, 4, 'rw', 'own: PIOTX, sends a frame that lies in the transmit half', 0, {
-      length: bits(13, 0, 'bytes of the frame without FCS'),
-      offset: bits(29, 14, 'its place in BAR2 / 4'),
-      go: bits(31, 31, 'write 1: send. Reads 1 while no further frame would be taken'),
-    }),
+    piotx: register(
+      0x0c004,
+      4,
+      'rw',
+      'own: PIOTX, sends a frame that lies in the transmit half',
+      0,
+      nicBits.piotx,
+    ),
     piotxCount: register(
       0x0c008,
       4,
@@ -181,11 +217,7 @@ export const nicBar0 = registerMap(
       'rw',
       'own: PIORX, the oldest received frame; any write gives its room back',
       0,
-      {
-        length: bits(13, 0, 'bytes of the frame without FCS'),
-        offset: bits(29, 14, 'its place in BAR2 / 4'),
-        valid: bits(31, 31, 'there is a frame'),
-      },
+      nicBits.piorx,
     ),
     msixTable: register(nicMsix.tableOffset, nicMsix.vectorCount * 16, 'rw', 'see hw/pcie'),
     msixPending: register(nicMsix.pendingOffset, 8, 'ro', 'pending bits'),
