@@ -68,7 +68,8 @@ export class Emulation {
     const listener: SlotListener = {
       modelFailed: (node, error, access) => this.#noteDefect(node, error, access),
     };
-    const times = { drainPs: options.serving.drainPs, storePs: STORE_PS };
+    const { drainPs, combineHoldUs } = options.serving;
+    const times = { drainPs, storePs: STORE_PS, holdMs: combineHoldUs / 1000 };
     this.slots = Array.from(
       { length: options.hcaCount },
       (_, node) => new Slot(node, options.config, times, listener),
@@ -86,14 +87,19 @@ export class Emulation {
    * @returns milliseconds until there is something to do again: 0 while busy, Infinity when only a guest can give it
    */
   work(budgetMs: number): number {
-    for (const slot of this.slots) slot.flush();
+    const nowMs = this.options.wall();
+    let holdMs = Number.POSITIVE_INFINITY;
+    for (const slot of this.slots) {
+      const leftMs = slot.settle(nowMs);
+      if (leftMs > 0 && leftMs < holdMs) holdMs = leftMs;
+    }
     if (this.#hasFailed) return 0;
     if (!this.slots.some(({ isConnected }) => isConnected)) {
       this.time.standStill();
       return Number.POSITIVE_INFINITY;
     }
     try {
-      return this.time.work(budgetMs);
+      return Math.min(holdMs, this.time.work(budgetMs));
     } catch (error) {
       this.#noteDefect(0, error, TIME_PASSING);
       return 0;

@@ -12,6 +12,13 @@ export const servingParameters = {
     'choice: a look at a socket costs 6 us, so 3 % of a slice',
     'Wall time for which busy devices work before guests are heard again.',
   ),
+  combineHoldUs: number(
+    50,
+    'us of wall clock',
+    [0, 10_000],
+    'measured: QEMU hands over the eight stores of a BlueFlame post within 10 to 40 us',
+    'A part of a line of the write-combining buffer leaves when nothing was added to it for so long.',
+  ),
   busyGapPs: number(
     5_000_000,
     'ps',

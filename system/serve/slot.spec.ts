@@ -126,10 +126,34 @@ describe('BARs of a slot', () => {
     const uarAreaBytes = 2 ** bench.emulation.options.config.hca.capability.logUarAreaMib * 2 ** 20;
     for (let at = 0; at < 64; at += 8) bench.write(BAR2, uarAreaBytes + at, 0, 4);
     const bytes = new Uint8Array(8);
-    for (let at = 0; at < 64; at += 8) bench.slot().regionWrite(BAR2, uarAreaBytes + 4096 + at, bytes);
+    for (let at = 0; at < 64; at += 8) {
+      bench.slot().regionWrite(BAR2, uarAreaBytes + 4096 + at, bytes);
+      // Whatever the loop does in between, within the patience of the buffer.
+      bench.wallMs += 0.04;
+      bench.emulation.work(1);
+    }
     bench.work();
     // The eight stores of 4 bytes do not join: 4 bytes are missing between any two.
     expect(bench.emulation.ledgers()[0]!.hca.pcie.received['blueFlame']!.tlps).toBe(8 + 1);
+  });
+});
+
+describe('a BlueFlame post that never becomes whole', () => {
+  it('leaves in pieces when it has not grown for a while, and asks to be looked at until then', () => {
+    const bench = new SlotBench();
+    bench.connect();
+    bench.enable();
+    bench.work();
+    const uarAreaBytes = 2 ** bench.emulation.options.config.hca.capability.logUarAreaMib * 2 ** 20;
+    const piecesOf = () => bench.emulation.ledgers()[0]!.hca.pcie.received['blueFlame']!.tlps;
+    for (const at of [0, 8, 16]) bench.slot().regionWrite(BAR2, uarAreaBytes + at, new Uint8Array(8));
+    expect(bench.work()).toBeCloseTo(0.05, 6);
+    bench.wallMs += 0.03;
+    expect(bench.work()).toBeCloseTo(0.02, 6);
+    expect(piecesOf()).toBe(0);
+    bench.wallMs += 0.03;
+    expect(bench.work()).toBe(Number.POSITIVE_INFINITY);
+    expect(piecesOf()).toBe(3);
   });
 });
 

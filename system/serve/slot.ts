@@ -55,8 +55,10 @@ export interface ResetOnlooker {
   reset(why: string, nowPs: number): void;
 }
 
-/** Periods of the slot's own procedures, in simulated picoseconds. */
+/** Periods of the slot's own procedures: simulated picoseconds, and wall time. */
 export interface SlotTimes {
+  /** A line of the write-combining buffer leaves when it has not grown for so long. */
+  readonly holdMs: number;
   readonly drainPs: number;
   /** A store that was given is at the device after this. */
   readonly storePs: number;
@@ -78,6 +80,9 @@ export class Slot implements VfioUserDevice {
   readonly #uarAreaBytes: number;
   readonly #barAddress = new Float64Array(3).fill(NO_ADDRESS);
   #isBroken = false;
+  /** Stores the combiner had taken when it was last looked at, and since when it has no more. */
+  #heldStoreCount = 0;
+  #heldSinceMs = 0;
   #guest!: GuestNode;
   #time!: ServedTime;
   #access!: SlotAccess;
@@ -174,10 +179,22 @@ export class Slot implements VfioUserDevice {
     }
   }
 
-  /** Lets go what the guest's CPU may no longer hold back: before time passes. */
-  flush(): void {
-    if (this.#combiner.isEmpty || this.#isBroken) return;
+  /**
+   * Lets go what the guest's CPU would no longer hold back: stores into a BlueFlame page that nothing was added to for a
+   * while. To be called before time passes.
+   * @returns milliseconds of wall time after which to call again; 0 when nothing is held
+   */
+  settle(nowMs: number): number {
+    if (this.#isBroken || this.#combiner.isEmpty) return 0;
+    const { storeCount } = this.#combiner;
+    if (storeCount !== this.#heldStoreCount) {
+      this.#heldStoreCount = storeCount;
+      this.#heldSinceMs = nowMs;
+    }
+    const leftMs = this.#heldSinceMs + this.#times.holdMs - nowMs;
+    if (leftMs > 0) return leftMs;
     this.#guard('BlueFlame post', () => this.#combiner.flush());
+    return 0;
   }
 
   reset(): void {

@@ -3,8 +3,9 @@
  *
  * A real core joins the eight 8-byte stores of a BlueFlame post into one TLP, because the page is mapped
  * write-combining; a guest's machine hands them over one by one. The line leaves when it is full, when a store goes
- * elsewhere or does not continue it, and before anything else the guest does. The sizes in which it leaves are what the
- * store buffer of a core makes of them: all of it, or pieces of 8 bytes.
+ * elsewhere or does not continue it, before anything else the guest does, and when it has not grown for a while: a real
+ * core has as little patience. The sizes in which it leaves are what the store buffer of a core makes of them: all of
+ * it, or pieces of 8 bytes.
  */
 const LINE_BYTES = 64;
 const PIECE_BYTES = 8;
@@ -21,6 +22,8 @@ export class WriteCombiner {
   /** Lines that left whole, and those that left in pieces. */
   wholeLineCount = 0;
   partLineCount = 0;
+  /** Stores taken so far, by which one sees whether the line grows. */
+  storeCount = 0;
   readonly #store: CombinedStore;
   readonly #line = new Uint8Array(LINE_BYTES);
   #address = 0;
@@ -37,6 +40,7 @@ export class WriteCombiner {
 
   /** Takes a store that does not leave its 64-byte line. */
   write(address: number, source: Uint8Array, sourceOffset: number, lengthBytes: number): void {
+    this.storeCount++;
     if (this.#filledBytes > 0 && address !== this.#address + this.#filledBytes) this.flush();
     if (this.#filledBytes === 0) {
       if (address % LINE_BYTES !== 0) {
