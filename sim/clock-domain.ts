@@ -29,7 +29,9 @@ export class ClockDomain {
   readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX).fill(NEVER);
   /** Stages with a wake cycle, as a bit set: most edges concern two or three of them. */
   #waiting = 0;
+  /** Earliest wake cycle, and the stages that have it; while an edge runs, its stages that are still to run. */
   #nextCycle = NEVER;
+  #dueStages = 0;
   #isRunning = false;
 
   constructor(clock: Clock) {
@@ -63,9 +65,15 @@ export class ClockDomain {
   wake(stage: number, cycle: number): void {
     if (cycle >= this.#wakeCycle[stage]!) return;
     this.#wakeCycle[stage] = cycle;
-    this.#waiting |= 1 << stage;
-    if (this.#isRunning || cycle >= this.#nextCycle) return;
+    const bit = 1 << stage;
+    this.#waiting |= bit;
+    if (cycle > this.#nextCycle) return;
+    if (this.#isRunning || cycle === this.#nextCycle) {
+      this.#dueStages |= bit;
+      return;
+    }
     this.#nextCycle = cycle;
+    this.#dueStages = bit;
     this.#due[this.#dueIndex] = this.clock.edgePs(cycle);
   }
 
@@ -81,26 +89,30 @@ export class ClockDomain {
     this.cycle = cycle;
     this.activeEdgeCount++;
     this.#isRunning = true;
-    for (let left = this.#waiting; left !== 0; ) {
+    for (let left = this.#dueStages; left !== 0; ) {
       const bit = left & -left;
       const stage = 31 - Math.clz32(bit);
-      if (wakeCycle[stage]! <= cycle) {
-        wakeCycle[stage] = NEVER;
-        this.#waiting &= ~bit;
-        this.#stages[stage]!(cycle);
-      }
+      wakeCycle[stage] = NEVER;
+      this.#waiting &= ~bit;
+      this.#stages[stage]!(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
-      left = this.#waiting & -(bit << 1);
+      left = this.#dueStages & -(bit << 1);
     }
     this.#isRunning = false;
     let next = NEVER;
+    let dueStages = 0;
     for (let left = this.#waiting; left !== 0; left &= left - 1) {
-      const due = wakeCycle[31 - Math.clz32(left & -left)]!;
-      if (due < next) next = due;
+      const bit = left & -left;
+      let due = wakeCycle[31 - Math.clz32(bit)]!;
+      // A stage that one upstream of it woke for this very edge runs at the next one.
+      if (due <= cycle) due = cycle + 1;
+      if (due < next) {
+        next = due;
+        dueStages = bit;
+      } else if (due === next) dueStages |= bit;
     }
-    // A stage that one upstream of it woke for this very edge runs at the next one.
-    if (next <= cycle) next = cycle + 1;
     this.#nextCycle = next;
+    this.#dueStages = dueStages;
     this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
   }
 }
