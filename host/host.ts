@@ -29,7 +29,7 @@ import {
 } from './interrupt-controller.ts';
 import { type IommuCosts, IommuDomain, type IommuPort } from './iommu-domain.ts';
 import { HostMmPlatform } from './memory-platform.ts';
-import { type MemoryCounts, MemoryManager, PageFrames } from './mm/index.ts';
+import { type AddressSpace, type MemoryCounts, MemoryManager, PageFrames } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
 import { type ExitHook, Process, ProcessMemory, SystemCallCounts, type SystemCallPath } from './process.ts';
 import { instantOf, Signal } from './signal.ts';
@@ -93,7 +93,7 @@ export class Host {
   readonly systemCalls = new SystemCallCounts();
 
   readonly #processOfThread = new WeakMap<CoreThread, Process>();
-  readonly #processOfSpace = new Map<number, Process>();
+  readonly #processOfSpace = new WeakMap<AddressSpace, Process>();
   readonly #memoryPlatform: HostMmPlatform;
   #processCount = 0;
 
@@ -111,7 +111,7 @@ export class Host {
       cores,
       deliveryNs: config.interrupt.deliveryNs,
       spawn: (name, body) => this.spawn(name, body),
-      processOf: (space) => this.#processOfSpace.get(space.id),
+      processOf: (space) => this.#processOfSpace.get(space),
     });
     this.mm = new MemoryManager({
       memory: this.memory,
@@ -159,7 +159,7 @@ export class Host {
     const { memory: physical, config, iommu } = this;
     const memory = new ProcessMemory(++this.#processCount, space, physical, config.cost, iommu);
     const process = new Process(name, memory);
-    this.#processOfSpace.set(space.id, process);
+    this.#processOfSpace.set(space, process);
     return process;
   }
 

@@ -323,6 +323,7 @@ export class AddressSpace {
     unmapRange(this, userBase, this.#nextAddress, true);
     for (const tlb of this.mm.tlbs) tlb.dropSpace(this.id);
     this.cores.clear();
+    this.mm.spaces.delete(this.id);
   }
 
   /** Takes what nothing else holds from a killed process. @returns pages taken */

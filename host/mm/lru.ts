@@ -1,7 +1,7 @@
 /**
  * The lists that reclaim works through: for anonymous and for file pages an inactive and an active one, each from the
- * newest (head) to the oldest (tail), as in Linux's lruvec. Frames that must stay (pinned areas of queues, page-table-less
- * memory) are on none.
+ * newest (head) to the oldest (tail), as in Linux's lruvec. Frames that must stay (queue memory, huge pages, the kernel's own)
+ * are on none.
  */
 
 export const inactiveAnonymous = 0;
