@@ -1,0 +1,141 @@
+/**
+ * A bus-master engine: one transfer register set that moves words between host memory and the packet buffer.
+ *
+ *     start(address, bytes, place) ─► bursts ─► DMA engine of hw/dma ─► done, in order ─► registers count ─► onEnd
+ *
+ *     address   counts up  ┐
+ *     count     counts down├ as each burst has moved; readable by software while it runs
+ *     place     counts up  ┘
+ *
+ * Promises: bursts end at multiples of their size; at most `burstsOutstanding` are under way. A transfer that fails asks
+ * for nothing more and ends, with its status, when what was under way has ended. `onEnd` only leaves work for later edges.
+ */
+import { NicDmaError } from '../../abi/nic/index.ts';
+import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+
+const STALL_ROOM = 0;
+const STALL_DATA = 1;
+export const WORD_BYTES = 4;
+
+/** The DMA engine as one of its requesters sees it. */
+export interface BurstPort {
+  canRequest(): boolean;
+  /** @param bytes also the cookie of the report */
+  request(address: number, bytes: number, place: number): void;
+}
+
+export class BusMaster {
+  readonly account: BlockAccount;
+  /** The registers: where the next word is, how many are left, and where it goes or comes from on board. */
+  address = 0;
+  bytesLeft = 0;
+  place = 0;
+  isBusy = false;
+  /** Status of the last transfer. */
+  error: number = NicDmaError.NONE;
+  transfers = 0;
+  wordsMoved = 0;
+
+  readonly #domain: ClockDomain;
+  readonly #port: BurstPort;
+  readonly #burstBytes: number;
+  readonly #onEnd: (error: number, cycle: number) => void;
+  readonly #stage: number;
+  /** What has not been asked for yet. */
+  #nextAddress = 0;
+  #nextPlace = 0;
+  #unsentBytes = 0;
+  #outstanding = 0;
+
+  constructor(
+    name: string,
+    domain: ClockDomain,
+    port: BurstPort,
+    burstBytes: number,
+    onEnd: (error: number, cycle: number) => void,
+  ) {
+    this.account = new BlockAccount(name, ['engine', 'data']);
+    this.#domain = domain;
+    this.#port = port;
+    this.#burstBytes = burstBytes;
+    this.#onEnd = onEnd;
+    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+  }
+
+  /** Words of 4 bytes left; the last may be a part of one. */
+  get wordsLeft(): number {
+    return Math.ceil(this.bytesLeft / WORD_BYTES);
+  }
+
+  /** Moves `bytes` (1 or more) from `cycle` on; the engine is not busy. */
+  start(address: number, bytes: number, place: number, cycle: number): void {
+    this.address = address;
+    this.bytesLeft = bytes;
+    this.place = place;
+    this.#nextAddress = address;
+    this.#nextPlace = place;
+    this.#unsentBytes = bytes;
+    this.isBusy = true;
+    this.error = NicDmaError.NONE;
+    this.transfers++;
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** A burst of `bytes` has moved, or failed: the DMA engine's report. */
+  done(bytes: number, status: number, cycle: number): void {
+    this.#outstanding--;
+    if (status !== NicDmaError.NONE) {
+      if (this.error === NicDmaError.NONE) this.error = status;
+      this.#unsentBytes = 0;
+    } else if (this.error === NicDmaError.NONE) {
+      const wordsBefore = this.wordsLeft;
+      this.address += bytes;
+      this.place += bytes;
+      this.bytesLeft -= bytes;
+      this.wordsMoved += wordsBefore - this.wordsLeft;
+    }
+    if (this.#outstanding > 0 || this.#unsentBytes > 0) return;
+    this.isBusy = false;
+    this.account.rest(cycle + 1);
+    this.#onEnd(this.error, cycle);
+  }
+
+  /** The DMA engine has room again. */
+  wake(): void {
+    if (this.account.isStalledFor(STALL_ROOM)) this.#domain.wake(this.#stage, this.#domain.cycle + 1);
+  }
+
+  /** Everything under way is dropped, and will not be reported. */
+  reset(cycle: number): void {
+    this.address = 0;
+    this.bytesLeft = 0;
+    this.place = 0;
+    this.isBusy = false;
+    this.error = NicDmaError.NONE;
+    this.#unsentBytes = 0;
+    this.#outstanding = 0;
+    this.account.rest(cycle);
+  }
+
+  #run(cycle: number): void {
+    if (this.#unsentBytes === 0) return;
+    if (cycle < this.account.freeCycle) {
+      this.#domain.wake(this.#stage, this.account.freeCycle);
+      return;
+    }
+    if (!this.#port.canRequest()) {
+      this.account.stall(cycle, STALL_ROOM);
+      return;
+    }
+    const burst = this.#burstBytes;
+    const bytes = Math.min(burst - (this.#nextAddress % burst), this.#unsentBytes);
+    this.#port.request(this.#nextAddress, bytes, this.#nextPlace);
+    this.#nextAddress += bytes;
+    this.#nextPlace += bytes;
+    this.#unsentBytes -= bytes;
+    this.#outstanding++;
+    this.account.serve(cycle, 1);
+    if (this.#unsentBytes > 0) this.#domain.wake(this.#stage, cycle + 1);
+    else this.account.stall(cycle + 1, STALL_DATA);
+  }
+}

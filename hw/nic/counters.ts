@@ -1,0 +1,61 @@
+/**
+ * What the NIC counts for reports, free-running; the statistics registers are differences of these.
+ *
+ *   frames:   arrivals = accepted + filtered + wrongLength + missed + disabledDrops
+ *             accepted = delivered + released by programmed I/O + droppedByReset + in the packet buffer
+ */
+export class NicCounters {
+  // ---- transmit ----
+  transmitDescriptors = 0;
+  transmitFrames = 0;
+  transmitBytes = 0;
+  /** Frames of PIOTX among them. */
+  programmedFrames = 0;
+  /** Frames given up: a transfer failed, or the queue was stopped in the middle of one. */
+  transmitAborts = 0;
+  checksumsInserted = 0;
+
+  // ---- receive: frames that the port delivered, by what became of them ----
+  arrivals = 0;
+  accepted = 0;
+  filtered = 0;
+  wrongLength = 0;
+  /** No room in the packet buffer. */
+  missed = 0;
+  /** Reception was off. */
+  disabledDrops = 0;
+  receiveDescriptors = 0;
+  /** In host memory, their last descriptor written back. */
+  delivered = 0;
+  deliveredBytes = 0;
+  /** Read by programmed I/O and given back. */
+  released = 0;
+  releasedBytes = 0;
+  broadcasts = 0;
+  /** Frames that found no descriptor and had to wait. */
+  waitedForDescriptor = 0;
+  droppedByReset = 0;
+
+  // ---- both ----
+  descriptorFetches = 0;
+  writeBacks = 0;
+  busErrors = 0;
+  programmingErrors = 0;
+  /** Register accesses of a size or at a place that registers do not have; reads were zero, writes dropped. */
+  registerAccessErrors = 0;
+  registerReads = 0;
+  registerWrites = 0;
+  bufferReadBytes = 0;
+  bufferWriteBytes = 0;
+  resets = 0;
+
+  // ---- interrupts: raised = messages + moderated + forgotten + waiting; a message speaks for one or more ----
+  /** Times an enabled cause rose. */
+  interruptsRaised = 0;
+  interruptMessages = 0;
+  /** Of those raised: joined a message that was already due. */
+  interruptsModerated = 0;
+  /** Of those raised: masked, read or cleared before their message left. */
+  interruptsForgotten = 0;
+  pinAssertions = 0;
+}

@@ -1,0 +1,257 @@
+/**
+ * A descriptor ring: its registers, and the descriptors that are on chip.
+ *
+ *     host memory   0 … head … fetched … tail … count      head: the one being used     tail: software's
+ *                        └ cached ┘└ to be fetched ┘
+ *     on chip       cache of descriptors, filled by one DMA read at a time of up to PREFETCH descriptors
+ *
+ * The queue: off ──ENABLE──► on ──ENABLE = 0──► stopping ──engine at rest──► off
+ *             └── illegal programming ──► fault ◄── illegal tail, failed fetch or transfer ──┘   (ENABLE = 0 leaves it)
+ *
+ * Promises: nothing outside [base, base + length) is fetched, and nothing beyond the tail. What was fetched for a queue
+ * that has been stopped is thrown away. A tail outside the ring, a length that is not one, an unaligned address: fault.
+ */
+import { nicDescriptorBytes } from '../../abi/nic/index.ts';
+import type { ClockDomain } from '../../sim/index.ts';
+import type { DmaReadEngine } from '../dma/index.ts';
+import { DmaStatus, TrafficClass } from '../dma/index.ts';
+
+const LENGTH_UNIT = 128;
+const LENGTH_MAX = 1 << 20;
+const ADDRESS_ALIGNMENT = 16;
+const FOUR_GIB = 0x1_0000_0000;
+
+export interface RingOptions {
+  readonly name: string;
+  readonly domain: ClockDomain;
+  readonly reads: DmaReadEngine;
+  /** Place of the cache in the memory in which reads land. */
+  readonly cacheOffset: number;
+  readonly cacheEntries: number;
+  readonly resetPrefetch: number;
+  readonly effects: RingEffects;
+}
+
+export interface RingEffects {
+  /** There is something new for the ring's engine: descriptors, a tail, another state. */
+  changed(cycle: number): void;
+  fetched(): void;
+  busError(cycle: number): void;
+  programmingError(cycle: number): void;
+}
+
+export class DescriptorRing {
+  /** The registers. */
+  baseLow = 0;
+  baseHigh = 0;
+  lengthBytes = 0;
+  head = 0;
+  tail = 0;
+  prefetch: number;
+  isEnabled = false;
+  isFaulty = false;
+  /** To be switched off as soon as its engine is at rest. */
+  isStopping = false;
+  /** Descriptors on chip, from the head on. */
+  cachedCount = 0;
+
+  readonly #options: RingOptions;
+  readonly #requester: number;
+  readonly #stage: number;
+  #cacheHead = 0;
+  #fetchIndex = 0;
+  #isFetching = false;
+  /** Counts the lives of the queue: a report for an earlier one is thrown away. */
+  #life = 0;
+  #fetchCount = 0;
+  /** A fetch has ended, and how: taken over at the edge behind its last byte. */
+  #hasLanded = false;
+  #landedStatus = 0;
+  #landedCycle = 0;
+
+  constructor(options: RingOptions) {
+    this.#options = options;
+    this.prefetch = options.resetPrefetch;
+    this.#requester = options.reads.addRequester(
+      { name: `${options.name}Descriptors`, trafficClass: TrafficClass.wqeRead, fifoDepth: 1, weight: 1 },
+      (life, status, cycle) => this.#fetched(life, status, cycle),
+    );
+    this.#stage = options.domain.addStage((cycle) => this.#run(cycle));
+  }
+
+  /** Descriptors in the ring. */
+  get count(): number {
+    return this.lengthBytes / nicDescriptorBytes;
+  }
+
+  /** Descriptors that software has given and the device has not used. */
+  get available(): number {
+    if (!this.isEnabled) return 0;
+    return (this.tail - this.head + this.count) % this.count;
+  }
+
+  /** Whether its engine may begin with a descriptor. */
+  get isRunning(): boolean {
+    return this.isEnabled && !this.isFaulty && !this.isStopping;
+  }
+
+  /** Place on chip of the descriptor at the head; there is one cached. */
+  get cachedOffset(): number {
+    return this.#options.cacheOffset + this.#cacheHead * nicDescriptorBytes;
+  }
+
+  /** Bus address of the descriptor at the head. */
+  get headAddress(): number {
+    return this.#base + this.head * nicDescriptorBytes;
+  }
+
+  /** The descriptor at the head has been used. */
+  pop(cycle: number): void {
+    this.head = this.#next(this.head);
+    this.#cacheHead = (this.#cacheHead + 1) % this.#options.cacheEntries;
+    this.cachedCount--;
+    this.#options.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Software wrote the tail register. */
+  writeTail(value: number, cycle: number): void {
+    if (this.isEnabled && value >= this.count) {
+      this.#illegal(cycle);
+      return;
+    }
+    this.tail = value;
+    if (!this.isRunning) return;
+    this.#options.domain.wake(this.#stage, cycle + 1);
+    this.#options.effects.changed(cycle);
+  }
+
+  /** Software sets ENABLE: the ring begins at descriptor 0. */
+  enable(cycle: number): void {
+    if (this.isEnabled || this.isFaulty) return;
+    const { lengthBytes } = this;
+    const isLegal =
+      lengthBytes >= LENGTH_UNIT &&
+      lengthBytes <= LENGTH_MAX &&
+      lengthBytes % LENGTH_UNIT === 0 &&
+      this.baseLow % ADDRESS_ALIGNMENT === 0 &&
+      this.tail < this.count;
+    if (!isLegal) {
+      this.#illegal(cycle);
+      return;
+    }
+    this.isEnabled = true;
+    this.#startOver();
+    this.#options.domain.wake(this.#stage, cycle + 1);
+    this.#options.effects.changed(cycle);
+  }
+
+  /** Software clears ENABLE; takes effect when the engine is at rest, see {@link stopped}. */
+  disable(cycle: number): void {
+    this.isFaulty = false;
+    if (!this.isEnabled) return;
+    this.isStopping = true;
+    this.#options.effects.changed(cycle);
+  }
+
+  /** The engine is at rest: the queue is off. */
+  stopped(): void {
+    this.isStopping = false;
+    this.isEnabled = false;
+    this.#startOver();
+  }
+
+  /** A transfer failed: nothing more happens until software has switched the queue off. */
+  fail(): void {
+    this.isFaulty = true;
+  }
+
+  reset(): void {
+    this.baseLow = 0;
+    this.baseHigh = 0;
+    this.lengthBytes = 0;
+    this.tail = 0;
+    this.prefetch = this.#options.resetPrefetch;
+    this.isFaulty = false;
+    this.#isFetching = false;
+    this.stopped();
+  }
+
+  get #base(): number {
+    return this.baseHigh * FOUR_GIB + this.baseLow;
+  }
+
+  #next(index: number): number {
+    return index + 1 === this.count ? 0 : index + 1;
+  }
+
+  #startOver(): void {
+    this.head = 0;
+    this.cachedCount = 0;
+    this.#cacheHead = 0;
+    this.#fetchIndex = 0;
+    this.#life++;
+    if (!this.#hasLanded) return;
+    this.#hasLanded = false;
+    this.#isFetching = false;
+  }
+
+  #illegal(cycle: number): void {
+    this.isFaulty = true;
+    this.#options.effects.programmingError(cycle);
+    this.#options.effects.changed(cycle);
+  }
+
+  #run(cycle: number): void {
+    if (this.#hasLanded && cycle > this.#landedCycle) this.#takeOver(cycle);
+    this.#fetch();
+  }
+
+  #fetch(): void {
+    const { cacheEntries, cacheOffset, reads } = this.#options;
+    if (this.#isFetching || !this.isRunning || this.tail === this.#fetchIndex) return;
+    const { count } = this;
+    const given = (this.tail - this.#fetchIndex + count) % count;
+    const slot = (this.#cacheHead + this.cachedCount) % cacheEntries;
+    const fetchCount = Math.min(
+      given,
+      Math.max(this.prefetch, 1),
+      count - this.#fetchIndex,
+      cacheEntries - this.cachedCount,
+      cacheEntries - slot,
+    );
+    if (fetchCount === 0) return;
+    const address = this.#base + this.#fetchIndex * nicDescriptorBytes;
+    this.#isFetching = true;
+    this.#fetchCount = fetchCount;
+    reads.request(
+      this.#requester,
+      address,
+      fetchCount * nicDescriptorBytes,
+      cacheOffset + slot * nicDescriptorBytes,
+      this.#life,
+    );
+  }
+
+  #fetched(life: number, status: number, cycle: number): void {
+    this.#isFetching = life === this.#life;
+    this.#hasLanded = this.#isFetching;
+    this.#landedStatus = status;
+    this.#landedCycle = cycle;
+    this.#options.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #takeOver(cycle: number): void {
+    const { effects } = this.#options;
+    this.#hasLanded = false;
+    this.#isFetching = false;
+    effects.fetched();
+    if (this.#landedStatus !== DmaStatus.ok) {
+      this.isFaulty = true;
+      effects.busError(cycle);
+    } else {
+      this.cachedCount += this.#fetchCount;
+      this.#fetchIndex = (this.#fetchIndex + this.#fetchCount) % this.count;
+    }
+    effects.changed(cycle);
+  }
+}

@@ -1,0 +1,453 @@
+/**
+ * The conventional NIC: one logical process from the PCIe link to the Ethernet cable. This file only wires it.
+ *
+ *   PCIe link ── PcieFunction ──BAR0──► registers ─► rings, engines, masks          ┌─► TransmitMac ─┐
+ *                     │        ──BAR2──► packet buffer: transmit half │ receive half │                ├─ EthernetPort ── cable
+ *                     │                      ▲ bus master     bus master ▼           └── ReceiveMac ◄┘
+ *                     └── DMA read and write engines (hw/dma) ── TransmitEngine, ReceiveEngine, descriptor rings
+ *
+ * Stages are added from the output side back: function, DMA engines, interrupts, MAC, engines, rings.
+ */
+import { NicBar, NicCause, nicBar0 } from '../../abi/nic/index.ts';
+import { ConfigurationError } from '../../base/assert.ts';
+import type {
+  BlockAccount,
+  ChannelReader,
+  ChannelWriter,
+  ClockDomain,
+  LogicalProcess,
+} from '../../sim/index.ts';
+import { type EthernetConfig, EthernetPort } from '../../wire/index.ts';
+import {
+  type DmaConfig,
+  DmaMessageSender,
+  DmaReadEngine,
+  DmaWriteEngine,
+  TrafficClass,
+  trafficClassCount,
+} from '../dma/index.ts';
+import {
+  type BarTarget,
+  type FunctionConfig,
+  type LinkConfig,
+  type LinkEndConfig,
+  type LinkIdentity,
+  PcieFunction,
+  PcieLinkPort,
+} from '../pcie/index.ts';
+import { BusMaster } from './bus-master.ts';
+import { NicCounters } from './counters.ts';
+import { DescriptorRing } from './descriptor-ring.ts';
+import { NicInterrupts } from './interrupts.ts';
+import { PacketBuffer } from './packet-buffer.ts';
+import type { NicConfig } from './parameters.ts';
+import { ReceiveEngine } from './receive-engine.ts';
+import { ReceiveMac } from './receive-mac.ts';
+import { NicRegisters } from './registers.ts';
+import { NicStatistics } from './statistics.ts';
+import { cacheBytesOf, TransmitEngine } from './transmit-engine.ts';
+import { TransmitMac } from './transmit-mac.ts';
+
+const MESSAGE_FIFO_DEPTH = 8;
+const KIB = 1024;
+const MAC_BYTES = 6;
+const NOTHING = new Uint8Array(0);
+
+export interface NicSetup {
+  readonly lp: LogicalProcess;
+  readonly config: NicConfig;
+  readonly dma: DmaConfig;
+  /** Of `nicFunctionParameters`. */
+  readonly pcieFunction: FunctionConfig;
+  readonly linkIdentity: LinkIdentity;
+  readonly link: LinkConfig;
+  readonly linkEnd: LinkEndConfig;
+  readonly linkPeer: LinkEndConfig;
+  readonly ethernet: EthernetConfig;
+  readonly pcieWriter: ChannelWriter;
+  readonly pcieReader: ChannelReader;
+  /** The channels of the cable, of `ethernetChannelBytes`. */
+  readonly wireWriter: ChannelWriter;
+  readonly wireReader: ChannelReader;
+  /** Seed of the cable's loss and corruption. */
+  readonly seed: number;
+  /** The board's MAC address; see {@link macAddressOf}. */
+  readonly macAddress: readonly number[];
+}
+
+/** A locally administered MAC address for a node, from 0. */
+export const macAddressOf = (nodeIndex: number): readonly number[] => [0x02, 0x12, 0x34, 0, 0, nodeIndex + 1];
+
+export class Nic implements BarTarget {
+  readonly lp: LogicalProcess;
+  readonly config: NicConfig;
+  readonly domain: ClockDomain;
+  readonly linkPort: PcieLinkPort;
+  readonly pcieFunction: PcieFunction;
+  readonly dmaRead: DmaReadEngine;
+  readonly dmaWrite: DmaWriteEngine;
+  readonly port: EthernetPort;
+  readonly counters = new NicCounters();
+  readonly interrupts: NicInterrupts;
+  readonly transmitRing: DescriptorRing;
+  readonly receiveRing: DescriptorRing;
+  readonly transmitEngine: TransmitEngine;
+  readonly receiveEngine: ReceiveEngine;
+  readonly transmitBusMaster: BusMaster;
+  readonly receiveBusMaster: BusMaster;
+  readonly transmitMac: TransmitMac;
+  readonly receiveMac: ReceiveMac;
+  readonly transmitBuffer: PacketBuffer;
+  readonly receiveBuffer: PacketBuffer;
+  readonly registers: NicRegisters;
+  /** Told of each load and store of software to a BAR; undefined costs one comparison. */
+  onAccess: ((cycle: number) => void) | undefined;
+
+  readonly #statistics: NicStatistics;
+  /** Packet buffer (BAR2), then descriptor caches. */
+  readonly #sram: Uint8Array;
+  readonly #bufferBytes: number;
+  readonly #linkStage: number;
+  #resetUntilCycle = 0;
+  #isLinkChanged = false;
+  #isResetting = false;
+  #barBytes: Uint8Array = NOTHING;
+  #barView: DataView = new DataView(NOTHING.buffer);
+
+  /** @throws ConfigurationError for a packet buffer that is not BAR2, or another MSI-X table than the interface's */
+  constructor(setup: NicSetup) {
+    checkSetup(setup);
+    const { lp, config, ethernet } = setup;
+    this.lp = lp;
+    this.config = config;
+    this.domain = lp.addClockDomain(config.coreClockMHz);
+    const { domain, counters } = this;
+    const transmitBytes = config.transmitBufferKib * KIB;
+    const receiveBytes = config.receiveBufferKib * KIB;
+    const cacheBytes = cacheBytesOf(config);
+    this.#bufferBytes = transmitBytes + receiveBytes;
+    this.#sram = new Uint8Array(this.#bufferBytes + 2 * cacheBytes);
+    const sram = this.#sram;
+    this.linkPort = new PcieLinkPort({
+      lp,
+      link: setup.link,
+      end: setup.linkEnd,
+      peer: setup.linkPeer,
+      writer: setup.pcieWriter,
+      reader: setup.pcieReader,
+      trafficClassCount,
+    });
+    this.port = new EthernetPort({
+      lp,
+      config: ethernet,
+      writer: setup.wireWriter,
+      reader: setup.wireReader,
+      seed: setup.seed,
+    });
+    this.pcieFunction = new PcieFunction({
+      process: lp,
+      domain,
+      port: this.linkPort,
+      config: setup.pcieFunction,
+      link: setup.linkIdentity,
+      messageTrafficClass: TrafficClass.message,
+    });
+    const { pcieFunction, port } = this;
+    const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
+    this.dmaRead = new DmaReadEngine({ ...engine, sram });
+    this.dmaWrite = new DmaWriteEngine(engine);
+    const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
+    pcieFunction.onCompletion((offset) => this.dmaRead.receiveCompletion(offset));
+    pcieFunction.connect({
+      target: this,
+      messageSender,
+      hasTransactionsPending: () => this.dmaRead.pendingTagCount > 0,
+    });
+    this.interrupts = new NicInterrupts(
+      domain,
+      {
+        get isMsixEnabled() {
+          return pcieFunction.msixEnabled;
+        },
+        requestInterrupt: (vector, cycle) => pcieFunction.requestInterrupt(vector, cycle),
+        setInterruptPin: (isAsserted, cycle) => pcieFunction.setIntx(isAsserted, cycle),
+        mayAssertPin: () => this.dmaWrite.isIdle,
+      },
+      counters,
+    );
+    const { interrupts } = this;
+    this.#linkStage = domain.addStage((cycle) => this.#linkChanged(cycle));
+    port.onLinkState((_isUp, nowPs) => {
+      this.#isLinkChanged = true;
+      domain.wakeAfter(this.#linkStage, nowPs);
+    });
+    this.transmitBuffer = new PacketBuffer(0, transmitBytes);
+    this.receiveBuffer = new PacketBuffer(transmitBytes, receiveBytes);
+    const shared = { domain, config, counters, sram, interrupts, port, nowPs: () => lp.nowPs };
+    this.transmitMac = new TransmitMac({
+      ...shared,
+      buffer: this.transmitBuffer,
+      bufferFreed: () => this.transmitEngine.bufferFreed(),
+    });
+    this.transmitBusMaster = this.#makeReader();
+    this.receiveBusMaster = this.#makeWriter();
+    this.transmitRing = this.#makeRing('transmit', this.#bufferBytes, (cycle) =>
+      this.transmitEngine.wake(cycle),
+    );
+    this.receiveRing = this.#makeRing('receive', this.#bufferBytes + cacheBytes, (cycle) =>
+      this.receiveEngine.wake(cycle),
+    );
+    this.transmitEngine = new TransmitEngine({
+      ...shared,
+      ring: this.transmitRing,
+      buffer: this.transmitBuffer,
+      writes: this.dmaWrite,
+      frameBytesMax: port.frameBytesMax,
+      frameReady: (cycle) => this.transmitMac.frameReady(cycle),
+    });
+    this.transmitEngine.connect(this.transmitBusMaster);
+    this.receiveEngine = new ReceiveEngine({
+      ...shared,
+      ring: this.receiveRing,
+      buffer: this.receiveBuffer,
+      writes: this.dmaWrite,
+      isBusMaster: () => pcieFunction.isBusMaster(),
+    });
+    this.receiveEngine.connect(this.receiveBusMaster);
+    this.receiveMac = new ReceiveMac({
+      ...shared,
+      buffer: this.receiveBuffer,
+      frameReady: (cycle) => this.receiveEngine.frameReady(cycle),
+    });
+    this.#statistics = new NicStatistics(counters, port);
+    this.registers = new NicRegisters(
+      { ...this.#blocks(), statistics: this.#statistics },
+      this.#effects(),
+      setup.macAddress,
+    );
+  }
+
+  /** The cycle accounts of all blocks, for the report. */
+  get accounts(): readonly BlockAccount[] {
+    return [
+      this.pcieFunction.account,
+      this.dmaRead.account,
+      this.dmaRead.returnAccount,
+      this.dmaWrite.account,
+      this.transmitEngine.account,
+      this.transmitBusMaster.account,
+      this.transmitMac.account,
+      this.receiveMac.account,
+      this.receiveEngine.account,
+      this.receiveBusMaster.account,
+    ];
+  }
+
+  barWrite(
+    bar: number,
+    offset: number,
+    bytes: Uint8Array,
+    byteOffset: number,
+    lengthBytes: number,
+    _issuedPs: number,
+    cycle: number,
+  ): number {
+    if (this.onAccess !== undefined) this.onAccess(cycle);
+    if (bar === NicBar.REGISTERS) {
+      if (bytes !== this.#barBytes) {
+        this.#barBytes = bytes;
+        this.#barView = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      }
+      this.registers.write(offset, this.#barView, byteOffset, lengthBytes, cycle);
+      return 1;
+    }
+    const count = Math.min(lengthBytes, Math.max(this.#bufferBytes - offset, 0));
+    for (let at = 0; at < count; at++) this.#sram[offset + at] = bytes[byteOffset + at]!;
+    this.counters.bufferWriteBytes += count;
+    return Math.max(Math.ceil(lengthBytes / this.config.bufferBytesPerCycle), 1);
+  }
+
+  barRead(bar: number, offset: number, lengthBytes: number, into: DataView, cycle: number): void {
+    if (this.onAccess !== undefined) this.onAccess(cycle);
+    if (bar === NicBar.REGISTERS) {
+      this.registers.read(offset, lengthBytes, into, cycle);
+      return;
+    }
+    const count = Math.min(lengthBytes, Math.max(this.#bufferBytes - offset, 0));
+    for (let at = 0; at < count; at++) into.setUint8(at, this.#sram[offset + at]!);
+    this.counters.bufferReadBytes += count;
+  }
+
+  functionReset(cycle: number): void {
+    this.#reset(cycle);
+  }
+
+  #makeReader(): BusMaster {
+    const { burstBytes, burstsOutstanding } = this.config;
+    const options = {
+      name: 'frames',
+      trafficClass: TrafficClass.payloadRead,
+      fifoDepth: burstsOutstanding,
+      weight: 1,
+    };
+    const reads = this.dmaRead;
+    const requester = reads.addRequester(options, (bytes, status, cycle) =>
+      this.transmitBusMaster.done(bytes, status, cycle),
+    );
+    const port = {
+      canRequest: () => reads.canRequest(requester),
+      request: (address: number, bytes: number, place: number) =>
+        reads.request(requester, address, bytes, place, bytes),
+    };
+    const engine = new BusMaster('nicTransmitBusMaster', this.domain, port, burstBytes, (error, cycle) =>
+      this.transmitEngine.moved(error, cycle),
+    );
+    reads.onSpace(requester, () => engine.wake());
+    return engine;
+  }
+
+  #makeWriter(): BusMaster {
+    const { burstBytes, burstsOutstanding } = this.config;
+    const options = { name: 'frames', trafficClass: TrafficClass.payloadWrite, fifoDepth: burstsOutstanding };
+    const writes = this.dmaWrite;
+    const requester = writes.addRequester(options, (bytes, cycle) =>
+      this.receiveBusMaster.done(bytes, 0, cycle),
+    );
+    const port = {
+      canRequest: () => writes.canRequest(requester),
+      request: (address: number, bytes: number, place: number) =>
+        writes.request(requester, address, bytes, this.#sram, place, bytes),
+    };
+    const engine = new BusMaster('nicReceiveBusMaster', this.domain, port, burstBytes, (error, cycle) =>
+      this.receiveEngine.moved(error, cycle),
+    );
+    writes.onSpace(requester, () => engine.wake());
+    return engine;
+  }
+
+  #makeRing(
+    name: 'transmit' | 'receive',
+    cacheOffset: number,
+    changed: (cycle: number) => void,
+  ): DescriptorRing {
+    const { counters, interrupts } = this;
+    return new DescriptorRing({
+      name,
+      domain: this.domain,
+      reads: this.dmaRead,
+      cacheOffset,
+      cacheEntries: this.config.descriptorCacheEntries,
+      resetPrefetch: nicBar0.registers.txdctl.resetValue,
+      effects: {
+        changed,
+        fetched: () => {
+          counters.descriptorFetches++;
+        },
+        busError: (cycle) => {
+          counters.busErrors++;
+          interrupts.set(NicCause.DMAERR, cycle);
+        },
+        programmingError: (cycle) => {
+          counters.programmingErrors++;
+          interrupts.set(NicCause.PROGERR, cycle);
+        },
+      },
+    });
+  }
+
+  #blocks() {
+    const { counters, interrupts, transmitRing, receiveRing, transmitEngine, receiveEngine } = this;
+    const { transmitBusMaster, receiveBusMaster, transmitMac, receiveMac, receiveBuffer } = this;
+    return {
+      counters,
+      interrupts,
+      transmitRing,
+      receiveRing,
+      transmitEngine,
+      receiveEngine,
+      transmitBusMaster,
+      receiveBusMaster,
+      transmitMac,
+      receiveMac,
+      receiveBuffer,
+    };
+  }
+
+  #effects() {
+    return {
+      isResetting: (cycle: number) => cycle < this.#resetUntilCycle,
+      isLinkUp: () => this.port.isUp,
+      setLinkEnabled: (isEnabled: boolean) => this.port.setEnabled(isEnabled),
+      reset: (cycle: number) => {
+        this.#reset(cycle);
+        this.#resetUntilCycle = cycle + this.config.resetCycles;
+      },
+      transmitKib: this.config.transmitBufferKib,
+      receiveKib: this.config.receiveBufferKib,
+      frameBytesMax: this.port.frameBytesMax,
+      isTransmitIdle: () => this.transmitMac.isIdle && this.transmitBuffer.isEmpty,
+      isReceiveIdle: () => this.receiveBuffer.isEmpty,
+    };
+  }
+
+  #linkChanged(cycle: number): void {
+    if (!this.#isLinkChanged) return;
+    this.#isLinkChanged = false;
+    this.interrupts.set(NicCause.LSC, cycle);
+  }
+
+  /** Everything behind configuration space as after power-on; frames and transfers on their way are gone. */
+  #reset(cycle: number): void {
+    if (this.#isResetting) return;
+    this.#isResetting = true;
+    this.counters.resets++;
+    this.counters.droppedByReset += this.receiveBuffer.count;
+    this.dmaRead.reset(cycle);
+    this.dmaWrite.reset(cycle);
+    this.transmitBusMaster.reset(cycle);
+    this.receiveBusMaster.reset(cycle);
+    this.transmitRing.reset();
+    this.receiveRing.reset();
+    this.transmitEngine.reset(cycle);
+    this.receiveEngine.reset(cycle);
+    this.transmitBuffer.clear();
+    this.receiveBuffer.clear();
+    this.transmitMac.reset(cycle);
+    this.receiveMac.reset(cycle);
+    this.interrupts.reset(cycle);
+    this.#statistics.reset();
+    this.registers.reset();
+    this.port.setEnabled(false);
+    this.#isResetting = false;
+  }
+}
+
+function checkSetup({ config, pcieFunction, macAddress, ethernet }: NicSetup): void {
+  const bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
+  if (bufferBytes > pcieFunction.bar2Bytes) {
+    const range = `with receiveBufferKib at most bar2Bytes (${pcieFunction.bar2Bytes})`;
+    throw new ConfigurationError('nic.transmitBufferKib', config.transmitBufferKib, range);
+  }
+  const frameBytes = ethernet.mtuBytes + 18;
+  if (frameBytes > config.transmitBufferKib * KIB || frameBytes > config.receiveBufferKib * KIB) {
+    throw new ConfigurationError(
+      'ethernet.mtuBytes',
+      ethernet.mtuBytes,
+      'a frame that fits the packet buffer',
+    );
+  }
+  const { msixTable, msixPending } = nicBar0.registers;
+  if (
+    pcieFunction.msixTableOffset !== msixTable.offset ||
+    pcieFunction.msixPendingOffset !== msixPending.offset
+  ) {
+    throw new ConfigurationError(
+      'msixTableOffset',
+      pcieFunction.msixTableOffset,
+      `${msixTable.offset}, the interface's`,
+    );
+  }
+  if (macAddress.length !== MAC_BYTES || (macAddress[0]! & 1) !== 0) {
+    throw new ConfigurationError('macAddress', macAddress.join(':'), '6 bytes of a unicast address');
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The receiving half of the MAC: takes whole frames of the cable's port, filters them, and puts them into the packet
+ * buffer.
+ *
+ *     port ─► fifo ─► length? ─► destination ours? ─► room? ─► packet buffer ─► receive engine or PIORX
+ *                       RLEC       RXFILT             MPC, RXO
+ *
+ * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22.
+ */
+import { ethernetFcsBytes, NicCause } from '../../abi/nic/index.ts';
+import { BlockAccount, type ClockDomain, Fifo } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
+import type { NicCounters } from './counters.ts';
+import type { NicInterrupts } from './interrupts.ts';
+import { NO_ROOM, type PacketBuffer } from './packet-buffer.ts';
+import type { NicConfig } from './parameters.ts';
+
+/** Longest frame without RCTL.LPE, FCS included: with a VLAN tag. */
+const BASIC_FRAME_BYTES_MAX = 1522;
+const MAC_BYTES = 6;
+const GROUP_BIT = 1;
+const BROADCAST_BYTE = 0xff;
+
+export interface ReceiveMacParts {
+  readonly domain: ClockDomain;
+  readonly config: NicConfig;
+  readonly counters: NicCounters;
+  readonly sram: Uint8Array;
+  readonly buffer: PacketBuffer;
+  readonly port: EthernetPort;
+  readonly interrupts: NicInterrupts;
+  readonly nowPs: () => number;
+  /** A frame can be seen from `cycle` on. */
+  readonly frameReady: (cycle: number) => void;
+}
+
+export class ReceiveMac {
+  readonly account = new BlockAccount('nicReceiveMac', []);
+  /** RCTL. */
+  isOn = false;
+  isUnicastPromiscuous = false;
+  isMulticastPromiscuous = false;
+  takesLong = false;
+  takesBroadcasts = false;
+  /** RLPML. */
+  longBytesMax = 0;
+  /** RAL and RAH. */
+  readonly address = new Uint8Array(MAC_BYTES);
+  isAddressValid = false;
+  readonly #parts: ReceiveMacParts;
+  readonly #arrived: Fifo;
+  readonly #stage: number;
+
+  constructor(parts: ReceiveMacParts) {
+    this.#parts = parts;
+    const { domain, port } = parts;
+    this.#arrived = new Fifo(port.config.receiveFifoFrames);
+    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    port.onFrame((offset) => {
+      const cycle = domain.clock.cycleAfter(parts.nowPs());
+      this.#arrived.push(offset, cycle);
+      domain.wake(this.#stage, cycle);
+    });
+  }
+
+  /** Registers as after reset; what arrived is still in the port, and is dropped as reception is off. */
+  reset(cycle: number): void {
+    this.isOn = false;
+    this.isUnicastPromiscuous = false;
+    this.isMulticastPromiscuous = false;
+    this.takesLong = false;
+    this.takesBroadcasts = false;
+    this.account.rest(cycle);
+  }
+
+  #run(cycle: number): void {
+    const arrived = this.#arrived;
+    if (arrived.isEmpty) {
+      this.account.rest(cycle);
+      return;
+    }
+    const readyCycle = Math.max(arrived.headCycle, this.account.freeCycle);
+    if (cycle < readyCycle) {
+      this.#parts.domain.wake(this.#stage, readyCycle);
+      return;
+    }
+    const { port, config } = this.#parts;
+    const offset = arrived.pop();
+    const bytes = port.frameBytes(offset);
+    const moveCycles = Math.ceil(bytes / config.bufferBytesPerCycle);
+    this.#take(offset, bytes, cycle, cycle + moveCycles + config.receiveLatencyCycles);
+    port.consume(offset);
+    this.account.serve(cycle, moveCycles);
+    this.#parts.domain.wake(this.#stage, cycle + moveCycles);
+  }
+
+  #take(offset: number, bytes: number, cycle: number, visibleCycle: number): void {
+    const { counters, port, buffer, interrupts, sram } = this.#parts;
+    const start = port.frameStart(offset);
+    counters.arrivals++;
+    if (!this.isOn) {
+      counters.disabledDrops++;
+      return;
+    }
+    const longestBytes = this.takesLong ? this.longBytesMax : BASIC_FRAME_BYTES_MAX;
+    if (bytes + ethernetFcsBytes > longestBytes) {
+      counters.wrongLength++;
+      return;
+    }
+    if (!this.#isOurs(start)) {
+      counters.filtered++;
+      return;
+    }
+    const place = buffer.reserve(bytes);
+    if (place === NO_ROOM) {
+      counters.missed++;
+      interrupts.set(NicCause.RXO, cycle);
+      return;
+    }
+    const { rxBytes } = port;
+    for (let at = 0; at < bytes; at++) sram[place + at] = rxBytes[start + at]!;
+    buffer.commit(bytes, visibleCycle);
+    counters.accepted++;
+    if (this.#isBroadcast(start)) counters.broadcasts++;
+    this.#parts.frameReady(visibleCycle);
+  }
+
+  #isOurs(start: number): boolean {
+    const { rxBytes } = this.#parts.port;
+    if (this.#isBroadcast(start)) return this.takesBroadcasts || this.isMulticastPromiscuous;
+    if ((rxBytes[start]! & GROUP_BIT) !== 0) return this.isMulticastPromiscuous;
+    if (this.isUnicastPromiscuous) return true;
+    if (!this.isAddressValid) return false;
+    for (let at = 0; at < MAC_BYTES; at++) if (rxBytes[start + at] !== this.address[at]) return false;
+    return true;
+  }
+
+  #isBroadcast(start: number): boolean {
+    const { rxBytes } = this.#parts.port;
+    for (let at = 0; at < MAC_BYTES; at++) if (rxBytes[start + at] !== BROADCAST_BYTE) return false;
+    return true;
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The transmitting half of the MAC: hands whole frames of the packet buffer to the cable's port, oldest first.
+ *
+ *     packet buffer (ring) ─┐
+ *     PIOTX fifo ───────────┴─► port.canTransmit ─► port.send        room given back when the port takes the next frame
+ *
+ * While the link is down frames leave all the same, and the port counts them as discarded: a ring must not stand still
+ * because a cable was pulled.
+ */
+import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
+import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
+import type { NicCounters } from './counters.ts';
+import type { NicInterrupts } from './interrupts.ts';
+import type { PacketBuffer } from './packet-buffer.ts';
+import type { NicConfig } from './parameters.ts';
+
+const STALL_LINK = 0;
+const SHORTEST_BYTES = ethernetFrameMinBytes - ethernetFcsBytes;
+
+export interface TransmitMacParts {
+  readonly domain: ClockDomain;
+  readonly config: NicConfig;
+  readonly counters: NicCounters;
+  readonly sram: Uint8Array;
+  readonly buffer: PacketBuffer;
+  readonly port: EthernetPort;
+  readonly interrupts: NicInterrupts;
+  readonly nowPs: () => number;
+  /** Room of the packet buffer was given back. */
+  readonly bufferFreed: () => void;
+}
+
+export class TransmitMac {
+  readonly account = new BlockAccount('nicTransmitMac', ['link']);
+  /** PBMODE: frames come from PIOTX. */
+  isProgrammed = false;
+  /** Frames of PIOTX that have left the packet buffer. */
+  programmedCount = 0;
+  readonly #parts: TransmitMacParts;
+  readonly #stage: number;
+  /** The frame at the head of its queue is being sent by the port. */
+  #isSending = false;
+  /** PIOTX: places and lengths of frames, a ring. */
+  readonly #place: Int32Array;
+  readonly #lengthBytes: Int32Array;
+  readonly #visibleCycle: Float64Array;
+  #head = 0;
+  #count = 0;
+
+  constructor(parts: TransmitMacParts) {
+    this.#parts = parts;
+    const { programmedFrames } = parts.config;
+    this.#place = new Int32Array(programmedFrames);
+    this.#lengthBytes = new Int32Array(programmedFrames);
+    this.#visibleCycle = new Float64Array(programmedFrames);
+    this.#stage = parts.domain.addStage((cycle) => this.#run(cycle));
+    parts.port.onSpace(() => parts.domain.wakeAfter(this.#stage, parts.nowPs()));
+  }
+
+  /** A frame can be taken from `cycle` on. */
+  frameReady(cycle: number): void {
+    this.#parts.domain.wake(this.#stage, cycle);
+  }
+
+  get hasProgrammedRoom(): boolean {
+    return this.#count < this.#place.length;
+  }
+
+  /** Nothing waits for the cable. */
+  get isIdle(): boolean {
+    return this.#count === 0 && this.#parts.buffer.count === 0;
+  }
+
+  /** PIOTX: a frame that software has put into the packet buffer; there is room. */
+  program(place: number, lengthBytes: number, cycle: number): void {
+    const slot = (this.#head + this.#count) % this.#place.length;
+    this.#place[slot] = place;
+    this.#lengthBytes[slot] = lengthBytes;
+    this.#visibleCycle[slot] = cycle + this.#parts.config.transmitLatencyCycles;
+    this.#count++;
+    this.frameReady(this.#visibleCycle[slot]!);
+  }
+
+  reset(cycle: number): void {
+    this.isProgrammed = false;
+    this.programmedCount = 0;
+    this.#isSending = false;
+    this.#head = 0;
+    this.#count = 0;
+    this.account.rest(cycle);
+  }
+
+  get #waiting(): number {
+    return this.isProgrammed ? this.#count : this.#parts.buffer.count;
+  }
+
+  #run(cycle: number): void {
+    if (this.#waiting === 0) {
+      this.account.rest(cycle);
+      return;
+    }
+    if (!this.#parts.port.canTransmit()) {
+      this.account.stall(cycle, STALL_LINK);
+      return;
+    }
+    if (this.#isSending) this.#release(cycle);
+    if (this.#waiting === 0) {
+      this.account.rest(cycle);
+      return;
+    }
+    const visibleCycle = this.isProgrammed
+      ? this.#visibleCycle[this.#head]!
+      : this.#parts.buffer.visibleCycleOf(0);
+    if (cycle < visibleCycle) {
+      this.account.rest(cycle);
+      this.#parts.domain.wake(this.#stage, visibleCycle);
+      return;
+    }
+    this.#send(cycle);
+  }
+
+  #send(cycle: number): void {
+    const { buffer, counters, port, sram, domain } = this.#parts;
+    const place = this.isProgrammed ? this.#place[this.#head]! : buffer.placeOf(0);
+    const bytes = this.isProgrammed ? this.#lengthBytes[this.#head]! : buffer.bytesOf(0);
+    port.send(sram, place, bytes);
+    counters.transmitFrames++;
+    counters.transmitBytes += Math.max(bytes, SHORTEST_BYTES) + ethernetFcsBytes;
+    if (this.isProgrammed) counters.programmedFrames++;
+    this.#isSending = true;
+    this.account.serve(cycle, 1);
+    domain.wake(this.#stage, cycle + 1);
+  }
+
+  #release(cycle: number): void {
+    const { buffer, interrupts, bufferFreed } = this.#parts;
+    this.#isSending = false;
+    if (!this.isProgrammed) {
+      buffer.release();
+      bufferFreed();
+      return;
+    }
+    this.#head = (this.#head + 1) % this.#place.length;
+    this.#count--;
+    this.programmedCount = (this.programmedCount + 1) >>> 0;
+    interrupts.set(NicCause.PIOTX, cycle);
+  }
+}

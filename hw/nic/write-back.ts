@@ -1,0 +1,47 @@
+/**
+ * Status write-backs of one ring: 8 bytes of a descriptor each, staged until the DMA write engine has handed them to
+ * the link, so that the descriptor's place on chip is free at once.
+ */
+import { nicWriteBack } from '../../abi/nic/index.ts';
+import { type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
+
+export class WriteBack {
+  readonly #writes: DmaWriteEngine;
+  readonly #sram: Uint8Array;
+  readonly #requester: number;
+  readonly #depth: number;
+  readonly #staging: Uint8Array;
+  #next = 0;
+
+  /** @param onSpace called, inside the engine's stage, when there is room again */
+  constructor(name: string, writes: DmaWriteEngine, sram: Uint8Array, depth: number, onSpace: () => void) {
+    this.#writes = writes;
+    this.#sram = sram;
+    this.#depth = depth;
+    this.#staging = new Uint8Array(depth * nicWriteBack.lengthBytes);
+    this.#requester = writes.addRequester({
+      name: `${name}WriteBack`,
+      trafficClass: TrafficClass.cqe,
+      fifoDepth: depth,
+    });
+    writes.onSpace(this.#requester, onSpace);
+  }
+
+  get hasRoom(): boolean {
+    return this.#writes.canRequest(this.#requester);
+  }
+
+  /** Writes the 8 bytes at `place` of on-chip memory to `address`, behind all writes requested before. */
+  send(address: number, place: number): void {
+    const at = this.#next * nicWriteBack.lengthBytes;
+    this.#next = this.#next + 1 === this.#depth ? 0 : this.#next + 1;
+    for (let index = 0; index < nicWriteBack.lengthBytes; index++) {
+      this.#staging[at + index] = this.#sram[place + index]!;
+    }
+    this.#writes.request(this.#requester, address, nicWriteBack.lengthBytes, this.#staging, at, 0);
+  }
+
+  reset(): void {
+    this.#next = 0;
+  }
+}
