@@ -113,6 +113,11 @@ export class Core {
 
   // What threads ask of their core.
 
+  /** Whether another thread waits for the core. */
+  get isWanted(): boolean {
+    return this.#ready.highestLevel >= 0;
+  }
+
   /** A thread that has nothing to do yet; see {@link start}. */
   newThread(name: string, level: number): CoreThread {
     const slot = this.#freeSlots.pop() ?? this.#threads.length;
@@ -199,6 +204,11 @@ export class Core {
     let ahead = Math.max(0, -open);
     for (const thread of this.#threads) if (thread.mode !== 'ended') ahead += thread.owedCycles;
     return cpuReportOf(cycles, total, ahead);
+  }
+
+  /** Whether a thread that does not have the core waits for it. */
+  get isWanted(): boolean {
+    return this.#ready.highestLevel >= levelProgram;
   }
 
   /** Name of the program that has not ended, if there is one. */

@@ -90,6 +90,7 @@ export function driverPlatformOf(host: Host, functionId: number, bars: readonly 
     newSignal: () => new Signal(() => host.instantPs()),
     nowPs: () => host.logicalProcess.nowPs,
     spawn: (name: string, body: Handler) => host.spawn(name, body),
+    isCoreWanted: (cpu: unknown) => threadOf(cpu).core.isWanted,
     systemCallEntered: (cpu: unknown, name: string, path: SystemCallPath) =>
       host.systemCallEntered(threadOf(cpu), name, path),
     kernelEntered: (cpu: unknown) => {

@@ -1,0 +1,56 @@
+/** What the kernel path did, counted where it happens: the side of the comparison that RDMA avoids. */
+
+export class NetCounts {
+  /** System calls of the socket layer, and those among them that move data or wait for it. */
+  systemCalls = 0;
+  dataPathCalls = 0;
+  /** Copies by the CPU: user to kernel, kernel to user, and within the kernel (small segments joined). */
+  copiesIn = 0;
+  copiedInBytes = 0;
+  copiesOut = 0;
+  copiedOutBytes = 0;
+  copiesInside = 0;
+  copiedInsideBytes = 0;
+  /** Times a thread blocked in a call: it was switched out, and in again. */
+  contextSwitches = 0;
+  /** Threads woken. */
+  wakeUps = 0;
+  interrupts = 0;
+  /** Polls of the rings, kernel threads started for them, and rests taken for the sake of programs. */
+  polls = 0;
+  pollThreads = 0;
+  pollRests = 0;
+  framesSent = 0;
+  bytesSent = 0;
+  framesReceived = 0;
+  bytesReceived = 0;
+  /** Stores to the transmit doorbell. */
+  doorbells = 0;
+  segmentsSent = 0;
+  acknowledgementsSent = 0;
+  retransmissions = 0;
+  fastRetransmissions = 0;
+  retransmissionTimeouts = 0;
+  /** Received and thrown away: bad headers, bad checksums, duplicates, no buffer, no room, beyond the window. */
+  badFrames = 0;
+  badChecksums = 0;
+  duplicates = 0;
+  droppedForMemory = 0;
+  droppedForRoom = 0;
+  outOfOrder = 0;
+  resetsSent = 0;
+  /** Checksummed by the CPU. */
+  checksummedBytes = 0;
+  /** What the watchdog mended. */
+  recoveredInterrupts = 0;
+  adapterResets = 0;
+
+  /** Copies of all kinds. */
+  get copies(): number {
+    return this.copiesIn + this.copiesOut + this.copiesInside;
+  }
+
+  get copiedBytes(): number {
+    return this.copiedInBytes + this.copiedOutBytes + this.copiedInsideBytes;
+  }
+}

@@ -1,0 +1,1 @@
+export { NicDriver } from './nic-driver.ts';

@@ -1,0 +1,128 @@
+/**
+ * The PCI side of the NIC's probe: identity, command register, MSI-X. Where the capability lies is found by walking the
+ * list. Sources: PCI Express base specification 7.5.1, 7.7.2.
+ */
+import { nicIdentity } from '../../abi/nic/index.ts';
+import { highWordOf, lowWordOf } from '../../base/bytes.ts';
+import { fieldOf, register, registerBits, withField } from '../../base/registers.ts';
+import type { Cpu, NetPlatform } from '../platform.ts';
+import { NetError } from '../socket/net-error.ts';
+
+const dword = 4;
+const identityOffset = 0x00;
+const commandOffset = 0x04;
+const firstCapabilityOffset = 0x34;
+const commandFields = register(commandOffset, 4, 'rw', 'command', 0, {
+  memorySpace: registerBits(1, 1),
+  busMaster: registerBits(2, 2),
+}).fields;
+const msixCapabilityId = 0x11;
+const msixHeader = register(0, 4, 'rw', 'MSI-X capability', 0, {
+  id: registerBits(7, 0),
+  next: registerBits(15, 8),
+  tableSizeMinus1: registerBits(26, 16),
+  functionMask: registerBits(30, 30),
+  enable: registerBits(31, 31),
+}).fields;
+const msixPointer = register(4, 4, 'ro', 'MSI-X table', 0, {
+  bar: registerBits(2, 0),
+  offset8: registerBits(31, 3),
+}).fields;
+const msixEntryBytes = 16;
+const capabilitiesMax = 48;
+
+/** Checks that this is our NIC, and switches memory space and bus mastering on. @throws NetError ENODEV */
+export async function enableFunction(
+  cpu: Cpu,
+  platform: NetPlatform,
+  bars: readonly number[],
+): Promise<void> {
+  const id = await platform.pci.readConfig32(cpu, identityOffset);
+  const wanted = nicIdentity.deviceId * 0x1_0000 + nicIdentity.vendorId;
+  if (id >>> 0 !== wanted) throw new NetError('ENODEV', `the function is 0x${(id >>> 0).toString(16)}`);
+  for (const bar of bars) {
+    if ((platform.pci.bars[bar]?.sizeBytes ?? 0) === 0) throw new NetError('ENODEV', `BAR${bar} is missing`);
+  }
+  await changeCommand(cpu, platform, 1, 1);
+}
+
+/** Switches bus mastering off: the device reaches no memory and sends no message any more. */
+export async function disableFunction(cpu: Cpu, platform: NetPlatform): Promise<void> {
+  await changeCommand(cpu, platform, 1, 0);
+}
+
+async function changeCommand(
+  cpu: Cpu,
+  platform: NetPlatform,
+  memorySpace: number,
+  busMaster: number,
+): Promise<void> {
+  let value = await platform.pci.readConfig32(cpu, commandOffset);
+  value = withField(value, commandFields['memorySpace']!, memorySpace);
+  value = withField(value, commandFields['busMaster']!, busMaster);
+  // The upper half is the status register, whose bits a written 1 would clear.
+  await platform.pci.writeConfig32(cpu, commandOffset, value & 0xffff);
+}
+
+/** MSI-X as the device offers it. */
+export interface MsixTable {
+  readonly capabilityOffset: number;
+  readonly tableAddress: number;
+  readonly vectorCount: number;
+}
+
+/** @throws NetError ENODEV when the device has no MSI-X */
+export async function findMsix(cpu: Cpu, platform: NetPlatform): Promise<MsixTable> {
+  const { pci } = platform;
+  let offset = (await pci.readConfig32(cpu, firstCapabilityOffset)) & 0xfc;
+  for (let hops = 0; offset !== 0 && hops < capabilitiesMax; hops++) {
+    const header = await pci.readConfig32(cpu, offset);
+    if (fieldOf(header, msixHeader['id']!) === msixCapabilityId) {
+      const pointer = await pci.readConfig32(cpu, offset + dword);
+      const bar = pci.bars[fieldOf(pointer, msixPointer['bar']!)];
+      if (bar === undefined) break;
+      return {
+        capabilityOffset: offset,
+        tableAddress: bar.address + fieldOf(pointer, msixPointer['offset8']!) * 8,
+        vectorCount: fieldOf(header, msixHeader['tableSizeMinus1']!) + 1,
+      };
+    }
+    offset = fieldOf(header, msixHeader['next']!) & 0xfc;
+  }
+  throw new NetError('ENODEV', 'the device has no MSI-X');
+}
+
+/** Programmes entries 0 … count − 1 with the platform's messages, unmasked, and enables MSI-X. */
+export async function enableMsix(
+  cpu: Cpu,
+  platform: NetPlatform,
+  table: MsixTable,
+  count: number,
+): Promise<void> {
+  for (let vector = 0; vector < count; vector++) {
+    const { address, data } = platform.interrupts.messageFor(vector);
+    const entry = table.tableAddress + vector * msixEntryBytes;
+    const words = [lowWordOf(address), highWordOf(address), data, 0];
+    words.forEach((word, index) => {
+      cpu.mmioWrite32(entry + index * dword, word);
+    });
+  }
+  await setMsixEnable(cpu, platform, table, 1);
+}
+
+export async function disableMsix(cpu: Cpu, platform: NetPlatform, table: MsixTable): Promise<void> {
+  await setMsixEnable(cpu, platform, table, 0);
+}
+
+async function setMsixEnable(
+  cpu: Cpu,
+  platform: NetPlatform,
+  table: MsixTable,
+  enable: number,
+): Promise<void> {
+  await cpu.settle();
+  let header = await platform.pci.readConfig32(cpu, table.capabilityOffset);
+  header = withField(header, msixHeader['functionMask']!, 0);
+  header = withField(header, msixHeader['enable']!, enable);
+  await platform.pci.writeConfig32(cpu, table.capabilityOffset, header);
+}

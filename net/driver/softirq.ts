@@ -1,0 +1,142 @@
+/**
+ * From interrupt to polling, fair to programs.
+ *
+ *     interrupt ─► handler: the device has masked itself ─► poll, poll … in interrupt context ─┬─ ring empty: unmask
+ *                                                                                              │
+ *              budget of frames used up, or more than the fair share of the core taken lately ─┘
+ *                          └─► kernel thread: poll ─► rest while a program wants the core ─► poll … ─► unmask
+ *
+ * Promises: while a program wants the core, interrupts and polling take no more than the share in the long run, however
+ * many frames or interrupts come: what is taken beyond it is a debt that grows with the time spent and shrinks with the
+ * time that passes, and it is paid by rests with interrupts off. A core that nobody wants is polled without rest.
+ * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
+ */
+import { nsToPs, usToPs } from '../../base/units.ts';
+import type { NetCounts } from '../counts.ts';
+import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
+import type { Cpu, NetPlatform } from '../platform.ts';
+
+/** What is polled. */
+export interface Polled {
+  /** Handles up to `weight` received frames. @returns how many; fewer than `weight` means nothing is left */
+  poll(cpu: Cpu, weight: number): Promise<number>;
+  /** Has the device interrupt again: at once, if something came meanwhile. */
+  unmask(cpu: Cpu): void;
+}
+
+export class SoftInterrupt {
+  /** Polling is under way: the device is masked. */
+  isScheduled = false;
+  isStopped = false;
+  readonly #platform: NetPlatform;
+  readonly #config: NetDriverConfig;
+  readonly #costs: NetCostConfig;
+  readonly #counts: NetCounts;
+  readonly #polled: Polled;
+  readonly #overheadPs: number;
+  readonly #limitPs: number;
+  readonly #share: number;
+  #debtPs = 0;
+  #debtAtPs = 0;
+
+  constructor(
+    platform: NetPlatform,
+    config: NetDriverConfig,
+    costs: NetCostConfig,
+    counts: NetCounts,
+    polled: Polled,
+  ) {
+    this.#platform = platform;
+    this.#config = config;
+    this.#costs = costs;
+    this.#counts = counts;
+    this.#polled = polled;
+    this.#overheadPs = nsToPs(config.interruptOverheadNs);
+    this.#limitPs = usToPs(config.softirqTimeUs);
+    this.#share = config.softirqSharePercent / 100;
+  }
+
+  /** The handler of the data vector, in interrupt context. */
+  async interrupt(cpu: Cpu): Promise<void> {
+    const fromPs = cpu.localPs - this.#overheadPs;
+    this.#counts.interrupts++;
+    cpu.charge('interrupt', this.#costs.interruptHandler);
+    await cpu.settle();
+    if (this.isScheduled || this.isStopped) {
+      this.#spent(fromPs, cpu.localPs);
+      return;
+    }
+    this.isScheduled = true;
+    cpu.charge('softirq', this.#costs.softirqEntry);
+    let isDone = this.#debtPs <= this.#limitPs && (await this.#pollHere(cpu, fromPs));
+    if (isDone && this.#spent(fromPs, cpu.localPs) > this.#limitPs) isDone = false;
+    if (isDone) this.#finish(cpu);
+    else this.#defer();
+  }
+
+  /** Polls from a kernel thread: for the watchdog, which has found work that no interrupt announced. */
+  schedule(): void {
+    if (this.isScheduled || this.isStopped) return;
+    this.isScheduled = true;
+    this.#defer();
+  }
+
+  /** @returns whether the ring was found empty within the budget */
+  async #pollHere(cpu: Cpu, fromPs: number): Promise<boolean> {
+    const { pollWeight, softirqBudget } = this.#config;
+    for (let handled = 0; handled < softirqBudget; ) {
+      const count = await this.#polled.poll(cpu, pollWeight);
+      if (this.isStopped || count < pollWeight) return true;
+      handled += count;
+      if (cpu.localPs - fromPs > this.#limitPs) break;
+    }
+    this.#spent(fromPs, cpu.localPs);
+    return false;
+  }
+
+  #defer(): void {
+    this.#counts.pollThreads++;
+    this.#platform.spawn('ksoftirqd', (cpu) => this.#thread(cpu));
+  }
+
+  async #thread(cpu: Cpu): Promise<void> {
+    const { pollWeight } = this.#config;
+    cpu.charge('softirq', this.#costs.softirqEntry);
+    await this.#rest(cpu);
+    for (;;) {
+      const fromPs = cpu.localPs;
+      const count = this.isStopped ? 0 : await this.#polled.poll(cpu, pollWeight);
+      this.#spent(fromPs, cpu.localPs);
+      await this.#rest(cpu);
+      if (count < pollWeight) break;
+    }
+    this.#finish(cpu);
+    await cpu.settle();
+  }
+
+  #finish(cpu: Cpu): void {
+    this.isScheduled = false;
+    if (!this.isStopped) this.#polled.unmask(cpu);
+  }
+
+  /** Leaves the core to whoever wants it until the debt is paid; without anybody the debt is forgiven. */
+  async #rest(cpu: Cpu): Promise<void> {
+    await cpu.settle();
+    const debtPs = this.#spent(cpu.localPs, cpu.localPs);
+    if (!this.#platform.isCoreWanted(cpu)) {
+      this.#debtPs = 0;
+      return;
+    }
+    if (debtPs <= 0) return;
+    this.#counts.pollRests++;
+    await cpu.sleep(debtPs / this.#share);
+  }
+
+  /** Time spent is added, the share of the time that has passed is taken off. @returns the debt */
+  #spent(fromPs: number, untilPs: number): number {
+    const passedPs = Math.max(0, untilPs - this.#debtAtPs);
+    this.#debtAtPs = Math.max(untilPs, this.#debtAtPs);
+    this.#debtPs = Math.max(0, this.#debtPs + (untilPs - fromPs) - passedPs * this.#share);
+    return this.#debtPs;
+  }
+}

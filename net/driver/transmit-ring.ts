@@ -1,0 +1,107 @@
+/**
+ * The transmit ring: one descriptor a frame, each with RS, so that every buffer comes back by its own write-back.
+ *
+ *     post ─► tail ── kick: TDT ──► device: fetch, DMA, send, write back DD ──► clean: buffers are the stack's again
+ */
+import { nicDescriptorBytes, nicTransmitDescriptor } from '../../abi/nic/index.ts';
+import { log2Exact } from '../../base/units.ts';
+import type { KernelMemory } from '../platform.ts';
+import type { PacketBuffer, PacketBuffers } from '../stack/packet-buffer.ts';
+
+const { fields } = nicTransmitDescriptor;
+
+/** Where in the frame the NIC puts the checksum, and where it begins to sum. */
+export interface ChecksumPlace {
+  readonly start: number;
+  readonly offset: number;
+}
+
+export class TransmitRing {
+  readonly address: number;
+  readonly entries: number;
+  readonly #memory: KernelMemory;
+  readonly #buffers: PacketBuffers;
+  readonly #checksum: ChecksumPlace | undefined;
+  readonly #held: (PacketBuffer | undefined)[];
+  readonly #mask: number;
+  #head = 0;
+  #tail = 0;
+
+  /** @param address of `entries` × 16 zeroed bytes */
+  constructor(
+    memory: KernelMemory,
+    address: number,
+    entries: number,
+    buffers: PacketBuffers,
+    checksum: ChecksumPlace | undefined,
+  ) {
+    this.#memory = memory;
+    this.address = address;
+    this.entries = entries;
+    this.#buffers = buffers;
+    this.#checksum = checksum;
+    this.#held = new Array<PacketBuffer | undefined>(entries).fill(undefined);
+    this.#mask = 2 ** log2Exact(entries) - 1;
+  }
+
+  get outstanding(): number {
+    return (this.#tail - this.#head) & this.#mask;
+  }
+
+  get room(): number {
+    return this.entries - 1 - this.outstanding;
+  }
+
+  get tail(): number {
+    return this.#tail;
+  }
+
+  get head(): number {
+    return this.#head;
+  }
+
+  /** Whether the oldest frame has been sent. */
+  get isHeadDone(): boolean {
+    return this.outstanding > 0 && fields.done.get(this.#memory.view, this.#at(this.#head)) === 1;
+  }
+
+  /** Writes a descriptor; there is room. */
+  post(buffer: PacketBuffer, start: number, lengthBytes: number): void {
+    const { view, bytes } = this.#memory;
+    const at = this.#at(this.#tail);
+    bytes.fill(0, at, at + nicDescriptorBytes);
+    fields.bufferAddress.setNumber(view, at, buffer.address + start);
+    fields.length.set(view, at, lengthBytes);
+    fields.endOfPacket.set(view, at, 1);
+    fields.reportStatus.set(view, at, 1);
+    if (this.#checksum !== undefined) {
+      fields.insertChecksum.set(view, at, 1);
+      fields.checksumStart.set(view, at, this.#checksum.start);
+      fields.checksumOffset.set(view, at, this.#checksum.offset);
+    }
+    this.#held[this.#tail] = buffer;
+    buffer.inRing++;
+    this.#tail = (this.#tail + 1) & this.#mask;
+  }
+
+  /** Takes back the oldest frame, sent or not. */
+  takeHead(): void {
+    const buffer = this.#held[this.#head]!;
+    this.#held[this.#head] = undefined;
+    this.#head = (this.#head + 1) & this.#mask;
+    buffer.inRing--;
+    if (buffer.isDone && buffer.inRing === 0) this.#buffers.give(buffer);
+  }
+
+  /** Takes everything back and begins at descriptor 0, as the device does. */
+  restart(): void {
+    while (this.outstanding > 0) this.takeHead();
+    this.#head = 0;
+    this.#tail = 0;
+    this.#memory.bytes.fill(0, this.address, this.address + this.entries * nicDescriptorBytes);
+  }
+
+  #at(index: number): number {
+    return this.address + index * nicDescriptorBytes;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Looks at the rings from time to time: memory only, outside of any thread, so that it costs nothing while all is well.
+ *
+ *     every interval ─┬─ a frame waited at the last look and still does, and nobody polls ──► an interrupt got lost: poll
+ *                     └─ frames to be sent, none sent for some looks ──► the ring is hung: reset the adapter
+ *
+ * After some looks with nothing to see it stops until the device is used again: a machine in which everybody waits for
+ * nothing is told. Source: Linux dev_watchdog (transmit); e1000e's watchdog task raises the interrupt itself (ICS).
+ */
+import { usToPs } from '../../base/units.ts';
+import type { NetDriverConfig } from '../parameters.ts';
+import type { NetPlatform } from '../platform.ts';
+
+/** What is looked after. */
+export interface Watched {
+  /** Position of the oldest frame that waits to be taken off a ring, -1 when there is none or somebody is at it. */
+  readonly waitingMark: number;
+  /** Frames given to the device and not sent yet, and a number that changes whenever one has been. */
+  readonly unsentFrames: number;
+  readonly sentMark: number;
+  interruptLost(): void;
+  transmitHung(): void;
+}
+
+export class Watchdog {
+  readonly #platform: NetPlatform;
+  readonly #config: NetDriverConfig;
+  readonly #watched: Watched;
+  #isRunning = false;
+  #isStopped = true;
+  #activity = 0;
+  #seenActivity = 0;
+  #idleTicks = 0;
+  #lastWaiting = -1;
+  #lastSent = 0;
+  #hungTicks = 0;
+
+  constructor(platform: NetPlatform, config: NetDriverConfig, watched: Watched) {
+    this.#platform = platform;
+    this.#config = config;
+    this.#watched = watched;
+  }
+
+  start(): void {
+    this.#isStopped = false;
+    this.used();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** The device was used: looking goes on, if it had ceased. */
+  used(): void {
+    this.#activity++;
+    if (!this.#isRunning && !this.#isStopped) this.#arm();
+  }
+
+  #arm(): void {
+    this.#isRunning = true;
+    this.#platform.startTimer(usToPs(this.#config.watchdogIntervalUs), () => this.#due());
+  }
+
+  #due(): void {
+    this.#isRunning = false;
+    if (this.#isStopped) return;
+    this.#look();
+    const isIdle = this.#activity === this.#seenActivity && this.#watched.unsentFrames === 0;
+    this.#idleTicks = isIdle ? this.#idleTicks + 1 : 0;
+    this.#seenActivity = this.#activity;
+    if (this.#idleTicks < this.#config.watchdogIdleTicks) this.#arm();
+  }
+
+  #look(): void {
+    const { waitingMark, unsentFrames, sentMark } = this.#watched;
+    if (waitingMark >= 0 && waitingMark === this.#lastWaiting) {
+      this.#lastWaiting = -1;
+      this.#activity++;
+      this.#watched.interruptLost();
+      return;
+    }
+    this.#lastWaiting = waitingMark;
+    const isStill = unsentFrames > 0 && sentMark === this.#lastSent;
+    this.#lastSent = sentMark;
+    this.#hungTicks = isStill ? this.#hungTicks + 1 : 0;
+    if (this.#hungTicks < this.#config.transmitHangTicks) return;
+    this.#hungTicks = 0;
+    this.#watched.transmitHung();
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * The data path of a socket: user bytes into packet buffers, and back. Every byte is really copied, and charged.
+ *
+ *     send: wait for room ─► fill the last buffer, or a new one ─► queue ─► output … until all is queued
+ *     recv: wait for bytes ─► copy from the oldest buffers, free them ─► announce the window when it is worth it
+ *
+ * A page of the user that is not there is faulted in while the thread waits; the stack goes on meanwhile.
+ */
+import { usToPs } from '../../base/units.ts';
+import type { Cpu, UserMemory } from '../platform.ts';
+import type { Connection } from '../stack/connection.ts';
+import { headroomBytes } from '../stack/headers.ts';
+import { isWindowWorthAnnouncing, output } from '../stack/output.ts';
+import type { PacketBuffer } from '../stack/packet-buffer.ts';
+import { sequenceAdd } from '../stack/sequence.ts';
+import { NetError } from './net-error.ts';
+import type { Socket } from './socket.ts';
+
+export interface Transfer {
+  readonly cpu: Cpu;
+  readonly memory: UserMemory;
+  readonly address: number;
+  readonly lengthBytes: number;
+  /** MSG_DONTWAIT, or a socket that does not block. */
+  readonly isWaiting: boolean;
+  /** MSG_WAITALL. */
+  readonly isWhole: boolean;
+}
+
+/** Queues bytes. @returns how many; fewer than asked when an error, or the wish not to wait, came in between */
+export async function sendBytes(socket: Socket, transfer: Transfer): Promise<number> {
+  const { cpu, lengthBytes } = transfer;
+  let done = 0;
+  try {
+    while (done < lengthBytes) {
+      const connection = await untilRoom(socket, transfer);
+      done += await queueSome(connection, transfer, done);
+      output(cpu, connection);
+      await cpu.settle();
+    }
+  } catch (error) {
+    if (!(error instanceof NetError) || done === 0) throw error;
+  }
+  return done;
+}
+
+/** Waits until the send queue takes a buffer. */
+async function untilRoom(socket: Socket, { cpu, isWaiting }: Transfer): Promise<Connection> {
+  for (;;) {
+    const connection = socket.established();
+    if (!connection.canQueue) {
+      const error = socket.takeError();
+      if (error !== undefined) throw new NetError(error, 'the connection has ended');
+      throw new NetError('EPIPE', 'nothing can be sent on this connection any more');
+    }
+    if (connection.hasSendRoom) return connection;
+    if (!isWaiting) throw new NetError('EAGAIN', 'the send buffer is full');
+    await connection.writable.wait(cpu);
+  }
+}
+
+/** Copies the next bytes into the last buffer if that has room and was never sent, else into a new one. */
+async function queueSome(connection: Connection, transfer: Transfer, done: number): Promise<number> {
+  const left = transfer.lengthBytes - done;
+  const tail = connection.sendQueue.at(-1);
+  const room = tail === undefined || tail.isSent ? 0 : connection.segmentBytes - tail.length;
+  if (tail !== undefined && room > 0) {
+    return fillTail(connection, tail, transfer, done, Math.min(left, room));
+  }
+  const buffer = await takeBuffer(connection, transfer.cpu);
+  const count = Math.min(left, connection.segmentBytes);
+  buffer.start = headroomBytes;
+  let isQueued = false;
+  try {
+    await copyIn(connection, buffer, transfer, done, count);
+    if (connection.canQueue) {
+      buffer.sequence = connection.queueEnd;
+      connection.sendQueue.push(buffer);
+      connection.queueEnd = sequenceAdd(connection.queueEnd, count);
+      isQueued = true;
+    }
+  } finally {
+    if (!isQueued) connection.environment.device.buffers.give(buffer);
+  }
+  return isQueued ? count : 0;
+}
+
+async function fillTail(
+  connection: Connection,
+  tail: PacketBuffer,
+  transfer: Transfer,
+  done: number,
+  count: number,
+): Promise<number> {
+  // While it is being filled it is not sent.
+  connection.filling = tail;
+  let isFilled = false;
+  try {
+    await copyIn(connection, tail, transfer, done, count);
+    isFilled = connection.canQueue;
+    if (isFilled) connection.queueEnd = sequenceAdd(connection.queueEnd, count);
+  } finally {
+    connection.filling = undefined;
+    // The connection ended meanwhile, and left the buffer to us.
+    if (!connection.sendQueue.includes(tail)) connection.environment.device.buffers.give(tail);
+    else if (!isFilled) output(transfer.cpu, connection);
+  }
+  return isFilled ? count : 0;
+}
+
+async function copyIn(
+  connection: Connection,
+  buffer: PacketBuffer,
+  { cpu, memory, address }: Transfer,
+  done: number,
+  count: number,
+): Promise<void> {
+  const { platform, counts } = connection.environment;
+  const at = buffer.physical + buffer.length;
+  cpu.charge('copy', platform.costs.copyFixed + Math.ceil(count / platform.costs.copyBytesPerCycle));
+  const isRead = await memory.load(cpu, address + done, platform.memory.bytes.subarray(at, at + count));
+  if (!isRead) throw new NetError('EFAULT', `no memory at 0x${(address + done).toString(16)}`);
+  counts.copiesIn++;
+  counts.copiedInBytes += count;
+  buffer.length += count;
+  await cpu.settle();
+}
+
+/** A packet buffer; memory that has run out is given some time to come back. */
+async function takeBuffer(connection: Connection, cpu: Cpu): Promise<PacketBuffer> {
+  const { device, config, costs } = connection.environment;
+  for (let tried = 0; ; tried++) {
+    const buffer = device.buffers.take();
+    if (buffer !== undefined) {
+      cpu.charge('protocol', costs.bufferAllocate);
+      return buffer;
+    }
+    if (tried === config.memoryTries) throw new NetError('ENOBUFS', 'the kernel has no packet buffers left');
+    connection.environment.counts.contextSwitches++;
+    await cpu.sleep(usToPs(config.memoryWaitUs));
+  }
+}
+
+/** Reads bytes. @returns how many; 0 at the end of the stream */
+export async function receiveBytes(socket: Socket, transfer: Transfer): Promise<number> {
+  let done = 0;
+  try {
+    while (done < transfer.lengthBytes) {
+      const connection = await untilReadable(socket, transfer);
+      if (connection === undefined) break;
+      done += await readSome(connection, transfer, done);
+      const isEnough = !transfer.isWhole && connection.received.readableBytes === 0;
+      if (isEnough) break;
+    }
+  } catch (error) {
+    if (!(error instanceof NetError) || done === 0) throw error;
+  }
+  return done;
+}
+
+/** Waits for bytes; undefined at the end of the stream. */
+async function untilReadable(socket: Socket, { cpu, isWaiting }: Transfer): Promise<Connection | undefined> {
+  for (;;) {
+    const connection = socket.established();
+    if (connection.received.readableBytes > 0) return connection;
+    const error = socket.takeError();
+    if (error !== undefined) throw new NetError(error, 'the connection has ended');
+    if (connection.hasFin || connection.isReadShut || connection.isOver) return undefined;
+    if (!isWaiting) throw new NetError('EAGAIN', 'nothing has arrived');
+    await connection.readable.wait(cpu);
+  }
+}
+
+async function readSome(connection: Connection, transfer: Transfer, done: number): Promise<number> {
+  const { cpu, memory, address, lengthBytes } = transfer;
+  const { received, environment } = connection;
+  const { platform, counts, costs } = environment;
+  const head = received.head!;
+  const count = Math.min(head.length, lengthBytes - done);
+  const at = head.physical;
+  cpu.charge('copy', platform.costs.copyFixed + Math.ceil(count / platform.costs.copyBytesPerCycle));
+  const isWritten = await memory.store(cpu, address + done, platform.memory.bytes.subarray(at, at + count));
+  if (!isWritten) throw new NetError('EFAULT', `no memory at 0x${(address + done).toString(16)}`);
+  counts.copiesOut++;
+  counts.copiedOutBytes += count;
+  cpu.charge('protocol', received.consume(count) * costs.bufferFree);
+  if (!connection.isOver && isWindowWorthAnnouncing(connection)) {
+    connection.isAckDue = true;
+    output(cpu, connection);
+  }
+  await cpu.settle();
+  return count;
+}

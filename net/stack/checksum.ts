@@ -1,0 +1,35 @@
+/** The Internet checksum: one's complement sum of big-endian 16-bit words. Source: RFC 1071. */
+
+/** Adds `lengthBytes` at `bytes[offset]` to a sum; an odd last byte is the high half of a word. The sum is not folded. */
+export function sumOf(bytes: Uint8Array, offset: number, lengthBytes: number, sum = 0): number {
+  const end = offset + lengthBytes;
+  let total = sum;
+  let at = offset;
+  for (; at + 1 < end; at += 2) total += (bytes[at]! << 8) | bytes[at + 1]!;
+  if (at < end) total += bytes[at]! << 8;
+  return total;
+}
+
+/** A sum in 16 bits, carries added in. */
+export function folded(sum: number): number {
+  let value = sum;
+  while (value > 0xffff) value = (value & 0xffff) + Math.floor(value / 0x1_0000);
+  return value;
+}
+
+/** Sum of the pseudo header of a segment. Source: RFC 9293, 3.1. */
+export function pseudoHeaderSum(
+  sourceAddress: number,
+  destinationAddress: number,
+  protocol: number,
+  segmentBytes: number,
+): number {
+  return (
+    (sourceAddress >>> 16) +
+    (sourceAddress & 0xffff) +
+    (destinationAddress >>> 16) +
+    (destinationAddress & 0xffff) +
+    protocol +
+    segmentBytes
+  );
+}

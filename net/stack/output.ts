@@ -1,0 +1,223 @@
+/**
+ * What a connection sends, and when: data as the windows and Nagle's rule allow, FIN behind all data, acknowledgements.
+ *
+ *     output ── data ──► FIN ──► an acknowledgement that is due and has ridden on nothing ──► doorbell
+ *        └─ the device has no room: again when it has
+ *
+ * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
+ */
+import type { Cpu } from '../platform.ts';
+import type { Connection } from './connection.ts';
+import { Flag, headroomBytes, synBytes } from './headers.ts';
+import type { PacketBuffer } from './packet-buffer.ts';
+import { type SegmentFields, sendSegment } from './segment-writer.ts';
+import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
+
+const never = Number.POSITIVE_INFINITY;
+const windowFieldMax = 0xffff;
+/** Reused for every segment: nothing waits while it is filled. */
+const fields: SegmentFields = {
+  sequence: 0,
+  acknowledgement: 0,
+  flags: 0,
+  window: 0,
+  maximumSegment: 0,
+  windowScale: 0,
+};
+
+/** Sends what may be sent now. */
+export function output(cpu: Cpu, connection: Connection): void {
+  const { device } = connection.environment;
+  let isSent = false;
+  while (mayData(connection) && hasRoom(connection)) {
+    if (!sendData(cpu, connection, connection.sendQueue[connection.sendIndex]!)) break;
+    connection.sendIndex++;
+    isSent = true;
+  }
+  if (mayFin(connection) && hasRoom(connection)) isSent = sendFin(cpu, connection) || isSent;
+  if (connection.isAckDue && hasRoom(connection)) isSent = acknowledge(cpu, connection) || isSent;
+  if (isSent) device.kick(cpu);
+  startTimer(connection);
+}
+
+/** Sends the oldest unacknowledged segment again, whatever the windows say. */
+export function resendFirst(cpu: Cpu, connection: Connection): void {
+  const first = connection.sendQueue[0];
+  if (first === undefined || !first.isSent || first.inRing > 0 || !hasRoom(connection)) return;
+  connection.timedEnd = -1;
+  if (sendPayload(cpu, connection, first)) {
+    connection.environment.counts.retransmissions++;
+    connection.environment.device.kick(cpu);
+  }
+}
+
+/** Sends SYN, or SYN with ACK to answer one. @returns false when there is no buffer or no room */
+export function sendSyn(cpu: Cpu, connection: Connection): boolean {
+  const { environment, isPassive } = connection;
+  const { device, config } = environment;
+  if (!hasRoom(connection)) return false;
+  const buffer = device.buffers.take();
+  if (buffer === undefined) return false;
+  cpu.charge('protocol', environment.costs.bufferAllocate);
+  fields.sequence = connection.initialSequence;
+  fields.acknowledgement = isPassive ? connection.received.next : 0;
+  fields.flags = isPassive ? Flag.SYN | Flag.ACK : Flag.SYN;
+  fields.window = Math.min(connection.receiveLimitBytes, windowFieldMax);
+  fields.maximumSegment = connection.segmentBytes;
+  fields.windowScale = config.windowScale;
+  connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
+  const isSent = sendControl(cpu, connection, buffer, synBytes);
+  if (isSent) device.kick(cpu);
+  return isSent;
+}
+
+/** Sends an acknowledgement; with `isProbe` one of an old byte, which the other side must answer with its window. */
+export function acknowledge(cpu: Cpu, connection: Connection, isProbe: 'probe' | 'plain' = 'plain'): boolean {
+  const { environment } = connection;
+  const buffer = environment.device.buffers.take();
+  if (buffer === undefined) {
+    // The delayed acknowledgement tries again.
+    connection.delayedAckPs = environment.platform.nowPs() + environment.config.memoryWaitUs * 1e6;
+    connection.isAckDue = false;
+    environment.timersChanged(connection);
+    return false;
+  }
+  cpu.charge('protocol', environment.costs.bufferAllocate);
+  const { sendMax, sendUnacknowledged } = connection;
+  prepare(connection, isProbe === 'probe' ? sequenceAdd(sendUnacknowledged, -1) : sendMax, Flag.ACK);
+  if (isProbe === 'plain') environment.counts.acknowledgementsSent++;
+  return sendControl(cpu, connection, buffer, headroomBytes);
+}
+
+/** Tells the other side that the connection is gone. */
+export function sendReset(cpu: Cpu, connection: Connection): void {
+  const { device, counts } = connection.environment;
+  if (device.room === 0) return;
+  const buffer = device.buffers.take();
+  if (buffer === undefined) return;
+  prepare(connection, connection.sendMax, Flag.RST | Flag.ACK);
+  if (sendControl(cpu, connection, buffer, headroomBytes)) {
+    counts.resetsSent++;
+    device.kick(cpu);
+  }
+}
+
+/** Bytes that reading has made room for are announced when they are worth it (RFC 9293, 3.8.6.2.2). */
+export function isWindowWorthAnnouncing(connection: Connection): boolean {
+  const { received, receiveLimitBytes, segmentBytes, windowEdge } = connection;
+  const free = receiveLimitBytes - received.readableBytes;
+  const announced = sequenceDistance(windowEdge, received.next);
+  return free - announced >= Math.min(2 * segmentBytes, receiveLimitBytes / 2);
+}
+
+function mayData(connection: Connection): boolean {
+  const buffer = connection.sendQueue[connection.sendIndex];
+  if (buffer === undefined || !connection.maySendData) return false;
+  if (buffer === connection.filling || buffer.inRing > 0) return false;
+  const end = sequenceDistance(sequenceAdd(buffer.sequence, buffer.length), connection.sendUnacknowledged);
+  if (end > connection.sendWindow) return false;
+  const { flightBytes } = connection;
+  if (flightBytes > 0 && flightBytes + buffer.length > connection.congestion.windowBytes) return false;
+  return buffer.isSent || !isHeldByNagle(connection, buffer);
+}
+
+/** A segment that is not full waits while another such one is on its way. */
+function isHeldByNagle(connection: Connection, buffer: PacketBuffer): boolean {
+  if (!connection.isDelayed || connection.isFinQueued || buffer.length >= connection.segmentBytes)
+    return false;
+  return isAfter(connection.smallEnd, connection.sendUnacknowledged);
+}
+
+function mayFin(connection: Connection): boolean {
+  return (
+    connection.isFinQueued &&
+    connection.sendIndex === connection.sendQueue.length &&
+    connection.sendNext === connection.queueEnd &&
+    connection.maySendData
+  );
+}
+
+/** Whether the device takes a frame; if not, the connection is called when it does. */
+function hasRoom(connection: Connection): boolean {
+  if (connection.environment.device.room > 0) return true;
+  connection.environment.throttle(connection);
+  return false;
+}
+
+function sendData(cpu: Cpu, connection: Connection, buffer: PacketBuffer): boolean {
+  const { environment } = connection;
+  const isAgain = buffer.isSent;
+  if (!sendPayload(cpu, connection, buffer)) return false;
+  const end = sequenceAdd(buffer.sequence, buffer.length);
+  if (isAgain) {
+    environment.counts.retransmissions++;
+    connection.timedEnd = -1;
+  } else {
+    buffer.isSent = true;
+    if (buffer.length < connection.segmentBytes) connection.smallEnd = end;
+    if (connection.timedEnd < 0) {
+      connection.timedEnd = end;
+      connection.timedPs = environment.platform.nowPs();
+    }
+  }
+  advance(connection, end);
+  return true;
+}
+
+function sendPayload(cpu: Cpu, connection: Connection, buffer: PacketBuffer): boolean {
+  const isLast = connection.sendQueue.at(-1) === buffer;
+  prepare(connection, buffer.sequence, Flag.ACK | (isLast ? Flag.PSH : 0));
+  return sendSegment(cpu, connection.environment, connection, fields, buffer, buffer.start, buffer.length);
+}
+
+function sendFin(cpu: Cpu, connection: Connection): boolean {
+  const { environment } = connection;
+  const buffer = environment.device.buffers.take();
+  if (buffer === undefined) return false;
+  cpu.charge('protocol', environment.costs.bufferAllocate);
+  prepare(connection, connection.queueEnd, Flag.FIN | Flag.ACK);
+  if (!sendControl(cpu, connection, buffer, headroomBytes)) return false;
+  advance(connection, sequenceAdd(connection.queueEnd, 1));
+  return true;
+}
+
+function sendControl(cpu: Cpu, connection: Connection, buffer: PacketBuffer, payloadAt: number): boolean {
+  const { environment } = connection;
+  const isSent = sendSegment(cpu, environment, connection, fields, buffer, payloadAt, 0);
+  environment.device.buffers.giveWhenSent(buffer);
+  return isSent;
+}
+
+/** Every segment carries the acknowledgement and the window of this moment. */
+function prepare(connection: Connection, sequence: number, flags: number): void {
+  const { received, receiveScale, receiveLimitBytes } = connection;
+  const unit = 2 ** receiveScale;
+  const announced = Math.max(0, sequenceDistance(connection.windowEdge, received.next));
+  const free = Math.max(0, receiveLimitBytes - received.readableBytes);
+  // A window that was announced is never taken back, and grows in steps that are worth it.
+  const isWorth = free - announced >= Math.min(connection.segmentBytes, receiveLimitBytes / 2);
+  const field = Math.min(Math.ceil((isWorth ? free : announced) / unit), windowFieldMax);
+  connection.windowEdge = sequenceAdd(received.next, field * unit);
+  fields.sequence = sequence;
+  fields.acknowledgement = sequenceAdd(received.next, connection.hasFin ? 1 : 0);
+  fields.flags = flags;
+  fields.window = field;
+  fields.maximumSegment = 0;
+  connection.isAckDue = false;
+  connection.unacknowledgedSegments = 0;
+  connection.delayedAckPs = never;
+}
+
+function advance(connection: Connection, end: number): void {
+  connection.sendNext = end;
+  if (isBefore(connection.sendMax, end)) connection.sendMax = end;
+}
+
+/** Something is on its way: it must be acknowledged. Nothing is, but something waits: the window is probed. */
+function startTimer(connection: Connection): void {
+  if (connection.retransmitPs !== never || connection.isOver) return;
+  const isOnItsWay = isBefore(connection.sendUnacknowledged, connection.sendMax);
+  const waits = connection.sendQueue[connection.sendIndex];
+  if (!isOnItsWay && (waits === undefined || waits === connection.filling || !connection.maySendData)) return;
+  connection.armRetransmit();
+}

@@ -1,0 +1,352 @@
+/**
+ * The protocol stack of one host: finds the connection that a frame is for, opens and listens, and looks after the ends
+ * of connections.
+ *
+ *     driver ── receive ──► checks ─┬─ a connection ──► segment-input
+ *                                   ├─ SYN for a listener ──► a half-open connection, SYN + ACK
+ *                                   └─ nobody ──► RST
+ *
+ * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
+ */
+import type { NetCounts } from '../counts.ts';
+import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
+import type { Cpu, NetPlatform } from '../platform.ts';
+import { Connection, type Ends } from './connection.ts';
+import { ConnectionTimers } from './connection-timers.ts';
+import type { NetDevice, NetworkLayer, StackEnvironment } from './environment.ts';
+import { Flag, headroomBytes } from './headers.ts';
+import { Listener } from './listener.ts';
+import { output, sendReset, sendSyn } from './output.ts';
+import type { PacketBuffer } from './packet-buffer.ts';
+import { segmentArrived } from './segment-input.ts';
+import { newSegment, type ReadSegment, readSegment } from './segment-reader.ts';
+import { sendSegment } from './segment-writer.ts';
+import { isAfter, sequenceAdd } from './sequence.ts';
+
+/** What the stack is told of its network. */
+export interface NetAddresses {
+  /** Our IPv4 address as a number. */
+  readonly address: number;
+  /** Hardware addresses of the hosts that can be reached. */
+  readonly neighbours: ReadonlyMap<number, Uint8Array>;
+}
+
+const firstEphemeralPort = 32_768;
+const lastEphemeralPort = 60_999;
+/** Initial sequence numbers advance by one every 4 µs (RFC 9293, 3.4.1), and by this between connections. */
+const sequenceUnitPs = 4_000_000;
+const sequenceStep = 64_000;
+
+export class NetworkStack implements StackEnvironment, NetworkLayer {
+  readonly platform: NetPlatform;
+  readonly config: NetStackConfig;
+  readonly costs: NetCostConfig;
+  readonly counts: NetCounts;
+  readonly device: NetDevice;
+  readonly address: number;
+  readonly #neighbours: ReadonlyMap<number, Uint8Array>;
+  readonly #connections = new Set<Connection>();
+  /** By the two ports; few connections share both. */
+  readonly #byPorts = new Map<number, Connection[]>();
+  readonly #listeners = new Map<number, Listener>();
+  /** Ports that bind() has given away. */
+  readonly #bound = new Set<number>();
+  readonly #throttled: Connection[] = [];
+  readonly #waitingOut: Connection[] = [];
+  readonly #timers: ConnectionTimers;
+  readonly #segment: ReadSegment = newSegment();
+  #nextPort = firstEphemeralPort;
+  #opened = 0;
+
+  constructor(
+    platform: NetPlatform,
+    config: NetStackConfig,
+    costs: NetCostConfig,
+    counts: NetCounts,
+    device: NetDevice,
+    addresses: NetAddresses,
+  ) {
+    this.platform = platform;
+    this.config = config;
+    this.costs = costs;
+    this.counts = counts;
+    this.device = device;
+    this.address = addresses.address;
+    this.#neighbours = addresses.neighbours;
+    this.#timers = new ConnectionTimers(this, this.#connections);
+  }
+
+  /** Connections of any state, those that nobody holds any more included. */
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  // What the socket layer asks.
+
+  /** Takes a port. @returns it (0 asks for any), or -1 when it is in use */
+  bind(port: number): number {
+    const chosen = port === 0 ? this.#freePort() : port;
+    if (chosen < 0 || this.#bound.has(chosen)) return -1;
+    this.#bound.add(chosen);
+    return chosen;
+  }
+
+  unbind(port: number): void {
+    this.#bound.delete(port);
+  }
+
+  listen(port: number, backlog: number): Listener {
+    const listener = new Listener(this, port, Math.min(Math.max(backlog, 1), this.config.backlogMax));
+    this.#listeners.set(port, listener);
+    this.device.used();
+    return listener;
+  }
+
+  unlisten(cpu: Cpu, listener: Listener): void {
+    if (this.#listeners.get(listener.port) === listener) this.#listeners.delete(listener.port);
+    listener.close(cpu);
+  }
+
+  /** Whether a segment could be sent there. */
+  isReachable(address: number): boolean {
+    return this.#neighbours.has(address);
+  }
+
+  /** Begins to open a connection. @returns undefined when one with these ends exists */
+  connect(
+    cpu: Cpu,
+    ends: Ends,
+    limits: { readonly receive: number; readonly send: number },
+  ): Connection | undefined {
+    if (this.#find(ends.localPort, ends.remoteAddress, ends.remotePort) !== undefined) return undefined;
+    const connection = this.#open(ends, false);
+    connection.setReceiveLimit(limits.receive);
+    connection.sendLimitBytes = limits.send;
+    connection.state = 'SYN_SENT';
+    this.#synSent(cpu, connection);
+    return connection;
+  }
+
+  /** Takes the device away from everybody: connections end with ENETDOWN. */
+  shutDown(cpu: Cpu): void {
+    this.#timers.stop();
+    for (const listener of [...this.#listeners.values()]) this.unlisten(cpu, listener);
+    for (const connection of [...this.#connections]) connection.fail(cpu, 'ENETDOWN');
+  }
+
+  // What the device calls.
+
+  receive(cpu: Cpu, buffer: PacketBuffer, sum: number): void {
+    const { platform, counts, costs } = this;
+    cpu.charge('protocol', costs.protocolReceive);
+    if (sum < 0) {
+      cpu.charge('checksum', Math.ceil(buffer.length / costs.checksumBytesPerCycle));
+      counts.checksummedBytes += buffer.length;
+    }
+    const segment = this.#segment;
+    const { bytes, view } = platform.memory;
+    const found = readSegment(bytes, view, buffer, sum, this.address, segment);
+    if (found !== 'segment') {
+      if (found === 'bad') counts.badFrames++;
+      else counts.badChecksums++;
+      this.device.buffers.give(buffer);
+      return;
+    }
+    const connection = this.#find(segment.destinationPort, segment.sourceAddress, segment.sourcePort);
+    if (connection !== undefined && !this.#isReplaced(cpu, connection, segment)) {
+      segmentArrived(cpu, connection, segment, buffer);
+      return;
+    }
+    this.device.buffers.give(buffer);
+    this.#strangerArrived(cpu, segment);
+  }
+
+  roomAgain(cpu: Cpu): void {
+    for (const connection of this.#throttled.splice(0)) {
+      connection.isThrottled = false;
+      if (connection.state !== 'CLOSED' && connection.state !== 'SYN_SENT') output(cpu, connection);
+    }
+  }
+
+  // What connections need.
+
+  neighbour(address: number): Uint8Array | undefined {
+    return this.#neighbours.get(address);
+  }
+
+  throttle(connection: Connection): void {
+    if (connection.isThrottled) return;
+    connection.isThrottled = true;
+    this.#throttled.push(connection);
+  }
+
+  timersChanged(connection: Connection): void {
+    this.device.used();
+    this.#timers.changed(connection);
+  }
+
+  established(cpu: Cpu, connection: Connection): boolean {
+    const listener = this.#listeners.get(connection.localPort);
+    if (listener === undefined) return false;
+    listener.established(cpu, connection);
+    return true;
+  }
+
+  timeWaits(connection: Connection): void {
+    this.#waitingOut.push(connection);
+    if (this.#waitingOut.length <= this.config.timeWaitMax) return;
+    const oldest = this.#waitingOut.shift()!;
+    oldest.closePs = this.platform.nowPs();
+    this.#timers.changed(oldest);
+  }
+
+  forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    const key = keyOf(connection.localPort, connection.remotePort);
+    const left = (this.#byPorts.get(key) ?? []).filter((other) => other !== connection);
+    if (left.length > 0) this.#byPorts.set(key, left);
+    else this.#byPorts.delete(key);
+    this.#listeners.get(connection.localPort)?.forget(connection);
+    const waiting = this.#waitingOut.indexOf(connection);
+    if (waiting >= 0) this.#waitingOut.splice(waiting, 1);
+  }
+
+  // Inside.
+
+  #open(ends: Ends, isPassive: boolean): Connection {
+    const clock = Math.floor(this.platform.nowPs() / sequenceUnitPs);
+    const initial = (clock + ++this.#opened * sequenceStep) >>> 0;
+    const connection = new Connection(this, ends, initial, isPassive);
+    this.#connections.add(connection);
+    const key = keyOf(ends.localPort, ends.remotePort);
+    this.#byPorts.set(key, [...(this.#byPorts.get(key) ?? []), connection]);
+    return connection;
+  }
+
+  #synSent(cpu: Cpu, connection: Connection): void {
+    const next = sequenceAdd(connection.initialSequence, 1);
+    connection.sendNext = next;
+    connection.sendMax = next;
+    sendSyn(cpu, connection);
+    connection.armRetransmit();
+  }
+
+  #find(localPort: number, remoteAddress: number, remotePort: number): Connection | undefined {
+    const candidates = this.#byPorts.get(keyOf(localPort, remotePort));
+    return candidates?.find((connection) => connection.remoteAddress === remoteAddress);
+  }
+
+  /** A SYN with a later number reopens a connection that only waits (RFC 9293, 3.10.7.4). */
+  #isReplaced(cpu: Cpu, connection: Connection, segment: ReadSegment): boolean {
+    const isNewSyn =
+      connection.state === 'TIME_WAIT' &&
+      (segment.flags & (Flag.SYN | Flag.RST | Flag.ACK)) === Flag.SYN &&
+      isAfter(segment.sequence, connection.received.next);
+    if (isNewSyn) connection.end(cpu);
+    return isNewSyn;
+  }
+
+  /** A segment that belongs to no connection. */
+  #strangerArrived(cpu: Cpu, segment: ReadSegment): void {
+    if ((segment.flags & Flag.RST) !== 0) return;
+    const listener = this.#listeners.get(segment.destinationPort);
+    const isOpening = (segment.flags & (Flag.SYN | Flag.ACK)) === Flag.SYN;
+    if (listener === undefined || !isOpening) {
+      this.#refuse(cpu, segment);
+      return;
+    }
+    // No room: the SYN is forgotten, and comes again.
+    if (!listener.hasRoom) {
+      this.counts.droppedForRoom++;
+      return;
+    }
+    const ends = {
+      localPort: segment.destinationPort,
+      remoteAddress: segment.sourceAddress,
+      remotePort: segment.sourcePort,
+    };
+    const connection = this.#open(ends, true);
+    connection.state = 'SYN_RECEIVED';
+    if (listener.receiveLimitBytes !== undefined) connection.setReceiveLimit(listener.receiveLimitBytes);
+    if (listener.sendLimitBytes !== undefined) connection.sendLimitBytes = listener.sendLimitBytes;
+    connection.received.next = sequenceAdd(segment.sequence, 1);
+    connection.agree(segment.maximumSegment, segment.windowScale);
+    connection.sendWindow = segment.window;
+    listener.opens(connection);
+    this.#synSent(cpu, connection);
+  }
+
+  /** Answers with RST (RFC 9293, 3.5.2). */
+  #refuse(cpu: Cpu, segment: ReadSegment): void {
+    const { device, counts } = this;
+    const buffer = device.room > 0 ? device.buffers.take() : undefined;
+    if (buffer === undefined) return;
+    const hasAck = (segment.flags & Flag.ACK) !== 0;
+    const length =
+      segment.payloadBytes +
+      ((segment.flags & Flag.SYN) !== 0 ? 1 : 0) +
+      ((segment.flags & Flag.FIN) !== 0 ? 1 : 0);
+    const ends = {
+      localPort: segment.destinationPort,
+      remoteAddress: segment.sourceAddress,
+      remotePort: segment.sourcePort,
+    };
+    const fields = {
+      sequence: hasAck ? segment.acknowledgement : 0,
+      acknowledgement: hasAck ? 0 : sequenceAdd(segment.sequence, length),
+      flags: hasAck ? Flag.RST : Flag.RST | Flag.ACK,
+      window: 0,
+      maximumSegment: 0,
+      windowScale: 0,
+    };
+    if (sendSegment(cpu, this, ends, fields, buffer, headroomBytes, 0)) {
+      counts.resetsSent++;
+      device.kick(cpu);
+    }
+    device.buffers.giveWhenSent(buffer);
+  }
+
+  #freePort(): number {
+    const count = lastEphemeralPort - firstEphemeralPort + 1;
+    for (let tried = 0; tried < count; tried++) {
+      const port = this.#nextPort;
+      this.#nextPort = port === lastEphemeralPort ? firstEphemeralPort : port + 1;
+      if (!this.#bound.has(port)) return port;
+    }
+    return -1;
+  }
+}
+
+/** Closes a connection that its socket lets go: FIN behind what is queued, or RST when something was not read. */
+export function closeConnection(
+  cpu: Cpu,
+  connection: Connection,
+  limitOrphan: (c: Connection) => void,
+): void {
+  connection.isOrphan = true;
+  const hasUnread = connection.received.readableBytes > 0;
+  if (connection.isOver) {
+    connection.received.clear();
+    return;
+  }
+  if (connection.state === 'SYN_SENT' || connection.state === 'SYN_RECEIVED' || hasUnread) {
+    if (connection.state !== 'SYN_SENT') sendReset(cpu, connection);
+    connection.end(cpu);
+    return;
+  }
+  connection.received.clear();
+  finish(cpu, connection);
+  if (connection.state === 'FIN_WAIT_2') limitOrphan(connection);
+}
+
+/** Queues a FIN: nothing is sent after what is queued. */
+export function finish(cpu: Cpu, connection: Connection): void {
+  if (connection.isFinQueued) return;
+  if (connection.state === 'ESTABLISHED') connection.state = 'FIN_WAIT_1';
+  else if (connection.state === 'CLOSE_WAIT') connection.state = 'LAST_ACK';
+  else return;
+  connection.isFinQueued = true;
+  output(cpu, connection);
+}
+
+const keyOf = (localPort: number, remotePort: number): number => localPort * 0x1_0000 + remotePort;

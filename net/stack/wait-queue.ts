@@ -1,0 +1,52 @@
+/**
+ * Threads that wait for something to happen to a socket. A wake-up is charged and counted when somebody waits; whoever
+ * wakes looks again whether what it waited for is there.
+ */
+import type { NetCounts } from '../counts.ts';
+import type { Cpu, NetPlatform, Signal } from '../platform.ts';
+
+export class WaitQueue {
+  readonly #signal: Signal;
+  readonly #counts: NetCounts;
+  readonly #wakeUpCycles: number;
+  readonly #others = new Set<WaitQueue>();
+  #waiters = 0;
+  #isWoken = false;
+
+  constructor(platform: NetPlatform, counts: NetCounts, wakeUpCycles: number) {
+    this.#signal = platform.newSignal();
+    this.#counts = counts;
+    this.#wakeUpCycles = wakeUpCycles;
+  }
+
+  /** Wakes the threads that wait here, and those of queues that listen in. */
+  wake(cpu: Cpu): void {
+    for (const other of this.#others) other.wake(cpu);
+    if (this.#waiters === 0 || this.#isWoken) return;
+    this.#isWoken = true;
+    this.#counts.wakeUps += this.#waiters;
+    cpu.charge('wakeUp', this.#wakeUpCycles * this.#waiters);
+    this.#signal.raise();
+  }
+
+  /** Gives the core up until woken, or for `timeoutPs`: then false. */
+  async wait(cpu: Cpu, timeoutPs?: number): Promise<boolean> {
+    this.#waiters++;
+    this.#isWoken = false;
+    this.#counts.contextSwitches++;
+    try {
+      return await this.#signal.wait(cpu, timeoutPs);
+    } finally {
+      this.#waiters--;
+    }
+  }
+
+  /** Has another queue woken together with this one, until {@link ignore}. */
+  tell(other: WaitQueue): void {
+    this.#others.add(other);
+  }
+
+  ignore(other: WaitQueue): void {
+    this.#others.delete(other);
+  }
+}
