@@ -70,7 +70,7 @@ export class WriteCombiningBuffers {
     let taken = 0;
     while (taken < lengthBytes) {
       const address = busAddress + taken;
-      const offset = address % lineBytes;
+      const offset = address & (lineBytes - 1);
       const length = Math.min(lineBytes - offset, lengthBytes - taken);
       if (!this.#storeInLine(address - offset, offset, source, sourceOffset + taken, length)) return taken;
       taken += length;

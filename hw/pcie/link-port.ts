@@ -17,6 +17,9 @@ import * as tlp from './tlp.ts';
 const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_STATUS_SHIFT, MEMORY_READ } = tlp;
 const { MEMORY_WRITE, MESSAGE } = tlp;
 
+/** A completion carries the low seven bits of its first byte's address (2.2.9). */
+const LOWER_ADDRESS_MASK = 0x7f;
+
 export class PcieLinkPort extends LinkEngine {
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
@@ -81,7 +84,7 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
-    const lower = address % 128;
+    const lower = address & LOWER_ADDRESS_MASK;
     const id = this.completerId;
     this.place(COMPLETION_DATA, flags, trafficClass, tag, requesterId, lower, lengthBytes, byteCount, 0, id);
   }
@@ -97,7 +100,7 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
-    const lower = address % 128;
+    const lower = address & LOWER_ADDRESS_MASK;
     this.place(
       COMPLETION,
       sentFlags,

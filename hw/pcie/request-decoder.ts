@@ -235,5 +235,5 @@ export class RequestDecoder {
 
 /** No request may cross a 4 KiB boundary (2.2.7). */
 function crossesBoundary(address: number, lengthBytes: number): boolean {
-  return (address % REQUEST_BOUNDARY_BYTES) + lengthBytes > REQUEST_BOUNDARY_BYTES;
+  return (address & (REQUEST_BOUNDARY_BYTES - 1)) + lengthBytes > REQUEST_BOUNDARY_BYTES;
 }

@@ -29,12 +29,28 @@ const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS, STATUS_UNSUPP
 const { WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
 const SLOT_COUNT = HEADER_CREDIT_MAX + 1;
+/** Places in a slot: floats, then words. */
+const SLOT_FLOATS_SHIFT = 3;
+const SLOT_WORDS_SHIFT = 4;
+const ADDRESS = 0;
+const READY_CYCLE = 1;
+const NUMBER = 2;
+const LENGTH = 6;
+const TAG = 7;
+const REQUESTER_ID = 8;
+const TRAFFIC_CLASS = 9;
+const CREDITS = 10;
+const SENT_BYTES = 11;
+const STATUS = 12;
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
 
-/** Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before. */
+/**
+ * Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before.
+ * @param boundaryBytes a power of two
+ */
 export function completionBytesOf(
   address: number,
   remainingBytes: number,
@@ -42,7 +58,7 @@ export function completionBytesOf(
   boundaryBytes: number,
 ): number {
   const reach = address + completionBytesMax;
-  return Math.min(remainingBytes, reach - (reach % boundaryBytes) - address);
+  return Math.min(remainingBytes, reach - (reach & (boundaryBytes - 1)) - address);
 }
 
 export class RootComplexReads {
@@ -70,19 +86,12 @@ export class RootComplexReads {
   readonly #seed: number;
   /**
    * Slots of reads in the order of arrival: the #count places from #head of a ring; the others hold free slots. A
-   * slot copies its request, so that a read worked on for long does not hold up the channel.
+   * slot copies its request, so that a read worked on for long does not hold up the channel. It is one cache line of
+   * floats and words.
    */
   readonly #order = Int32Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
-  readonly #address = new Float64Array(SLOT_COUNT);
-  readonly #lengthBytes = new Int32Array(SLOT_COUNT);
-  readonly #tag = new Int32Array(SLOT_COUNT);
-  readonly #requesterId = new Int32Array(SLOT_COUNT);
-  readonly #trafficClass = new Int32Array(SLOT_COUNT);
-  readonly #credits = new Int32Array(SLOT_COUNT);
-  readonly #readyCycle = new Float64Array(SLOT_COUNT);
-  readonly #sentBytes = new Int32Array(SLOT_COUNT);
-  readonly #status = new Int32Array(SLOT_COUNT);
-  readonly #number = new Float64Array(SLOT_COUNT);
+  readonly #floats = new Float64Array(SLOT_COUNT << SLOT_FLOATS_SHIFT);
+  readonly #words = new Int32Array(this.#floats.buffer);
   #head = 0;
   #count = 0;
 
@@ -122,40 +131,49 @@ export class RootComplexReads {
     this.#count++;
     this.#take(slot, offset);
     const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
-    this.#readyCycle[slot] = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
-    return this.#readyCycle[slot]!;
+    const readyCycle = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
+    this.#floats[(slot << SLOT_FLOATS_SHIFT) + READY_CYCLE] = readyCycle;
+    return readyCycle;
   }
 
   /** Earliest cycle at which a completion can be handed over, or Infinity. */
   get readyCycle(): number {
-    return this.#count === 0 ? NEVER : this.#readyCycle[this.#slotAt(this.#earliest())]!;
+    return this.#count === 0
+      ? NEVER
+      : this.#floats[(this.#slotAt(this.#earliest()) << SLOT_FLOATS_SHIFT) + READY_CYCLE]!;
   }
 
   /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
   complete(cycle: number): void {
     const place = this.#earliest();
     const slot = this.#slotAt(place);
-    const tag = this.#tag[slot]!;
-    const requesterId = this.#requesterId[slot]!;
-    const trafficClass = this.#trafficClass[slot]!;
-    const remainingBytes = this.#lengthBytes[slot]! - this.#sentBytes[slot]!;
-    const address = this.#address[slot]! + this.#sentBytes[slot]!;
+    const words = this.#words;
+    const word = slot << SLOT_WORDS_SHIFT;
+    const float = slot << SLOT_FLOATS_SHIFT;
+    const tag = words[word + TAG]!;
+    const requesterId = words[word + REQUESTER_ID]!;
+    const trafficClass = words[word + TRAFFIC_CLASS]!;
+    const sentBytes = words[word + SENT_BYTES]!;
+    let status = words[word + STATUS]!;
+    const remainingBytes = words[word + LENGTH]! - sentBytes;
+    const address = this.#floats[float + ADDRESS]! + sentBytes;
     const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
-    if (this.#status[slot] === STATUS_SUCCESS && !this.#isThere(address, bytes)) {
-      this.#status[slot] = STATUS_UNSUPPORTED_REQUEST;
+    if (status === STATUS_SUCCESS && !this.#isThere(address, bytes)) {
+      status = STATUS_UNSUPPORTED_REQUEST;
+      words[word + STATUS] = status;
       this.#log.note('readOutsideMemory', this.#lp.nowPs, address, bytes);
       this.tap?.refused('readOutsideMemory', address, bytes, trafficClass, this.#lp.nowPs);
     }
-    if (this.#status[slot] === READ_LOST) {
+    if (status === READ_LOST) {
       this.lostCount++;
       this.#end(place, cycle);
       return;
     }
-    const isPoisoned = this.#status[slot] === READ_POISONED;
+    const isPoisoned = status === READ_POISONED;
     this.completionCount++;
-    if (this.#status[slot] !== STATUS_SUCCESS && !isPoisoned) {
+    if (status !== STATUS_SUCCESS && !isPoisoned) {
       this.#show(slot, address, NO_BYTES, 0, 0, remainingBytes);
-      this.#port.sendCompletion(tag, requesterId, trafficClass, this.#status[slot]!, remainingBytes, address);
+      this.#port.sendCompletion(tag, requesterId, trafficClass, status, remainingBytes, address);
       this.#end(place, cycle);
       return;
     }
@@ -172,10 +190,10 @@ export class RootComplexReads {
     }
     this.#port.commit();
     this.readBytes += bytes;
-    this.#sentBytes[slot] = this.#sentBytes[slot]! + bytes;
+    words[word + SENT_BYTES] = sentBytes + bytes;
     if (bytes === remainingBytes) this.#end(place, cycle);
     else if (this.#jitterCycles > 0) {
-      this.#readyCycle[slot] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
+      this.#floats[float + READY_CYCLE] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
     }
   }
 
@@ -193,7 +211,11 @@ export class RootComplexReads {
     lengthBytes: number,
     remainingBytes: number,
   ): void {
-    const [tag, trafficClass, status] = [this.#tag[slot]!, this.#trafficClass[slot]!, this.#status[slot]!];
+    const [tag, trafficClass, status] = [
+      this.#words[(slot << SLOT_WORDS_SHIFT) + TAG]!,
+      this.#words[(slot << SLOT_WORDS_SHIFT) + TRAFFIC_CLASS]!,
+      this.#words[(slot << SLOT_WORDS_SHIFT) + STATUS]!,
+    ];
     const { nowPs } = this.#lp;
     this.tap?.deviceRead(
       tag,
@@ -214,23 +236,26 @@ export class RootComplexReads {
   }
 
   #take(slot: number, offset: number): void {
-    const { words, floats } = this.#port.reader;
-    const word = offset >> 2;
-    this.#address[slot] = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    this.#lengthBytes[slot] = words[word + WORD_LENGTH]!;
-    this.#tag[slot] = words[word + WORD_TAG]!;
-    this.#requesterId[slot] = words[word + WORD_REQUESTER_ID]!;
-    this.#trafficClass[slot] = words[word + WORD_TRAFFIC_CLASS]!;
-    this.#sentBytes[slot] = 0;
-    this.#status[slot] = this.#judge(offset);
-    this.#number[slot] = this.readCount;
-    this.#credits[slot] = this.#port.release(offset);
+    const { words: from, floats } = this.#port.reader;
+    const record = offset >> 2;
+    const words = this.#words;
+    const word = slot << SLOT_WORDS_SHIFT;
+    const float = slot << SLOT_FLOATS_SHIFT;
+    this.#floats[float + ADDRESS] = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    this.#floats[float + NUMBER] = this.readCount;
+    words[word + LENGTH] = from[record + WORD_LENGTH]!;
+    words[word + TAG] = from[record + WORD_TAG]!;
+    words[word + REQUESTER_ID] = from[record + WORD_REQUESTER_ID]!;
+    words[word + TRAFFIC_CLASS] = from[record + WORD_TRAFFIC_CLASS]!;
+    words[word + SENT_BYTES] = 0;
+    words[word + STATUS] = this.#judge(offset);
+    words[word + CREDITS] = this.#port.release(offset);
   }
 
   /** A read has been answered in full: its slot and its credits are free; a waiting read starts. */
   #end(place: number, cycle: number): void {
     const slot = this.#slotAt(place);
-    this.#port.returnCredits(this.#credits[slot]!);
+    this.#port.returnCredits(this.#words[(slot << SLOT_WORDS_SHIFT) + CREDITS]!);
     for (let older = place; older > 0; older--) {
       this.#order[(this.#head + older) & (SLOT_COUNT - 1)] = this.#slotAt(older - 1);
     }
@@ -239,20 +264,30 @@ export class RootComplexReads {
     this.#count--;
     if (this.#count < this.#outstandingMax) return;
     const starting = this.#slotAt(this.#outstandingMax - 1);
-    this.#readyCycle[starting] = this.#readyFrom(starting, cycle + 1);
+    this.#floats[(starting << SLOT_FLOATS_SHIFT) + READY_CYCLE] = this.#readyFrom(starting, cycle + 1);
   }
 
   #readyFrom(slot: number, cycle: number): number {
     const ready = cycle + this.#latencyCycles + this.#jitter(slot, this.#jitterCycles);
     if (this.#memory.translationPs === undefined) return ready;
-    return ready + latencyCyclesOf(this.#domain, this.#memory.translationPs(this.#address[slot]!));
+    return (
+      ready +
+      latencyCyclesOf(
+        this.#domain,
+        this.#memory.translationPs(this.#floats[(slot << SLOT_FLOATS_SHIFT) + ADDRESS]!),
+      )
+    );
   }
 
   /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
   #jitter(slot: number, limitCycles: number): number {
     return limitCycles === 0
       ? 0
-      : scrambled(this.#seed, this.#number[slot]!, this.#sentBytes[slot]!) % limitCycles;
+      : scrambled(
+          this.#seed,
+          this.#floats[(slot << SLOT_FLOATS_SHIFT) + NUMBER]!,
+          this.#words[(slot << SLOT_WORDS_SHIFT) + SENT_BYTES]!,
+        ) % limitCycles;
   }
 
   /** Place of the read to be answered next: the oldest, or in shuffled order the one that is ready first. */
@@ -260,7 +295,10 @@ export class RootComplexReads {
     if (this.#jitterCycles === 0) return 0;
     let earliest = 0;
     for (let place = 1; place < this.#count; place++) {
-      if (this.#readyCycle[this.#slotAt(place)]! < this.#readyCycle[this.#slotAt(earliest)]!)
+      if (
+        this.#floats[(this.#slotAt(place) << SLOT_FLOATS_SHIFT) + READY_CYCLE]! <
+        this.#floats[(this.#slotAt(earliest) << SLOT_FLOATS_SHIFT) + READY_CYCLE]!
+      )
         earliest = place;
     }
     return earliest;

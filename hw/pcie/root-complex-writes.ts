@@ -155,7 +155,7 @@ export class RootComplexWrites {
 
 /** Whether a request crosses a 4 KiB boundary: a malformed TLP (2.2.7). */
 export function isMalformed(address: number, lengthBytes: number): boolean {
-  return (address % REQUEST_BOUNDARY_BYTES) + lengthBytes > REQUEST_BOUNDARY_BYTES;
+  return (address & (REQUEST_BOUNDARY_BYTES - 1)) + lengthBytes > REQUEST_BOUNDARY_BYTES;
 }
 
 /** Edges that a latency takes beyond the first edge after an arrival: rounded up. */
