@@ -51,26 +51,24 @@ const meetingPort = (18515).toString(16).toUpperCase();
 
 /**
  * Scripts by which both sides of a test are run. `test-server COMMAND` starts one side and returns when it listens;
- * `test-server-end` waits for its end, and has its exit status; `pair SERVER CLIENT` does both and runs the other side
- * between. What the server printed is shown when something failed.
+ * `test-server-end` waits for its end, kills it after SECONDS, and has its exit status; `pair SERVER CLIENT` does both
+ * and runs the other side between. What the server printed is shown when something failed.
  */
 export const testScripts: Readonly<Record<string, string>> = {
   'test-server': `#!/bin/sh
 listens() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':${meetingPort} .* 0A '; }
 rm -f /run/server.status
-(sh -c "exec $1" >/run/server.log 2>&1; echo $? >/run/server.status) </dev/null >/dev/null 2>&1 &
+{ sh -c "echo \\$\\$ >/run/server.pid; exec $1" >/run/server.log 2>&1; echo $? >/run/server.status; } </dev/null >/dev/null 2>&1 &
 until listens; do
   [ -s /run/server.status ] && { cat /run/server.log; echo "the server ended with $(cat /run/server.status) before it listened"; exit 1; }
   sleep 0.02
 done
 `,
   'test-server-end': `#!/bin/sh
-tries=0
-until [ -s /run/server.status ]; do
-  tries=$((tries + 1))
-  [ $tries = 1500 ] && { cat /run/server.log; echo 'the server does not end'; exit 1; }
-  sleep 0.02
-done
+(sleep \${1:-60}; kill -KILL $(cat /run/server.pid)) 2>/dev/null >&2 &
+limit=$!
+until [ -s /run/server.status ]; do sleep 0.02; done
+kill $limit 2>/dev/null
 status=$(cat /run/server.status)
 [ $status = 0 ] || { cat /run/server.log; echo "the server ended with $status"; }
 exit $status
@@ -79,7 +77,7 @@ exit $status
 test-server "$1" || exit 1
 sh -c "exec $2"
 client=$?
-test-server-end || exit 1
+if [ $client = 0 ]; then test-server-end; else test-server-end 2; fi || exit 1
 exit $client
 `,
 };

@@ -1,6 +1,8 @@
 /** The scenarios by name. */
 import { assertOneOf } from '../../../base/assert.ts';
 import { cable, loopback, twoGuests } from './data.ts';
+import { faultsAtProbe } from './faults-at-probe.ts';
+import { faultsAtWork } from './faults-at-work.ts';
 import { probe } from './probe.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -8,7 +10,14 @@ export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scena
 export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
 export { ScenarioFailure, type Stage } from './stage.ts';
 
-export const scenarios: readonly Scenario[] = [probe, loopback, cable, twoGuests];
+export const scenarios: readonly Scenario[] = [
+  probe,
+  loopback,
+  cable,
+  twoGuests,
+  faultsAtProbe,
+  faultsAtWork,
+];
 
 /** @throws ConfigurationError for a name that no scenario has */
 export function scenarioNamed(name: string): Scenario {

@@ -1,26 +1,10 @@
 /** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
+
+import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 const reloadCount = 3;
-
-/** Loads the drivers and waits for the port; the kernel must not have warned of anything. */
-async function loadWithoutWarning(stage: Stage): Promise<void> {
-  const mark = await stage.markMessages();
-  await stage.session.load();
-  const warnings = await stage.warningsSince(mark);
-  if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
-}
-
-/** Unloads the drivers, which must leave nothing behind. */
-async function unload(stage: Stage): Promise<void> {
-  const mark = await stage.markMessages();
-  await stage.check('rmmod rdma_ucm rdma_cm ib_umad mlx4_ib mlx4_core');
-  const warnings = await stage.warningsSince(mark);
-  if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
-  const left = await stage.check('grep -c mlx4 /proc/interrupts; true');
-  if (left.trim() !== '0') throw new ScenarioFailure(`the driver left interrupts: ${left}`);
-}
 
 /** What has to be in a listing, each with a word on what it means. @throws ScenarioFailure naming what is missing */
 function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void {
@@ -28,10 +12,6 @@ function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void
     if (!pattern.test(listing)) throw new ScenarioFailure(`no ${meaning} (${pattern}) in:\n${listing}`);
   }
 }
-
-/** A message that crosses the adapter and comes back with the right bytes. */
-const pingPong = (stage: Stage): Promise<string> =>
-  stage.pair({ server: 'ibv_rc_pingpong -c -n 100', client: 'ibv_rc_pingpong -c -n 100 localhost' });
 
 async function portState(stage: Stage): Promise<string> {
   const listing = await stage.check('ibv_devinfo -v');

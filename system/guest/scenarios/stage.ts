@@ -75,6 +75,11 @@ export class Stage {
     });
   }
 
+  /** What the kernel printed since the mark. */
+  async messagesSince(mark: number, guest = 0): Promise<string> {
+    return (await this.check('dmesg', { guest })).split('\n').slice(mark).join('\n');
+  }
+
   /** How many messages the kernel has printed. */
   async markMessages(guest = 0): Promise<number> {
     return Number(await this.check('dmesg -r | wc -l', { guest }));

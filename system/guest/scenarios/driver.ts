@@ -1,0 +1,57 @@
+/** What scenarios do with the drivers: load and unload them, and look what the kernel has to say. */
+import { ScenarioFailure, type Stage } from './stage.ts';
+
+/** In the order in which they can be unloaded. */
+const driverModules = ['rdma_ucm', 'rdma_cm', 'ib_umad', 'mlx4_ib', 'mlx4_core'];
+
+/** Loads the drivers and waits for the port; the kernel must not have warned of anything. */
+export async function loadWithoutWarning(stage: Stage): Promise<void> {
+  const mark = await stage.markMessages();
+  await stage.session.load();
+  await expectNoWarning(stage, mark);
+}
+
+/** Unloads the drivers, which must leave nothing behind and warn of nothing. */
+export async function unload(stage: Stage): Promise<void> {
+  const mark = await stage.markMessages();
+  await stage.check(`rmmod ${driverModules.join(' ')}`);
+  await expectNoWarning(stage, mark);
+  const left = await stage.check('grep -c mlx4 /proc/interrupts; true');
+  if (left.trim() !== '0') throw new ScenarioFailure(`the driver left interrupts: ${left}`);
+}
+
+/** Unloads what is loaded, after something went wrong. */
+export async function unloadAnyhow(stage: Stage): Promise<void> {
+  await stage.check(
+    `for module in ${driverModules.join(' ')}; do rmmod $module 2>/dev/null; done; ! lsmod | grep mlx4`,
+  );
+}
+
+/** Tries to load mlx4_core, which must not find a device it can use. @returns what the kernel said */
+export async function loadInVain(stage: Stage): Promise<string> {
+  const mark = await stage.markMessages();
+  await stage.check('modprobe mlx4_core; sleep 0.1; ! ls /sys/class/infiniband/mlx4_0 2>/dev/null');
+  const said = await stage.messagesSince(mark);
+  await unloadAnyhow(stage);
+  return said;
+}
+
+/** A message that crosses the adapter and comes back with the right bytes. */
+export const pingPong = (stage: Stage, options = ''): Promise<string> =>
+  stage.pair({
+    server: `ibv_rc_pingpong -c -n 50 ${options}`,
+    client: `ibv_rc_pingpong -c -n 50 ${options} localhost`,
+  });
+
+async function expectNoWarning(stage: Stage, mark: number): Promise<void> {
+  const warnings = await stage.warningsSince(mark);
+  if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+}
+
+/** Takes the adapter off the bus and finds it again, as after a change of cards. */
+export async function rescan(stage: Stage): Promise<void> {
+  await stage.check(
+    'echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove; sleep 0.2; echo 1 >/sys/bus/pci/rescan; sleep 0.2; ' +
+      'grep 15b3 /sys/bus/pci/devices/0000:01:00.0/vendor',
+  );
+}
