@@ -1,0 +1,117 @@
+/** One channel of the system DMA controller: base and current registers, mode, request and mask. */
+import { SystemDmaMode, SystemDmaTransfer, systemDmaBits, systemDmaWordBytes } from '../../abi/nic/index.ts';
+import { fieldOf } from '../../base/registers.ts';
+
+const FOUR_GIB = 0x1_0000_0000;
+
+export class SystemDmaChannel {
+  mode = 0;
+  isMasked = true;
+  isRequested = false;
+  hasReachedCount = false;
+  hasFailed = false;
+  /** Current registers. */
+  address = 0;
+  count = 0;
+  device = 0;
+  /** Free-running, for reports. */
+  wordsMoved = 0;
+  terminalCounts = 0;
+  failures = 0;
+  #baseAddress = 0;
+  #baseCount = 0;
+  #baseDevice = 0;
+
+  get isReady(): boolean {
+    return this.isRequested && !this.isMasked;
+  }
+
+  get isBlock(): boolean {
+    return fieldOf(this.mode, systemDmaBits.mode.mode) === SystemDmaMode.BLOCK;
+  }
+
+  /** From memory to the device. */
+  get readsMemory(): boolean {
+    return fieldOf(this.mode, systemDmaBits.mode.transfer) === SystemDmaTransfer.READ;
+  }
+
+  /** Whether its mode is one of those there are. */
+  get isLegal(): boolean {
+    const transfer = fieldOf(this.mode, systemDmaBits.mode.transfer);
+    const mode = fieldOf(this.mode, systemDmaBits.mode.mode);
+    const isTransfer = transfer === SystemDmaTransfer.READ || transfer === SystemDmaTransfer.WRITE;
+    const isAligned = this.address % systemDmaWordBytes === 0 && this.device % systemDmaWordBytes === 0;
+    return isTransfer && isAligned && (mode === SystemDmaMode.SINGLE || mode === SystemDmaMode.BLOCK);
+  }
+
+  setAddressLow(value: number): void {
+    this.#baseAddress = Math.floor(this.#baseAddress / FOUR_GIB) * FOUR_GIB + value;
+    this.address = this.#baseAddress;
+  }
+
+  setAddressHigh(value: number): void {
+    this.#baseAddress = value * FOUR_GIB + (this.#baseAddress % FOUR_GIB);
+    this.address = this.#baseAddress;
+  }
+
+  setDeviceLow(value: number): void {
+    this.#baseDevice = Math.floor(this.#baseDevice / FOUR_GIB) * FOUR_GIB + value;
+    this.device = this.#baseDevice;
+  }
+
+  setDeviceHigh(value: number): void {
+    this.#baseDevice = value * FOUR_GIB + (this.#baseDevice % FOUR_GIB);
+    this.device = this.#baseDevice;
+  }
+
+  setCount(value: number): void {
+    this.#baseCount = value;
+    this.count = value;
+  }
+
+  /** A word has moved. True at terminal count. */
+  step(): boolean {
+    const isDown = fieldOf(this.mode, systemDmaBits.mode.decrement) === 1;
+    this.address += isDown ? -systemDmaWordBytes : systemDmaWordBytes;
+    if (fieldOf(this.mode, systemDmaBits.mode.fixedDevice) === 0) this.device += systemDmaWordBytes;
+    this.count--;
+    this.wordsMoved++;
+    return this.count === 0;
+  }
+
+  /** Terminal count: the channel begins anew, or masks itself. The request is served. */
+  finish(): void {
+    this.hasReachedCount = true;
+    this.terminalCounts++;
+    this.isRequested = false;
+    if (fieldOf(this.mode, systemDmaBits.mode.autoInitialize) === 1) {
+      this.address = this.#baseAddress;
+      this.count = this.#baseCount;
+      this.device = this.#baseDevice;
+    } else {
+      this.isMasked = true;
+    }
+  }
+
+  /** An access failed, or what it was told cannot be: the registers stay where it happened. */
+  fail(): void {
+    this.hasFailed = true;
+    this.failures++;
+    this.isRequested = false;
+    this.isMasked = true;
+  }
+
+  clear(): void {
+    this.mode = 0;
+    this.isMasked = true;
+    this.isRequested = false;
+    this.hasReachedCount = false;
+    this.hasFailed = false;
+    this.#baseAddress = 0;
+    this.#baseCount = 0;
+    this.#baseDevice = 0;
+    this.address = 0;
+    this.count = 0;
+    this.device = 0;
+  }
+}

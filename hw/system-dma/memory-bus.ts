@@ -1,0 +1,65 @@
+/**
+ * The bus between cores and memory, as far as somebody takes it from the cores: one master at a time has it, and while it
+ * does, no core reaches memory.
+ *
+ *     DMA controller ── take ──► held ──► listeners: cores stand still
+ *                    ── give ──► free ──► listeners: cores go on
+ *
+ * For a core there are two ways to be held, both exact: to be told ({@link onTaken}, {@link onGiven}), or to ask at the
+ * two ends of a stretch of work how long the bus was away ({@link heldPsAt}) and to be later by as much. Either way those
+ * cycles are of a cause of their own, {@link BUS_WAIT_CAUSE}. With nobody taking the bus this costs nothing.
+ */
+import { InvariantError } from '../../base/assert.ts';
+
+/** Cause of the cycles that a core stood still because the bus was taken. */
+export const BUS_WAIT_CAUSE = 'busWait';
+
+const FREE = -1;
+
+export class MemoryBus {
+  /** Times the bus was taken. */
+  takenCount = 0;
+  #master = FREE;
+  #sincePs = 0;
+  #heldPs = 0;
+  #takenListener: (nowPs: number) => void = () => {};
+  #givenListener: (nowPs: number) => void = () => {};
+
+  get isHeld(): boolean {
+    return this.#master !== FREE;
+  }
+
+  /** Number of the master that has the bus, or -1. */
+  get master(): number {
+    return this.#master;
+  }
+
+  /** Picoseconds the bus has been held from the beginning up to `nowPs`, the present instant. */
+  heldPsAt(nowPs: number): number {
+    return this.isHeld ? this.#heldPs + nowPs - this.#sincePs : this.#heldPs;
+  }
+
+  /** `listener` is called, in the hardware half of an instant, when the bus is taken. */
+  onTaken(listener: (nowPs: number) => void): void {
+    this.#takenListener = listener;
+  }
+
+  onGiven(listener: (nowPs: number) => void): void {
+    this.#givenListener = listener;
+  }
+
+  /** @throws InvariantError when somebody has it */
+  take(master: number, nowPs: number): void {
+    if (this.isHeld) throw new InvariantError('master of the memory bus', this.#master, 'none');
+    this.#master = master;
+    this.#sincePs = nowPs;
+    this.takenCount++;
+    this.#takenListener(nowPs);
+  }
+
+  give(nowPs: number): void {
+    this.#heldPs = this.heldPsAt(nowPs);
+    this.#master = FREE;
+    this.#givenListener(nowPs);
+  }
+}

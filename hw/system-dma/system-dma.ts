@@ -1,0 +1,406 @@
+/**
+ * The system DMA controller: a third party that moves words between memory and a device, in the host's logical process.
+ *
+ *     CPU ─ ports ─► channel: address, count, mode ─► request
+ *                                                       │ bus asked for … bus taken: cores wait
+ *                        memory ──word──► store ─► root complex ─► device BAR      READ:  memory to device
+ *                        memory ◄──word── load  ◄─ root complex ◄─ device BAR      WRITE: device to memory
+ *                                                       │ single: bus given up after each word; block: after the last
+ *                                                       └ terminal count ─► interrupt
+ *
+ * Promises: one word at a time; the bus is held from before a word's cycle to its end, the device's wait states
+ * included (a store that the root complex does not take, a load's way to the device and back). Memory is read and
+ * written at the instant at which the word's cycle ends. A word outside of memory, a load that fails, a mode that is
+ * none: the channel stops with its error bit and an interrupt. Nothing is thrown at software.
+ * Source: Intel 8237A data sheet; the fly-by cycle of one bus is drawn over two here, memory's and PCIe.
+ */
+import {
+  systemDmaBits,
+  systemDmaChannelBytes,
+  systemDmaChannelCount,
+  systemDmaChannelPorts,
+  systemDmaPorts,
+  systemDmaWordBytes,
+} from '../../abi/nic/index.ts';
+import { viewOf } from '../../base/bytes.ts';
+import { fieldOf } from '../../base/registers.ts';
+import { BlockAccount, type ClockDomain, type LogicalProcess } from '../../sim/index.ts';
+import type { AccessDone, HostMemory } from '../pcie/index.ts';
+import { SystemDmaChannel } from './channel.ts';
+import type { MemoryBus } from './memory-bus.ts';
+import type { SystemDmaConfig } from './parameters.ts';
+
+const FOUR_GIB = 0x1_0000_0000;
+const CHANNEL_AREA_BYTES = systemDmaChannelCount * systemDmaChannelBytes;
+const ALL_CHANNELS = (1 << systemDmaChannelCount) - 1;
+const NO_CHANNEL = -1;
+
+const STALL_BUS = 0;
+const STALL_DEVICE = 1;
+
+/** What the controller does next. */
+const IDLE = 0;
+const ASK = 1;
+const WORD = 2;
+const STORE = 3;
+const LOADING = 4;
+const LOADED = 5;
+const REST = 6;
+
+/** The controller's own port of the root complex: a core port fits. */
+export interface SystemDmaDevicePort {
+  canStore(): boolean;
+  onStoreSpace(listener: () => void): void;
+  cpuStore(
+    busAddress: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+  ): void;
+  cpuLoad(busAddress: number, lengthBytes: number, done: AccessDone): void;
+}
+
+export interface SystemDmaOptions {
+  readonly lp: LogicalProcess;
+  readonly config: SystemDmaConfig;
+  readonly memory: HostMemory;
+  readonly bus: MemoryBus;
+  readonly port: SystemDmaDevicePort;
+  /** Accounting class of its stores; loads have the root complex's. */
+  readonly trafficClass: number;
+  /** Terminal count of a channel, or its failure; called in the hardware half of an instant. */
+  readonly interrupt: (channel: number, nowPs: number) => void;
+}
+
+export class SystemDma {
+  readonly channels: readonly SystemDmaChannel[];
+  readonly account = new BlockAccount('systemDma', ['bus', 'device']);
+  readonly domain: ClockDomain;
+  interruptCount = 0;
+
+  readonly #options: SystemDmaOptions;
+  readonly #stage: number;
+  readonly #word = new Uint8Array(systemDmaWordBytes);
+  readonly #wordView = viewOf(this.#word);
+  readonly #loadDone: AccessDone;
+  #isEnabled = false;
+  #step = IDLE;
+  #channel = NO_CHANNEL;
+  #lastChannel = systemDmaChannelCount - 1;
+  #isFirstWord = true;
+  /** Cycle from which the next step may be taken. */
+  #dueCycle = 0;
+  #loadStatus = 0;
+  /** Master clear while a word is under way: its registers are gone, the word comes to nothing. */
+  #isCleared = false;
+
+  constructor(options: SystemDmaOptions) {
+    this.#options = options;
+    this.domain = options.lp.addClockDomain(options.config.clockMHz);
+    this.channels = Array.from({ length: systemDmaChannelCount }, () => new SystemDmaChannel());
+    this.#stage = this.domain.addStage((cycle) => this.#run(cycle));
+    this.#loadDone = (status, value) => this.#loaded(status, value);
+    options.port.onStoreSpace(() => this.#wakeNow());
+  }
+
+  // ---- ports: called by software, at the present instant ----
+
+  /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; one that does not exist reads all ones. */
+  portRead(port: number): number {
+    if (port < CHANNEL_AREA_BYTES) return this.#readChannel(port);
+    switch (systemDmaPorts.nameAt(port)) {
+      case 'command':
+        return this.#isEnabled ? 1 : 0;
+      case 'status':
+        return this.#readStatus();
+      case 'mask':
+        return this.#bitsOf((channel) => channel.isMasked);
+      case 'request':
+      case 'masterClear':
+        return 0;
+      default:
+        return 0xffff_ffff;
+    }
+  }
+
+  /** Writes a port; it takes effect at the controller's next clock edge. */
+  portWrite(port: number, value: number): void {
+    if (port < CHANNEL_AREA_BYTES) {
+      this.#writeChannel(port, value >>> 0);
+      return;
+    }
+    switch (systemDmaPorts.nameAt(port)) {
+      case 'command':
+        this.#isEnabled = fieldOf(value, systemDmaBits.command.enable) === 1;
+        break;
+      case 'request':
+        for (const [index, channel] of this.channels.entries()) {
+          if (((value >>> index) & 1) === 1) channel.isRequested = true;
+        }
+        break;
+      case 'mask':
+        for (const [index, channel] of this.channels.entries())
+          channel.isMasked = ((value >>> index) & 1) === 1;
+        break;
+      case 'masterClear':
+        for (const channel of this.channels) channel.clear();
+        this.#isEnabled = false;
+        this.#isCleared = true;
+        break;
+      default:
+        return;
+    }
+    this.#wakeNow();
+  }
+
+  /** Nothing is being moved. */
+  get isIdle(): boolean {
+    return this.#step === IDLE;
+  }
+
+  #readChannel(port: number): number {
+    const channel = this.channels[Math.floor(port / systemDmaChannelBytes)]!;
+    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
+      case 'addressLow':
+        return channel.address % FOUR_GIB;
+      case 'addressHigh':
+        return Math.floor(channel.address / FOUR_GIB);
+      case 'count':
+        return channel.count;
+      case 'deviceLow':
+        return channel.device % FOUR_GIB;
+      case 'deviceHigh':
+        return Math.floor(channel.device / FOUR_GIB);
+      case 'mode':
+        return channel.mode;
+      default:
+        return 0xffff_ffff;
+    }
+  }
+
+  /** The registers of a channel that is at work do not change. */
+  #writeChannel(port: number, value: number): void {
+    const index = Math.floor(port / systemDmaChannelBytes);
+    if (index === this.#channel && !this.#isCleared) return;
+    const channel = this.channels[index]!;
+    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
+      case 'addressLow':
+        channel.setAddressLow(value);
+        return;
+      case 'addressHigh':
+        channel.setAddressHigh(value);
+        return;
+      case 'count':
+        channel.setCount(value);
+        return;
+      case 'deviceLow':
+        channel.setDeviceLow(value);
+        return;
+      case 'deviceHigh':
+        channel.setDeviceHigh(value);
+        return;
+      case 'mode':
+        channel.mode = value;
+        return;
+      default:
+    }
+  }
+
+  #readStatus(): number {
+    const value =
+      this.#bitsOf((channel) => channel.hasReachedCount) |
+      (this.#bitsOf((channel) => channel.isReady) << systemDmaBits.status.request.low) |
+      (this.#bitsOf((channel) => channel.hasFailed) << systemDmaBits.status.error.low);
+    for (const channel of this.channels) {
+      channel.hasReachedCount = false;
+      channel.hasFailed = false;
+    }
+    return value;
+  }
+
+  #bitsOf(test: (channel: SystemDmaChannel) => boolean): number {
+    return (
+      this.channels.reduce((bits, channel, index) => bits | (test(channel) ? 1 << index : 0), 0) &
+      ALL_CHANNELS
+    );
+  }
+
+  // ---- the machine ----
+
+  #wakeNow(): void {
+    this.domain.wakeAfter(this.#stage, this.#options.lp.nowPs);
+  }
+
+  #run(cycle: number): void {
+    if (this.#step === LOADING) return;
+    if (cycle < this.#dueCycle) {
+      this.domain.wake(this.#stage, this.#dueCycle);
+      return;
+    }
+    switch (this.#step) {
+      case IDLE:
+      case REST:
+        this.#choose(cycle);
+        return;
+      case ASK:
+        this.#takeBus(cycle);
+        return;
+      case WORD:
+        this.#moveWord(cycle);
+        return;
+      case STORE:
+        this.#store(cycle);
+        return;
+      case LOADED:
+        this.#finishLoad(cycle);
+        return;
+      default:
+    }
+  }
+
+  /** Asks for the bus for the next channel that wants it. */
+  #choose(cycle: number): void {
+    this.#isCleared = false;
+    this.#channel = this.#isEnabled ? this.#nextChannel() : NO_CHANNEL;
+    if (this.#channel === NO_CHANNEL) {
+      this.#step = IDLE;
+      this.account.rest(cycle);
+      return;
+    }
+    const channel = this.channels[this.#channel]!;
+    if (!channel.isLegal || channel.count === 0) {
+      channel.fail();
+      this.#interrupt(cycle);
+      return;
+    }
+    this.#step = ASK;
+    this.#isFirstWord = true;
+    this.account.stall(cycle, STALL_BUS);
+    this.#goOnAt(cycle + this.#options.config.busRequestCycles);
+  }
+
+  #nextChannel(): number {
+    const first = this.#options.config.priority === 'rotating' ? this.#lastChannel + 1 : 0;
+    for (let turn = 0; turn < systemDmaChannelCount; turn++) {
+      const index = (first + turn) % systemDmaChannelCount;
+      if (this.channels[index]!.isReady) return index;
+    }
+    return NO_CHANNEL;
+  }
+
+  #takeBus(cycle: number): void {
+    this.#options.bus.take(this.#channel, this.#options.lp.nowPs);
+    this.#beginWord(cycle);
+  }
+
+  /** A word's cycle begins: memory first, or the device first. */
+  #beginWord(cycle: number): void {
+    const { config } = this.#options;
+    const channel = this.channels[this.#channel]!;
+    const cycles = this.#isFirstWord ? config.wordCycles : config.blockWordCycles;
+    this.#isFirstWord = false;
+    this.account.serve(cycle, cycles);
+    if (channel.readsMemory) {
+      this.#step = WORD;
+      this.#goOnAt(cycle + cycles);
+      return;
+    }
+    this.#step = LOADING;
+    this.#dueCycle = cycle + cycles;
+    this.account.stall(cycle + cycles, STALL_DEVICE);
+    this.#options.port.cpuLoad(channel.device, systemDmaWordBytes, this.#loadDone);
+  }
+
+  /** Memory to device: the word is read, and handed over. */
+  #moveWord(cycle: number): void {
+    const channel = this.channels[this.#channel]!;
+    if (this.#isCleared) {
+      this.#giveBus(cycle);
+      return;
+    }
+    if (!this.#options.memory.readInto(channel.address, systemDmaWordBytes, this.#word, 0)) {
+      this.#fail(cycle);
+      return;
+    }
+    this.#step = STORE;
+    this.#store(cycle);
+  }
+
+  #store(cycle: number): void {
+    const { port, trafficClass } = this.#options;
+    if (this.#isCleared) {
+      this.#giveBus(cycle);
+      return;
+    }
+    if (!port.canStore()) {
+      this.account.stall(cycle, STALL_DEVICE);
+      return;
+    }
+    port.cpuStore(this.channels[this.#channel]!.device, trafficClass, this.#word, 0, systemDmaWordBytes);
+    this.#wordMoved(cycle);
+  }
+
+  /** The device's word has come; called in the software half of an instant. */
+  #loaded(status: number, value: number): void {
+    this.#loadStatus = status;
+    this.#wordView.setUint32(0, value, true);
+    this.#step = LOADED;
+    this.#wakeNow();
+  }
+
+  #finishLoad(cycle: number): void {
+    const channel = this.channels[this.#channel]!;
+    if (this.#isCleared) {
+      this.#giveBus(cycle);
+      return;
+    }
+    const isGood =
+      this.#loadStatus === 0 &&
+      this.#options.memory.write(channel.address, systemDmaWordBytes, this.#word, 0);
+    if (isGood) this.#wordMoved(cycle);
+    else this.#fail(cycle);
+  }
+
+  #wordMoved(cycle: number): void {
+    const channel = this.channels[this.#channel]!;
+    if (channel.step()) {
+      channel.finish();
+      this.#interrupt(cycle);
+      this.#giveBus(cycle);
+    } else if (channel.isBlock && channel.isReady && this.#isEnabled) {
+      this.#beginWord(cycle);
+    } else {
+      this.#giveBus(cycle);
+    }
+  }
+
+  #fail(cycle: number): void {
+    this.channels[this.#channel]!.fail();
+    this.#interrupt(cycle);
+    this.#giveBus(cycle);
+  }
+
+  #giveBus(cycle: number): void {
+    this.#lastChannel = this.#channel;
+    this.#channel = NO_CHANNEL;
+    this.#step = REST;
+    this.#options.bus.give(this.#options.lp.nowPs);
+    this.account.stall(cycle, STALL_BUS);
+    this.#goOnAt(cycle + this.#options.config.releaseCycles);
+  }
+
+  #interrupt(cycle: number): void {
+    this.interruptCount++;
+    this.#options.interrupt(this.#channel, this.#options.lp.nowPs);
+    if (this.#step === IDLE || this.#step === REST) {
+      this.#channel = NO_CHANNEL;
+      this.#goOnAt(cycle + 1);
+    }
+  }
+
+  #goOnAt(cycle: number): void {
+    this.#dueCycle = cycle;
+    this.domain.wake(this.#stage, cycle);
+  }
+}
