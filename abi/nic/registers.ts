@@ -7,6 +7,9 @@
  *     transmit  descriptors at TDT, write TDT ─► … ─► status written back (RS), TXDW
  *     receive   buffers at RDT, write RDT ─► … ─► status written back, RXT0
  *
+ * ENABLE sets the head to 0 and leaves the tail: software writes it before (0) or behind it. A queue that is on refuses
+ * changes of its address and length.
+ *
  * Illegal programming never stops more than the ring it concerns: the queue goes to its error state (…DCTL.FAULT), the
  * cause PROGERR or DMAERR is set, and clearing then setting …DCTL.ENABLE starts it afresh.
  */

@@ -73,7 +73,12 @@ export class DescriptorRing {
     this.#options = options;
     this.prefetch = options.resetPrefetch;
     this.#requester = options.reads.addRequester(
-      { name: `${options.name}Descriptors`, trafficClass: TrafficClass.wqeRead, fifoDepth: 1, weight: 1 },
+      {
+        name: `${options.name}Descriptors`,
+        trafficClass: TrafficClass.descriptorRead,
+        fifoDepth: 1,
+        weight: 1,
+      },
       (life, status, cycle) => this.#fetched(life, status, cycle),
     );
     this.#stage = options.domain.addStage((cycle) => this.#run(cycle));

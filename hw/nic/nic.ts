@@ -286,7 +286,7 @@ export class Nic implements BarTarget {
     const { burstBytes, burstsOutstanding } = this.config;
     const options = {
       name: 'frames',
-      trafficClass: TrafficClass.payloadRead,
+      trafficClass: TrafficClass.frameRead,
       fifoDepth: burstsOutstanding,
       weight: 1,
     };
@@ -308,7 +308,7 @@ export class Nic implements BarTarget {
 
   #makeWriter(): BusMaster {
     const { burstBytes, burstsOutstanding } = this.config;
-    const options = { name: 'frames', trafficClass: TrafficClass.payloadWrite, fifoDepth: burstsOutstanding };
+    const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
     const writes = this.dmaWrite;
     const requester = writes.addRequester(options, (bytes, cycle) =>
       this.receiveBusMaster.done(bytes, 0, cycle),
@@ -418,6 +418,7 @@ export class Nic implements BarTarget {
     this.#statistics.reset();
     this.registers.reset();
     this.port.setEnabled(false);
+    this.#isLinkChanged = false;
     this.#isResetting = false;
   }
 }

@@ -21,7 +21,7 @@ export class WriteBack {
     this.#staging = new Uint8Array(depth * nicWriteBack.lengthBytes);
     this.#requester = writes.addRequester({
       name: `${name}WriteBack`,
-      trafficClass: TrafficClass.cqe,
+      trafficClass: TrafficClass.descriptorWrite,
       fifoDepth: depth,
     });
     writes.onSpace(this.#requester, onSpace);
