@@ -104,6 +104,9 @@ export interface NetPlatform {
   isCoreWanted(cpu: Cpu): boolean;
   /** Counts one system call of this thread, and charges its entry and return. */
   systemCallEntered(cpu: Cpu, name: string, path: 'control' | 'dataPath'): void;
+  /** The thread is in a part of a call that must not be left half-way: a process that is killed ends behind it. */
+  kernelEntered(cpu: Cpu): void;
+  kernelLeft(cpu: Cpu): void;
   /** Takes a line for the kernel's log. Absent: nothing is kept. */
   log?(text: string): void;
 }

@@ -59,6 +59,9 @@ export class NicDriver implements NetDevice, Polled, Watched {
   #isResetting = false;
   #sent = 0;
   #wasFull = false;
+  /** Tail that the device was told, and whether somebody is telling it. */
+  #rung = 0;
+  #isRinging = false;
 
   constructor(platform: NetPlatform, config: NetDriverConfig, costs: NetCostConfig, counts: NetCounts) {
     this.#platform = platform;
@@ -110,9 +113,20 @@ export class NicDriver implements NetDevice, Polled, Watched {
     this.#counts.bytesSent += lengthBytes;
   }
 
-  kick(cpu: Cpu): void {
-    this.#counts.doorbells++;
-    this.#registers.write(cpu, 'tdt', this.#transmit.tail);
+  async flush(cpu: Cpu): Promise<void> {
+    await cpu.settle();
+    if (this.#isRinging || !this.#isUp || this.#rung === this.#transmit.tail) return;
+    this.#isRinging = true;
+    this.#platform.kernelEntered(cpu);
+    // A store that was given and has not left could be overtaken by that of another thread: the ring would seem full.
+    while (this.#isUp && this.#rung !== this.#transmit.tail) {
+      this.#rung = this.#transmit.tail;
+      this.#counts.doorbells++;
+      this.#registers.write(cpu, 'tdt', this.#rung);
+      await cpu.settle();
+    }
+    this.#platform.kernelLeft(cpu);
+    this.#isRinging = false;
     this.#watchdog.used();
   }
 
@@ -229,6 +243,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
       frameBytesMax: mtu + transportStart - 20,
     });
     if (!this.#receive.fill() && this.#receive.tail === 0) return false;
+    this.#rung = 0;
     this.#isUp = true;
     startNic(cpu, this.#registers, this.#config);
     this.#registers.write(cpu, 'rdt', this.#receive.tail);
@@ -272,6 +287,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
     if (this.#wasFull && this.#isUp && this.#transmit.room > 0) {
       this.#wasFull = false;
       this.#layer?.roomAgain(cpu);
+      await this.flush(cpu);
     }
   }
 
@@ -285,6 +301,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
       await cpu.settle();
       if (!this.#isUp) break;
       this.#takeFrame(cpu);
+      if (this.#rung !== this.#transmit.tail) await this.flush(cpu);
       if (++given === this.#config.refillBatch) {
         this.#registers.write(cpu, 'rdt', this.#receive.tail);
         given = 0;
@@ -340,6 +357,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
       this.isLinkUp = await untilLinkUp(cpu, this.#platform, this.#registers, this.#config.linkLimitUs);
       this.#wasFull = false;
       this.#layer?.roomAgain(cpu);
+      await this.flush(cpu);
     } catch (error) {
       if (!(error instanceof NetError)) throw error;
       this.#platform.log?.(`nic: ${error.message}`);

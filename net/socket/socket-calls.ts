@@ -112,6 +112,7 @@ export class SocketCalls {
     connection.isDelayed = socket.isDelayed;
     socket.connection = connection;
     socket.isConnecting = true;
+    await this.#stack.device.flush(cpu);
     await socket.use(cpu, async () => {
       while (connection.state === 'SYN_SENT' && !socket.isClosed) await connection.writable.wait(cpu);
     });
@@ -193,6 +194,7 @@ export class SocketCalls {
       finish(cpu, connection);
       connection.writable.wake(cpu);
     }
+    await this.#stack.device.flush(cpu);
   }
 
   /** Lets the descriptor go; what is queued is still sent. */
@@ -201,6 +203,7 @@ export class SocketCalls {
     const socket = this.#socketOf(fd);
     this.#sockets.delete(fd);
     socket.close(cpu);
+    await this.#stack.device.flush(cpu);
   }
 
   /** @throws NetError EINVAL for a size below the least */
@@ -212,6 +215,7 @@ export class SocketCalls {
       if (socket.connection === undefined) return;
       socket.connection.isDelayed = socket.isDelayed;
       if (!socket.connection.isOver && !socket.isConnecting) output(cpu, socket.connection);
+      await this.#stack.device.flush(cpu);
       return;
     }
     if (!Number.isSafeInteger(value) || value < 0) throw new NetError('EINVAL', `a buffer of ${value} bytes`);
@@ -252,7 +256,7 @@ export class SocketCalls {
   async exit(cpu: Cpu): Promise<void> {
     for (const socket of this.#sockets.values()) socket.close(cpu);
     this.#sockets.clear();
-    await cpu.settle();
+    await this.#stack.device.flush(cpu);
   }
 
   async #enter(cpu: Cpu, name: string, path: 'control' | 'dataPath'): Promise<void> {

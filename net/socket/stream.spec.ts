@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addresses, TestNetwork, type TestOptions } from '../testing/machine.ts';
 
@@ -63,7 +64,76 @@ describe('a stream', () => {
     expect(received[0]).toEqual(pattern(300_000, 1));
     expect(received[1]).toEqual(pattern(300_000, 0));
     const { counts } = net.nodes[0]!.network;
+      JSON.stringify(net.nodes.map((n) => ({ ...n.network.counts, dropped: n.nic.framesDropped }))),
+    );
     expect(counts.retransmissions).toBe(0);
     expect([counts.copiedInBytes, counts.copiedOutBytes]).toEqual([300_000, 300_000]);
+  });
+
+  test('copies every byte once in and once out, and wakes a thread for each block of waiting', async () => {
+    const { net } = await exchange(100_000);
+    for (const { network } of net.nodes) {
+      const { counts } = network;
+      expect([counts.copiedInBytes, counts.copiedOutBytes]).toEqual([100_000, 100_000]);
+      expect(counts.wakeUps).toBeLessThanOrEqual(counts.contextSwitches);
+      expect(counts.systemCalls).toBeGreaterThan(40);
+    }
+  });
+
+  test('arrives whole both ways whatever the cable loses, doubles, reorders and corrupts', async () => {
+    const faults = fc.record({
+      loss: fc.double({ min: 0, max: 0.1, noNaN: true }),
+      duplication: fc.double({ min: 0, max: 0.1, noNaN: true }),
+      reordering: fc.double({ min: 0, max: 0.3, noNaN: true }),
+      corruption: fc.double({ min: 0, max: 0.05, noNaN: true }),
+      seed: fc.integer({ min: 1, max: 1e6 }),
+    });
+    const sizes = fc.integer({ min: 1, max: 60_000 });
+    const pieces = fc.constantFrom(1_459, 1_460, 1_461, 5_000, 40_000);
+    await fc.assert(
+      fc.asyncProperty(faults, sizes, pieces, async (cable, lengthBytes, piece) => {
+        const { received, net } = await exchange(lengthBytes, { cable }, piece);
+        expect(received[0]).toEqual(pattern(lengthBytes, 1));
+        expect(received[1]).toEqual(pattern(lengthBytes, 0));
+        for (const { network } of net.nodes) expect(network.stack.connectionCount).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 25, seed: 20261121 },
+    );
+  });
+
+  test('arrives whole through rings and buffers that are far too small', async () => {
+    const { received, net } = await exchange(80_000, {
+      driver: { transmitRing: 8, receiveRing: 8, refillBatch: 1, buffersMax: 40 },
+      cable: { loss: 0.01, seed: 5 },
+    });
+    expect(received[0]).toEqual(pattern(80_000, 1));
+    expect(received[1]).toEqual(pattern(80_000, 0));
+    expect(net.nodes[0]!.network.driver.buffers.taken).toBeLessThanOrEqual(40);
+  });
+
+  test('is checksummed by the CPU when the NIC does not, at a price for every byte', async () => {
+    const { received, net } = await exchange(50_000, { driver: { checksumOffload: false } });
+    expect(received[1]).toEqual(pattern(50_000, 0));
+    const { counts } = net.nodes[0]!.network;
+    expect(counts.checksummedBytes).toBeGreaterThan(100_000);
+    const { checksum } = net.nodes[0]!.host.report().cores[0]!.cycles;
+    expect(checksum).toBeGreaterThanOrEqual(counts.checksummedBytes / 4);
+  });
+
+  test('uses jumbo frames when the MTU is 9000', async () => {
+    const { received, net } = await exchange(200_000, { driver: { mtu: 9000 } }, 50_000);
+    expect(received[0]).toEqual(pattern(200_000, 1));
+    // 8,960 bytes a segment: 23 of them, and what Nagle lets out early.
+    expect(net.nodes[0]!.network.counts.segmentsSent).toBeLessThan(100);
+  });
+
+  test('gives everything back when the NIC is removed', async () => {
+    const { net } = await exchange(50_000, { cable: { loss: 0.05, seed: 3 } });
+    for (const { index, network, host } of net.nodes) {
+      await net.kernel(index, (cpu) => network.remove(cpu));
+      expect(network.driver.buffers.taken).toBe(0);
+      expect(network.stack.connectionCount).toBe(0);
+      expect(host.report().isBalanced).toBe(true);
+    }
   });
 });

@@ -36,7 +36,7 @@ export async function sendBytes(socket: Socket, transfer: Transfer): Promise<num
       const connection = await untilRoom(socket, transfer);
       done += await queueSome(connection, transfer, done);
       output(cpu, connection);
-      await cpu.settle();
+      await connection.environment.device.flush(cpu);
     }
   } catch (error) {
     if (!(error instanceof NetError) || done === 0) throw error;
@@ -188,6 +188,6 @@ async function readSome(connection: Connection, transfer: Transfer, done: number
     connection.isAckDue = true;
     output(cpu, connection);
   }
-  await cpu.settle();
+  await environment.device.flush(cpu);
   return count;
 }

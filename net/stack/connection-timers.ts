@@ -71,8 +71,8 @@ export class ConnectionTimers {
       cpu.charge('protocol', costs.protocolTimer);
       await cpu.settle();
       deadlinesDue(cpu, connection);
+      await this.#environment.device.flush(cpu);
     }
-    await cpu.settle();
     this.#isServing = false;
     this.#arm(this.#nearest());
   }
@@ -118,8 +118,7 @@ function retransmitDue(cpu: Cpu, connection: Connection): void {
 }
 
 function probe(cpu: Cpu, connection: Connection): void {
-  const { device } = connection.environment;
-  if (device.room > 0 && acknowledge(cpu, connection, 'probe')) device.kick(cpu);
+  if (connection.environment.device.room > 0) acknowledge(cpu, connection, 'probe');
 }
 
 /** Everything that is not acknowledged is sent again, as the congestion window opens. */

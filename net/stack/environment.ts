@@ -13,10 +13,13 @@ export interface NetDevice {
   readonly buffers: PacketBuffers;
   /** Frames that can be given now. */
   readonly room: number;
-  /** Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link kick}. */
+  /** Gives a frame of `lengthBytes` that starts `start` bytes into the buffer; it leaves after {@link flush}. */
   transmit(cpu: Cpu, buffer: PacketBuffer, start: number, lengthBytes: number): void;
-  /** Tells the device of the frames given. */
-  kick(cpu: Cpu): void;
+  /**
+   * Tells the device of the frames given; every path that may have sent something ends with it. One thread at a time rings:
+   * what others give meanwhile is told by it, so that the doorbell never goes back.
+   */
+  flush(cpu: Cpu): Promise<void>;
   /** Something is going on: the device's watchdog goes on looking. */
   used(): void;
 }

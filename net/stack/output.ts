@@ -1,7 +1,7 @@
 /**
  * What a connection sends, and when: data as the windows and Nagle's rule allow, FIN behind all data, acknowledgements.
  *
- *     output ── data ──► FIN ──► an acknowledgement that is due and has ridden on nothing ──► doorbell
+ *     output ── data ──► FIN ──► an acknowledgement that is due and has ridden on nothing     (the caller flushes the device)
  *        └─ the device has no room: again when it has
  *
  * Source: RFC 9293, 3.8; RFC 5681; RFC 896 with Minshall's change (a small segment waits only for a small one).
@@ -27,16 +27,12 @@ const fields: SegmentFields = {
 
 /** Sends what may be sent now. */
 export function output(cpu: Cpu, connection: Connection): void {
-  const { device } = connection.environment;
-  let isSent = false;
   while (mayData(connection) && hasRoom(connection)) {
     if (!sendData(cpu, connection, connection.sendQueue[connection.sendIndex]!)) break;
     connection.sendIndex++;
-    isSent = true;
   }
-  if (mayFin(connection) && hasRoom(connection)) isSent = sendFin(cpu, connection) || isSent;
-  if (connection.isAckDue && hasRoom(connection)) isSent = acknowledge(cpu, connection) || isSent;
-  if (isSent) device.kick(cpu);
+  if (mayFin(connection) && hasRoom(connection)) sendFin(cpu, connection);
+  if (connection.isAckDue && hasRoom(connection)) acknowledge(cpu, connection);
   startTimer(connection);
 }
 
@@ -47,7 +43,6 @@ export function resendFirst(cpu: Cpu, connection: Connection): void {
   connection.timedEnd = -1;
   if (sendPayload(cpu, connection, first)) {
     connection.environment.counts.retransmissions++;
-    connection.environment.device.kick(cpu);
   }
 }
 
@@ -66,9 +61,7 @@ export function sendSyn(cpu: Cpu, connection: Connection): boolean {
   fields.maximumSegment = connection.segmentBytes;
   fields.windowScale = config.windowScale;
   connection.windowEdge = sequenceAdd(connection.received.next, fields.window);
-  const isSent = sendControl(cpu, connection, buffer, synBytes);
-  if (isSent) device.kick(cpu);
-  return isSent;
+  return sendControl(cpu, connection, buffer, synBytes);
 }
 
 /** Sends an acknowledgement; with `isProbe` one of an old byte, which the other side must answer with its window. */
@@ -98,7 +91,6 @@ export function sendReset(cpu: Cpu, connection: Connection): void {
   prepare(connection, connection.sendMax, Flag.RST | Flag.ACK);
   if (sendControl(cpu, connection, buffer, headroomBytes)) {
     counts.resetsSent++;
-    device.kick(cpu);
   }
 }
 

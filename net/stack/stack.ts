@@ -301,7 +301,6 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     };
     if (sendSegment(cpu, this, ends, fields, buffer, headroomBytes, 0)) {
       counts.resetsSent++;
-      device.kick(cpu);
     }
     device.buffers.giveWhenSent(buffer);
   }
