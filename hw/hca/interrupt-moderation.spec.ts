@@ -113,6 +113,8 @@ describe('interrupts of an EQ', () => {
     bench.control.events.moderation.clearPin(bench.cycle);
     expect(bench.interrupts.isPinAsserted).toBe(false);
     expect(bench.control.events.moderation.pinAssertionCount).toBe(1);
+    expect(bench.control.events.moderation.messageCount[vector]).toBe(0);
+    expectBalance(bench);
   });
 
   it('end with the EQ: a period that runs is moderated away', () => {

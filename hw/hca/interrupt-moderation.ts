@@ -7,7 +7,8 @@
  *      period running ────────────> moderated (joins the message to come)
  *
  * Promise, per vector: requested = moderated + messages + (1 while a period runs or a message waits for room). What
- * becomes of a message (delivered, masked, coalesced) is the function's account. Without MSI-X the pin is asserted until software writes the clear-interrupt register.
+ * becomes of a message (delivered, masked, coalesced) is the function's account. Without MSI-X the pin is asserted until
+ * software writes the clear-interrupt register; what became an assertion is no request of a vector any more.
  * Source: interface sheet 5.3, 6.10, 2.4.
  */
 import { EqArmState } from '../../abi/eqc.ts';
@@ -98,17 +99,19 @@ export class InterruptModeration {
   }
 
   #send(vector: number, cycle: number): void {
-    if (!this.#isSent(vector, cycle)) {
-      this.#waiting.push(vector);
-      this.nextCycle = cycle + 1;
-      return;
-    }
-    this.messageCount[vector] = this.messageCount[vector]! + 1;
+    if (this.#isSent(vector, cycle)) return;
+    this.#waiting.push(vector);
+    this.nextCycle = cycle + 1;
   }
 
   #isSent(vector: number, cycle: number): boolean {
-    if (this.#interrupts.isMsixEnabled) return this.#interrupts.requestInterrupt(vector, cycle);
+    if (this.#interrupts.isMsixEnabled) {
+      const isSent = this.#interrupts.requestInterrupt(vector, cycle);
+      if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;
+      return isSent;
+    }
     if (!this.#mayAssertPin()) return false;
+    this.requestedCount[vector] = this.requestedCount[vector]! - 1;
     this.pinAssertionCount++;
     this.#interrupts.setInterruptPin(true, cycle);
     return true;
