@@ -88,8 +88,13 @@ async function main(): Promise<void> {
   const command = new Command('bench')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option('--only <text>', 'only benchmarks whose name contains this', '')
+    .option('--rehearse', 'load everything and measure nothing: fills the compile cache', false)
     .parse();
-  const { json, only } = command.opts<{ json?: string; only: string }>();
+  const { json, only, rehearse } = command.opts<{ json?: string; only: string; rehearse: boolean }>();
+  if (rehearse) {
+    await runOnce({ ...loads['write-64'], messagesPerQp: 1 }, 'single');
+    return;
+  }
   const figures: Figure[] = [];
   const plan: [string, Load, Partition][] = [
     ...Object.entries(loads).map(([name, load]): [string, Load, Partition] => [name, load, 'single']),
