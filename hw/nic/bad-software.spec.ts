@@ -13,7 +13,7 @@ import {
 
 const { msixTable, msixPending, ...others } = nicBar0.registers;
 const names = Object.keys(others) as (keyof typeof others)[];
-const WRITES = 250;
+const WRITES = 60;
 
 /** Values that mean something now and then: small ones, single bits, ring places, and any. */
 function someValue(random: Random): number {
@@ -31,21 +31,50 @@ function someValue(random: Random): number {
   }
 }
 
-async function misuse(
-  machine: NicMachine,
-  random: Random,
-  run: (durationPs: number) => Promise<void>,
-): Promise<void> {
+/** A descriptor that is right but for one thing, or several. */
+function putBadFrame(machine: NicMachine, index: number, random: Random): void {
+  const length = random.between(0, 1700);
+  machine.putFrame(index, frameBetween(0, 1, 1700, index).subarray(0, length), {
+    endOfPacket: random.below(4) === 0 ? 0 : 1,
+    reportStatus: random.below(2),
+    insertChecksum: random.below(2),
+    checksumStart: random.below(256),
+    checksumOffset: random.below(256),
+    ...(random.below(12) === 0 ? { bufferAddress: BigInt(random.uint32()) << BigInt(random.below(33)) } : {}),
+  });
+}
+
+/** Wrong writes among right ones: the rings are started over now and then, and given descriptors all the time. */
+async function misuse({ a, run }: Misused, random: Random): Promise<void> {
   for (let count = 0; count < WRITES; count++) {
+    const kind = random.below(20);
     const name = names[random.below(names.length)]!;
-    if (random.below(6) === 0) await machine.read(name);
-    else if (random.below(10) === 0)
-      machine.memory.bytes[TRANSMIT_RING + random.below(512)] = random.below(256);
-    else
-      await machine.write(name, someValue(random), 4 * random.below(nicBar0.registers[name].sizeBytes / 4));
-    if (random.below(20) === 0) await machine.storeAt(2, 4 * random.below(0x8000), random.uint32());
+    if (kind < 4)
+      await a.write(name, someValue(random), 4 * random.below(nicBar0.registers[name].sizeBytes / 4));
+    else if (kind < 6) await a.read(name);
+    else if (kind === 6) await a.storeAt(2, 4 * random.below(0x8000), random.uint32());
+    else if (kind === 7) await a.write('ims', random.uint32());
+    else if (kind < 14) {
+      for (let index = 0; index < 16; index++) putBadFrame(a, index, random);
+      await a.write('tdt', random.below(random.below(10) === 0 ? 20 : 16));
+    } else if (kind < 17) await a.write('rdt', random.below(16));
+    else if (kind === 17) {
+      if (random.below(3) === 0) await a.write('ctrl', 1 << 26);
+      await run(3 * US);
+      await a.write('txdctl', 0);
+      await a.write('rxdctl', 0);
+      await a.write('pbmode', 0);
+      await run(5 * US);
+      await a.start();
+      await run(30 * US);
+    } else await a.write('piotx', (1 << 31) | random.uint32());
     await run(random.below(2 * US));
   }
+}
+
+interface Misused {
+  readonly a: NicMachine;
+  readonly run: (durationPs: number) => Promise<void>;
 }
 
 describe('software that writes anything anywhere', () => {
@@ -55,8 +84,17 @@ describe('software that writes anything anywhere', () => {
     const { a, b } = bench;
     const run = bench.run.bind(bench);
     const random = new Random(seed, 'misuse');
-    for (let index = 0; index < 8; index++) a.putFrame(index, frameBetween(0, 1, 60 + index * 100));
-    await misuse(a, random, run);
+    await b.write('rctl', 0x801e);
+    // The other side sends all the while, to everybody.
+    for (let index = 0; index < 16; index++) b.putFrame(index, frameBetween(1, 0, 100 + index * 90));
+    for (let part = 1; part <= 8; part++) {
+      await misuse({ a, run }, random);
+      await b.write('tdt', (part * 2) % 16);
+    }
+    const { counters } = a.nic;
+    expect(counters.transmitFrames).toBeGreaterThan(10);
+    expect(counters.programmingErrors).toBeGreaterThan(10);
+    expect(counters.busErrors).toBeGreaterThan(0);
     await a.write('ctrl', 1 << 26);
     await run(5 * US);
     expect(await a.read('ctrl')).toBe(0);
