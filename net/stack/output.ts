@@ -94,12 +94,15 @@ export function sendReset(cpu: Cpu, connection: Connection): void {
   }
 }
 
-/** Bytes that reading has made room for are announced when they are worth it (RFC 9293, 3.8.6.2.2). */
+/**
+ * Room that reading has made is announced when it is worth a segment (RFC 9293, 3.8.6.2.2) and at least doubles what the
+ * other side knows of (Linux tcp_cleanup_rbuf); smaller steps ride on acknowledgements.
+ */
 export function isWindowWorthAnnouncing(connection: Connection): boolean {
   const { received, receiveLimitBytes, segmentBytes, windowEdge } = connection;
   const free = receiveLimitBytes - received.readableBytes;
   const announced = sequenceDistance(windowEdge, received.next);
-  return free - announced >= Math.min(2 * segmentBytes, receiveLimitBytes / 2);
+  return free >= 2 * announced && free - announced >= Math.min(segmentBytes, receiveLimitBytes / 2);
 }
 
 function mayData(connection: Connection): boolean {
