@@ -59,6 +59,8 @@ export class Core {
   readonly account = new CpuAccount();
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
+  /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
+  memoryBus: { heldPsAt(nowPs: number): number } | undefined;
   /** The thread that has the core. */
   current: CoreThread | undefined;
   /** The thread whose code runs now. */
@@ -77,6 +79,8 @@ export class Core {
   /** Cause of the cycles of a stall: a load, or stores that the bus does not take. */
   stallCause = 0;
   #attentionRef = 0;
+  /** How long the bus had been away when the present stretch of work began. */
+  #busHeldPs = 0;
 
   readonly #busyHandler: number;
   readonly #deadlineHandler: number;
@@ -145,6 +149,7 @@ export class Core {
   stayBusy(thread: CoreThread, after: AfterBusy): void {
     thread.mode = 'busy';
     thread.after = after;
+    if (this.memoryBus !== undefined) this.#busHeldPs = this.memoryBus.heldPsAt(this.process.nowPs);
     thread.busyRef = this.schedule(this.localCycle, this.#busyHandler, thread);
   }
 
@@ -204,11 +209,6 @@ export class Core {
     let ahead = Math.max(0, -open);
     for (const thread of this.#threads) if (thread.mode !== 'ended') ahead += thread.owedCycles;
     return cpuReportOf(cycles, total, ahead);
-  }
-
-  /** Whether a thread that does not have the core waits for it. */
-  get isWanted(): boolean {
-    return this.#ready.highestLevel >= levelProgram;
   }
 
   /** Name of the program that has not ended, if there is one. */
@@ -286,6 +286,7 @@ export class Core {
   /** Stops a busy or spinning thread at `cycle`, and notes what it is owed. */
   halt(thread: CoreThread, cycle: number): void {
     if (thread.mode === 'spinning') this.#spins.halt(thread, cycle);
+    else if (this.memoryBus !== undefined) this.localCycle += this.#waitForBus();
     thread.owedCycles = Math.max(0, this.localCycle - cycle);
     thread.leftCycle = cycle;
     this.localCycle = cycle;
@@ -393,6 +394,14 @@ export class Core {
   #busyEnded(thread: CoreThread): void {
     if (this.losesCore(thread)) return;
     thread.busyRef = 0;
+    if (this.memoryBus !== undefined) {
+      const waitCycles = this.#waitForBus();
+      if (waitCycles > 0) {
+        this.localCycle += waitCycles;
+        this.stayBusy(thread, thread.after);
+        return;
+      }
+    }
     this.drain(thread);
     if (thread.isBlocked && thread.after !== 'resume') {
       thread.awaitsDrain = true;
@@ -402,6 +411,16 @@ export class Core {
     else if (thread.after === 'leave') this.#leave(thread);
     else if (thread.after === 'end') this.#end(thread);
     else this.#load(thread);
+  }
+
+  /** Charges the cycles for which the bus was away during the present stretch of work. */
+  #waitForBus(): number {
+    const { nowPs } = this.process;
+    const heldPs = this.memoryBus!.heldPsAt(nowPs);
+    const cycles = this.clock.cycleAtOrAfter(heldPs) - this.clock.cycleAtOrAfter(this.#busHeldPs);
+    this.#busHeldPs = heldPs;
+    if (cycles > 0) this.account.add(causeIndexOf.busWait, cycles);
+    return cycles;
   }
 
   #load(thread: CoreThread): void {

@@ -8,7 +8,9 @@
 
 /**
  * Why a core's cycles were spent. `memory`: faults, mappings, page-table walks and shootdowns; `reclaim`: finding frames
- * to give back; `swapWait`: the core stood still for the swap or file device in a synchronous access.
+ * to give back; `swapWait`: the core stood still for the swap or file device in a synchronous access. From `socket` on
+ * those of the traditional path: the layers of the kernel's network stack, words moved by the core to or from a card, and
+ * cycles in which a DMA controller had the bus.
  */
 export const cpuCauses = [
   'post',
@@ -24,6 +26,13 @@ export const cpuCauses = [
   'swapWait',
   'application',
   'idle',
+  'socket',
+  'protocol',
+  'checksum',
+  'softirq',
+  'wakeUp',
+  'programmedIo',
+  'busWait',
 ] as const;
 
 export type CpuCause = (typeof cpuCauses)[number];

@@ -19,12 +19,13 @@ import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
 import { WorkerParts } from './partition/workers.ts';
-import { hcaName, hostName, type MachinePlan, planMachine, type Watch } from './plan.ts';
+import { adapterName, hostName, type MachinePlan, planMachine, type Watch } from './plan.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
 import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
 import { buildReport } from './report/build-report.ts';
 import type { HcaLedger } from './report/hca-ledger.ts';
 import type { HostLedger } from './report/host-ledger.ts';
+import type { NicLedger } from './report/nic-ledger.ts';
 import type { Report } from './report/schema.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
 
@@ -224,7 +225,7 @@ export class Machine implements AsyncDisposable {
   /** A dword of a device's configuration space, as the device holds it; no simulated time passes. */
   readConfig32(node: number, offset: number): Promise<number> {
     this.#checkNode(node);
-    return this.#portOf(hcaName(node)).readConfig32(node, offset);
+    return this.#portOf(adapterName(this.config, node)).readConfig32(node, offset);
   }
 
   /**
@@ -233,7 +234,7 @@ export class Machine implements AsyncDisposable {
    */
   readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
     this.#checkNode(node);
-    return this.#portOf(hcaName(node)).readRegister32(node, bar, offset);
+    return this.#portOf(adapterName(this.config, node)).readRegister32(node, bar, offset);
   }
 
   /** A host's physical memory, all of it: the very memory that the simulation works on. */
@@ -277,11 +278,19 @@ export class Machine implements AsyncDisposable {
     return copy;
   }
 
-  /** The books of every host and HCA, as they are now. */
-  async ledgers(): Promise<{ readonly hosts: HostLedger[]; readonly hcas: HcaLedger[] }> {
+  /** The books of every host and its adapter, as they are now. */
+  async ledgers(): Promise<{
+    readonly hosts: HostLedger[];
+    readonly hcas: HcaLedger[];
+    readonly nics: NicLedger[];
+  }> {
     this.#checkIdle('read the ledgers');
     const parts = await Promise.all(this.#ports.map((port) => port.ledgers()));
-    return { hosts: parts.flatMap(({ hosts }) => hosts), hcas: parts.flatMap(({ hcas }) => hcas) };
+    return {
+      hosts: parts.flatMap(({ hosts }) => hosts),
+      hcas: parts.flatMap(({ hcas }) => hcas),
+      nics: parts.flatMap(({ nics }) => nics),
+    };
   }
 
   /** What the analysers have found so far, by host; empty unless the options ask for an analysis. */
@@ -292,8 +301,8 @@ export class Machine implements AsyncDisposable {
 
   /** The report of everything so far. */
   async report(): Promise<Report> {
-    const { hosts, hcas } = await this.ledgers();
-    return buildReport(this.config, this.#nowPs, hosts, hcas);
+    const { hosts, hcas, nics } = await this.ledgers();
+    return buildReport(this.config, this.#nowPs, hosts, hcas, nics);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */

@@ -2,12 +2,13 @@
  * The plan of a machine: plain data (and shared memory) from which every thread builds the logical processes that are
  * placed in it. Whatever the placement, the parts and their channels are the same.
  *
- *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1
+ *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
  */
 import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
 import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
+import { ethernetChannelBytes } from '../wire/ethernet-sizing.ts';
 import { wireChannelBytes } from '../wire/wire-port.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
@@ -54,6 +55,11 @@ export interface HcaNeighbours {
 export const hostName = (node: number): string => `host${node}`;
 export const hcaName = (node: number): string => `hca${node}`;
 
+export const nicName = (node: number): string => `nic${node}`;
+
+/** Name of the logical process of what is in a host's slot. */
+export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
+
 /** The node at the other end of the cable. */
 export const peerOf = (node: number): number => node ^ 1;
 
@@ -71,15 +77,16 @@ export interface PlanChoice {
 export function planMachine(choice: PlanChoice): MachinePlan {
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
   const { nodeCount } = config.machine;
-  const placement = placementOf(partition, nodeCount);
+  const placement = placementOf(partition, nodeCount, config.machine.adapter);
   const channels: Record<string, SharedArrayBuffer> = {};
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] = new SharedArrayBuffer(bytes);
   };
   for (let node = 0; node < nodeCount; node++) {
-    add(hostName(node), hcaName(node), bytesToDevice(config));
-    add(hcaName(node), hostName(node), bytesToHost(config));
-    add(hcaName(node), hcaName(peerOf(node)), wireChannelBytes(config.wire));
+    const adapter = adapterName(config, node);
+    add(hostName(node), adapter, bytesToDevice(config));
+    add(adapter, hostName(node), bytesToHost(config));
+    add(adapter, adapterName(config, peerOf(node)), cableBytes(config));
     for (let other = 0; other < nodeCount; other++)
       if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
   }
@@ -99,6 +106,10 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     progress,
   };
 }
+
+/** Of one direction of the cable: InfiniBand's or Ethernet's. */
+const cableBytes = ({ machine, wire, ethernet }: MachineConfig): number =>
+  machine.adapter === 'hca' ? wireChannelBytes(wire) : ethernetChannelBytes(ethernet);
 
 /** Requests under the endpoint's credits, and completions of every read that the device's tags admit. */
 export function bytesToDevice({ pcie, dma }: MachineConfig): number {

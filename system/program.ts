@@ -5,9 +5,12 @@
  *     export async function ping({ cpu, verbs, exchange, args }: ProgramContext): Promise<JsonValue> { … }
  */
 import type { CoreThread, Host, Process } from '../host/index.ts';
+import type { SocketCalls } from '../net/index.ts';
 import type { Random } from '../sim/index.ts';
 import type { Exchange, JsonValue } from './node/exchange.ts';
+import type { NicSoftware } from './node/nic-software.ts';
 import type { ProgramMemory } from './node/program-memory.ts';
+import type { TransferMeter } from './node/transfer-meter.ts';
 import type { Verbs } from './node/verbs.ts';
 
 export type { Exchange, JsonValue } from './node/exchange.ts';
@@ -25,6 +28,12 @@ export interface ProgramContext {
   readonly memory: ProgramMemory;
   /** The verbs library of this process. */
   readonly verbs: Verbs;
+  /** The socket calls of this process: with `machine.adapter=nic`, driven by the kernel. */
+  readonly sockets: SocketCalls | undefined;
+  /** What drives the NIC; programs that drive it themselves find the card here. */
+  readonly nic: NicSoftware | undefined;
+  /** What this host has spent, looked at without spending anything. */
+  readonly meter: TransferMeter;
   readonly args: JsonValue;
   readonly exchange: Exchange;
   /**

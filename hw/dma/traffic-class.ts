@@ -19,6 +19,13 @@ export const TrafficClass = {
   register: 12,
   config: 13,
   message: 14,
+  // ---- of the conventional NIC ----
+  /** Words that a core or a DMA controller moves to or from the packet buffer. */
+  packetBuffer: 15,
+  descriptorRead: 16,
+  descriptorWrite: 17,
+  frameRead: 18,
+  frameWrite: 19,
 } as const;
 
 export type TrafficClassName = keyof typeof TrafficClass;

@@ -48,6 +48,8 @@ interface Mailbox {
 
 /** The exchange's end at one host. */
 export class ExchangePort {
+  /** Told of each value as it arrives, before anyone who waits for it. */
+  onArrival: ((name: string) => void) | undefined;
   readonly #lp: LogicalProcess;
   readonly #host: Host;
   readonly #latencyPs: number;
@@ -119,6 +121,7 @@ export class ExchangePort {
       const start = offset + RECORD_HEADER_BYTES;
       const [name, value] = valueIn(reader.bytes.slice(start, start + length));
       reader.release(offset);
+      this.onArrival?.(name);
       const mailbox = this.#mailbox(name);
       mailbox.values.push(value);
       mailbox.arrived.raise();

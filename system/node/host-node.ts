@@ -29,13 +29,16 @@ import {
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
 import { faultsOf, type GatedSink, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
-import { channelKey, hcaName, hostName, type MachinePlan } from '../plan.ts';
+import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
+import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
+import { NicSoftware } from './nic-software.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
 import { RaceWatch } from './race-watch.ts';
+import { TransferMeter } from './transfer-meter.ts';
 
 /** The function did not appear where the slot is: nothing can be driven. */
 export class DeviceMissingError extends Error {
@@ -68,9 +71,19 @@ export class HostNode {
   bootedPs: number | undefined;
   /** What the kernel had to say. */
   readonly kernelLog: LogLine[] = [];
+  /** The third party that moves words between memory and the NIC; undefined with an HCA. */
+  readonly systemDma: DmaController | undefined;
+  readonly meter: TransferMeter;
+  /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
+  nic: NicSoftware | undefined;
   readonly #booted: Signal;
   readonly #timers = new Map<number, () => void>();
   readonly #timerHandler: number;
+  readonly #kernel = {
+    startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
+    log: (text: string) =>
+      void this.kernelLog.push({ node: this.node, atPs: this.lp.nowPs, program: 'kernel', text }),
+  };
   #timerCount = 0;
 
   constructor(plan: MachinePlan, node: number) {
@@ -99,19 +112,24 @@ export class HostNode {
           port: this.port,
           memory: parts.iommu ?? memory,
           interrupts: parts.gate,
-          coreCount: config.host.core.count,
+          // The system DMA controller has a port of its own, like a core.
+          coreCount: config.host.core.count + (config.machine.adapter === 'nic' ? 1 : 0),
           trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
         });
         return (core) => parts.rootComplex!.corePort(core);
       },
     });
     this.rootComplex = parts.rootComplex!;
+    if (config.machine.adapter === 'nic')
+      this.systemDma = new DmaController(this.host, this.rootComplex, config);
+    this.meter = new TransferMeter(this);
     if (plan.watch === 'races') this.races = new RaceWatch();
     this.iommu = parts.iommu;
     if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
     this.analyser = attachAnalyser(plan.analysis, name, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);
+    this.exchange.onArrival = (label) => this.meter.arrived(label);
     this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
     this.#booted = this.host.newSignal();
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'));
@@ -127,7 +145,7 @@ export class HostNode {
 
   /** Has the driver remove its device and give everything back, as a thread of the kernel. */
   removeDriver(): void {
-    const { driver } = this;
+    const driver = this.driver ?? this.nic;
     if (driver === undefined) return;
     this.lp.addMember();
     this.host.spawn('remove', async (cpu) => {
@@ -151,14 +169,14 @@ export class HostNode {
   }
 
   #makePort({ channels, config }: MachinePlan): PcieLinkPort {
-    const [host, hca] = [hostName(this.node), hcaName(this.node)];
+    const [host, adapter] = [hostName(this.node), adapterName(config, this.node)];
     return new PcieLinkPort({
       lp: this.lp,
       link: config.pcie.link,
       end: config.pcie.rootPort,
       peer: config.pcie.endpointPort,
-      writer: new ChannelWriter(channels[channelKey(host, hca)]!),
-      reader: new ChannelReader(channels[channelKey(hca, host)]!),
+      writer: new ChannelWriter(channels[channelKey(host, adapter)]!),
+      reader: new ChannelReader(channels[channelKey(adapter, host)]!),
       trafficClassCount,
     });
   }
@@ -178,6 +196,7 @@ export class HostNode {
     if (bar2 === undefined) return TrafficClass.register;
     const offset = busAddress - bar2.address;
     if (offset < 0 || offset >= bar2.sizeBytes) return TrafficClass.register;
+    if (this.config.machine.adapter === 'nic') return TrafficClass.packetBuffer;
     const uarBytes = 2 ** this.config.hca.capability.logUarAreaMib * mib;
     return offset < uarBytes ? TrafficClass.doorbell : TrafficClass.blueFlame;
   }
@@ -191,27 +210,29 @@ export class HostNode {
       const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
       if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
       this.enumerated = found;
-      const platform = driverPlatformOf(
-        this.host,
-        functionId,
-        found.bars,
-        Math.max(0, found.interruptPin - 1),
-      );
-      this.driver = new Driver(
-        {
-          ...platform,
-          startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
-          log: (text: string) =>
-            void this.kernelLog.push({ node: this.node, atPs: this.lp.nowPs, program: 'kernel', text }),
-        },
-        { ...defaultsOf(driverParameters), ...this.config.driver },
-      );
-      await this.driver.probe(cpu);
+      if (this.config.machine.adapter === 'nic') await this.#bootNic(cpu, found);
+      else await this.#bootHca(cpu, found);
       await cpu.settle();
       this.bootedPs = this.lp.nowPs;
       this.#booted.raise();
       this.lp.markEnded();
     });
+  }
+
+  async #bootHca(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+    const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+    this.driver = new Driver(
+      { ...platform, ...this.#kernel },
+      { ...defaultsOf(driverParameters), ...this.config.driver },
+    );
+    await this.driver.probe(cpu);
+  }
+
+  async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const { host, config, node, systemDma } = this;
+    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel);
+    await this.nic.probe(cpu);
   }
 }
 

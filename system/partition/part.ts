@@ -4,22 +4,26 @@
  */
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Hca } from '../../hw/hca/hca.ts';
+import type { Nic } from '../../hw/nic/index.ts';
 import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
 import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { HostNode } from '../node/host-node.ts';
+import { NicNode } from '../node/nic-node.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
-import { hcaName, hostName, type MachinePlan } from '../plan.ts';
+import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
 import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
+import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
 import { loadProgram } from './program-module.ts';
 
 /** What one part knows at the end of a run: plain data. */
 export interface PartLedgers {
   readonly hosts: readonly HostLedger[];
   readonly hcas: readonly HcaLedger[];
+  readonly nics: readonly NicLedger[];
 }
 
 /** Facts of the computation, not of the machine. */
@@ -33,6 +37,7 @@ export interface PartEffort {
 export class MachinePart {
   readonly hosts: readonly HostNode[];
   readonly hcas: readonly HcaNode[];
+  readonly nics: readonly NicNode[];
   readonly programs: readonly ProgramRunner[];
   readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
@@ -47,8 +52,9 @@ export class MachinePart {
       .filter((node) => names.includes(hostName(node)))
       .map((node) => new HostNode(plan, node));
     this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
+    this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
-    const all = [...this.hosts, ...this.hcas].map(({ lp }) => lp);
+    const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
     this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
     this.#runner =
       plan.control === undefined
@@ -88,7 +94,11 @@ export class MachinePart {
 
   /** Brings all books up to now and copies them. */
   ledgers(): PartLedgers {
-    return { hosts: this.hosts.map(hostLedgerOf), hcas: this.hcas.map(hcaLedgerOf) };
+    return {
+      hosts: this.hosts.map(hostLedgerOf),
+      hcas: this.hcas.map(hcaLedgerOf),
+      nics: this.nics.map(nicLedgerOf),
+    };
   }
 
   effort(): PartEffort {
@@ -100,6 +110,7 @@ export class MachinePart {
       edgeCount: [
         ...this.hosts.map(({ rootComplex }) => rootComplex),
         ...this.hcas.map(({ hca }) => hca),
+        ...this.nics.map(({ nic }) => nic),
       ].reduce((total, { domain }) => total + domain.activeEdgeCount, 0),
       turnCount: this.#runner.turnCount,
     };
@@ -119,14 +130,14 @@ export class MachinePart {
 
   /** The device's configuration space, as the device holds it. */
   readConfig32(node: number, offset: number): number {
-    return this.#hcaOf(node).pcieFunction.space.read(offset, 4) >>> 0;
+    return this.#deviceOf(node).pcieFunction.space.read(offset, 4) >>> 0;
   }
 
   /** A little-endian dword of a BAR; a register with an effect of its own has it. */
   readRegister32(node: number, bar: number, offset: number): number {
     const into = new DataView(new ArrayBuffer(8));
-    const hca = this.#hcaOf(node);
-    hca.barRead(bar, offset, 4, into, hca.domain.cycle);
+    const device = this.#deviceOf(node);
+    device.barRead(bar, offset, 4, into, device.domain.cycle);
     return into.getUint32(0, true);
   }
 
@@ -147,11 +158,12 @@ export class MachinePart {
     this.hosts[this.#indexOf(node)]!.removeDriver();
   }
 
-  #hcaOf(node: number): Hca {
-    const found = this.hcas.find((hca) => hca.node === node);
-    if (found === undefined)
-      throw new ConfigurationError('node', node, 'the number of a node of this machine');
-    return found.hca;
+  #deviceOf(node: number): Hca | Nic {
+    const hca = this.hcas.find((found) => found.node === node);
+    if (hca !== undefined) return hca.hca;
+    const nic = this.nics.find((found) => found.node === node);
+    if (nic !== undefined) return nic.nic;
+    throw new ConfigurationError('node', node, 'the number of a node of this machine');
   }
 
   #indexOf(node: number): number {

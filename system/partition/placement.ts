@@ -19,8 +19,12 @@ export function checkedPartition(name: string): Partition {
 }
 
 /** Names of the logical processes of each thread. */
-export function placementOf(partition: Partition, nodeCount: number): string[][] {
-  const nodes = Array.from({ length: nodeCount }, (_, node) => [`host${node}`, `hca${node}`]);
+export function placementOf(
+  partition: Partition,
+  nodeCount: number,
+  adapter: 'hca' | 'nic' = 'hca',
+): string[][] {
+  const nodes = Array.from({ length: nodeCount }, (_, node) => [`host${node}`, `${adapter}${node}`]);
   if (partition === 'single') return [nodes.flat()];
   return partition === 'per-node' ? nodes : nodes.flat().map((name) => [name]);
 }

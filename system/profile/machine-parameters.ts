@@ -1,5 +1,5 @@
 /** Parameters of the machine as a whole: how many nodes, what joins them beside the cable, when a run is over. */
-import { type ConfigOf, number } from '../../base/parameter.ts';
+import { type ConfigOf, choice, number } from '../../base/parameter.ts';
 
 export const machineParameters = {
   nodeCount: number(
@@ -7,7 +7,19 @@ export const machineParameters = {
     'nodes',
     [2, 8],
     'project profile',
-    'Hosts, each with one HCA; even: node 0 is cabled to node 1, 2 to 3.',
+    'Hosts, each with one adapter; even: node 0 is cabled to node 1, 2 to 3.',
+  ),
+  adapter: choice(
+    'hca',
+    ['hca', 'nic'],
+    'project profile',
+    'What is in the slot of every host: the HCA, or a conventional Ethernet NIC.',
+  ),
+  nicDriver: choice(
+    'kernel',
+    ['kernel', 'none'],
+    'choice',
+    'Who drives the NIC: the kernel, which offers sockets, or nobody, so that a program drives it by programmed I/O.',
   ),
   seed: number(1, 'seed', [0, 2 ** 32 - 1], 'choice', 'Seed of everything that is drawn at random.'),
   exchangeLatencyNs: number(

@@ -10,11 +10,15 @@ import { controlParameters } from '../../hw/hca/command-parameters.ts';
 import { capabilityParameters } from '../../hw/hca/device-capabilities.ts';
 import { hcaParameters } from '../../hw/hca/parameters.ts';
 import { iommuParameters } from '../../hw/iommu/parameters.ts';
+import { nicFunctionParameters, nicParameters } from '../../hw/nic/parameters.ts';
 import { enumerationParameters } from '../../hw/pcie/enumerate.ts';
 import { functionParameters } from '../../hw/pcie/function-parameters.ts';
 import { endpointPortParameters, linkParameters, rootPortParameters } from '../../hw/pcie/link-parameters.ts';
 import { rootComplexParameters } from '../../hw/pcie/root-complex-parameters.ts';
+import { systemDmaParameters } from '../../hw/system-dma/parameters.ts';
+import { netParameters } from '../../net/parameters.ts';
 import { messagingParameters } from '../../userlib/messaging/parameters.ts';
+import { ethernetParameters } from '../../wire/ethernet-parameters.ts';
 import { wireParameters } from '../../wire/parameters.ts';
 import { machineParameters } from './machine-parameters.ts';
 
@@ -32,7 +36,11 @@ export const parameterTree = {
   },
   dma: dmaParameters,
   hca: { ...hcaParameters, control: controlParameters, capability: capabilityParameters },
+  nic: { ...nicParameters, function: nicFunctionParameters },
+  systemDma: systemDmaParameters,
   wire: wireParameters,
+  ethernet: ethernetParameters,
+  net: netParameters,
   driver: driverParameters,
   messaging: messagingParameters,
 } as const;

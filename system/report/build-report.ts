@@ -5,6 +5,8 @@ import { checksOf } from './checks.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
+import type { NicLedger } from './nic-ledger.ts';
+import { ethernetOf, nicDeviceOf, nicOf } from './nic-report.ts';
 import {
   type InterruptRow,
   type LinkDirection,
@@ -15,28 +17,34 @@ import {
   type WireReport,
 } from './schema.ts';
 
-/** @param hosts and hcas in any order: one of each for every node */
+/** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
 export function buildReport(
   config: MachineConfig,
   elapsedPs: number,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
+  nics: readonly NicLedger[] = [],
 ): Report {
-  const hostByNode = hosts.toSorted((left, right) => left.node - right.node);
-  const hcaByNode = hcas.toSorted((left, right) => left.node - right.node);
+  const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
+    ledgers.toSorted((left, right) => left.node - right.node);
+  const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
   return {
     schema: reportSchema,
     configHash: configHashOf(config),
     config,
     elapsedPs,
-    nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node]!)),
-    wire: hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
+    nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node], nicByNode[node])),
+    wire: [
+      ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
+      ...nicByNode.map((nic) => ethernetOf(nic, nicByNode[nic.node ^ 1]!)),
+    ],
     operations: operationsOf(hostByNode, hcaByNode),
-    checks: checksOf(hostByNode, hcaByNode),
+    checks: checksOf(hostByNode, hcaByNode, nicByNode),
   };
 }
 
-function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
+function nodeOf(host: HostLedger, hca: HcaLedger | undefined, nic: NicLedger | undefined): NodeReport {
+  const adapter = hca ?? nic!;
   const cores = host.cores.map(({ cycles, totalCycles, aheadCycles }, core) => ({
     cycles: { total: totalCycles, ...cycles, ahead: aheadCycles },
     contextSwitches: host.contextSwitches[core]!,
@@ -46,27 +54,37 @@ function nodeOf(host: HostLedger, hca: HcaLedger): NodeReport {
     memory: nonZero({ ...host.memory }),
     ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
     ...(host.races === undefined ? {} : { races: host.races }),
-    interrupts: interruptsOf(host, hca),
-    pcie: linkOf(host.pcie, hca.pcie),
-    hca: deviceOf(hca),
+    interrupts: interruptsOf(host, adapter),
+    pcie: linkOf(host.pcie, adapter.pcie),
+    memoryBus: host.memoryBus,
+    ...(nic === undefined ? {} : { nic: nicOf(host, nic) }),
+    hca: hca === undefined ? nicDeviceOf() : deviceOf(hca),
     deviceFaults: nonZero(host.deviceFaults),
   };
 }
 
 /** The HCA's own part of a node. */
 export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
-  const blocks = Object.entries(hca.blocks).map(([name, { busyCycles, idleCycles, stalledCycles }]) => [
-    name,
-    { elapsedCycles: hca.elapsedCycles, busyCycles, idleCycles, stalledCycles },
-  ]);
   return {
-    blocks: Object.fromEntries(blocks) as NodeReport['hca']['blocks'],
+    blocks: blocksOf(hca),
     caches: hca.caches,
     commands: hca.commands,
     doorbells: hca.doorbells,
     loopback: hca.loopback,
     violations: hca.violations,
   };
+}
+
+/** Cycles of every block of an adapter. */
+export function blocksOf({
+  blocks,
+  elapsedCycles,
+}: Pick<HcaLedger, 'blocks' | 'elapsedCycles'>): NodeReport['hca']['blocks'] {
+  const rows = Object.entries(blocks).map(([name, { busyCycles, idleCycles, stalledCycles }]) => [
+    name,
+    { elapsedCycles, busyCycles, idleCycles, stalledCycles },
+  ]);
+  return Object.fromEntries(rows) as NodeReport['hca']['blocks'];
 }
 
 /** Both directions of a PCIe link from the books of its ends. */
@@ -93,7 +111,7 @@ function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirect
 }
 
 /** Rows of the device's vectors, and of the platform's that the device knows nothing of. */
-function interruptsOf(host: HostLedger, hca: HcaLedger): InterruptRow[] {
+function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): InterruptRow[] {
   const known = new Set<number | string>(hca.vectors.map(({ vector }) => vector));
   const vectors = [
     ...hca.vectors.map(({ vector }) => vector),

@@ -41,7 +41,7 @@ beforeAll(async () => {
     await machine.load({ node, run: { url, exportName }, args: args as unknown as JsonValue });
   }
   await machine.run();
-  books = (await machine.ledgers()) as Books;
+  books = (await machine.ledgers()) as unknown as Books;
   report = await machine.report();
 });
 

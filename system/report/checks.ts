@@ -4,30 +4,92 @@
  *
  *     cpu          causes of each core                   = cycles of its clock
  *     blocks       busy + idle + stalled of each block   = cycles of the HCA's clock; loopback received = sent
- *     pcie         received by class                     = transmitted, each direction, TLPs and bytes
+ *     pcie         received by class                     = transmitted, each direction, TLPs and bytes;
+ *                  payload of the device's reads, writes = bytes that left memory, that entered it
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped
  *     operations   stages of each operation              = its life; what the host saw = what the device did
  *
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
- * lead.
+ * lead. For machines with NICs the same names stand for what nic-checks.ts says.
  */
 import type { HcaLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
+import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
+import type { NicLedger } from './nic-ledger.ts';
 import type { CheckReport, ChecksReport } from './schema.ts';
 
-/** @param hcas and hosts by node */
-export function checksOf(hosts: readonly HostLedger[], hcas: readonly HcaLedger[]): ChecksReport {
-  const checks = {
+/** @param hosts and their adapters by node: HCAs or NICs */
+export function checksOf(
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+  nics: readonly NicLedger[] = [],
+): ChecksReport {
+  const checks = nics.length > 0 ? nicChecksOf(hosts, nics) : hcaChecksOf(hosts, hcas);
+  return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+function hcaChecksOf(
+  hosts: readonly HostLedger[],
+  hcas: readonly HcaLedger[],
+): Omit<ChecksReport, 'balanced'> {
+  return {
     cpu: checkOf(hosts.flatMap(cpuFailures)),
     blocks: checkOf(hcas.flatMap(blockFailures)),
-    pcie: checkOf(hosts.flatMap((host, node) => linkFailures(node, host.pcie, hcas[node]!.pcie))),
+    pcie: checkOf(hosts.flatMap((host, node) => pcieFailures(host, hcas[node]!))),
     interrupts: checkOf(hosts.flatMap((host, node) => interruptFailures(host, hcas[node]!))),
     wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
     operations: checkOf(hosts.flatMap((host, node) => operationFailures(host, hcas[node]!))),
   };
-  return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
+}
+
+function nicChecksOf(
+  hosts: readonly HostLedger[],
+  nics: readonly NicLedger[],
+): Omit<ChecksReport, 'balanced'> {
+  const eachHost = (failures: (host: HostLedger, nic: NicLedger) => string[]): CheckReport =>
+    checkOf(hosts.flatMap((host, node) => failures(host, nics[node]!)));
+  return {
+    cpu: checkOf(hosts.flatMap(cpuFailures)),
+    blocks: checkOf(nics.flatMap(nicBlockFailures)),
+    pcie: eachHost(pcieFailures),
+    interrupts: eachHost((host, nic) => [...nicCauseFailures(nic), ...messageFailures(host, nic)]),
+    wire: checkOf(nics.flatMap((nic) => ethernetFailures(nic, nics[nic.node ^ 1]!))),
+    operations: eachHost((host, nic) => frameFailures(host, nic, hosts[nic.node ^ 1]!)),
+  };
+}
+
+/** What every adapter has. */
+type AdapterLedger = Pick<HcaLedger, 'vectors' | 'cancelledMessages' | 'pcie'>;
+
+function pcieFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  return [...linkFailures(host.node, host.pcie, adapter.pcie), ...memoryFailures(host, adapter)];
+}
+
+/** Classes whose payload is not read from or written to memory: accesses of cores, interrupts, messages. */
+const elsewhere: ReadonlySet<string> = new Set([
+  'doorbell',
+  'blueFlame',
+  'register',
+  'config',
+  'message',
+  'msix',
+  'packetBuffer',
+]);
+
+/** What a device has got of memory is what left it, and what it has put there what entered it, unless refused. */
+function memoryFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  const payloadOf = ({ received }: LinkEndLedger): number =>
+    sumOf(Object.entries(received).map(([name, row]) => (elsewhere.has(name) ? 0 : row.payloadBytes)));
+  const { deviceReads, deviceWrites } = host.memoryBus;
+  const isRefused = Object.values(host.deviceFaults).some((count) => count > 0);
+  const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
+  const what = `node ${host.node}`;
+  return [
+    ...behind(`${what}, bytes read from memory`, payloadOf(adapter.pcie), deviceReads, isQuiet),
+    ...behind(`${what}, bytes written to memory`, deviceWrites, payloadOf(host.pcie), isQuiet && !isRefused),
+  ];
 }
 
 export const checkOf = (failures: readonly string[]): CheckReport => ({
@@ -110,16 +172,22 @@ function directionFailures(what: string, sender: LinkEndLedger, receiver: LinkEn
 }
 
 function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
-  const isQuiet = host.pcie.isQuiet && hca.pcie.isQuiet;
+  const what = `node ${host.node}`;
+  return [...hca.vectors.flatMap((vector) => vectorFailures(what, vector)), ...messageFailures(host, hca)];
+}
+
+/** From the messages that a device sent to the handlers; those of the host's own DMA controller join on the way. */
+function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
+  const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
   const what = `node ${host.node}`;
   const { messages, interrupts } = host;
-  const sent = sumOf(hca.vectors.map(({ delivered }) => delivered)) - hca.cancelledMessages;
-  const passed = messages.arrived - messages.lost + messages.spurious;
+  const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.cancelledMessages;
+  const own = host.net?.systemDma.interrupts ?? 0;
+  const passed = messages.arrived - messages.lost + messages.spurious + own;
   const delivered = sumOf(
     interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),
   );
   return [
-    ...hca.vectors.flatMap((vector) => vectorFailures(what, vector)),
     ...behind(`${what}, messages at the root complex`, messages.arrived, sent, isQuiet),
     ...behind(`${what}, interrupts at the cores`, delivered + messages.stray, passed, isQuiet),
     ...interrupts.flatMap((row) =>

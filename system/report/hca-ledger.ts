@@ -162,7 +162,7 @@ function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, Block
   return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, elapsedCycles)]));
 }
 
-function blockLedgerOf(account: BlockAccount, elapsedCycles: number): BlockLedger {
+export function blockLedgerOf(account: BlockAccount, elapsedCycles: number): BlockLedger {
   account.close(elapsedCycles);
   const stalled = account.stallReasons.map(
     (reason, index) => [reason, account.stalledCycles[index]!] as const,

@@ -2,6 +2,8 @@
 import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
 import type { HistogramData } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
+import { type MemoryTraffic, memoryTrafficOf } from '../node/memory-traffic.ts';
+import type { NicSoftware } from '../node/nic-software.ts';
 import type { Race } from '../node/race-watch.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
 
@@ -46,6 +48,23 @@ export interface HostLedger {
   readonly iommu: IommuLedger | undefined;
   /** Breaches of the contract of use; undefined when they are not watched. */
   readonly races: readonly Race[] | undefined;
+  /** Bytes over the memory bus, by who moved them. */
+  readonly memoryBus: MemoryTraffic;
+  /** The traditional path; undefined with an HCA. */
+  readonly net: NetLedger | undefined;
+}
+
+/** What software did with a NIC: counters by name (net/counts.ts, ProgrammedCounts), and the DMA controller's. */
+export interface NetLedger {
+  readonly kernel: Readonly<Record<string, number>>;
+  readonly programmed: Readonly<Record<string, number>>;
+  readonly systemDma: {
+    readonly words: number;
+    readonly interrupts: number;
+    readonly failures: number;
+    readonly busTaken: number;
+    readonly busHeldPs: number;
+  };
 }
 
 export interface IommuLedger {
@@ -83,8 +102,28 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     operations: operationsOf(node),
     iommu: iommuOf(node),
     races: node.races?.races.slice(),
+    memoryBus: memoryTrafficOf(node),
+    net: netOf(node),
   };
 }
+
+function netOf({ nic, systemDma, lp }: HostNode): NetLedger | undefined {
+  if (systemDma === undefined) return undefined;
+  const { dma, bus, wordsMoved } = systemDma;
+  return {
+    kernel: { ...nic?.network?.counts },
+    programmed: programmedOf(nic),
+    systemDma: {
+      words: wordsMoved,
+      interrupts: dma.interruptCount,
+      failures: dma.channels.reduce((sum, { failures }) => sum + failures, 0),
+      busTaken: bus.takenCount,
+      busHeldPs: bus.heldPsAt(lp.nowPs),
+    },
+  };
+}
+
+const programmedOf = (nic: NicSoftware | undefined): Record<string, number> => ({ ...nic?.programmed });
 
 function iommuOf({ iommu, host }: HostNode): IommuLedger | undefined {
   if (iommu === undefined) return undefined;

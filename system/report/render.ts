@@ -16,10 +16,11 @@ export function renderReport(report: Report): string {
     operationsTable(report),
     cpuTable(report.nodes),
     memoryTable(report.nodes),
+    memoryBusTable(report.nodes),
     pcieTable(report.nodes),
-    cacheTable(report.nodes),
+    ...(report.config.machine.adapter === 'nic' ? [nicTable(report.nodes)] : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
-    wireTable(report),
+    wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
     ...raceLines(report.nodes),
     checksLine(report.checks),
@@ -56,7 +57,7 @@ function operationsTable({ operations }: Report): string {
 /** Cores that did something, by cause. */
 function cpuTable(nodes: readonly NodeReport[]): string {
   const causes = Object.keys(nodes[0]!.cpu.cores[0]!.cycles).filter(
-    (name) => name !== 'total' && name !== 'ahead',
+    (name) => name !== 'total' && name !== 'ahead' && nodes.some((node) => hasCause(node, name)),
   ) as (keyof NodeReport['cpu']['cores'][number]['cycles'])[];
   const rows = nodes.flatMap(({ cpu }, node) =>
     cpu.cores.flatMap(({ cycles }, core) =>
@@ -74,6 +75,9 @@ function cpuTable(nodes: readonly NodeReport[]): string {
   return tableOf('CPU cycles by cause', ['core', ...causes, 'total'], rows);
 }
 
+const hasCause = ({ cpu }: NodeReport, cause: string): boolean =>
+  cpu.cores.some(({ cycles }) => (cycles as Readonly<Record<string, number>>)[cause] !== 0);
+
 /** What the watch of the contract of use has found; nothing when there was none. */
 function raceLines(nodes: readonly NodeReport[]): string[] {
   return nodes.flatMap(({ races }, node) => {
@@ -88,6 +92,28 @@ function memoryTable(nodes: readonly NodeReport[]): string {
   const kinds = [...new Set(nodes.flatMap(({ memory }) => Object.keys(memory)))] as (keyof MemoryCounts)[];
   const rows = kinds.map((kind) => [kind, ...nodes.map(({ memory }) => countText(memory[kind] ?? 0))]);
   return tableOf('Memory management', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
+}
+
+/** Bytes over each host's memory bus, by who moved them: those that were moved anywhere. */
+function memoryBusTable(nodes: readonly NodeReport[]): string {
+  const movers = Object.keys(nodes[0]!.memoryBus) as (keyof NodeReport['memoryBus'])[];
+  const rows = movers
+    .filter((mover) => nodes.some(({ memoryBus }) => memoryBus[mover] > 0))
+    .map((mover) => [mover, ...nodes.map(({ memoryBus }) => bytesText(memoryBus[mover]))]);
+  return tableOf('Bytes over the memory bus', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
+}
+
+/** What the NIC, the kernel above it and programs that drive it have counted. */
+function nicTable(nodes: readonly NodeReport[]): string {
+  const parts = ['kernel', 'programmed', 'device', 'transmitted', 'received'] as const;
+  const rows = parts.flatMap((part) => {
+    const names = new Set(nodes.flatMap(({ nic }) => Object.keys(nic?.[part] ?? {})));
+    return [...names].map((name) => [
+      `${part} ${name}`,
+      ...nodes.map(({ nic }) => countText(nic?.[part][name] ?? 0)),
+    ]);
+  });
+  return tableOf('The NIC and its software', ['', ...nodes.map((_, node) => `host ${node}`)], rows);
 }
 
 export function pcieTable(nodes: readonly Pick<NodeReport, 'pcie'>[]): string {
@@ -148,16 +174,16 @@ function interruptTable(nodes: readonly NodeReport[]): string {
   );
 }
 
-export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'>): string {
+export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'>, adapter = 'hca'): string {
   const rows = wire.flatMap((direction) => [
     ...Object.entries(direction.opcodes).map(([opcode, { packets, bytes }]) => [
-      `hca ${direction.from} → ${direction.to} ${opcode}`,
+      `${adapter} ${direction.from} → ${direction.to} ${opcode}`,
       countText(packets),
       bytesText(bytes),
       '',
     ]),
     [
-      `hca ${direction.from} → ${direction.to} in all`,
+      `${adapter} ${direction.from} → ${direction.to} in all`,
       countText(direction.packets),
       bytesText(direction.bytes),
       shareText(direction.busyPs, elapsedPs),

@@ -4,10 +4,11 @@
  * All human renderings are made from this JSON.
  */
 import type { CpuCause, MemoryCounts } from '../../host/index.ts';
+import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { CacheLedger, LoopbackLedger, PacketLedger } from './hca-ledger.ts';
-import type { IommuLedger } from './host-ledger.ts';
+import type { IommuLedger, NetLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
 
@@ -73,6 +74,11 @@ export interface NodeReport {
   readonly races?: readonly Race[];
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
+  /** Bytes over the memory bus, by who moved them. */
+  readonly memoryBus: MemoryTraffic;
+  /** The conventional NIC and the software above it; left out with an HCA. */
+  readonly nic?: NicReport;
+  /** With a NIC there is none: everything in it is empty. */
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
@@ -88,7 +94,18 @@ export interface NodeReport {
   readonly deviceFaults: Readonly<Record<string, number>>;
 }
 
-/** One direction of a cable. */
+export interface NicReport {
+  readonly blocks: Readonly<Record<string, BlockRow>>;
+  /** Counters of the device, of its cable's port, of the kernel, of programs that drive it; zeros left out. */
+  readonly device: Readonly<Record<string, number>>;
+  readonly transmitted: Readonly<Record<string, number>>;
+  readonly received: Readonly<Record<string, number>>;
+  readonly kernel: Readonly<Record<string, number>>;
+  readonly programmed: Readonly<Record<string, number>>;
+  readonly systemDma: NetLedger['systemDma'];
+}
+
+/** One direction of a cable; of an Ethernet cable all frames are of the one opcode FRAME. */
 export interface WireReport {
   readonly from: number;
   readonly to: number;

@@ -1,0 +1,38 @@
+/** Bytes that have crossed a host's memory bus, by who moved them. A copy crosses twice: read here, written there. */
+import type { HostNode } from './host-node.ts';
+
+export interface MemoryTraffic {
+  /** Copies of the kernel between user and socket buffers. */
+  readonly copies: number;
+  /** Words that a core moved between memory and a card, and those of the system DMA controller. */
+  readonly programmed: number;
+  readonly systemDma: number;
+  /** Device reads and writes, as the root complex asked memory for them. */
+  readonly deviceReads: number;
+  readonly deviceWrites: number;
+  /** Pages zeroed, pages copied (written by one of several users, fork), pages to and from the swap and file devices. */
+  readonly zeroing: number;
+  readonly pageCopies: number;
+  readonly paging: number;
+  readonly total: number;
+}
+
+const pageBytes = 4096;
+const wordBytes = 4;
+
+export function memoryTrafficOf({ host, rootComplex, nic, systemDma }: HostNode): MemoryTraffic {
+  const { counts } = host.mm;
+  const programmed = nic?.programmed;
+  const { swappedInPages, swappedOutPages, filePagesRead, filePagesWritten } = counts;
+  const parts = {
+    copies: 2 * (nic?.network?.counts.copiedBytes ?? 0),
+    programmed: programmed === undefined ? 0 : programmed.readBytes + programmed.writtenBytes,
+    systemDma: wordBytes * (systemDma?.wordsMoved ?? 0),
+    deviceReads: rootComplex.reads.readBytes,
+    deviceWrites: rootComplex.writes.writtenBytes,
+    zeroing: pageBytes * counts.zeroedPages,
+    pageCopies: 2 * pageBytes * (counts.copiedPages + counts.forkCopiedPages),
+    paging: pageBytes * (swappedInPages + swappedOutPages + filePagesRead + filePagesWritten),
+  };
+  return { ...parts, total: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0) };
+}

@@ -1,0 +1,112 @@
+/**
+ * The balances of a machine with NICs, under the names of {@link ChecksReport}. Counted independently: by software, at
+ * both ends of PCIe, by the NIC's blocks, and at both ends of the cable.
+ *
+ *     interrupts   causes = messages + moderated + forgotten + one that waits, for each vector; then as with an HCA
+ *     wire         delivered + corrupted + dropped + lost = sent, in frames and bytes, each direction
+ *     operations   frames: driver ≥ device = cable; cable = taken + filtered + missed; taken = host + released + on board
+ *                  words: a core's and the DMA controller's = those at the packet buffer
+ */
+import { behind, sumOf, unequal, vectorFailures } from './checks.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { NicLedger } from './nic-ledger.ts';
+
+const wordBytes = 4;
+
+export function nicBlockFailures(nic: NicLedger): string[] {
+  return Object.entries(nic.blocks).flatMap(([name, { busyCycles, idleCycles, stalledCycles, overlaps }]) => {
+    const what = `node ${nic.node} ${name}`;
+    const stalled = Object.values(stalledCycles);
+    return [
+      ...unequal(`${what}, cycles`, busyCycles + idleCycles + sumOf(stalled), nic.elapsedCycles),
+      ...unequal(`${what}, works that overlapped`, overlaps, 0),
+    ];
+  });
+}
+
+/** Causes of the device and what became of them, one that waits for each vector. */
+export function nicCauseFailures(nic: NicLedger): string[] {
+  const {
+    interruptsRaised = 0,
+    interruptMessages = 0,
+    interruptsModerated = 0,
+    interruptsForgotten = 0,
+  } = nic.counters;
+  const waiting = interruptsRaised - interruptMessages - interruptsModerated - interruptsForgotten;
+  const what = `node ${nic.node}`;
+  return [
+    ...unequal(`${what}, messages by vector`, sumOf(nic.messages), interruptMessages),
+    ...(waiting >= 0 && waiting <= nic.messages.length ? [] : [`${what}: ${waiting} causes became nothing`]),
+    ...nic.vectors.flatMap((vector) => vectorFailures(what, vector)),
+  ];
+}
+
+export function ethernetFailures(sender: NicLedger, receiver: NicLedger): string[] {
+  const isQuiet = sender.isQuiet && receiver.isQuiet;
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const { frames = 0, bytes = 0, lostFrames = 0, lostBytes = 0, discardedFrames = 0 } = sender.transmitted;
+  const { received } = receiver;
+  const count = (...names: string[]): number => sumOf(names.map((name) => received[name] ?? 0));
+  return [
+    ...behind(
+      `${what}, frames`,
+      count('deliveredFrames', 'corruptedFrames', 'fifoDrops', 'linkDownDrops') + lostFrames,
+      frames,
+      isQuiet,
+    ),
+    ...behind(
+      `${what}, bytes`,
+      count('deliveredBytes', 'corruptedBytes', 'droppedBytes') + lostBytes,
+      bytes,
+      isQuiet,
+    ),
+    ...unequal(
+      `${what}, frames of the MAC`,
+      sender.counters['transmitFrames'] ?? 0,
+      frames + discardedFrames,
+    ),
+  ];
+}
+
+/** @param peer the host at the other end of the cable */
+export function frameFailures(host: HostLedger, nic: NicLedger, peer: HostLedger): string[] {
+  const isQuiet = nic.isQuiet && host.pcie.isQuiet && nic.pcie.isQuiet;
+  const count = (name: string): number => nic.counters[name] ?? 0;
+  const kernel = host.net?.kernel ?? {};
+  const programmed = host.net?.programmed ?? {};
+  const what = `node ${nic.node}`;
+  const dropped = count('filtered') + count('wrongLength') + count('missed') + count('disabledDrops');
+  return [
+    ...behind(`${what}, frames at the MAC`, count('arrivals'), nic.received['deliveredFrames'] ?? 0, isQuiet),
+    ...unequal(`${what}, frames taken or dropped`, count('accepted') + dropped, count('arrivals')),
+    ...unequal(
+      `${what}, frames taken`,
+      count('delivered') + count('released') + count('droppedByReset') + nic.bufferedFrames,
+      count('accepted'),
+    ),
+    ...behind(`${what}, frames at the driver`, kernel['framesReceived'] ?? 0, count('delivered'), false),
+    ...behind(
+      `${what}, frames of the ring`,
+      count('transmitFrames') - count('programmedFrames'),
+      kernel['framesSent'] ?? 0,
+      false,
+    ),
+    ...behind(`${what}, frames by hand`, programmed['framesReceived'] ?? 0, count('released'), false),
+    ...behind(
+      `${what}, bytes to programs`,
+      kernel['copiedOutBytes'] ?? 0,
+      peer.net?.kernel['copiedInBytes'] ?? 0,
+      false,
+    ),
+    ...wordFailures(host, nic, isQuiet),
+  ];
+}
+
+/** Words by hand and by the DMA controller are those that the packet buffer has seen. */
+function wordFailures(host: HostLedger, nic: NicLedger, isQuiet: boolean): string[] {
+  const { programmed = {}, systemDma } = host.net ?? {};
+  const moved = (systemDma?.words ?? 0) * wordBytes;
+  const byHand = (programmed['storedBytes'] ?? 0) + (programmed['loadedBytes'] ?? 0);
+  const atBuffer = (nic.counters['bufferWriteBytes'] ?? 0) + (nic.counters['bufferReadBytes'] ?? 0);
+  return isQuiet ? unequal(`node ${nic.node}, bytes at the packet buffer`, atBuffer, byHand + moved) : [];
+}

@@ -1,0 +1,53 @@
+/** The parts of a report that a NIC fills, from its books and its host's. */
+import { blocksOf, nonZero } from './build-report.ts';
+import type { HostLedger } from './host-ledger.ts';
+import type { NicLedger } from './nic-ledger.ts';
+import type { NicReport, NodeReport, WireReport } from './schema.ts';
+
+export function nicOf(host: HostLedger, nic: NicLedger): NicReport {
+  const { kernel, programmed, systemDma } = host.net!;
+  return {
+    blocks: blocksOf(nic),
+    device: nonZero(nic.counters),
+    transmitted: nonZero(nic.transmitted),
+    received: nonZero(nic.received),
+    kernel: nonZero(kernel),
+    programmed: nonZero(programmed),
+    systemDma,
+  };
+}
+
+/** The HCA that is not there. */
+export const nicDeviceOf = (): NodeReport['hca'] => ({
+  blocks: {},
+  caches: {},
+  commands: {},
+  doorbells: {},
+  loopback: { transmitted: {}, retransmitted: {}, received: {}, dropped: 0, held: 0 },
+  violations: {},
+});
+
+/** One direction of an Ethernet cable. */
+export function ethernetOf(sender: NicLedger, receiver: NicLedger): WireReport {
+  const { frames = 0, bytes = 0, lostFrames = 0 } = sender.transmitted;
+  const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
+  return {
+    from: sender.node,
+    to: receiver.node,
+    opcodes: { FRAME: { packets: frames, bytes, payloadBytes: bytes - frames * frameOverheadBytes } },
+    retransmitted: {},
+    corrupted: corruptedFrames,
+    dropped: lostFrames + fifoDrops + linkDownDrops,
+    packets: frames,
+    bytes,
+    flowControlPackets: 0,
+    linkBytes: bytes + frames * gapBytes,
+    busyPs: sender.busyPs,
+    creditWaitPs: 0,
+    serializerWaitPs: 0,
+  };
+}
+
+/** Header and frame check sequence; preamble and the gap between frames. */
+const frameOverheadBytes = 18;
+const gapBytes = 20;
