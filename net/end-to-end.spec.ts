@@ -97,27 +97,52 @@ async function bulk(lengthBytes: number, options: NicMachineOptions = {}, core =
 }
 
 describe('two hosts, two NICs, one cable', () => {
-  test('answer a 1-byte ping-pong in the time of a kernel path', async () => {
-    const { oneWayNs, machine } = await pingPongNs();
-    console.log('one way', oneWayNs, JSON.stringify(machine.nodes[0]!.host.report().cores[0]!.cycles));
-    const other = await pingPongNs({ driver: { interruptIntervalNs: 0 } });
-    console.log('no moderation', other.oneWayNs, (await pingPongNs({}, 1)).oneWayNs);
-    expect(oneWayNs).toBeGreaterThan(5_000);
+  test('answer a 1-byte ping-pong in the time of a kernel path, of which moderation is a part', async () => {
+    const rounds = 50;
+    const { oneWayNs: plainNs, machine } = await pingPongNs(
+      { driver: { interruptIntervalNs: 0 } },
+      0,
+      rounds,
+    );
+    const { oneWayNs: moderatedNs } = await pingPongNs();
+    // Two sides of the kernel at about 3 µs each and 1.5 µs of buses and cable; measured 7.5 µs.
+    expect(plainNs).toBeGreaterThan(5_000);
+    expect(plainNs).toBeLessThan(10_000);
+    // Never more than an interval of 10 µs on top; measured 10.0 µs.
+    expect(moderatedNs).toBeGreaterThan(plainNs);
+    expect(moderatedNs).toBeLessThan(plainNs + 10_000);
+    const { counts } = machine.nodes[0]!.network!;
+    // One send and one recv a round, one block and one wake-up each; socket, connect and close come on top.
+    expect(counts.dataPathCalls).toBe(2 * (rounds + 5));
+    expect(counts.wakeUps).toBeGreaterThanOrEqual(rounds);
+    for (const { host, network } of machine.nodes) {
+      expect(host.report().isBalanced).toBe(true);
+      expect(network!.counts.retransmissions).toBe(0);
+    }
   });
 
-  test('move a file', async () => {
-    const { machine, arrived, file, gbps } = await bulk(1_000_000);
-    console.log(
-      'gbps',
-      gbps,
-      JSON.stringify(machine.nodes.map((n) => [n.network!.counts, n.host.report().cores[0]!.cycles])),
-    );
-    console.log(
-      'other core',
-      (await bulk(1_000_000, {}, 1)).gbps,
-      'jumbo',
-      (await bulk(1_000_000, { driver: { mtu: 9000 }, ethernet: { mtuBytes: 9000 } }, 1)).gbps,
-    );
+  test('move a file whole, faster with a core for the interrupts, fastest in jumbo frames', async () => {
+    const size = 1_000_000;
+    const oneCore = await bulk(size);
+    expect(oneCore.arrived).toEqual(oneCore.file);
+    const twoCores = await bulk(size, {}, 1);
+    const jumbo = await bulk(size, { driver: { mtu: 9000 }, ethernet: { mtuBytes: 9000 } }, 1);
+    expect(jumbo.arrived).toEqual(jumbo.file);
+    expect(twoCores.gbps).toBeGreaterThan(oneCore.gbps);
+    expect(jumbo.gbps).toBeGreaterThan(twoCores.gbps);
+    // 10 Gb/s carry 1,460 bytes in 1,538 byte times, 8,960 in 9,038: bounds that nothing may beat.
+    expect(twoCores.gbps).toBeLessThan((10 * 1460) / 1538);
+    expect(jumbo.gbps).toBeLessThan((10 * 8960) / 9038);
+    const { counts } = oneCore.machine.nodes[1]!.network!;
+    expect([counts.copiedOutBytes, counts.droppedForMemory]).toEqual([size, 0]);
+  });
+
+  test('move a file whole over a cable that loses and corrupts', async () => {
+    const ethernet = { lossPerMillion: 20_000, corruptionPerMillion: 5_000 };
+    const { arrived, file, machine } = await bulk(400_000, { ethernet, seed: 7 });
     expect(arrived).toEqual(file);
+    const [sender, receiver] = machine.nodes;
+    expect(sender!.network!.counts.retransmissions).toBeGreaterThan(0);
+    expect(receiver!.network!.counts.outOfOrder).toBeGreaterThan(0);
   });
 });

@@ -67,6 +67,7 @@ export class TestNetwork {
   readonly #faults: CableFaults;
   readonly #random: Random;
   readonly #latencyPs: number;
+  readonly #freePs = [0, 0];
 
   constructor(options: TestOptions = {}) {
     this.#faults = options.cable ?? {};
@@ -131,7 +132,10 @@ export class TestNetwork {
     if (draw() < corruption)
       frame[14 + Math.floor(draw() * (frame.length - 14))]! ^= 1 << Math.floor(draw() * 8);
     const extraPs = draw() < reordering ? Math.floor(draw() * 40 * us) : 0;
-    const wirePs = (frame.length + 24) * 800;
+    // 10 Gb/s, one frame after the other.
+    const { nowPs } = this.process;
+    this.#freePs[from] = Math.max(nowPs, this.#freePs[from]!) + (frame.length + 24) * 800;
+    const wirePs = this.#freePs[from]! - nowPs;
     this.#deliver(from, frame, this.#latencyPs + wirePs + extraPs);
     if (draw() < duplication)
       this.#deliver(from, frame, this.#latencyPs + wirePs + Math.floor(draw() * 20 * us));
