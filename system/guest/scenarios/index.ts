@@ -3,8 +3,10 @@ import { assertOneOf } from '../../../base/assert.ts';
 import { cable, loopback, twoGuests } from './data.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
+import { faultsOfSilence } from './faults-of-silence.ts';
 import { probe } from './probe.ts';
 import type { Scenario } from './scenario.ts';
+import { softRoce } from './soft-roce.ts';
 
 export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scenario.ts';
 export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
@@ -17,6 +19,8 @@ export const scenarios: readonly Scenario[] = [
   twoGuests,
   faultsAtProbe,
   faultsAtWork,
+  faultsOfSilence,
+  softRoce,
 ];
 
 /** @throws ConfigurationError for a name that no scenario has */
