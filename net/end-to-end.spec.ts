@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { nicBar0 } from '../abi/nic/index.ts';
 import { addresses } from './testing/machine.ts';
 import { NicMachine, type NicMachineOptions } from './testing/nic-machine.ts';
 
@@ -45,7 +46,13 @@ async function pingPongNs(options: NicMachineOptions = {}, core = 0, rounds = 50
 }
 
 /** A file from host 0 to host 1; what arrived, and the rate in Gb/s. */
-async function bulk(lengthBytes: number, options: NicMachineOptions = {}, core = 0, piece = 65_536) {
+async function bulk(
+  lengthBytes: number,
+  options: NicMachineOptions = {},
+  core = 0,
+  piece = 65_536,
+  harm: (machine: NicMachine) => void = () => {},
+) {
   const machine = new NicMachine(options);
   const arrived = new Uint8Array(lengthBytes);
   const file = Uint8Array.from({ length: lengthBytes }, (_, at) => (at * 13 + (at >> 9)) & 0xff);
@@ -85,6 +92,7 @@ async function bulk(lengthBytes: number, options: NicMachineOptions = {}, core =
       const fd = await calls.socket(cpu);
       await calls.connect(cpu, fd, { address: addresses[1], port });
       fromPs = cpu.localPs;
+      harm(machine);
       for (let at = 0; at < lengthBytes; at += piece) {
         await calls.send(cpu, fd, buffer + at, Math.min(piece, lengthBytes - at));
       }
@@ -144,5 +152,38 @@ describe('two hosts, two NICs, one cable', () => {
     const [sender, receiver] = machine.nodes;
     expect(sender!.network!.counts.retransmissions).toBeGreaterThan(0);
     expect(receiver!.network!.counts.outOfOrder).toBeGreaterThan(0);
+  });
+
+  test('go on where they were after a queue was programmed in a way that cannot be', async () => {
+    const { arrived, file, machine } = await bulk(400_000, {}, 0, 65_536, ({ nodes }) => {
+      const { host } = nodes[0]!;
+      // A tail beyond the ring: PROGERR, and the queue stops.
+      const bar = nodes[0]!.barAddress + nicBar0.registers.tdt.offset;
+      host.spawn('harm', async (cpu) => {
+        cpu.mmioWrite32(bar, 0xffff);
+        await cpu.settle();
+      });
+    });
+    expect(arrived).toEqual(file);
+    expect(machine.nodes[0]!.network!.counts.adapterResets).toBe(1);
+    expect(machine.nodes[1]!.network!.counts.adapterResets).toBe(0);
+  });
+
+  test('drop what a small receive ring and a small buffer cannot take, and still move a file whole', async () => {
+    const { arrived, file, machine } = await bulk(400_000, {
+      driver: { receiveRing: 8, refillBatch: 1, transmitRing: 8 },
+    });
+    expect(arrived).toEqual(file);
+    expect(machine.nodes[1]!.network!.driver.buffers.taken).toBeLessThan(300);
+  });
+
+  test('give everything back when the driver is removed', async () => {
+    const { machine } = await bulk(100_000);
+    for (const [index, node] of machine.nodes.entries()) {
+      await machine.kernel(index, (cpu) => node.network!.remove(cpu));
+      expect(node.network!.driver.buffers.taken).toBe(0);
+      expect(node.host.frames.freeCount).toBe(node.freeFramesBefore);
+      expect(node.host.report().isBalanced).toBe(true);
+    }
   });
 });

@@ -227,6 +227,8 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     const next = sequenceAdd(connection.initialSequence, 1);
     connection.sendNext = next;
     connection.sendMax = next;
+    connection.timedEnd = next;
+    connection.timedPs = this.platform.nowPs();
     sendSyn(cpu, connection);
     connection.armRetransmit();
   }

@@ -4,6 +4,7 @@
  */
 import { defaultsOf } from '../../base/parameter.ts';
 import {
+  type CoreThread,
   configAccessOf,
   driverPlatformOf,
   Host,
@@ -51,6 +52,10 @@ export class NicNode {
   readonly hostLp: LogicalProcess;
   readonly nic: Nic;
   network: Network | undefined;
+  /** Free frames of the host before the driver was probed. */
+  freeFramesBefore = 0;
+  /** Bus address of BAR0. */
+  barAddress = 0;
 
   constructor(
     index: number,
@@ -136,6 +141,8 @@ export class NicNode {
           neighbours: new Map([[addresses[other]!, Uint8Array.from(macAddressOf(other))]]),
         },
       );
+      this.barAddress = found!.bars[0]!.address;
+      this.freeFramesBefore = host.frames.freeCount;
       await network.probe(cpu);
       await cpu.settle();
       this.network = network;
@@ -173,7 +180,19 @@ export class NicMachine {
     });
   }
 
-  async toEnd(limitPs = 1e12): Promise<void> {
+  /** Runs a thread of a host's kernel to its end. */
+  async kernel(node: number, body: (cpu: CoreThread) => Promise<void>): Promise<void> {
+    const { host, hostLp } = this.nodes[node]!;
+    hostLp.addMember();
+    host.spawn('test', async (cpu) => {
+      await body(cpu);
+      await cpu.settle();
+      hostLp.markEnded();
+    });
+    await this.toEnd(Number.POSITIVE_INFINITY);
+  }
+
+  async toEnd(limitPs = 20e12): Promise<void> {
     const { reason } = await this.#runner.runUntilEnded(1, limitPs);
     if (reason !== 'ended') throw new Error('the programs have not ended');
   }
