@@ -94,6 +94,7 @@ export class NicDriver implements NetDevice, Polled, Watched {
 
   /** Gives everything back; the stack has let go of all its buffers. */
   async remove(cpu: Cpu): Promise<void> {
+    while (this.#isResetting) await cpu.sleep(1_000_000);
     await this.#takeBack(cpu);
   }
 

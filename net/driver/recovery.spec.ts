@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultsOf } from '../../base/parameter.ts';
 import { netDriverParameters } from '../parameters.ts';
 import type { NetPlatform } from '../platform.ts';
+import type { NetError } from '../socket/index.ts';
 import { addresses, ms, TestNetwork, type TestOptions, us } from '../testing/machine.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -74,6 +75,32 @@ describe('the watchdog', () => {
     expect(looks).toBe(4);
     watchdog.used();
     expect(timers).toHaveLength(1);
+  });
+});
+
+describe('probe', () => {
+  test('fails with ENOMEM where memory has run out, gives back what it took, and works when there is memory', async () => {
+    const net = new TestNetwork();
+    await net.for(ms);
+    const { network, host, platform } = net.nodes[0]!;
+    await net.kernel(0, (cpu) => network.remove(cpu));
+    const free = host.frames.freeCount;
+    const hoard: number[] = [];
+    for (let at = platform.memory.allocateFrames(1); at >= 0; at = platform.memory.allocateFrames(1))
+      hoard.push(at);
+    platform.memory.freeFrames(hoard.pop()!, 1);
+    let code = '';
+    await net.kernel(0, async (cpu) => {
+      await network.probe(cpu).catch((error: NetError) => {
+        code = error.code;
+      });
+    });
+    expect(code).toBe('ENOMEM');
+    for (const at of hoard) platform.memory.freeFrames(at, 1);
+    expect(host.frames.freeCount).toBe(free);
+    await net.kernel(0, (cpu) => network.probe(cpu));
+    await net.kernel(0, (cpu) => network.remove(cpu));
+    expect(host.frames.freeCount).toBe(free);
   });
 });
 
