@@ -1,5 +1,6 @@
 /** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
 
+import { linuxSequence } from '../../analysis/probe-sequence.ts';
 import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
@@ -11,6 +12,14 @@ function demand(listing: string, wanted: Readonly<Record<string, RegExp>>): void
   for (const [meaning, pattern] of Object.entries(wanted)) {
     if (!pattern.test(listing)) throw new ScenarioFailure(`no ${meaning} (${pattern}) in:\n${listing}`);
   }
+}
+
+/** How often Linux posts each command, by docs/probe-sequence.md. */
+function knownCommands(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { command, count } of linuxSequence().steps)
+    counts.set(command, (counts.get(command) ?? 0) + count);
+  return counts;
 }
 
 async function portState(stage: Stage): Promise<string> {
@@ -58,6 +67,24 @@ const steps: readonly Step[] = [
     },
   },
   { title: 'ibv_devinfo -v shows an active port', run: portState },
+  {
+    title: 'from probe to removal the drivers post the commands of docs/probe-sequence.md',
+    async run(stage) {
+      await unload(stage);
+      const { nodes } = await stage.session.machine.report();
+      const seen = new Map(Object.entries(nodes[0]!.hca.commands).map(([name, { count }]) => [name, count]));
+      const known = knownCommands();
+      for (const name of new Set([...known.keys(), ...seen.keys()])) {
+        const [expected = 0, found = 0] = [known.get(name), seen.get(name)];
+        // How often the port is asked for its state depends on when it comes up.
+        const isSame = name === 'MAD_IFC' ? expected > 0 && found > 0 : expected === found;
+        if (!isSame)
+          throw new ScenarioFailure(`${name}: ${found} times, ${expected} in docs/probe-sequence.md`);
+      }
+      await loadWithoutWarning(stage);
+      return `${seen.size} kinds of commands`;
+    },
+  },
   {
     title: `the drivers unload and load again ${reloadCount} times, and data moves afterwards`,
     async run(stage) {
