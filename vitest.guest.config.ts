@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+import { reportersOf } from './vitest.config.ts';
+
+/** Stock Linux guests in QEMU, one machine after the other: two at once on two cores would only wait for each other. */
+export default defineConfig({
+  test: {
+    include: ['test/guest/**/*.spec.ts'],
+    fileParallelism: false,
+    testTimeout: 180_000,
+    hookTimeout: 600_000,
+    reporters: reportersOf('guest'),
+  },
+});
