@@ -24,6 +24,7 @@ import {
   renderGuestReport,
   runScenario,
   type ScenarioOptions,
+  type SessionResult,
   scenarioNamed,
   scenarios,
   terminalProgress,
@@ -158,10 +159,24 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   });
   await using machine = started;
   const commands: GuestCommandResult[] = [];
-  if (options.load) await machine.load();
-  if (hasShell) await machine.shell();
-  for (const text of options.run) commands.push(await runCommand(machine, text, options.timeout, screen));
-  show(guestReportOf(await machine.finish(), commands), options, screen);
+  // Ctrl-C ends the guests, and with them what runs there; the devices still report.
+  const interrupt = (): void => void Promise.all(machine.guests.map((one) => one.dispose()));
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  let result: SessionResult;
+  try {
+    if (options.load) await machine.load();
+    if (hasShell) await machine.shell();
+    for (const text of options.run) commands.push(await runCommand(machine, text, options.timeout, screen));
+    result = await machine.finish();
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    process.stderr.write(`hca: ${error.message}\n`);
+    process.exitCode = exitFailed;
+    result = await machine.abandon();
+  } finally {
+    process.removeListener('SIGINT', interrupt).removeListener('SIGTERM', interrupt);
+  }
+  show(guestReportOf(result, commands), options, screen);
 }
 
 /** Runs one --run, showing its output as it comes. */

@@ -166,6 +166,15 @@ export class GuestSession implements AsyncDisposable {
     return { versions: this.versions, interrupts, report };
   }
 
+  /** Ends a session in which a guest is gone: no interrupts can be compared, but the devices still report. */
+  async abandon(): Promise<SessionResult> {
+    this.#listening.isOn = false;
+    await Promise.all(this.guests.map((guest) => guest.dispose()));
+    const report = await this.machine.close();
+    await this[Symbol.asyncDispose]();
+    return { versions: this.versions, interrupts: [], report };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.guests.map((guest) => guest.dispose()));
     await this.machine.close().catch(() => {});

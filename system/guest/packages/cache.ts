@@ -114,13 +114,24 @@ async function fetchKit(apt: Apt, kit: Kit, cacheFolder: string, progress: Fetch
   rmSync(temporary, { recursive: true, force: true });
   mkdirSync(temporary);
   for (const [index, one] of packages.entries()) {
-    await run('dpkg-deb', ['-x', apt.fileOf(one), temporary]);
+    await unpack(apt.fileOf(one), temporary);
     progress.update((100 * (index + 1)) / packages.length);
   }
   if (kit.isKernel) runDepmod(kitFolder(cacheFolder, toolsKit), temporary, kernelVersionIn(temporary));
   writeFileSync(join(temporary, 'packages.json'), JSON.stringify(packages, null, 1));
   renameSync(temporary, folder);
   for (const one of packages) rmSync(apt.fileOf(one), { force: true });
+}
+
+/** @throws ConfigurationError with what dpkg-deb complains of: a full disk, a damaged archive */
+async function unpack(archive: string, folder: string): Promise<void> {
+  try {
+    await run('dpkg-deb', ['-x', archive, folder]);
+  } catch (error) {
+    const complaint =
+      error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);
+    throw new ConfigurationError('dpkg-deb', complaint.split('\n')[0], `to unpack ${archive}`);
+  }
 }
 
 /** @throws ConfigurationError naming the first tool that is missing and what to install */

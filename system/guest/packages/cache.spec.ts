@@ -1,0 +1,125 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../../base/assert.ts';
+import { ensureKits, type FetchProgress, kitFolder, packagesOfKit } from './cache.ts';
+import type { Kit } from './kits.ts';
+
+/**
+ * Stand-ins for apt and dpkg in a PATH of their own: they log how they are called, and do to files what the real ones
+ * do. The lock is the real one.
+ */
+const fakeTools = {
+  'apt-config': '',
+  'apt-get': `echo "$@" >>"$CALLS"
+case "$*" in
+  *"install -s"*) echo 'Inst hello (1:2.0 Debian [amd64])' ;;
+  *"install -d"*) folder=$(sed -n 's/^Dir::Cache::Archives "\\(.*\\)";$/\\1/p' "$APT_CONFIG")
+    sleep "\${FETCH_SECONDS:-0}"; [ -n "$REFUSES" ] && { echo 'E: Unable to fetch some archives' >&2; exit 100; }
+    echo package >"$folder/hello_1%3a2.0_amd64.deb" ;;
+esac`,
+  'dpkg-deb': `[ -n "$UNPACKS_BADLY" ] && { mkdir -p "$3/half"; exit 2; }
+mkdir -p "$3/usr/bin" && cp "$2" "$3/usr/bin/hello"`,
+};
+
+const kit: Kit = {
+  name: 'hello',
+  title: 'hello',
+  suites: ['stable'],
+  preferredSuite: undefined,
+  packages: ['hello'],
+  standIns: ['perl'],
+  isKernel: false,
+};
+
+let folder: string;
+let before: NodeJS.ProcessEnv;
+let steps: string[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'kits-'));
+  before = { ...process.env };
+  steps = [];
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  for (const [name, script] of Object.entries(fakeTools)) {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  process.env['PATH'] = `${bin}:${before['PATH']}`;
+  process.env['CALLS'] = join(folder, 'calls');
+});
+afterEach(() => {
+  for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+  process.env['PATH'] = before['PATH'];
+  rmSync(folder, { recursive: true });
+});
+
+const progress: FetchProgress = { step: (title) => steps.push(title), update() {}, done() {} };
+const cacheFolder = (): string => join(folder, 'cache');
+const ensure = () =>
+  ensureKits([kit], { folder: cacheFolder(), mirror: 'http://mirror.example/debian', progress });
+const calls = (): string[] =>
+  existsSync(join(folder, 'calls')) ? readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n') : [];
+
+describe('the cache of kits', () => {
+  it('fetches a kit, unpacks it, names its packages, and keeps no archives', async () => {
+    const [root] = await ensure();
+    expect(readFileSync(join(root!, 'usr/bin/hello'), 'utf8')).toBe('package\n');
+    expect(packagesOfKit(root!)).toEqual([{ name: 'hello', version: '1:2.0', architecture: 'amd64' }]);
+    expect(readdirSync(join(cacheFolder(), 'apt/archives'))).toEqual(['partial']);
+    expect(readFileSync(join(cacheFolder(), 'apt/etc/kit.sources'), 'utf8')).toContain(
+      'http://mirror.example/debian',
+    );
+  });
+
+  it('does not run apt for a kit that is there', async () => {
+    await ensure();
+    const count = calls().length;
+    await ensure();
+    expect(calls()).toHaveLength(count);
+  });
+
+  it('fetches once when two ask at the same time, and the second says that it waits', async () => {
+    process.env['FETCH_SECONDS'] = '1.5';
+    const roots = await Promise.all([ensure(), ensure()]);
+    expect(roots[0]).toEqual(roots[1]);
+    expect(calls().filter((call) => call.includes('install -d'))).toHaveLength(1);
+    expect(steps).toContain('waiting for another process to fill the cache');
+  });
+
+  it('leaves no kit behind when unpacking fails, and makes it whole the next time', async () => {
+    process.env['UNPACKS_BADLY'] = 'yes';
+    await expect(ensure()).rejects.toThrow(ConfigurationError);
+    expect(existsSync(kitFolder(cacheFolder(), kit))).toBe(false);
+    delete process.env['UNPACKS_BADLY'];
+    const [root] = await ensure();
+    expect(readdirSync(root!).sort()).toEqual(['packages.json', 'usr']);
+  });
+
+  it('passes on what apt complains of, in one line', async () => {
+    process.env['REFUSES'] = 'yes';
+    await expect(ensure()).rejects.toThrow(ConfigurationError);
+    await expect(ensure()).rejects.toThrow('Unable to fetch some archives');
+  });
+
+  it('names a tool that is missing and the package that has it', async () => {
+    process.env['PATH'] = '/nowhere';
+    await expect(ensure()).rejects.toThrow(/"apt-get".*to be installed \(Debian package apt\)/);
+  });
+
+  it('names another kit by another folder when what is asked for changes', () => {
+    const other = { ...kit, packages: ['hello', 'world'] };
+    expect(kitFolder(cacheFolder(), other)).not.toBe(kitFolder(cacheFolder(), kit));
+  });
+});

@@ -1,0 +1,3 @@
+import { testScenario } from './suite.ts';
+
+await testScenario('soft-roce', 'debian');
