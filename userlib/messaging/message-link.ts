@@ -93,7 +93,8 @@ export class MessageLink {
     this.#overheadCycles = config.messageOverhead;
     this.#inlineBytes = config.inlineBytes;
     this.credits = config.bufferCount + 1;
-    this.#grantAt = Math.max(1, Math.floor((config.bufferCount + 1) / 2));
+    // At 1 a CREDIT, which takes a credit itself, would be answered by a CREDIT, for ever.
+    this.#grantAt = Math.max(2, Math.floor((config.bufferCount + 1) / 2));
   }
 
   /** Makes everything; the QP is in RESET. @throws VerbsError as the verbs do; nothing is left behind then */

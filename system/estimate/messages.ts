@@ -1,0 +1,163 @@
+/**
+ * One way of a message through userlib/messaging, in a ping-pong: from the sender's call to the receiver's having it and
+ * being about to answer.
+ *
+ *     eager        copy ─ SEND ─ wait ─ copy
+ *     cached       look-up ─ ADVERTISE ─ wait ─ look-up ─ READ ─ wait ─ FINISHED
+ *       by WRITE   look-up ─ ADVERTISE ─ wait ─ look-up ─ CLEAR ─ wait ─ WRITE, FINISHED ─ wait
+ *     on the fly   the same with a registration in place of each look-up, and the receiver's deregistration at the end
+ */
+import { messageHeaderBytes } from '../../userlib/messaging/message-header.ts';
+import type { MessagingConfig } from '../../userlib/messaging/index.ts';
+import type { Path, Post } from './path.ts';
+import { deregistrationTerms, pagesOf, registrationTerms } from './registration.ts';
+import { gathered, type Term, type Terms } from './terms.ts';
+import { type WaitingBy, waitTerms } from './waiting.ts';
+
+/** How the bytes of a message go. */
+export type Way = 'eager' | 'cached' | 'onTheFly';
+
+export interface MessagePlan {
+  readonly path: Path;
+  readonly messaging: MessagingConfig;
+  readonly waiting: WaitingBy;
+}
+
+export function messageTerms(plan: MessagePlan, way: Way, lengthBytes: number): Terms {
+  if (way === 'eager') return gathered(eager(plan, lengthBytes));
+  const { messaging } = plan;
+  return gathered(
+    messaging.rendezvousBy === 'read'
+      ? rendezvousByRead(plan, way, lengthBytes)
+      : rendezvousByWrite(plan, way, lengthBytes),
+  );
+}
+
+function eager(plan: MessagePlan, lengthBytes: number): Terms {
+  const copied = copy(plan, lengthBytes);
+  return [
+    overhead(plan),
+    copied,
+    ...sent(plan, messageHeaderBytes + lengthBytes),
+    ...waitTerms(plan.path, plan.waiting),
+    overhead(plan),
+    copied,
+    repost(plan),
+  ];
+}
+
+function rendezvousByRead(plan: MessagePlan, way: Way, lengthBytes: number): Terms {
+  const { path, messaging, waiting } = plan;
+  const read: Post = {
+    verb: 'read',
+    lengthBytes,
+    isInline: false,
+    qpInlineBytes: messaging.inlineBytes,
+  };
+  const finished = controlPost(plan);
+  const lend = memory(plan, way, lengthBytes);
+  return [
+    ...lend,
+    ...control(plan),
+    ...lend,
+    { name: 'post', ps: path.postPs(read) },
+    ...path.takeUp(read),
+    ...path.readBack(lengthBytes),
+    ...waitTerms(path, waiting),
+    overhead(plan),
+    { name: 'post', ps: path.postPs(finished) },
+    ...giveBack(plan, way, lengthBytes),
+    ...(way === 'cached' ? [nextRequest(plan)] : []),
+  ];
+}
+
+function rendezvousByWrite(plan: MessagePlan, way: Way, lengthBytes: number): Terms {
+  const { path, messaging, waiting } = plan;
+  const write: Post = {
+    verb: 'write',
+    lengthBytes,
+    isInline: false,
+    qpInlineBytes: messaging.inlineBytes,
+  };
+  const lend = memory(plan, way, lengthBytes);
+  return [
+    ...lend,
+    ...control(plan),
+    ...lend,
+    ...control(plan),
+    { name: 'post', ps: path.postPs(write) },
+    ...path.takeUp(write),
+    ...path.deliver(write, [controlPost(plan)]),
+    ...waitTerms(path, waiting),
+    overhead(plan),
+    repost(plan),
+    ...giveBack(plan, way, lengthBytes),
+  ];
+}
+
+/** A control message from its making to its having been taken and its buffer's being posted again. */
+function control(plan: MessagePlan): Terms {
+  return [
+    overhead(plan),
+    ...sent(plan, messageHeaderBytes),
+    ...waitTerms(plan.path, plan.waiting),
+    overhead(plan),
+    repost(plan),
+  ];
+}
+
+function sent(plan: MessagePlan, lengthBytes: number): Terms {
+  const { path } = plan;
+  const post = postOf(plan, lengthBytes);
+  return [{ name: 'post', ps: path.postPs(post) }, ...path.takeUp(post), ...path.deliver(post)];
+}
+
+const postOf = ({ messaging }: MessagePlan, lengthBytes: number): Post => ({
+  verb: 'send',
+  lengthBytes,
+  isInline: lengthBytes <= messaging.inlineBytes,
+  qpInlineBytes: messaging.inlineBytes,
+});
+
+const controlPost = (plan: MessagePlan): Post => postOf(plan, messageHeaderBytes);
+
+function memory(plan: MessagePlan, way: Way, lengthBytes: number): Terms {
+  if (way === 'onTheFly') return registrationTerms(plan.path, lengthBytes);
+  return [{ name: 'lookup', ps: plan.path.core(plan.messaging.cacheLookup) }];
+}
+
+const giveBack = (plan: MessagePlan, way: Way, lengthBytes: number): Terms =>
+  way === 'onTheFly' ? deregistrationTerms(plan.path, lengthBytes) : [];
+
+const overhead = ({ path, messaging }: MessagePlan): Term => ({
+  name: 'overhead',
+  ps: path.core(messaging.messageOverhead),
+});
+
+const repost = ({ path }: MessagePlan): Term => ({
+  name: 'postReceive',
+  ps: path.core(path.config.host.cost.postRecv),
+});
+
+/** The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. */
+function nextRequest(plan: MessagePlan): Term {
+  const { path, messaging } = plan;
+  const apartPs =
+    path.core(messaging.cacheLookup + messaging.messageOverhead) + path.postPs(controlPost(plan));
+  return {
+    name: 'sameQpInterval',
+    ps: Math.max(0, path.hca(path.config.hca.sameQpIntervalCycles) - apartPs),
+  };
+}
+
+/** One copy by the processor, with the page-table walks where the buffers are more than the TLB reaches. */
+function copy({ path, messaging }: MessagePlan, lengthBytes: number): Term {
+  if (lengthBytes === 0) return { name: 'copy', ps: 0 };
+  const { cost, tlb } = path.config.host;
+  const cycles = cost.copyFixed + Math.ceil(lengthBytes / cost.copyBytesPerCycle);
+  const pages = pagesOf(lengthBytes);
+  // Two user buffers, one send slot, and the receive slots in turn.
+  const receiveSlots = messaging.bufferCount + 1 + 2 * messaging.rendezvousCount;
+  const isBeyondTlb = pages * (receiveSlots + 3) > tlb.entries;
+  return { name: 'copy', ps: path.core(cycles + (isBeyondTlb ? pages * tlb.walkCycles : 0)) };
+}

@@ -1,0 +1,46 @@
+/** Latencies of verbs between two programs that poll, as `hca perf` measures them. */
+import { Path, type Post } from './path.ts';
+import { gathered, type Terms } from './terms.ts';
+
+/** A poll finds its entry at the end of a round: half a round in the mean. */
+export const pollPs = (path: Path): number => path.core(path.config.host.cost.pollEmpty) / 2;
+
+/** Taking one completion that is there. */
+export const takeCompletionPs = (path: Path): number => {
+  const { pollCompletion, readDmaLine } = path.config.host.cost;
+  return path.core(pollCompletion + readDmaLine);
+};
+
+/** `send-lat`: post to completion at the other side, with the receive given back. */
+export function sendLatency(path: Path, post: Post): Terms {
+  return gathered([
+    { name: 'post', ps: path.postPs(post) },
+    ...path.takeUp(post),
+    ...path.deliver(post),
+    { name: 'poll', ps: pollPs(path) },
+    { name: 'completion', ps: takeCompletionPs(path) },
+    { name: 'postReceive', ps: path.core(path.config.host.cost.postRecv) },
+  ]);
+}
+
+/** `write-lat`: post to the last byte's being seen by a program that spins on it. */
+export function writeLatency(path: Path, post: Post): Terms {
+  return gathered([
+    { name: 'post', ps: path.postPs(post) },
+    ...path.takeUp(post),
+    ...path.deliver(post),
+    { name: 'poll', ps: pollPs(path) },
+  ]);
+}
+
+/** `read-lat`: post to completion, a whole round trip. */
+export function readLatency(path: Path, lengthBytes: number, qpInlineBytes = 0): Terms {
+  const post: Post = { verb: 'read', lengthBytes, isInline: false, qpInlineBytes };
+  return gathered([
+    { name: 'post', ps: path.postPs(post) },
+    ...path.takeUp(post),
+    ...path.readBack(lengthBytes),
+    { name: 'poll', ps: pollPs(path) },
+    { name: 'completion', ps: takeCompletionPs(path) },
+  ]);
+}
