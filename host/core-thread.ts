@@ -85,6 +85,8 @@ export class CoreThread {
   wakeResult = false;
   loadValue = 0;
   issueLoad: ((done: AccessDone) => void) | undefined;
+  /** Cause of the cycles of that stall. */
+  loadCause = 0;
 
   busyRef: EventRef = 0;
   drainRef: EventRef = 0;
@@ -270,7 +272,8 @@ export class CoreThread {
    * @returns the value read, all ones when the access failed
    */
   async access(cause: CpuCause, cycles: number, issue: (done: AccessDone) => void): Promise<number> {
-    this.charge(this.level === levelInterrupt ? 'interrupt' : cause, cycles);
+    this.loadCause = indexOfCause(this.level === levelInterrupt ? 'interrupt' : cause);
+    this.#spend(this.loadCause, cycles);
     this.issueLoad = issue;
     await this.#wait('load');
     return this.loadValue;

@@ -425,7 +425,7 @@ export class Core {
 
   #load(thread: CoreThread): void {
     thread.mode = 'loading';
-    this.stallCause = thread.level === levelInterrupt ? causeIndexOf.interrupt : causeIndexOf.driver;
+    this.stallCause = thread.loadCause;
     thread.issueLoad!((status, value) => {
       thread.accessDone(status, value);
       this.process.queue.schedule(this.process.nowPs, this.#loadHandler, thread.slot);

@@ -12,6 +12,7 @@ import type { NicSoftware } from './node/nic-software.ts';
 import type { ProgramMemory } from './node/program-memory.ts';
 import type { TransferMeter } from './node/transfer-meter.ts';
 import type { Verbs } from './node/verbs.ts';
+import type { MachineConfig } from './profile/index.ts';
 
 export type { Exchange, JsonValue } from './node/exchange.ts';
 
@@ -21,6 +22,8 @@ export interface ProgramContext {
   /** Number of the host, from 0. */
   readonly node: number;
   readonly host: Host;
+  /** Every parameter of the machine. */
+  readonly configuration: MachineConfig;
   readonly process: Process;
   /** The core the program runs on: charges cycles, sleeps, spins. */
   readonly cpu: CoreThread;

@@ -1,13 +1,17 @@
 #!/usr/bin/env node
-/** The command line: `hca move | perf | devinfo | profiles | faults | serve | guest`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | serve | guest`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import { addAnalysisOptions } from '../analysis/index.ts';
+import { comparePaths } from '../programs/compare-plan.ts';
+import { compare } from './compare.ts';
+import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
 import { chunkBytesMax, move } from './move.ts';
+import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
 import { addFaultOptions, addMachineOptions, addPartitionOption, integer } from './options.ts';
 import { exitBadInput, exitFailed } from './output.ts';
 import { perf } from './perf.ts';
@@ -26,10 +30,18 @@ function programOf(): Command {
 
   const moveCommand = program
     .command('move')
-    .description('move a file from host 0 to host 1 by SEND, RDMA WRITE and RDMA READ, and count by atomics')
+    .description(
+      'move a file from host 0 to host 1 by the traditional path and by SEND, RDMA WRITE and RDMA READ, and count by atomics',
+    )
     .argument('[file]', 'file to move (default: the README)')
     .option('--chunk <bytes>', 'bytes of one work request', integer(1, chunkBytesMax), 65_536)
     .option('--window <chunks>', 'chunks under way at once', integer(1, 256), 8)
+    .option(
+      '--traditional <all|none|bytes>',
+      'how much of the file is moved by every path first, to compare them',
+      parsedTraditional,
+      parsedTraditional(defaultTraditional),
+    )
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
     .option(...jsonOption)
     .action(move);
@@ -47,6 +59,25 @@ function programOf(): Command {
     addAnalysisOptions(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand)))),
     'single',
   );
+
+  const compareCommand = program
+    .command('compare')
+    .description(
+      'compare programmed I/O, a DMA controller, kernel sockets and RDMA on the same bytes, over sizes',
+    )
+    .option('--sizes <from..to>', 'bytes of a message: powers of four in a range, or a list', parsedSizes, [
+      ...parsedSizes('64..64K'),
+    ])
+    .option('--paths <list>', `some of ${comparePaths.join(',')}`, parsedPaths, [...comparePaths])
+    .option(
+      '--count <n>',
+      'messages of a stream (default: as many as show the steady state)',
+      integer(1, 1e6),
+    )
+    .option('--html <file>', 'write a page with the plots, which needs nothing else')
+    .option(...jsonOption)
+    .action(compare);
+  addMachineOptions(compareCommand);
 
   const devinfoCommand = program
     .command('devinfo')
@@ -91,7 +122,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'say what to do: move, perf, devinfo, profiles, faults, serve or guest; --help tells more',
+        'say what to do: move, compare, perf, devinfo, profiles, faults, serve or guest; --help tells more',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -2,7 +2,6 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SingleBar } from 'cli-progress';
 import { ConfigurationError } from '../../base/assert.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
@@ -12,6 +11,8 @@ import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '..
 import { bytesText, timeText } from '../report/format.ts';
 import { renderReport, tableOf } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
+import { reportFailures, rowsOf } from './compare.ts';
+import { comparisonOf, comparisonText } from './move-comparison.ts';
 import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
 import {
   checkWritable,
@@ -23,12 +24,15 @@ import {
   writeJson,
 } from './output.ts';
 import { programUrl } from './program-url.ts';
+import { CountBar } from './progress-bar.ts';
 import { runMachine } from './run.ts';
 
 export interface MoveOptions extends AnalysisChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;
+  /** Bytes of the file that are moved by every path beforehand, to compare them. */
+  readonly traditional: number;
   readonly report?: string;
   readonly json?: string;
 }
@@ -59,7 +63,11 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     window: options.window,
     atomicCount: Math.max(1, Math.min(chunks, atomicCountMax)),
   };
-  const bar = new ProgressBar(3 * fileBytes);
+  const comparison = await rowsOf(
+    comparisonOf(path, fileBytes, options.chunk, options.traditional, machineOptions),
+  );
+  if (comparison.length > 0) screen.print(comparisonText(comparison, fileBytes));
+  const bar = new CountBar(3 * fileBytes);
   await using machine = await Machine.create({
     ...machineOptions,
     partition: options.partition,
@@ -89,7 +97,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     writeFileAtomically(options.report, jsonText(report));
     writeFileAtomically(runFactsFile(options.report), jsonText(facts));
   }
-  if (options.json !== undefined) writeJson(options.json, { ...outcome, report });
+  if (options.json !== undefined) writeJson(options.json, { ...outcome, comparison, report });
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(
@@ -98,6 +106,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   );
   const analyses = await machine.analyses();
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  reportFailures(comparison);
   if (!outcome.isCorrect || analyses.some(({ findings }) => hasErrors(findings)))
     process.exitCode = exitFailed;
 }
@@ -163,29 +172,5 @@ function sizeOfFile(path: string): number {
     return stat.size;
   } finally {
     closeSync(handle);
-  }
-}
-
-/** A progress bar on standard error, when that is a terminal. */
-class ProgressBar {
-  readonly #bar: SingleBar | undefined;
-
-  constructor(total: number) {
-    if (!process.stderr.isTTY || total === 0) return;
-    this.#bar = new SingleBar({
-      format: ' {bar} {percentage} % | {eta_formatted}',
-      clearOnComplete: true,
-      hideCursor: true,
-      stream: process.stderr,
-    });
-    this.#bar.start(total, 0);
-  }
-
-  update(done: number): void {
-    this.#bar?.update(done);
-  }
-
-  stop(): void {
-    this.#bar?.stop();
   }
 }

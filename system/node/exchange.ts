@@ -35,6 +35,8 @@ const VALUE = 1;
 
 /** The exchange as one program uses it. */
 export interface Exchange {
+  /** From {@link put} to the mailbox. */
+  readonly latencyPs: number;
   /** Sends a value to the mailbox `name` of every other host. */
   put(name: string, value: JsonValue): Promise<void>;
   /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
@@ -74,6 +76,7 @@ export class ExchangePort {
   /** The exchange of the program that runs on `cpu`. */
   of(cpu: CoreThread): Exchange {
     return {
+      latencyPs: this.#latencyPs,
       put: (name, value) => this.#put(cpu, name, value),
       take: (name) => this.#take(cpu, name),
     };

@@ -78,6 +78,7 @@ export class ProgramRunner {
       name: order.name,
       node: this.#host.node,
       host,
+      configuration: this.#host.config,
       process,
       cpu,
       memory: new ProgramMemory(hostContext.memory, cpu, this.#host.races),

@@ -1,0 +1,79 @@
+/** Rows of a comparison as tables: what a path costs on both hosts, and what the cycles went into. */
+import type { HostSpent } from '../node/transfer-meter.ts';
+import { pathTitles } from '../programs/compare-plan.ts';
+import { bytesText, countText, timeText } from '../report/format.ts';
+import { tableOf } from '../report/render.ts';
+import type { CompareRow } from './compare-run.ts';
+
+/** Host 0 and host 1, one above the other would take twice the rows. */
+const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string =>
+  `${text(hosts[0])} / ${text(hosts[1])}`;
+
+const rateText = (bytesPerSecond: number): string =>
+  bytesPerSecond >= 1e9
+    ? `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`
+    : `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+
+/** Cycles of a host for each byte moved. */
+export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1): number =>
+  totalBytes === 0 ? 0 : hosts[host].cyclesTotal / totalBytes;
+
+const perByteText = (row: CompareRow, host: 0 | 1): string => {
+  const cycles = cyclesPerByteOf(row, host);
+  return cycles >= 100 ? cycles.toFixed(0) : cycles.toFixed(2);
+};
+
+const head = [
+  'by',
+  'bytes moved',
+  'latency',
+  'rate',
+  'CPU cycles',
+  'cycles/byte',
+  'interrupts',
+  'system calls',
+  'switches',
+  'copies',
+  'bytes copied',
+  'memory bus',
+  'TLPs',
+  'SHA-256',
+];
+
+/** One row for each path and size; "a / b" is host 0 (has the bytes) and host 1 (gets them). */
+export function compareTable(title: string, rows: readonly CompareRow[], hasSizes: boolean): string {
+  const cells = rows.map((row) => [
+    pathTitles[row.path],
+    ...(hasSizes ? [bytesText(row.sizeBytes)] : []),
+    bytesText(row.totalBytes),
+    timeText(row.latencyPs),
+    rateText(row.bytesPerSecond),
+    both(row, ({ cyclesTotal }) => countText(cyclesTotal)),
+    `${perByteText(row, 0)} / ${perByteText(row, 1)}`,
+    both(row, ({ interrupts }) => countText(interrupts)),
+    both(row, ({ systemCalls }) => countText(systemCalls)),
+    both(row, ({ contextSwitches }) => countText(contextSwitches)),
+    both(row, ({ copies }) => countText(copies)),
+    both(row, ({ copiedBytes }) => bytesText(copiedBytes)),
+    both(row, ({ memory }) => bytesText(memory.total)),
+    both(row, ({ tlps }) => countText(tlps)),
+    row.isEqual ? 'equal' : 'DIFFERENT',
+  ]);
+  const [by, ...others] = head;
+  return tableOf(title, [by!, ...(hasSizes ? ['message'] : []), ...others], cells);
+}
+
+/** Cycles by cause: a row for each host and path, a column for each cause that occurs. */
+export function causeTable(title: string, rows: readonly CompareRow[]): string {
+  const causes = [
+    ...new Set(rows.flatMap(({ hosts }) => hosts.flatMap(({ cycles }) => Object.keys(cycles)))),
+  ] as (keyof HostSpent['cycles'])[];
+  const cells = rows.flatMap((row) =>
+    row.hosts.map((spent, host) => [
+      `${pathTitles[row.path]}, host ${host}`,
+      ...causes.map((cause) => countText(spent.cycles[cause] ?? 0)),
+      countText(spent.cyclesTotal),
+    ]),
+  );
+  return tableOf(title, ['cycles of', ...causes, 'total'], cells);
+}

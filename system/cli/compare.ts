@@ -1,0 +1,72 @@
+/** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
+import { pathTitles } from '../programs/compare-plan.ts';
+import { bytesText } from '../report/format.ts';
+import { type CompareChoice, compareArgsOf } from './compare-options.ts';
+import { comparePage, comparePlots } from './compare-plots.ts';
+import { comparisons } from './compare-pool.ts';
+import type { CompareRow } from './compare-run.ts';
+import { causeTable, compareTable } from './compare-table.ts';
+import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
+import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { CountBar } from './progress-bar.ts';
+
+export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoice {
+  readonly json?: string;
+  readonly html?: string;
+}
+
+export async function compare(options: CompareOptions): Promise<void> {
+  const machine = machineOptionsOf(options);
+  const { runs, leftOut } = compareArgsOf(options);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const screen = new Screen(options.json);
+  const rows = await rowsOf(runs.map((args) => ({ machine, args })));
+  for (const sizeBytes of options.sizes) {
+    const ofSize = rows.filter((row) => row.sizeBytes === sizeBytes);
+    if (ofSize.length === 0) continue;
+    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host 1`, ofSize, false));
+  }
+  screen.print('In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.');
+  const largest = largestOf(rows);
+  screen.print(causeTable('Where the cycles went, at the largest size of each path', largest));
+  for (const plot of comparePlots(rows)) screen.print(plot);
+  if (leftOut.length > 0) screen.print(leftOutText(leftOut));
+  if (options.html !== undefined) writeFileAtomically(options.html, comparePage(rows));
+  if (options.json !== undefined) writeJson(options.json, { schema: 'hca-compare/1', rows });
+  reportFailures(rows);
+}
+
+/** Runs everything under a progress bar. */
+export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise<CompareRow[]> {
+  const bar = new CountBar(orders.length, 'simulations');
+  const rows: CompareRow[] = [];
+  try {
+    for await (const row of comparisons(orders, (count) => bar.update(count))) rows.push(row);
+  } finally {
+    bar.stop();
+  }
+  return rows;
+}
+
+/** Says what went wrong, if anything did. */
+export function reportFailures(rows: readonly CompareRow[]): void {
+  for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
+    const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;
+    if (!isEqual) process.stderr.write(`${what}: other bytes arrived\n`);
+    if (!isBalanced) process.stderr.write(`${what}: the books of the run do not balance\n`);
+    if (!isEqual || !isBalanced) process.exitCode = exitFailed;
+  }
+}
+
+const largestOf = (rows: readonly CompareRow[]): CompareRow[] => {
+  const byPath = new Map<string, CompareRow>();
+  for (const row of rows)
+    if (row.sizeBytes >= (byPath.get(row.path)?.sizeBytes ?? 0)) byPath.set(row.path, row);
+  return [...byPath.values()];
+};
+
+function leftOutText(leftOut: ReturnType<typeof compareArgsOf>['leftOut']): string {
+  const texts = leftOut.map(({ path, sizeBytes }) => `${pathTitles[path]} of ${bytesText(sizeBytes)}`);
+  return `Left out, as word by word takes too long: ${texts.join(', ')}.`;
+}

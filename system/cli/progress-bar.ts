@@ -1,0 +1,27 @@
+/** A progress bar on standard error, when that is a terminal. */
+import { SingleBar } from 'cli-progress';
+
+export class CountBar {
+  readonly #bar: SingleBar | undefined;
+
+  /** @param unit what is counted; left out, only the share is shown */
+  constructor(total: number, unit = '') {
+    if (!process.stderr.isTTY || total === 0) return;
+    const counts = unit === '' ? '' : ` | {value} of {total} ${unit}`;
+    this.#bar = new SingleBar({
+      format: ` {bar} {percentage} % | {eta_formatted}${counts}`,
+      clearOnComplete: true,
+      hideCursor: true,
+      stream: process.stderr,
+    });
+    this.#bar.start(total, 0);
+  }
+
+  update(done: number): void {
+    this.#bar?.update(done);
+  }
+
+  stop(): void {
+    this.#bar?.stop();
+  }
+}
