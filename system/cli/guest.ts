@@ -60,6 +60,8 @@ export interface GuestCommandOptions extends AnalysisChoice, MachineChoice, Faul
 }
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
+/** As a shell has it for a program that Ctrl-C ended. */
+const exitInterrupted = 130;
 const weekSeconds = 7 * 24 * 3600;
 
 /** Adds the command with its options. */
@@ -151,6 +153,8 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
   const { guests, hcas = guests } = options;
+  const leave = (): void => process.exit(exitInterrupted);
+  process.once('SIGINT', leave).once('SIGTERM', leave);
   const started = await GuestSession.start({
     ...commonOptions(options),
     ...{ guests, hcas },
@@ -161,6 +165,7 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   const commands: GuestCommandResult[] = [];
   // Ctrl-C ends the guests, and with them what runs there; the devices still report.
   const interrupt = (): void => void Promise.all(machine.guests.map((one) => one.dispose()));
+  process.removeListener('SIGINT', leave).removeListener('SIGTERM', leave);
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   let result: SessionResult;
   try {

@@ -74,7 +74,7 @@ export class GuestSession implements AsyncDisposable {
   readonly guests: readonly LinuxGuest[];
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
-  readonly #folder: string;
+  readonly #removeFolder: () => void;
   /** That guests go is news only while nobody sent them away. */
   readonly #listening: { isOn: boolean };
 
@@ -82,13 +82,13 @@ export class GuestSession implements AsyncDisposable {
     guests: readonly LinuxGuest[],
     machine: ServedMachine,
     versions: SessionVersions,
-    folder: string,
     listening: { isOn: boolean },
+    removeFolder: () => void,
   ) {
     this.guests = guests;
     this.machine = machine;
     this.versions = versions;
-    this.#folder = folder;
+    this.#removeFolder = removeFolder;
     this.#listening = listening;
   }
 
@@ -101,6 +101,9 @@ export class GuestSession implements AsyncDisposable {
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
     const files = await guestFiles(options.kernel, options.cache);
     const folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
+    // QEMU ends with this process by itself; its sockets would stay.
+    const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
+    process.once('exit', removeFolder);
     const listening = { isOn: true };
     let machine: ServedMachine | undefined;
     try {
@@ -110,10 +113,11 @@ export class GuestSession implements AsyncDisposable {
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
       const guests = await startAll(guestOptions(options, files, machine.sockets, folder));
-      return new GuestSession(guests, machine, versionsOf(files), folder, listening);
+      return new GuestSession(guests, machine, versionsOf(files), listening, removeFolder);
     } catch (error) {
       await machine?.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder();
+      process.removeListener('exit', removeFolder);
       throw error;
     }
   }
@@ -178,7 +182,8 @@ export class GuestSession implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.guests.map((guest) => guest.dispose()));
     await this.machine.close().catch(() => {});
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#removeFolder();
+    process.removeListener('exit', this.#removeFolder);
   }
 
   async #compareOnce(): Promise<VectorComparison[]> {

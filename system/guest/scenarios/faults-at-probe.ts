@@ -93,6 +93,7 @@ export const faultsAtProbe: Scenario = {
   name: 'faults-probe',
   title: 'faults while the drivers load',
   hcas: 1,
+  isCabled: false,
   guests: 1,
   faults,
   isLoaded: false,

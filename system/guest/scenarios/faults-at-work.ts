@@ -121,6 +121,7 @@ export const faultsAtWork: Scenario = {
   name: 'faults-work',
   title: 'faults while drivers and programs work',
   hcas: 1,
+  isCabled: false,
   guests: 1,
   faults,
   isLoaded: true,

@@ -112,6 +112,7 @@ export const probe: Scenario = {
   name: 'probe',
   title: 'probe, unload, reload and restart',
   hcas: 1,
+  isCabled: false,
   guests: 1,
   faults: [],
   isLoaded: false,

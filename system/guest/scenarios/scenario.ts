@@ -20,6 +20,8 @@ export interface Scenario {
   readonly name: string;
   readonly title: string;
   readonly hcas: 1 | 2;
+  /** Whether a cable joins two HCAs; without one each talks to itself. */
+  readonly isCabled: boolean;
   readonly guests: 1 | 2;
   readonly faults: FaultPlan;
   /** Whether the drivers are loaded before the first step. */
@@ -32,13 +34,13 @@ export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable'>;
 
 /** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
-  const { hcas, guests, faults } = scenario;
+  const { hcas, isCabled, guests, faults } = scenario;
   const session = await GuestSession.start({
     ...options,
     serve: { ...options.serve, faults: [...(options.serve.faults ?? []), ...faults] },
     hcas,
     guests,
-    cable: hcas === 2,
+    cable: isCabled,
   });
   try {
     if (scenario.isLoaded) await session.load();

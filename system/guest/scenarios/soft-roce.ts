@@ -86,6 +86,7 @@ export const softRoce: Scenario = {
   name: 'soft-roce',
   title: 'the adapter beside Soft-RoCE in the same guest',
   hcas: 1,
+  isCabled: false,
   guests: 1,
   faults: [],
   isLoaded: true,
