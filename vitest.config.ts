@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { defineConfig, type ViteUserConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 
 /**
  * Reporters of a run: for people, and for a script that counts when HCA_TEST_RESULTS names a folder.
  * @param name of the run's file there
  */
-export function reportersOf(name: string): NonNullable<ViteUserConfig['test']>['reporters'] {
+export function reportersOf(name: string): (string | [string, { outputFile: string }])[] {
   const folder = process.env['HCA_TEST_RESULTS'];
   return folder === undefined
     ? ['default']
