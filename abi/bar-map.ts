@@ -57,7 +57,13 @@ export const msixTableEntry = layout(
 export const uarPageBytes = 4096;
 
 /** Offsets inside a UAR page. */
-export const uarOffset = { sendDoorbell: 0x14, cqArm: 0x20, eqDoorbell: 0x800 } as const;
+export const uarOffset = {
+  sendDoorbell: 0x14,
+  cqArm: 0x20,
+  eqDoorbell: 0x800,
+  /** Ours, in UAR 0 alone: cached translations are forgotten, in order with the doorbells of the same core. */
+  invalidate: 0x840,
+} as const;
 
 /** BAR2 offset of the send doorbell of a UAR. */
 export const sendDoorbellOffset = (uarPage: number): number =>

@@ -139,6 +139,16 @@ export const commands = {
   ALLOCATE_VPP: unused(0x080),
   SET_VPORT_QOS: unused(0x081),
   MAD_DEMUX: row(0x203, 'optionalBox', 'optionalBox', '1', '0 configure, 2 query', 'Po'),
+  // Ours, for on-demand paging (a ConnectX-3 has none): the first with mlx5's number. See docs/deviations.md.
+  PAGE_FAULT_RESUME: row(
+    0x204,
+    'none',
+    'none',
+    'token of the page request',
+    '0 pages are there, 1 refused',
+    '-',
+  ),
+  INVALIDATE_PAGES: row(0x205, 'none', 'none', '0', '0', '-'),
   // 0xf00 to 0xf0b are a protocol between VF and PF drivers and never reach the hardware; numbers from include/linux/mlx4/cmd.h.
   ALLOC_RES: unused(0xf00),
   FREE_RES: unused(0xf01),

@@ -18,6 +18,8 @@ export const EventType = {
   LOCAL_CATAS_ERROR: 0x08,
   PORT_CHANGE: 0x09,
   CMD: 0x0a,
+  /** Ours, with the number of mlx5's page fault event: a ConnectX-3 has none. */
+  PAGE_REQUEST: 0x0d,
   ECC_DETECT: 0x0e,
   EQ_OVERFLOW: 0x0f,
   WQ_INVAL_REQ_ERROR: 0x10,
@@ -125,6 +127,26 @@ export const portInfoChangeEqe = layout('port info change EQE', header, {
   smSl: u8(0x13),
   gidPrefix: u64(0x14),
 });
+
+/** Who waits for the pages of a page request: subtype bits 1 and 0. */
+export const PageRequestSide = { REQUESTER: 0, RESPONDER: 1, RESPONSE: 2 } as const;
+export type PageRequestSide = (typeof PageRequestSide)[keyof typeof PageRequestSide];
+/** Subtype bit 7 of a page request: the device is about to write. */
+export const pageRequestIsWrite = 0x80;
+
+/** The device met a page of an on-demand region that is not there. Ours, after mlx5's event of the same number. */
+export const pageRequestEqe = layout(
+  'page request EQE',
+  { ...header, source: 'ours' },
+  {
+    ...common,
+    qpn: bits32(0x04, 23, 0),
+    key: u32(0x08),
+    lengthBytes: u32(0x0c, 'from the address on: what the operation will touch'),
+    address: u64(0x10),
+    token: bits32(0x18, 31, 0, 'to be given back by PAGE_FAULT_RESUME'),
+  },
+);
 
 /** The events Linux maps to its asynchronous EQ, before those that depend on capabilities (0x1d, 0x3e). */
 export const asyncEventMask = [

@@ -53,6 +53,8 @@ export class EventRouter {
   readonly portListeners = new Set<PortListener>();
   /** Events of objects that are gone, and of types the driver has no use for. */
   droppedEvents = 0;
+  /** Takes page requests, by the physical address of the EQE. */
+  pageRequested: ((address: number) => void) | undefined;
   private readonly view: DataView;
   private readonly commandDone: CommandListener;
 
@@ -79,6 +81,10 @@ export class EventRouter {
         break;
       case EventType.PORT_CHANGE:
         this.portChange(address);
+        break;
+      case EventType.PAGE_REQUEST:
+        if (this.pageRequested === undefined) this.droppedEvents++;
+        else this.pageRequested(address);
         break;
       case EventType.PORT_MNG_CHG_EVENT:
         this.portManagement(address);

@@ -17,6 +17,7 @@ import type { CommandName } from '../abi/commands.ts';
  */
 export const closingCommands: ReadonlySet<CommandName> = new Set<CommandName>([
   'HW2SW_MPT',
+  'INVALIDATE_PAGES',
   'HW2SW_EQ',
   'HW2SW_CQ',
   'HW2SW_SRQ',

@@ -12,6 +12,7 @@ import type { EventQueue } from './eq.ts';
 import type { IcmTable } from './icm.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
 import type { MttTable } from './mtt.ts';
+import type { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
 import type { SavedConfiguration } from './pci.ts';
 import type { DriverPlatform } from './platform.ts';
@@ -44,6 +45,8 @@ export interface Device {
   readonly numbers: NumberSpaces;
   readonly mtts: MttTable;
   readonly router: EventRouter;
+  /** On-demand regions. */
+  readonly pager: Pager;
   /** The queue of asynchronous events and command completions. */
   readonly asyncEq: EventQueue;
   /** Completion event queues, by completion vector. */

@@ -15,6 +15,7 @@ import { HealthTimer, type Patient } from './health.ts';
 import { ProcessContext } from './kernel-context.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
+import type { OnDemandCounts } from './on-demand/index.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
 import { isPresent, restoreConfiguration, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform, ProcessMemory, Signal } from './platform.ts';
@@ -85,6 +86,11 @@ export class Driver implements KernelDevice, Patient {
     const { deaths, restarts, lastReason } = this;
     const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);
     return { deaths, restarts, recoveredInterrupts: answers + this.health.recoveredCount, lastReason };
+  }
+
+  /** What on-demand paging has cost the driver since its last probe. */
+  onDemandCounts(): OnDemandCounts | undefined {
+    return this.counted?.pager.counts;
   }
 
   /** Brings the device up; returns when its ports are active or the limit for that has passed. */

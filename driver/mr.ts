@@ -9,26 +9,29 @@ import { MptStatus, mpt } from '../abi/mpt.ts';
 import type { Device } from './device.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { Translation } from './mtt.ts';
+import { OnDemandRegion, type PageableMemory, pageCountOf } from './on-demand/index.ts';
 import type { Cpu, PinnedPages, ProcessMemory } from './platform.ts';
 import { AccessFlag } from './uapi.ts';
-import { pinPages } from './user-buffer.ts';
+import { checkRange, pinPages } from './user-buffer.ts';
 
 export interface MemoryRegion {
   readonly key: number;
   /** Allocator number: slot plus generation. */
   readonly number: number;
-  readonly pages: PinnedPages;
+  /** What is pinned; undefined for an on-demand region. */
+  readonly pages: PinnedPages | undefined;
   readonly translation: Translation;
 }
 
 const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ } = AccessFlag;
-const { IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_MW_BIND } = AccessFlag;
+const { IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_MW_BIND, IBV_ACCESS_ON_DEMAND } = AccessFlag;
 const knownAccess =
   IBV_ACCESS_LOCAL_WRITE |
   IBV_ACCESS_REMOTE_WRITE |
   IBV_ACCESS_REMOTE_READ |
   IBV_ACCESS_REMOTE_ATOMIC |
-  IBV_ACCESS_MW_BIND;
+  IBV_ACCESS_MW_BIND |
+  IBV_ACCESS_ON_DEMAND;
 
 export async function registerRegion(
   cpu: Cpu,
@@ -40,6 +43,8 @@ export async function registerRegion(
   access: number,
 ): Promise<MemoryRegion> {
   checkAccess(access);
+  if ((access & IBV_ACCESS_ON_DEMAND) !== 0)
+    return registerOnDemand(cpu, device, process, pdn, address, lengthBytes, access);
   const writes = (access & ~IBV_ACCESS_REMOTE_READ) !== 0;
   const pages = pinPages(cpu, process, address, lengthBytes, writes ? 'write' : 'read');
   const { costs } = device.platform;
@@ -65,6 +70,53 @@ export async function registerRegion(
   return { key: keyOfIndexForm(number), number, pages, translation };
 }
 
+/** Registers without pinning: no translation is present until the device asks for it (driver/on-demand). */
+async function registerOnDemand(
+  cpu: Cpu,
+  device: Device,
+  process: ProcessMemory,
+  pdn: number,
+  address: number,
+  lengthBytes: number,
+  access: number,
+): Promise<MemoryRegion> {
+  const { pager, mtts, numbers, icm } = device;
+  const pageable = pageableMemoryOf(process);
+  checkRange(address, lengthBytes);
+  cpu.charge('driver', device.platform.costs.registerRegionFixed);
+  await pager.open(cpu);
+  const number = numbers.mpts.allocate();
+  let translation: Translation | undefined;
+  try {
+    if (number < 0) throw new KernelError('ENOMEM', 'no memory region slot is left');
+    translation = await mtts.reserve(cpu, pageCountOf(address, lengthBytes));
+    await icm.dmpt.use(cpu, slotOf(device, number));
+    const key = keyOfIndexForm(number);
+    const isWritable = (access & IBV_ACCESS_LOCAL_WRITE) !== 0;
+    const options = { process: pageable, mtts, translation, address, lengthBytes, isWritable };
+    pager.add(key, new OnDemandRegion(options));
+    try {
+      await handOver(cpu, device, { number, pdn, address, lengthBytes, access, translation });
+    } catch (error) {
+      await pager.remove(cpu, key);
+      await icm.dmpt.release(cpu, slotOf(device, number));
+      throw error;
+    }
+    return { key, number, pages: undefined, translation };
+  } catch (error) {
+    if (translation !== undefined) await mtts.release(cpu, translation);
+    if (number >= 0) numbers.mpts.release(number);
+    throw error;
+  }
+}
+
+function pageableMemoryOf(process: ProcessMemory): PageableMemory {
+  const { holdPage, releasePages, watchPages } = process;
+  if (holdPage === undefined || releasePages === undefined || watchPages === undefined)
+    throw new KernelError('EOPNOTSUPP', 'the host has no on-demand paging');
+  return process as PageableMemory;
+}
+
 /** Takes the region from the device, then lets its pages go. */
 export async function deregisterRegion(
   cpu: Cpu,
@@ -74,10 +126,15 @@ export async function deregisterRegion(
 ): Promise<void> {
   const slot = slotOf(device, region.number);
   await device.commands.execute(cpu, 'HW2SW_MPT', { inputModifier: slot, opcodeModifier: 1 });
+  if (region.pages === undefined) await device.pager.remove(cpu, region.key);
   await device.icm.dmpt.release(cpu, slot);
   await device.mtts.release(cpu, region.translation);
   device.numbers.mpts.release(region.number);
   const { costs } = device.platform;
+  if (region.pages === undefined) {
+    cpu.charge('driver', costs.deregisterRegionFixed);
+    return;
+  }
   cpu.charge('pin', costs.deregisterRegionFixed + costs.deregisterRegionPerPage * region.pages.pages.length);
   process.unpin(cpu, region.pages);
 }
@@ -109,6 +166,7 @@ async function handOver(cpu: Cpu, device: Device, region: NewRegion): Promise<vo
         status: MptStatus.SOFTWARE,
         mio: 1,
         isRegion: 1,
+        isOnDemand: bit(IBV_ACCESS_ON_DEMAND),
         localReadEnabled: 1,
         localWriteEnabled: bit(IBV_ACCESS_LOCAL_WRITE),
         remoteReadEnabled: bit(IBV_ACCESS_REMOTE_READ),

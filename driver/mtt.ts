@@ -55,6 +55,33 @@ export class MttTable {
     return { mttAddress: first * mttEntryBytes, logPageBytes, entries: blocks.length };
   }
 
+  /** Entries for so many pages of 4 KiB, none of them present. Throws as {@link translate}. */
+  async reserve(cpu: Cpu, count: number): Promise<Translation> {
+    const first = this.runs.allocate(count);
+    if (first < 0) throw new KernelError('ENOMEM', `no ${count} translation entries left`);
+    try {
+      await this.table.use(cpu, first, count);
+    } catch (error) {
+      this.runs.release(first);
+      throw error;
+    }
+    const translation = { mttAddress: first * mttEntryBytes, logPageBytes: 12, entries: count };
+    for (let at = 0; at < count; at++) this.clearEntry(translation, at);
+    return translation;
+  }
+
+  setEntry(translation: Translation, at: number, physicalAddress: number): void {
+    const address = this.table.physicalAddressOf(translation.mttAddress / mttEntryBytes + at);
+    mttEntry.fields.pageAddress.setNumber(this.view, address, physicalAddress);
+    mttEntry.fields.present.set(this.view, address, 1);
+  }
+
+  clearEntry(translation: Translation, at: number): void {
+    const address = this.table.physicalAddressOf(translation.mttAddress / mttEntryBytes + at);
+    this.view.setUint32(address, 0);
+    this.view.setUint32(address + 4, 0);
+  }
+
   async release(cpu: Cpu, translation: Translation): Promise<void> {
     const first = translation.mttAddress / mttEntryBytes;
     await this.table.release(cpu, first, translation.entries);

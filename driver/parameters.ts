@@ -151,6 +151,20 @@ export const driverParameters = {
     'estimate',
     'The NOP of the interrupt test must be answered by an interrupt within this time, else the driver falls back to the legacy pin.',
   ),
+  onDemandPagesMax: number(
+    0,
+    'pages',
+    [0, 2 ** 24],
+    'choice; Linux has no limit',
+    'Pages that the device may reach through on-demand regions at a time; the oldest go first. 0: a quarter of the host memory.',
+  ),
+  pageRequestPagesMax: number(
+    64,
+    'pages',
+    [1, 4096],
+    'estimate; mlx5 takes the whole operation',
+    'Pages that are made present for one page request, at most; of the first one on, as far as the operation reaches.',
+  ),
   useMsix: flag(
     true,
     'interface sheet 8.1',

@@ -110,8 +110,28 @@ export interface ProcessMemory {
   /** Drops one pin of every page. */
   unpin(cpu: Cpu, pages: PinnedPages): void;
   /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
+  /**
+   * Makes a page present for the device without pinning it, for on-demand regions. Absent, with the two below: the host has
+   * no on-demand paging.
+   * @returns its physical address, or an errno as {@link pin}
+   */
+  holdPage?(cpu: Cpu, address: number, access: 'read' | 'write'): Promise<number | 'EFAULT' | 'ENOMEM'>;
+  /** Gives back what {@link holdPage} gave: the device cannot reach it any more. */
+  releasePages?(cpu: Cpu, pages: readonly number[], access: 'read' | 'write'): void;
+  /** Has `watcher` told before translations of the process go away. Returns how to take it back. */
+  watchPages?(watcher: PageWatcher): () => void;
   mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
   unmapDevice(userAddress: number): void;
+}
+
+/** Who lets a device reach pages that are not pinned; each is named by its address. None of these may wait. */
+export interface PageWatcher {
+  /** Translations of [start, end) are about to change, by this thread if there is one. */
+  invalidate(cpu: Cpu | undefined, start: number, end: number): void;
+  /** Whether the device may still reach the page. */
+  holds(page: number): boolean;
+  /** Reclaim would take the page, and passes it over while it is held. */
+  wanted(page: number): void;
 }
 
 export interface PinnedPages {

@@ -28,6 +28,7 @@ import { setUpInterrupts } from './interrupts.ts';
 import { KernelError } from './kernel-error.ts';
 import { MttTable } from './mtt.ts';
 import { numberSpacesOf } from './numbers.ts';
+import { Pager } from './on-demand/index.ts';
 import type { DriverConfig } from './parameters.ts';
 import { disableFunction, enableFunction, type SavedConfiguration } from './pci.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
@@ -107,6 +108,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     numbers: numberSpacesOf(limits, profile),
     mtts,
     router,
+    pager: new Pager({ platform, config, commands, life, router, asyncEq }),
     asyncEq,
     completionEqs,
     ports,

@@ -50,6 +50,7 @@ export const AccessFlag = {
   IBV_ACCESS_REMOTE_READ: 4,
   IBV_ACCESS_REMOTE_ATOMIC: 8,
   IBV_ACCESS_MW_BIND: 16,
+  IBV_ACCESS_ON_DEMAND: 64,
 } as const;
 export type AccessFlag = (typeof AccessFlag)[keyof typeof AccessFlag];
 

@@ -20,6 +20,13 @@ export interface UserRecord {
   readonly physicalAddress: number;
 }
 
+/** A range that could be memory. Throws EINVAL. */
+export function checkRange(address: number, lengthBytes: number): void {
+  require(Number.isSafeInteger(address) && address >= 0, `address ${address}`);
+  require(Number.isSafeInteger(lengthBytes) && lengthBytes > 0, `length ${lengthBytes}`);
+  require(highWordOf(address + lengthBytes) < 2 ** 20, 'the range ends beyond the address space');
+}
+
 /** Pins pages; throws what a system call returns. */
 export function pinPages(
   cpu: Cpu,
@@ -28,9 +35,7 @@ export function pinPages(
   lengthBytes: number,
   access: 'read' | 'write' = 'write',
 ): PinnedPages {
-  require(Number.isSafeInteger(address) && address >= 0, `address ${address}`);
-  require(Number.isSafeInteger(lengthBytes) && lengthBytes > 0, `length ${lengthBytes}`);
-  require(highWordOf(address + lengthBytes) < 2 ** 20, 'the range ends beyond the address space');
+  checkRange(address, lengthBytes);
   const pages = process.pin(cpu, address, lengthBytes, access);
   if (pages === 'EFAULT') {
     throw new KernelError('EFAULT', `no memory of this kind at 0x${address.toString(16)}`);

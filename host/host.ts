@@ -157,7 +157,9 @@ export class Host {
     const limitBytes = memlockLimitKib === 0 ? Number.POSITIVE_INFINITY : memlockLimitKib * bytesPerKib;
     const space = this.mm.newSpace(limitBytes);
     const { memory: physical, config, iommu } = this;
-    const memory = new ProcessMemory(++this.#processCount, space, physical, config.cost, iommu);
+    const memory = new ProcessMemory(++this.#processCount, space, physical, config.cost, iommu, () =>
+      this.#memoryPlatform.runningThread(),
+    );
     const process = new Process(name, memory);
     this.#processOfSpace.set(space, process);
     return process;

@@ -66,11 +66,11 @@ export class HostMmPlatform implements MmPlatform {
   }
 
   charge(cause: MemoryCause, cycles: number): void {
-    if (cycles > 0) this.#runningThread()?.charge(cause, cycles);
+    if (cycles > 0) this.runningThread()?.charge(cause, cycles);
   }
 
   waitUntil(atPs: number): void {
-    const thread = this.#runningThread();
+    const thread = this.runningThread();
     if (thread === undefined) return;
     const { core } = thread;
     const cycles = core.clock.cycleAtOrAfter(atPs) - core.localCycle;
@@ -91,7 +91,7 @@ export class HostMmPlatform implements MmPlatform {
     const process = this.#options.processOf(space);
     if (process === undefined) return;
     process.kill('out of memory');
-    const running = this.#runningThread();
+    const running = this.runningThread();
     if (running !== undefined && process.threads.has(running) && running.kernelDepth === 0)
       throw new ProcessKilledError(process.name, 'out of memory');
   }
@@ -137,7 +137,8 @@ export class HostMmPlatform implements MmPlatform {
     if (pending === 0) this.#options.cores[core]!.interrupt(shootdownVector);
   }
 
-  #runningThread(): CoreThread | undefined {
+  /** The thread that the core in question runs now; undefined between threads. */
+  runningThread(): CoreThread | undefined {
     const index = this.runningCore();
     return index < 0 ? undefined : this.#options.cores[index]!.running;
   }

@@ -13,12 +13,14 @@ import type { IommuDomain } from './iommu-domain.ts';
 import {
   type AddressSpace,
   accessLater,
+  holdForDevice,
   type InvalidationListener,
   type MapOptions,
   type PinAccess,
   type PinnedPages,
   pageBytes,
   pageCountOf,
+  releaseFromDevice,
   userAccessLater,
 } from './mm/index.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
@@ -39,6 +41,16 @@ export class SystemCallCounts {
   }
 }
 
+/** A driver whose device reaches pages that are not pinned. Pages are named by their address. */
+export interface PageWatcher {
+  /** Translations of [start, end) are about to change. */
+  invalidate(cpu: CoreThread | undefined, start: number, end: number): void;
+  /** Whether the device may still reach the page. */
+  holds(page: number): boolean;
+  /** Reclaim would take the page. */
+  wanted(page: number): void;
+}
+
 export class ProcessMemory {
   readonly processId: number;
   readonly space: AddressSpace;
@@ -47,6 +59,7 @@ export class ProcessMemory {
   readonly view: DataView;
   readonly #cost: CostConfig;
   readonly #iommu: IommuDomain | undefined;
+  readonly #runningThread: () => CoreThread | undefined;
   readonly #mappedForWriting = new WeakSet<PinnedPages>();
 
   constructor(
@@ -55,6 +68,7 @@ export class ProcessMemory {
     memory: PhysicalMemory,
     cost: CostConfig,
     iommu: IommuDomain | undefined,
+    runningThread: () => CoreThread | undefined,
   ) {
     this.processId = processId;
     this.space = space;
@@ -62,6 +76,7 @@ export class ProcessMemory {
     this.view = memory.view;
     this.#cost = cost;
     this.#iommu = iommu;
+    this.#runningThread = runningThread;
   }
 
   /** Maps anonymous memory, given on first touch. @returns the user address, or -1 (ENOMEM) */
@@ -165,6 +180,40 @@ export class ProcessMemory {
     this.#iommu?.unmap(pinned.pages, this.#mappedForWriting.has(pinned));
     this.space.unpin(pinned);
     threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pinned.pages.length);
+  }
+
+  /**
+   * Makes the page of an address present for the device without pinning it; faults are charged, waits give the core up.
+   * @returns its physical address, or an errno: EFAULT (not mapped, or not to be written), ENOMEM
+   */
+  async holdPage(cpu: unknown, address: number, access: PinAccess): Promise<number | 'EFAULT' | 'ENOMEM'> {
+    const thread = threadOf(cpu);
+    for (;;) {
+      thread.charge('pin', this.#cost.pinPerPage);
+      const physical = holdForDevice(this.space, address, access);
+      if (physical === 'later') {
+        await thread.sleep(Math.max(0, this.space.mm.retryPs - thread.localPs));
+        continue;
+      }
+      if (typeof physical === 'number') this.#iommu?.map(physical, access === 'write');
+      return physical;
+    }
+  }
+
+  /** Gives back pages that the device cannot reach any more. */
+  releasePages(cpu: unknown, pages: readonly number[], access: PinAccess): void {
+    this.#iommu?.unmap(pages, access === 'write');
+    for (const physical of pages) releaseFromDevice(this.space, physical, access);
+    threadOf(cpu).charge('pin', this.#cost.unpinPerPage * pages.length);
+  }
+
+  /** {@link onInvalidate} for a driver, which hears which thread changes the translations; undefined: none does. */
+  watchPages(watcher: PageWatcher): () => void {
+    return this.space.onInvalidate({
+      invalidate: (start, end) => watcher.invalidate(this.#runningThread(), start, end),
+      holds: (page) => watcher.holds(page),
+      wanted: (page) => watcher.wanted(page),
+    });
   }
 
   mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {

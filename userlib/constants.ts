@@ -30,6 +30,7 @@ export const {
   IBV_ACCESS_REMOTE_READ,
   IBV_ACCESS_REMOTE_ATOMIC,
   IBV_ACCESS_MW_BIND,
+  IBV_ACCESS_ON_DEMAND,
 } = AccessFlag;
 export const {
   IBV_QP_STATE,

@@ -403,6 +403,11 @@ export class AddressSpace {
     return this.notifiers.isHeld(page);
   }
 
+  /** The same, for reclaim: subscribers hear that the page is wanted. */
+  askForPage(page: number): boolean {
+    return this.notifiers.askFor(page);
+  }
+
   /** Takes a range of user addresses, with an unmapped page behind it that catches overruns. */
   takeAddresses(sizeBytes: number): number {
     return this.#reserve(sizeBytes, pageBytes);

@@ -31,6 +31,9 @@ export class MemoryCounts {
   oomKills = 0;
   pinnedPages = 0;
   unpinnedPages = 0;
+  /** Pages that devices were given without a pin (on-demand paging), and that they let go. */
+  devicePagesHeld = 0;
+  devicePagesReleased = 0;
   tlbMisses = 0;
   tlbFlushes = 0;
   /** Interrupts to other cores to empty their TLBs. */

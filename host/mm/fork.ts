@@ -4,6 +4,7 @@
  *     area advised MADV_DONTFORK ─► nothing
  *     shared area ────────────────► the area; its pages are found on the next touch
  *     private page ── own, pinned ► a copy, at once: the parent keeps the frame that the device writes (Linux 5.12)
+ *                  ── a device's ─► a copy as well: on-demand regions, until their device has let go
  *                  ── else ───────► both map it, neither may write it, it is nobody's own any more
  *     page in swap ───────────────► one more user of its slot
  *
@@ -70,7 +71,8 @@ function copyPage(
   }
   const frameCount = (flags & flagHuge) === 0 ? 1 : pagesPerHugePage;
   const isHeld = mm.pages.has(frame, pageStable) && frameCount === 1;
-  if (mm.pages.has(frame, pageAnonymous) && (isHeld || isPinned(parent, frame, frameCount))) {
+  const isKept = isHeld || isPinned(parent, frame, frameCount) || isDevices(parent, page, frameCount);
+  if (mm.pages.has(frame, pageAnonymous) && isKept) {
     return copyNow(child, page, frame, flags);
   }
   if ((flags & flagWritable) !== 0) {
@@ -89,6 +91,12 @@ function copyPage(
 
 function isPinned({ mm }: AddressSpace, frame: number, frameCount: number): boolean {
   for (let at = frame; at < frame + frameCount; at++) if (mm.frames.pinsOf(at) > 0) return true;
+  return false;
+}
+
+/** Told of the fork already, the subscriber's device may still be at work in the page. */
+function isDevices(parent: AddressSpace, page: number, frameCount: number): boolean {
+  for (let at = 0; at < frameCount; at++) if (parent.isHeldByDevice(page + at * pageBytes)) return true;
   return false;
 }
 

@@ -7,6 +7,7 @@ export {
   userBase,
 } from './address-space.ts';
 export { type MemoryCountName, MemoryCounts } from './counts.ts';
+export { holdForDevice, releaseFromDevice } from './device-pages.ts';
 export { MemoryFile, newFile } from './memory-file.ts';
 export { type AccessMode, MemoryManager, userAccess, userAccessLater } from './memory-manager.ts';
 export * from './mm-parameters.ts';

@@ -14,6 +14,8 @@ export interface InvalidationListener {
   invalidate(start: number, end: number, reason: InvalidateReason): void;
   /** Whether a device may still reach this page. Absent: never. */
   holds?(page: number): boolean;
+  /** Reclaim would take a page that is held, and passes it over: the listener may have its device let it go. */
+  wanted?(page: number): void;
 }
 
 export class NotifierList {
@@ -36,6 +38,17 @@ export class NotifierList {
     if (this.#listeners.length === 0) return;
     this.#counts.invalidations++;
     for (const listener of [...this.#listeners]) listener.invalidate(start, end, reason);
+  }
+
+  /** Whether a device may reach the page; who holds it hears that it is wanted. */
+  askFor(page: number): boolean {
+    let isHeld = false;
+    for (const listener of [...this.#listeners]) {
+      if (listener.holds?.(page) !== true) continue;
+      isHeld = true;
+      listener.wanted?.(page);
+    }
+    return isHeld;
   }
 
   isHeld(page: number): boolean {

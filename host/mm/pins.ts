@@ -11,8 +11,8 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { AddressSpace } from './address-space.ts';
-import { accessOwn, accessRead, accessWrite, faultDone, faultNoMemory } from './faults.ts';
-import { kernelAccess } from './memory-manager.ts';
+import { accessOwn, accessRead, accessWrite, faultDone, faultLater, faultNoMemory } from './faults.ts';
+import { type AccessMode, kernelAccess } from './memory-manager.ts';
 import { pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
 import { flagPresent, flagWritable } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageExclusive } from './pages.ts';
@@ -52,7 +52,8 @@ export class PinTable {
     const first = address - pageOffsetOf(address);
     const pages = new Float64Array(count);
     for (let page = 0; page < count; page++) {
-      const frame = this.#hold(first + page * pageBytes, access);
+      const frame = ownFrame(this.#space, first + page * pageBytes, access, kernelAccess);
+      if (frame === 'later') throw new InvariantError('pin', frame, 'an answer in place');
       if (typeof frame === 'string') {
         for (let back = 0; back < page; back++) this.#letGo(pages[back]! / pageBytes);
         return frame;
@@ -85,36 +86,6 @@ export class PinTable {
     this.pinnedBytes -= pinned.pages.length * pageBytes;
   }
 
-  /** Makes one page ready to be pinned. @returns its frame, or an errno */
-  #hold(page: number, access: PinAccess): number | 'EFAULT' | 'ENOMEM' {
-    const { areas, table, mm } = this.#space;
-    const area = areas.find(page);
-    if (area === undefined || area.kind === 'device') return 'EFAULT';
-    const isRegularFile = area.isShared && area.file !== undefined && !area.file.isShared;
-    if (access === 'write' && (isRegularFile || !area.isWritable)) return 'EFAULT';
-    for (;;) {
-      const flags = table.flagsAt(page);
-      let wanted = accessRead;
-      if (access === 'write') wanted = accessWrite;
-      else if ((flags & flagPresent) !== 0) wanted = accessOwn;
-      if ((flags & flagPresent) !== 0) {
-        const frame = table.translate(page) / pageBytes;
-        if (access === 'write' ? (flags & flagWritable) !== 0 : !this.#mustOwn(frame, area.isPrivate))
-          return frame;
-      }
-      const outcome = mm.faults.handle(this.#space, page, wanted, kernelAccess);
-      if (outcome === faultNoMemory) return 'ENOMEM';
-      if (outcome !== faultDone) return 'EFAULT';
-    }
-  }
-
-  /** Pinned for reading only, the page would not follow later writes of the process (gup_must_unshare). */
-  #mustOwn(frame: number, isPrivate: boolean): boolean {
-    const { pages, zeroFrame } = this.#space.mm;
-    if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;
-    return !pages.has(frame, pageExclusive);
-  }
-
   /** The last reference may go with the pin: the frame leaves all lists then. */
   #letGo(frame: number): void {
     const { mm } = this.#space;
@@ -122,4 +93,43 @@ export class PinTable {
     mm.frames.unpin(frame);
     mm.release(frame);
   }
+}
+
+/**
+ * Makes one page present and the process's own, so that it stays the process's page whatever the process does but unmap it.
+ * @returns its frame, an errno, or `later`: ask again at the memory manager's `retryPs`, if the mode says so
+ */
+export function ownFrame(
+  space: AddressSpace,
+  page: number,
+  access: PinAccess,
+  mode: AccessMode,
+): number | 'EFAULT' | 'ENOMEM' | 'later' {
+  const { areas, table, mm } = space;
+  const area = areas.find(page);
+  if (area === undefined || area.kind === 'device') return 'EFAULT';
+  const isRegularFile = area.isShared && area.file !== undefined && !area.file.isShared;
+  if (access === 'write' && (isRegularFile || !area.isWritable)) return 'EFAULT';
+  for (;;) {
+    const flags = table.flagsAt(page);
+    let wanted = accessRead;
+    if (access === 'write') wanted = accessWrite;
+    else if ((flags & flagPresent) !== 0) wanted = accessOwn;
+    if ((flags & flagPresent) !== 0) {
+      const frame = table.translate(page) / pageBytes;
+      if (access === 'write' ? (flags & flagWritable) !== 0 : !mustOwn(space, frame, area.isPrivate))
+        return frame;
+    }
+    const outcome = mm.faults.handle(space, page, wanted, mode);
+    if (outcome === faultLater) return 'later';
+    if (outcome === faultNoMemory) return 'ENOMEM';
+    if (outcome !== faultDone) return 'EFAULT';
+  }
+}
+
+/** Pinned for reading only, the page would not follow later writes of the process (gup_must_unshare). */
+function mustOwn({ mm }: AddressSpace, frame: number, isPrivate: boolean): boolean {
+  const { pages, zeroFrame } = mm;
+  if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;
+  return !pages.has(frame, pageExclusive);
 }

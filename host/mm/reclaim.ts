@@ -230,8 +230,11 @@ export class Reclaim {
     if (frames.pinsOf(frame) > 0 || pages.has(frame, pageWriteback | pageStable)) return false;
     const caches = (swap.slotOf(frame) >= 0 ? 1 : 0) + (pages.fileOf(frame) === undefined ? 0 : 1);
     const mappings = reverse.of(frame);
-    if (frames.referencesOf(frame) !== mappings.length + caches) return false;
-    return mappings.every(({ space, address }) => !spaces.get(space)!.isHeldByDevice(address));
+    let isHeld = false;
+    for (const { space, address } of mappings) {
+      if (spaces.get(space)!.askForPage(address)) isHeld = true;
+    }
+    return !isHeld && frames.referencesOf(frame) === mappings.length + caches;
   }
 
   #clearAccessed(frame: number): number {

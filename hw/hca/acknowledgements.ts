@@ -25,6 +25,7 @@ import { psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
+import * as pageFaults from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import * as qpTable from './qp-table.ts';
 import * as receivePipeline from './receive-pipeline.ts';
@@ -45,11 +46,15 @@ const { PORT_RECEIVER } = coreConstants;
 const { SEGMENTS_MAX } = qpTable;
 const { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { MILESTONE_ACKNOWLEDGED } = sendRecords;
-const { PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_RNR, PARKED_WINDOW } = sendScheduler;
+const { PARKED_CREDITS, PARKED_FENCE, PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RNR, PARKED_WINDOW } =
+  sendScheduler;
 const { RIGHT_LOCAL_WRITE } = translationCache;
-const { BAD_KEY, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { SIDE_REQUESTER } = pageFaults;
 
 const RNR_RETRY_FOREVER = 7;
+/** Of placing an answer: its page has been asked for. */
+const ABSENT = 2;
 
 export interface AcknowledgementListener {
   /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
@@ -180,7 +185,8 @@ export class Acknowledgements {
       ? records.responsesReceived[record]!
       : Math.max(0, psnDistance(psn, records.firstPsn[record]!));
     // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
-    if (qps.parkedFor[qp] !== PARKED_RNR) this.#scheduler.unpark(qp, cycle + 1);
+    const reason = qps.parkedFor[qp]!;
+    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(qp, cycle + 1);
     this.#scheduler.makeReady(qp, cycle + 1);
   }
 
@@ -208,7 +214,8 @@ export class Acknowledgements {
       if (psnDistance(records.lastPsn(record), psn) > 0) break;
       if (records.isReadOrAtomic[record] === 1) {
         // Its response was lost: what came later was answered, so it is asked for again.
-        this.goBack(qp, (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK, cycle);
+        const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
+        if (expected !== this.#core.pageFaults.awaitedPsn[qp]) this.goBack(qp, expected, cycle);
         return true;
       }
       if (!this.#completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
@@ -362,6 +369,7 @@ export class Acknowledgements {
       if (record === -1 || qps.state[qp] === QpState.ERR) return 0;
       const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
       if (records.isReadOrAtomic[record] === 0 || expected !== psn) {
+        if (expected === this.#core.pageFaults.awaitedPsn[qp]) return 0;
         this.#core.violations.count('responseUnexpected');
         if (records.isReadOrAtomic[record] === 1 && psnDistance(psn, expected) > 0)
           this.goBack(qp, expected, cycle);
@@ -374,8 +382,7 @@ export class Acknowledgements {
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
     const placed = this.#place(offset, qp, record, bytes, cycle);
-    if (placed === WAIT) return WAIT;
-    if (placed === 0) return this.#endPlacing(this.#failOrWait(qp, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    if (placed !== 1) return this.#notPlaced(placed, qp, psn, cycle);
     // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
     if (this.#completions.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
@@ -399,12 +406,23 @@ export class Acknowledgements {
     return bytes;
   }
 
+  #notPlaced(placed: number, qp: number, psn: number, cycle: number): number {
+    if (placed === WAIT) return WAIT;
+    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(qp, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    // Dropped, with what is on its way behind it; asked for again when the page is there.
+    this.#isPlacing = false;
+    this.#core.pageFaults.awaitedPsn[qp] = psn;
+    this.#scheduler.park(qp, PARKED_PAGE_FAULT);
+    this.goBack(qp, psn, cycle);
+    return 0;
+  }
+
   #endPlacing(result: number): number {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
   }
 
-  /** Scatters response payload into the record's segments. 1, 0 (a segment is refused) or WAIT. */
+  /** Scatters response payload into the record's segments. 1, 0 (a segment is refused), ABSENT or WAIT. */
   #place(offset: number, qp: number, record: number, bytes: number, cycle: number): number {
     const { qps, translator } = this.#core;
     const records = this.#records;
@@ -433,7 +451,13 @@ export class Acknowledgements {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;
       }
-      if (found >= BAD_KEY) return 0;
+      if (found >= BAD_KEY) {
+        const { pageFaults: faults } = this.#core;
+        const rest = records.segmentBytes[index]! - position;
+        const key = records.segmentKey[index]!;
+        const isAsked = found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, rest, 1, cycle);
+        return isAsked ? ABSENT : 0;
+      }
       if (!this.#writer.canWrite) {
         this.#account.stall(cycle, STALL_DMA);
         return WAIT;

@@ -7,6 +7,7 @@ import type { ContextCache } from './context-cache.ts';
 import type { CqTable } from './cq-table.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
+import type { PageFaults } from './page-faults.ts';
 import type { HcaConfig } from './parameters.ts';
 import type { QpTable } from './qp-table.ts';
 import type { SrqTable } from './srq-table.ts';
@@ -33,6 +34,7 @@ export interface HcaCore {
   readonly srqs: SrqTable;
   readonly icm: IcmMap;
   readonly translator: Translator;
+  readonly pageFaults: PageFaults;
   readonly qpcCache: ContextCache;
   readonly cqcCache: ContextCache;
   readonly srqcCache: ContextCache;

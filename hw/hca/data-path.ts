@@ -34,6 +34,9 @@ import type { MulticastGroups } from './multicast-groups.ts';
 import { OperationLedger, type OperationTap } from './operations.ts';
 import type { PacketPort } from './packet-port.ts';
 import * as packetQueue from './packet-queue.ts';
+import * as pageFaults from './page-faults.ts';
+import { PageFaults, type PageRequestSink } from './page-faults.ts';
+import { PageFence } from './page-fence.ts';
 import type { HcaConfig } from './parameters.ts';
 import { PayloadWriter } from './payload-writer.ts';
 import type { PortAddress } from './port-address.ts';
@@ -64,7 +67,8 @@ import { WqeLines } from './wqe-lines.ts';
 const { PORT_COUNT } = coreConstants;
 const { PACKET_PAYLOAD_BYTES_MAX } = packetQueue;
 const { MILESTONE_GATHERED, MILESTONE_TRANSMITTED } = sendRecords;
-const { NOT_PARKED, PARKED_DRAINING, PARKED_ERROR, PARKED_RNR } = sendScheduler;
+const { NOT_PARKED, PARKED_DRAINING, PARKED_ERROR, PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
+const { SIDE_REQUESTER, SIDE_RESPONSE } = pageFaults;
 const { MTT_LINE_BYTES } = translationCache;
 const { WQE_LINE_BYTES } = wqeLines;
 
@@ -98,6 +102,7 @@ export interface DataPathSetup {
   readonly specialQps: SpecialQps;
   readonly groups: MulticastGroups;
   readonly events: AsyncEventSink &
+    PageRequestSink &
     CompletionEvents & { eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void };
   readonly geometry: DoorbellGeometry;
   readonly tap: OperationTap | undefined;
@@ -132,6 +137,8 @@ export class DataPath implements DataPathControl {
   readonly flusher: Flusher;
   readonly asyncEvents: AsyncEvents;
   readonly writer: PayloadWriter;
+  readonly pageFaults: PageFaults;
+  readonly #fence: PageFence;
 
   constructor(setup: DataPathSetup) {
     const { config, tables, sram, domain, lp, port, icm, dmaRead, dmaWrite, events } = setup;
@@ -140,6 +147,7 @@ export class DataPath implements DataPathControl {
     this.mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
     this.mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
     const translator = this.#makeTranslator(setup);
+    this.pageFaults = new PageFaults(domain, qps, events);
     const caches = this.#makeContextCaches(setup);
     [this.qpcCache, this.cqcCache, this.srqcCache] = caches;
     this.core = {
@@ -151,6 +159,7 @@ export class DataPath implements DataPathControl {
       srqs,
       icm,
       translator,
+      pageFaults: this.pageFaults,
       dmaRead,
       dmaWrite,
       sram: sram.bytes,
@@ -259,7 +268,9 @@ export class DataPath implements DataPathControl {
       sendRequested: (qp, cycle) => this.#sendRequested(qp, cycle),
       cqArmed: (cq, command, consumer, cycle) => this.completions.arm(cq, command, consumer, cycle),
       eqDoorbell: (eqn, consumer, isArm, cycle) => events.eqDoorbell(eqn, consumer, isArm, cycle),
+      translationsInvalidated: () => translator.forgetMtt(),
     });
+    this.#fence = new PageFence(this.writer, this.responses, this.transmitter);
     this.#connect();
   }
 
@@ -288,6 +299,7 @@ export class DataPath implements DataPathControl {
     this.responses.open(slot);
     this.timers.forget(slot);
     this.flusher.forget(slot);
+    this.pageFaults.forget(slot);
     this.receives.open(slot);
   }
 
@@ -321,6 +333,7 @@ export class DataPath implements DataPathControl {
     this.responses.drop(slot);
     this.timers.forget(slot);
     this.flusher.forget(slot);
+    this.pageFaults.forget(slot);
     this.receives.close(slot);
     this.wqeFetch.release(slot, this.core.domain.cycle);
     const line = qps.wqeLine[slot]!;
@@ -413,6 +426,19 @@ export class DataPath implements DataPathControl {
     this.core.translator.forgetAll();
   }
 
+  invalidatePages(): void {
+    this.core.translator.forgetMtt();
+    this.#fence.begin();
+  }
+
+  pagesAreFree(): boolean {
+    return this.#fence.isPassed();
+  }
+
+  pagesResumed(token: number, isRefused: boolean): boolean {
+    return this.pageFaults.resume(token, isRefused, this.core.domain.cycle);
+  }
+
   boundWindowCount(_mptIndex: number): number {
     return 0;
   }
@@ -446,6 +472,7 @@ export class DataPath implements DataPathControl {
     this.writer.reset();
     this.loopback.reset();
     this.#waitingForCompletion.clear();
+    this.pageFaults.reset();
     for (const block of [this.completions, this.flusher, this.asyncEvents, this.core.translator])
       block.reset();
     for (const cache of [this.qpcCache, this.cqcCache, this.srqcCache]) cache.reset();
@@ -563,6 +590,13 @@ export class DataPath implements DataPathControl {
       requestSlotFreed: (cycle) => this.requester.slotFreed(cycle),
       responseSlotFreed: (cycle) => this.responses.slotFreed(cycle),
     });
+    this.pageFaults.connect({
+      resumed: (qp, side, cycle) => {
+        if (side === SIDE_RESPONSE) this.responses.resume(qp, cycle);
+        if (side === SIDE_REQUESTER && qps.parkedFor[qp] === PARKED_PAGE_FAULT)
+          this.scheduler.unpark(qp, cycle + 1);
+      },
+    });
     this.timers.connect({
       ackTimedOut: (qp, cycle) => this.#ackTimedOut(qp, cycle),
       rnrWaitOver: (qp, cycle) => {
@@ -672,6 +706,12 @@ export class DataPath implements DataPathControl {
   #ackTimedOut(qp: number, cycle: number): void {
     const { qps } = this.core;
     if (qps.state[qp] === QpState.ERR || qps.recordHead[qp] === -1) return;
+    if (qps.parkedFor[qp] === PARKED_PAGE_FAULT) {
+      // The answer is not late: we have dropped it, or have not sent what it is for.
+      qps.lastProgressPs[qp] = this.core.lp.nowPs;
+      this.timers.sent(qp, this.core.lp.nowPs);
+      return;
+    }
     if (qps.retriesLeft[qp] === 0) {
       const head = qps.recordHead[qp]!;
       this.records.syndrome[head] = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;

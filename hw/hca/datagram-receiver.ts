@@ -33,11 +33,13 @@ import type { HcaCore } from './core.ts';
 import type { PortAddress } from './port-address.ts';
 import { STALL_COMPLETION, WAIT } from './receive-pipeline.ts';
 import {
+  LIST_ABSENT,
   LIST_FULL,
   LIST_REFUSED,
   NONE_POSTED,
   QUEUE_UNREADABLE,
   type ReceiveScatter,
+  TAKEN,
 } from './receive-scatter.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 
@@ -93,7 +95,7 @@ export class DatagramReceiver {
   process(offset: number, qp: number, cycle: number): number {
     if (this.#step === STEP_CHECK) {
       if (!this.#check(offset, qp)) return 0;
-      const taken = this.#scatter.take(qp, cycle);
+      const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
       if (taken === NONE_POSTED) this.#core.violations.count('unreliableNoReceive');
       if (taken === QUEUE_UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
@@ -103,7 +105,9 @@ export class DatagramReceiver {
       this.#step = STEP_PLACE;
     }
     if (this.#step === STEP_PLACE) {
-      if (!this.#place(offset, qp, cycle)) return WAIT;
+      const placed = this.#place(offset, qp, cycle);
+      if (placed === WAIT) return WAIT;
+      if (placed === LIST_ABSENT) return this.#drop();
       this.#step = STEP_FINISH;
     }
     if (this.#completions.isFull) {
@@ -113,6 +117,13 @@ export class DatagramReceiver {
     this.#complete(offset, qp, cycle);
     this.#step = STEP_CHECK;
     return this.#word(offset, WORD_PAYLOAD_BYTES);
+  }
+
+  /** One that a datagram left for want of a page is used again. */
+  #takeReceiveWqe(qp: number, cycle: number): number {
+    if (this.#core.qps.hasReceiveWqe[qp] === 0) return this.#scatter.take(qp, cycle);
+    this.#scatter.rewind(qp);
+    return TAKEN;
   }
 
   reset(): void {
@@ -145,8 +156,15 @@ export class DatagramReceiver {
     return false;
   }
 
-  /** Writes the GRH, or leaves its place alone, then the payload. False: has to wait. */
-  #place(offset: number, qp: number, cycle: number): boolean {
+  /** A page that it needs has been asked for; the datagram is lost, as it may be. */
+  #drop(): number {
+    this.#core.pageFaults.droppedPacketCount++;
+    this.#step = STEP_CHECK;
+    return 0;
+  }
+
+  /** Writes the GRH, or leaves its place alone, then the payload. 1, WAIT or LIST_ABSENT. */
+  #place(offset: number, qp: number, cycle: number): number {
     const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
     const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
     if (this.#placed === 0 && !hasGrh) {
@@ -161,12 +179,12 @@ export class DatagramReceiver {
         : offset + PACKET_PAYLOAD_OFFSET + this.#placed - grhBytes;
       const left = (isGrh ? grhBytes : total) - this.#placed;
       const moved = this.#scatter.place(qp, left, this.#packets.rxBytes, source, cycle);
-      if (moved === WAIT) return false;
+      if (moved === WAIT || moved === LIST_ABSENT) return moved;
       if (moved === LIST_FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
       else if (moved === LIST_REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
       else this.#placed += moved;
     }
-    return true;
+    return 1;
   }
 
   #complete(offset: number, qp: number, cycle: number): void {

@@ -2,6 +2,7 @@
  * Decodes writes to BAR2: send doorbells, CQ arms, EQ doorbells, and BlueFlame posts.
  *
  *   UAR page n:  +0x14 send doorbell   +0x20 CQ arm   +0x800.. EQ doorbells of EQs 4n..4n+3
+ *   UAR page 0:  +0x840 invalidation of translations (on-demand paging, ours)
  *   BlueFlame page n: the WQE itself, in 64-byte pieces, into one half of a register; pairs with UAR n
  *
  * Isolation: a process has mapped its own page only, and a doorbell takes effect only if the object's context names
@@ -42,6 +43,8 @@ export interface DoorbellListener {
   /** A CQ arm in good order. */
   cqArmed(cq: number, command: number, consumer: number, cycle: number): void;
   eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: number): void;
+  /** Cached translations are out of date. */
+  translationsInvalidated(): void;
 }
 
 export class Doorbells {
@@ -52,6 +55,7 @@ export class Doorbells {
   blueFlameFromMemoryCount = 0;
   armCount = 0;
   eqCount = 0;
+  invalidateCount = 0;
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #geometry: DoorbellGeometry;
@@ -117,6 +121,9 @@ export class Doorbells {
         fields.arm.get(view, at) === 1,
         cycle,
       );
+    } else if (page === 0 && within === uarOffset.invalidate && lengthBytes === 4) {
+      this.invalidateCount++;
+      this.#listener.translationsInvalidated();
     } else {
       this.#core.violations.count('doorbellOffset');
     }

@@ -20,6 +20,8 @@ import {
   EventType,
   eqe,
   eqeBytes,
+  pageRequestEqe,
+  pageRequestIsWrite,
   portChangeEqe,
   qpEqe,
   srqEqe,
@@ -175,6 +177,28 @@ export class EventWriter {
     if (base < 0) return;
     cqErrorEqe.fields.cqn.set(this.#view, base, cqn);
     cqErrorEqe.fields.syndrome.set(this.#view, base, syndrome);
+  }
+
+  /** A page of an on-demand region is wanted. False: no queue takes such events. */
+  postPageRequest(
+    side: number,
+    isWrite: boolean,
+    qpn: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    token: number,
+    cycle: number,
+  ): boolean {
+    const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);
+    if (base < 0) return false;
+    const { fields } = pageRequestEqe;
+    fields.qpn.set(this.#view, base, qpn);
+    fields.key.set(this.#view, base, key);
+    fields.lengthBytes.set(this.#view, base, Math.min(lengthBytes, 0xffff_ffff));
+    fields.address.setNumber(this.#view, base, address);
+    fields.token.set(this.#view, base, token);
+    return true;
   }
 
   /** A port became active or went down; the subtype is one of PortChange, ports count from 1. */

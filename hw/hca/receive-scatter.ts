@@ -8,6 +8,7 @@ import { dataPointer } from '../../abi/wqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
+import * as pageFaults from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import * as qpTable from './qp-table.ts';
 import * as receivePipeline from './receive-pipeline.ts';
@@ -23,11 +24,14 @@ const { SEGMENTS_MAX } = qpTable;
 const { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } = receiveWqeFetch;
 const { RIGHT_LOCAL_WRITE } = translationCache;
-const { BAD_KEY, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { SIDE_RESPONDER } = pageFaults;
 
 /** The list is full, or a piece of it may not be written. */
 export const LIST_FULL = -2;
 export const LIST_REFUSED = -3;
+/** The next page has been asked for. */
+export const LIST_ABSENT = -4;
 
 /** What {@link ReceiveScatter.take} answers beside WAIT. */
 export const TAKEN = 1;
@@ -77,7 +81,7 @@ export class ReceiveScatter {
 
   /**
    * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, WAIT, LIST_FULL or
-   * LIST_REFUSED.
+   * LIST_REFUSED or LIST_ABSENT.
    */
   place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
     const { qps, translator } = this.#core;
@@ -95,7 +99,7 @@ export class ReceiveScatter {
       wanted,
       RIGHT_LOCAL_WRITE,
     );
-    if (found >= BAD_KEY) return LIST_REFUSED;
+    if (found >= BAD_KEY) return this.#missing(found, qp, index, address, used, cycle);
     const moved = this.write(found, wanted, source, sourceOffset, cycle);
     if (moved !== WAIT) this.#advance(qp, index, moved);
     return moved;
@@ -130,6 +134,30 @@ export class ReceiveScatter {
     const bytes = Math.min(wanted, translator.contiguousBytes);
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
     return bytes;
+  }
+
+  /** Takes back the last so many bytes placed: their packet will come again. */
+  retreat(qp: number, lengthBytes: number): void {
+    const { qps } = this.#core;
+    qps.messageBytes[qp] = qps.messageBytes[qp]! - lengthBytes;
+    for (let left = lengthBytes; left > 0; ) {
+      if (qps.segmentUsed[qp] === 0) {
+        const before = qps.segmentIndex[qp]! - 1;
+        qps.segmentIndex[qp] = before;
+        qps.segmentUsed[qp] = qps.segmentBytes[qp * SEGMENTS_MAX + before]!;
+      }
+      const back = Math.min(left, qps.segmentUsed[qp]!);
+      qps.segmentUsed[qp] = qps.segmentUsed[qp]! - back;
+      left -= back;
+    }
+  }
+
+  #missing(found: number, qp: number, index: number, address: number, used: number, cycle: number): number {
+    if (found !== PAGE_FAULT) return LIST_REFUSED;
+    const { qps, pageFaults: faults } = this.#core;
+    const rest = qps.segmentBytes[index]! - used;
+    const isAsked = faults.meet(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
+    return isAsked ? LIST_ABSENT : LIST_REFUSED;
   }
 
   #advance(qp: number, index: number, bytes: number): void {

@@ -18,6 +18,7 @@ import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 import type { PacketQueue } from './packet-queue.ts';
+import * as pageFaults from './page-faults.ts';
 import type { PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
 import type { SendRecords } from './send-records.ts';
@@ -36,9 +37,10 @@ const { PORT_REQUESTER } = coreConstants;
 const { SEGMENTS_MAX, UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
 const { INLINE_BYTES_MAX } = sendRecords;
 const { NOT_PARKED, PARKED_CREDITS, PARKED_DRAINING, PARKED_ERROR, PARKED_FENCE } = sendScheduler;
-const { PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
+const { PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
+const { SIDE_REQUESTER } = pageFaults;
 const { RIGHT_LOCAL_READ } = translationCache;
-const { BAD_KEY, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
 
 const STALL_CONTEXT = 0;
 const STALL_TRANSLATION = 1;
@@ -50,6 +52,8 @@ const STALL_RECORDS = 4;
 const NOTHING = 0;
 /** Waits inside the requester for the reason accounted. */
 const STALLED = -1;
+/** A page of the payload has been asked for: the QP waits for it, others go on. */
+const ABSENT = -2;
 
 export interface RequesterListener {
   /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
@@ -367,14 +371,23 @@ export class Requester {
     }
     const gathered =
       records.isInline[record] === 1 ? this.#gatherInline(qp, record) : this.#gather(qp, record, cycle);
-    if (gathered === STALLED) return STALLED;
-    if (gathered === NOTHING) {
-      this.#failRecord(qp, record, CqeSyndrome.LOCAL_PROT_ERR, cycle);
-      return 1;
-    }
+    if (gathered !== 1) return this.#leavePacket(qp, record, gathered, cycle);
     this.#seal(qp, record, cycle);
     this.#afterPacket(qp, record, cycle);
     return config.requestPacketCycles;
+  }
+
+  /** The packet waits in the requester, is taken up again when its page is there, or fails. */
+  #leavePacket(qp: number, record: number, gathered: number, cycle: number): number {
+    if (gathered === STALLED) return STALLED;
+    if (gathered === ABSENT) {
+      this.#abandonPacket(cycle);
+      this.#scheduler!.park(qp, PARKED_PAGE_FAULT);
+      this.#active = -1;
+    } else {
+      this.#failRecord(qp, record, CqeSyndrome.LOCAL_PROT_ERR, cycle);
+    }
+    return 1;
   }
 
   /** Inline data is on chip already. */
@@ -388,7 +401,7 @@ export class Requester {
     return 1;
   }
 
-  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. NOTHING: a segment is refused. */
+  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. NOTHING: a segment is refused; or ABSENT. */
   #gather(qp: number, record: number, cycle: number): number {
     const { qps, translator, dmaRead } = this.#core;
     const records = this.#records;
@@ -403,7 +416,13 @@ export class Requester {
         this.account.stall(cycle, STALL_TRANSLATION);
         return STALLED;
       }
-      if (found >= BAD_KEY) return NOTHING;
+      if (found >= BAD_KEY) {
+        const rest = records.segmentBytes[index]! - position;
+        const isAsked =
+          found === PAGE_FAULT &&
+          this.#core.pageFaults.meet(qp, SIDE_REQUESTER, key, address, rest, 0, cycle);
+        return isAsked ? ABSENT : NOTHING;
+      }
       if (!dmaRead.canRequest(this.#readRequester)) {
         this.account.stall(cycle, STALL_DMA);
         return STALLED;

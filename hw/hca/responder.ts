@@ -21,6 +21,7 @@ import { psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
+import * as pageFaults from './page-faults.ts';
 import * as qpTable from './qp-table.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceiveScatter } from './receive-scatter.ts';
@@ -39,10 +40,11 @@ const { PSN_MASK } = psnConstants;
 const { PORT_RECEIVER } = coreConstants;
 const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, UC_OPCODE_BASE } = qpTable;
 const { STALL_COMPLETION, STALL_TRANSLATION, WAIT } = receivePipeline;
-const { LIST_FULL, LIST_REFUSED, NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
+const { LIST_ABSENT, LIST_FULL, LIST_REFUSED, NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
 const { RESPONDER_RESOURCES } = responseEngine;
 const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
-const { BAD_KEY, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { SIDE_RESPONDER } = pageFaults;
 
 const MESSAGE_NONE = 0;
 const MESSAGE_SEND = 1;
@@ -326,6 +328,8 @@ export class Responder {
       return WAIT;
     }
     if (found < BAD_KEY) return 1;
+    const isWrite = right === RIGHT_REMOTE_READ ? 0 : 1;
+    if (found === PAGE_FAULT && this.#isAskedFor(qp, key, address, bytes, isWrite, cycle)) return 0;
     this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
     return 0;
   }
@@ -356,7 +360,7 @@ export class Responder {
       RIGHT_REMOTE_WRITE,
     );
     if (found >= BAD_KEY) {
-      this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+      this.#refuseWrite(qp, found, cycle);
       return 0;
     }
     const moved = this.#scatter.write(found, left, this.#port.rxBytes, source + this.#placed, cycle);
@@ -367,10 +371,50 @@ export class Responder {
     return 1;
   }
 
+  /** What the packet has written so far is written again when it comes again. */
+  #refuseWrite(qp: number, found: number, cycle: number): void {
+    const { qps } = this.#core;
+    const address = qps.writeAddress[qp]!;
+    const bytes = qps.writeRemaining[qp]!;
+    if (found === PAGE_FAULT && this.#isAskedFor(qp, qps.writeKey[qp]!, address, bytes, 1, cycle)) {
+      qps.writeAddress[qp] = address - this.#placed;
+      qps.writeRemaining[qp] = bytes + this.#placed;
+      return;
+    }
+    this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+  }
+
+  /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
+  #isAskedFor(
+    qp: number,
+    key: number,
+    address: number,
+    bytes: number,
+    isWrite: number,
+    cycle: number,
+  ): boolean {
+    const isAsked = this.#core.pageFaults.meet(qp, SIDE_RESPONDER, key, address, bytes, isWrite, cycle);
+    if (isAsked) this.#refuseForNow(qp, cycle);
+    return isAsked;
+  }
+
+  /** The memory will be there later: RNR NAK, as mlx5 answers. */
+  #refuseForNow(qp: number, cycle: number): void {
+    const { qps, pageFaults: faults } = this.#core;
+    if (qps.opcodeBase[qp] === 0) faults.rnrNakCount++;
+    else faults.droppedPacketCount++;
+    this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
+  }
+
   /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
   #placeSend(qp: number, left: number, source: number, cycle: number): number {
     const moved = this.#scatter.place(qp, left, this.#port.rxBytes, source + this.#placed, cycle);
     if (moved === WAIT) return WAIT;
+    if (moved === LIST_ABSENT) {
+      this.#scatter.retreat(qp, this.#placed);
+      this.#refuseForNow(qp, cycle);
+      return 0;
+    }
     if (moved === LIST_FULL) this.#receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
     else if (moved === LIST_REFUSED) this.#receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
     else this.#placed += moved;

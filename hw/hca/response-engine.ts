@@ -17,6 +17,7 @@ import { Opcode } from '../../wire/opcodes.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
+import * as pageFaults from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import * as translationCache from './translation-cache.ts';
 import * as translatorConstants from './translator.ts';
@@ -25,7 +26,8 @@ import * as translatorConstants from './translator.ts';
 const { CREDIT_CODE_INVALID } = aethConstants;
 const { PORT_RESPONSE } = coreConstants;
 const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ } = translationCache;
-const { BAD_KEY, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { SIDE_RESPONSE } = pageFaults;
 
 /** READs and atomics one QP can have accepted and not answered. */
 export const RESPONDER_RESOURCES = 16;
@@ -49,6 +51,8 @@ const ATOMIC_WRITTEN = 4;
 
 const STALLED = -1;
 const FINISHED = 0;
+/** A page has been asked for: the QP's answers wait for it, those of others go on. */
+const ABSENT = -2;
 
 export interface ResponseListener {
   /** Credits the QP can grant: receive WQEs known to be posted. */
@@ -97,6 +101,7 @@ export class ResponseEngine {
   readonly #count: Uint8Array;
   /** Of these, requests not seen before: what the QP's responder resources bound. */
   readonly #newCount: Uint8Array;
+  readonly #isPaused: Uint8Array;
   readonly #isNew: Uint8Array;
   readonly #hasAck: Uint8Array;
   readonly #ackPsn: Int32Array;
@@ -146,6 +151,7 @@ export class ResponseEngine {
     this.#head = new Uint8Array(qps);
     this.#count = new Uint8Array(qps);
     this.#newCount = new Uint8Array(qps);
+    this.#isPaused = new Uint8Array(qps);
     this.#isNew = new Uint8Array(entries);
     this.#hasAck = new Uint8Array(qps);
     this.#ackPsn = new Int32Array(qps);
@@ -201,6 +207,11 @@ export class ResponseEngine {
   /** The same without those that were repeated, whose first answer may have been lost. */
   newCount(qp: number): number {
     return this.#newCount[qp]!;
+  }
+
+  /** True while the memory of an atomic is being read or written. */
+  get isInAtomic(): boolean {
+    return this.#atomic !== ATOMIC_IDLE;
   }
 
   /** True while anything of the QP is queued or being answered. */
@@ -283,12 +294,20 @@ export class ResponseEngine {
   dropRequests(qp: number): void {
     this.#count[qp] = 0;
     this.#newCount[qp] = 0;
+    this.#isPaused[qp] = 0;
   }
 
   /** Drops everything queued for the QP. */
   drop(qp: number): void {
     this.dropRequests(qp);
     this.#hasAck[qp] = 0;
+  }
+
+  /** The page that the QP's oldest answer waited for is there, or is refused. */
+  resume(qp: number, cycle: number): void {
+    if (this.#isPaused[qp] === 0) return;
+    this.#isPaused[qp] = 0;
+    if (this.#count[qp]! > 0 || this.#hasAck[qp] === 1) this.#enter(qp, cycle + 1);
   }
 
   /** A new life of the QP: no result is kept. */
@@ -305,6 +324,7 @@ export class ResponseEngine {
     this.#isInRing.fill(0);
     this.#count.fill(0);
     this.#newCount.fill(0);
+    this.#isPaused.fill(0);
     this.#hasAck.fill(0);
     this.#active = -1;
     this.#slot = -1;
@@ -346,6 +366,10 @@ export class ResponseEngine {
     let nextCycle = Number.POSITIVE_INFINITY;
     for (let tries = this.#ring.count; tries > 0; tries--) {
       const qp = this.#ring.pop();
+      if (this.#isPaused[qp] === 1) {
+        this.#isInRing[qp] = 0;
+        continue;
+      }
       const hasEntry = this.#count[qp]! > 0;
       const isAckDue = this.#hasAck[qp] === 1 && this.#ackDueCycle[qp]! <= cycle;
       if (hasEntry || isAckDue) {
@@ -409,8 +433,7 @@ export class ResponseEngine {
       this.#wanted = Math.min(mtu, this.#bytes[entry]! - index * mtu);
     }
     const gathered = this.#gather(qp, entry, index * mtu, cycle);
-    if (gathered === STALLED) return STALLED;
-    if (gathered === FINISHED) return this.#fail(qp, entry, cycle);
+    if (gathered !== 1) return this.#leave(gathered, qp, entry, cycle);
     const slot = this.#slot;
     this.#packets.payloadBytes[slot] = this.#wanted;
     this.#seal(
@@ -432,7 +455,38 @@ export class ResponseEngine {
       : config.responseCycles;
   }
 
-  /** Begins the DMA reads of the response's payload. FINISHED means refused. */
+  #leave(gathered: number, qp: number, entry: number, cycle: number): number {
+    if (gathered === STALLED) return STALLED;
+    return gathered === ABSENT ? this.#pause(qp, cycle) : this.#fail(qp, entry, cycle);
+  }
+
+  /** Leaves the QP out until {@link resume}. */
+  #pause(qp: number, cycle: number): number {
+    if (this.#slot !== -1) this.#abandonPacket(cycle);
+    this.#isPaused[qp] = 1;
+    this.#active = -1;
+    return 1;
+  }
+
+  /** ABSENT, or FINISHED when the memory is refused. */
+  #missing(
+    found: number,
+    qp: number,
+    entry: number,
+    skipped: number,
+    isWrite: number,
+    cycle: number,
+  ): number {
+    const { pageFaults: faults } = this.#core;
+    const key = this.#key[entry]!;
+    const address = this.#address[entry]! + skipped;
+    const rest = this.#bytes[entry]! - skipped;
+    const isAsked =
+      found === PAGE_FAULT && faults.meet(qp, SIDE_RESPONSE, key, address, rest, isWrite, cycle);
+    return isAsked ? ABSENT : FINISHED;
+  }
+
+  /** Begins the DMA reads of the response's payload. FINISHED means refused; or ABSENT. */
   #gather(qp: number, entry: number, skippedBytes: number, cycle: number): number {
     const { qps, translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
@@ -450,7 +504,7 @@ export class ResponseEngine {
         this.account.stall(cycle, STALL_TRANSLATION);
         return STALLED;
       }
-      if (found >= BAD_KEY) return FINISHED;
+      if (found >= BAD_KEY) return this.#missing(found, qp, entry, skippedBytes + this.#filled, 0, cycle);
       if (!dmaRead.canRequest(this.#readRequester)) {
         this.account.stall(cycle, STALL_DMA);
         return STALLED;
@@ -489,7 +543,8 @@ export class ResponseEngine {
         this.account.stall(cycle, STALL_TRANSLATION);
         return STALLED;
       }
-      if (found >= BAD_KEY) return this.#fail(qp, entry, cycle);
+      if (found >= BAD_KEY)
+        return this.#leave(this.#missing(found, qp, entry, 0, 1, cycle), qp, entry, cycle);
       this.#atomicAddress = translator.physicalAddress;
       dmaRead.request(this.#atomicRead, this.#atomicAddress, ATOMIC_BYTES, this.#sram, 0);
       this.#atomic = ATOMIC_READING;

@@ -24,6 +24,8 @@ export const PARKED_DRAINING = 6;
 export const PARKED_ERROR = 7;
 /** All records are taken, maybe by QPs whose next packets stand in the ring behind this one. */
 export const PARKED_RECORDS = 8;
+/** A page of an on-demand region has been asked for. */
+export const PARKED_PAGE_FAULT = 9;
 
 /** Where a QP is. An entry of another place than the QP's is a leftover, and is passed over. */
 const NOWHERE = 0;

@@ -25,6 +25,8 @@ export class MptCache {
   readonly rights: Uint8Array;
   readonly isPhysical: Uint8Array;
   readonly isRegion: Uint8Array;
+  /** A page that is not present is asked for, not refused. */
+  readonly isOnDemand: Uint8Array;
   readonly start: Float64Array;
   readonly length: Float64Array;
   readonly mttOffset: Float64Array;
@@ -40,6 +42,7 @@ export class MptCache {
     this.rights = new Uint8Array(lineCount);
     this.isPhysical = new Uint8Array(lineCount);
     this.isRegion = new Uint8Array(lineCount);
+    this.isOnDemand = new Uint8Array(lineCount);
     this.start = new Float64Array(lineCount);
     this.length = new Float64Array(lineCount);
     this.mttOffset = new Float64Array(lineCount);
@@ -61,6 +64,7 @@ export class MptCache {
       fields.atomicEnabled.get(view, offset) * RIGHT_REMOTE_ATOMIC;
     this.isPhysical[line] = fields.isPhysical.get(view, offset);
     this.isRegion[line] = fields.isRegion.get(view, offset);
+    this.isOnDemand[line] = fields.isOnDemand.get(view, offset);
     this.start[line] = fields.startAddress.getNumber(view, offset);
     this.length[line] = fields.lengthBytes.getNumber(view, offset);
     this.mttOffset[line] = fields.mttAddress.get(view, offset);

@@ -27,9 +27,12 @@ export const OUT_OF_BOUNDS = 4;
 export const MISSING_RIGHT = 5;
 /** The page is not present in the MTT, or ICM or memory could not be read. */
 export const BAD_PAGE = 6;
+/** The page of an on-demand region is not present: software is to be asked for it. */
+export const PAGE_FAULT = 7;
 
 const FILL_MPT = 0;
 const FILL_MTT = 1;
+const NO_LINE = -1;
 
 export interface TranslatorSetup {
   readonly mptCache: MptCache;
@@ -60,6 +63,9 @@ export class Translator {
   readonly #missedMpt: Float64Array;
   readonly #missedMtt: Float64Array;
   #turnedAway = 0;
+  /** Where the last access found its page absent, and whether the line had just been read; no line: it could not be. */
+  #absentLine = NO_LINE;
+  #isAbsentFresh = false;
   /** Raised when all cached entries are forgotten: a fill begun before is not kept. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
@@ -130,7 +136,21 @@ export class Translator {
       return TRANSLATED;
     }
     const byte = offset + cache.startInPage[line]!;
-    return this.translateBuffer(port, cache.mttOffset[line]!, cache.pageBytes[line]!, byte, lengthBytes);
+    const mttOffset = cache.mttOffset[line]!;
+    const pageBytes = cache.pageBytes[line]!;
+    const found = this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
+    return found === BAD_PAGE && cache.isOnDemand[line] === 1
+      ? this.#onDemand(port, mttOffset, pageBytes, byte, lengthBytes)
+      : found;
+  }
+
+  /** What says that a page is absent must have been read since this access began: entries come while they are cached. */
+  #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
+    const line = this.#absentLine;
+    if (line === NO_LINE) return BAD_PAGE;
+    this.#setup.mttCache.directory.clear(line);
+    if (this.#isAbsentFresh) return PAGE_FAULT;
+    return this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
   }
 
   /**
@@ -149,13 +169,21 @@ export class Translator {
     const entryOffset = mttOffset + page * 8;
     const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
     let line = cache.directory.find(tag);
-    if (line === -1) line = this.#takeBuffered(port, FILL_MTT, tag);
+    let isFresh = false;
+    if (line === -1) {
+      line = this.#takeBuffered(port, FILL_MTT, tag);
+      isFresh = true;
+    }
     if (line === -1) return this.#missMtt(port, tag);
     cache.directory.touch(line);
     if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
     else cache.directory.hitCount++;
     const pageAddress = cache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
-    if (pageAddress < 0) return BAD_PAGE;
+    if (pageAddress < 0) {
+      this.#absentLine = line;
+      this.#isAbsentFresh = isFresh;
+      return BAD_PAGE;
+    }
     const within = byte - page * pageBytes;
     this.physicalAddress = pageAddress + within;
     this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
@@ -235,6 +263,7 @@ export class Translator {
       this.#setup.mttCache.directory.missCount++;
     }
     const address = this.#setup.icm.mttEntryAddress(tag * MTT_LINE_BYTES);
+    this.#absentLine = NO_LINE;
     return this.#miss(port, FILL_MTT, tag, address, MTT_LINE_BYTES, BAD_PAGE);
   }
 

@@ -57,10 +57,18 @@ function nodeOf(host: HostLedger, hca: HcaLedger | undefined, nic: NicLedger | u
     interrupts: interruptsOf(host, adapter),
     pcie: linkOf(host.pcie, adapter.pcie),
     memoryBus: host.memoryBus,
+    ...onDemandOf(host, hca),
     ...(nic === undefined ? {} : { nic: nicOf(host, nic) }),
     hca: hca === undefined ? nicDeviceOf() : deviceOf(hca),
     deviceFaults: nonZero(host.deviceFaults),
   };
+}
+
+/** Nothing when no page was ever asked for or given. */
+function onDemandOf(host: HostLedger, hca: HcaLedger | undefined): Pick<NodeReport, 'onDemand'> {
+  const driver = host.onDemand;
+  if (hca === undefined || driver === undefined || hca.commands['PAGE_FAULT_RESUME'] === undefined) return {};
+  return { onDemand: { device: hca.pageFaults, driver } };
 }
 
 /** The HCA's own part of a node. */

@@ -3,6 +3,7 @@ import { Opcode } from '../../abi/commands.ts';
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames, operationStages } from '../../hw/hca/operations.ts';
+import { pageRequestSides } from '../../hw/hca/page-faults.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
@@ -83,6 +84,18 @@ export interface LoopbackLedger {
   readonly held: number;
 }
 
+/** On-demand paging as the device saw it; each record by who waited: requester, responder, response. */
+export interface PageFaultLedger {
+  readonly requests: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Record<string, number>>;
+  /** Cycles from request to resumption. */
+  readonly waitCycles: Readonly<Record<string, number>>;
+  readonly rnrNaks: number;
+  /** Packets of unreliable services dropped for want of a page. */
+  readonly droppedPackets: number;
+  readonly invalidateDoorbells: number;
+}
+
 export interface HcaLedger {
   readonly node: number;
   readonly nowPs: number;
@@ -100,6 +113,7 @@ export interface HcaLedger {
   readonly operationDisorders: number;
   /** Commands completed, by opcode name. */
   readonly commands: Readonly<Record<string, number>>;
+  readonly pageFaults: PageFaultLedger;
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
   /** What software or the peer did against the interface, by name. */
   readonly violations: Readonly<Record<string, number>>;
@@ -124,6 +138,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     operations: operationsOf(node),
     operationDisorders: dataPath.operations.disorderCount,
     commands: commandsOf(node),
+    pageFaults: pageFaultsOf(node),
     doorbells: {
       send: dataPath.doorbells.sendCount,
       blueFlame: dataPath.doorbells.blueFlameCount,
@@ -131,6 +146,20 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       eventQueue: dataPath.doorbells.eqCount,
     },
     violations: { ...control.violations.report(), ...dataPath.violations.report() },
+  };
+}
+
+function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
+  const { pageFaults, doorbells } = hca.dataPath;
+  const bySide = (figures: Float64Array): Record<string, number> =>
+    Object.fromEntries(pageRequestSides.map((side, index) => [side, figures[index]!]));
+  return {
+    requests: bySide(pageFaults.requestCount),
+    refused: bySide(pageFaults.refusedCount),
+    waitCycles: bySide(pageFaults.waitCycles),
+    rnrNaks: pageFaults.rnrNakCount,
+    droppedPackets: pageFaults.droppedPacketCount,
+    invalidateDoorbells: doorbells.invalidateCount,
   };
 }
 

@@ -1,4 +1,5 @@
 /** The books of one host, copied as plain data at the end of a run. */
+import type { OnDemandCounts } from '../../driver/index.ts';
 import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
 import type { HistogramData } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
@@ -50,6 +51,8 @@ export interface HostLedger {
   readonly races: readonly Race[] | undefined;
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
+  /** What on-demand paging cost the driver; undefined when no driver was probed. */
+  readonly onDemand: Readonly<OnDemandCounts> | undefined;
   /** The traditional path; undefined with an HCA. */
   readonly net: NetLedger | undefined;
 }
@@ -103,9 +106,13 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     iommu: iommuOf(node),
     races: node.races?.races.slice(),
     memoryBus: memoryTrafficOf(node),
+    onDemand: countsOf(node.driver?.onDemandCounts()),
     net: netOf(node),
   };
 }
+
+const countsOf = (counts: OnDemandCounts | undefined): OnDemandCounts | undefined =>
+  counts === undefined ? undefined : { ...counts };
 
 function netOf({ nic, systemDma, lp }: HostNode): NetLedger | undefined {
   if (systemDma === undefined) return undefined;

@@ -3,11 +3,13 @@
  * partition, threads or wall clock). The same configuration, programs and seed give the same report, byte for byte.
  * All human renderings are made from this JSON.
  */
+
+import type { OnDemandCounts } from '../../driver/index.ts';
 import type { CpuCause, MemoryCounts } from '../../host/index.ts';
 import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import type { CacheLedger, LoopbackLedger, PacketLedger } from './hca-ledger.ts';
+import type { CacheLedger, LoopbackLedger, PacketLedger, PageFaultLedger } from './hca-ledger.ts';
 import type { IommuLedger, NetLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
@@ -76,6 +78,8 @@ export interface NodeReport {
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
+  /** On-demand paging, as device and driver saw it; left out when there were no on-demand regions. */
+  readonly onDemand?: { readonly device: PageFaultLedger; readonly driver: Readonly<OnDemandCounts> };
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
   /** With a NIC there is none: everything in it is empty. */

@@ -15,6 +15,7 @@ import {
   read,
   readInBox,
   type Steps,
+  until,
   write,
   writeOutBox,
 } from '../command-steps.ts';
@@ -99,6 +100,22 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
 /** Everything cached of dMPT and MTT is read again from now on. */
 export function synchroniseTranslation(device: DeviceState): undefined {
   device.parts.dataPath.translationChanged();
+  return undefined;
+}
+
+/** Ours: the driver has taken pages from on-demand regions; ends when no access under way can reach them. */
+export function* invalidatePages(device: DeviceState): Steps<undefined> {
+  const { dataPath } = device.parts;
+  dataPath.invalidatePages();
+  yield* until(() => dataPath.pagesAreFree());
+  return undefined;
+}
+
+/** Ours: pages asked for are there, or are refused. */
+export function resumePageFault(device: DeviceState, request: CommandRequest): undefined {
+  demand(request.opcodeModifier <= 1, CommandStatus.BAD_PARAM);
+  const isKnown = device.parts.dataPath.pagesResumed(request.inputModifier, request.opcodeModifier === 1);
+  demand(isKnown, CommandStatus.BAD_RES_STATE);
   return undefined;
 }
 

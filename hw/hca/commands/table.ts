@@ -35,8 +35,10 @@ import {
 import {
   activateRegion,
   deactivateRegion,
+  invalidatePages,
   queryRegion,
   readTranslations,
+  resumePageFault,
   synchroniseTranslation,
   writeTranslations,
 } from './memory-regions.ts';
@@ -121,6 +123,8 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   WRITE_MTT: row(INITIALISED, 'regionCycles', writeTranslations),
   READ_MTT: row(INITIALISED, 'queryCycles', readTranslations),
   SYNC_TPT: row(INITIALISED, 'regionCycles', synchroniseTranslation),
+  PAGE_FAULT_RESUME: row(INITIALISED, 'trivialCycles', resumePageFault),
+  INVALIDATE_PAGES: row(INITIALISED, 'trivialCycles', invalidatePages),
   CONF_SPECIAL_QP: row(INITIALISED, 'trivialCycles', configureSpecialQueuePairs),
   RST2INIT_QP: row(INITIALISED, 'queuePairCycles', initialiseQueuePair),
   INIT2INIT_QP: row(INITIALISED, 'queuePairCycles', transitionOf('INIT2INIT_QP')),

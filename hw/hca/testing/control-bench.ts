@@ -51,6 +51,12 @@ export class RecordingDataPath implements DataPathControl {
   srqIsBusy = (slot: number): boolean => this.busySrqs.has(slot);
   mptChanged = (index: number): void => this.#note('mptChanged', index);
   translationChanged = (): void => this.#note('translationChanged');
+  invalidatePages = (): void => this.#note('invalidatePages');
+  pagesAreFree = (): boolean => true;
+  pagesResumed = (token: number, isRefused: boolean): boolean => {
+    this.#note(`pagesResumed ${token}${isRefused ? ' refused' : ''}`);
+    return token !== 0;
+  };
   boundWindowCount = (): number => this.boundWindows;
   portChanged = (isUp: boolean): void => this.#note(isUp ? 'portUp' : 'portDown');
   reset = (): void => this.#note('reset');

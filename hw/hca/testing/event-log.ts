@@ -1,9 +1,10 @@
 /** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
 import type { AsyncEventSink } from '../async-events.ts';
 import type { CompletionEvents } from '../completion-writer.ts';
+import { type PageRequestSink, pageRequestSides } from '../page-faults.ts';
 
-export class EventLog implements AsyncEventSink, CompletionEvents {
-  /** One line per event: `qp 0x11 0x40`, `srq 0x14 0x1`, `cq 1 0x20` (syndrome), `comp 0x20 eq 5`, `eq 5 ci 3 arm`. */
+export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSink {
+  /** One line per event: `qp 0x11 0x40`, `srq 0x14 0x1`, `cq 1 0x20` (syndrome), `comp 0x20 eq 5`, `eq 5 ci 3 arm`, `page responder write qp 0x40 key 0x100 at 0x2000 bytes 64`. */
   readonly lines: string[] = [];
   readonly cycles: number[] = [];
   hasRoom = true;
@@ -37,6 +38,25 @@ export class EventLog implements AsyncEventSink, CompletionEvents {
 
   postCompletion(eqn: number, cqn: number, cycle: number): void {
     this.#note(`comp ${hex(cqn)} eq ${eqn}`, cycle);
+  }
+
+  /** Tokens of the page requests, in order. */
+  readonly pageTokens: number[] = [];
+
+  postPageRequest(
+    side: number,
+    isWrite: boolean,
+    qpn: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    token: number,
+    cycle: number,
+  ): boolean {
+    const what = `${pageRequestSides[side]} ${isWrite ? 'write' : 'read'} qp ${hex(qpn)}`;
+    this.#note(`page ${what} key ${hex(key)} at ${hex(address)} bytes ${lengthBytes}`, cycle);
+    this.pageTokens.push(token);
+    return true;
   }
 
   eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void {

@@ -1,0 +1,2 @@
+export { type OnDemandCounts, Pager } from './pager.ts';
+export { OnDemandRegion, type PageableMemory, pageCountOf } from './region.ts';

@@ -1,0 +1,136 @@
+/**
+ * On-demand regions: what is registered is not pinned; the device asks for pages, and lets them go when memory management
+ * wants them. First touch is dear, then it is as with pins; every byte is right under pressure, fork and replacement; what
+ * cannot be paged in ends in the error that a pinned region would give.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import { expectBalanced } from './expectations.ts';
+import { bothPartitions, programsOf, runPrograms } from './machines.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+interface Operated {
+  readonly wrong: string[];
+  readonly times: Readonly<Record<string, readonly [number, number]>>;
+}
+
+const sumOf = (figures: Readonly<Record<string, number>>): number =>
+  Object.values(figures).reduce((sum, figure) => sum + figure, 0);
+
+describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
+  it.each([
+    ['both sides', true, true],
+    ['the sender alone', true, false],
+    ['the receiver alone', false, true],
+  ])('serve every operation on %s, dear at first touch', async (_name, sender, receiver) => {
+    const programs = programsOf('on-demand', 'everyOperation', { sender, receiver });
+    const { results, report } = await runPrograms(programs, { partition });
+    const [client, server] = results as unknown as [Operated, unknown];
+    expect(client.wrong).toEqual([]);
+    expect(client).toMatchObject({ isGivenBack: true, isPinned: !sender });
+    const right = {
+      statuses: ['SUCCESS', 'SUCCESS'],
+      wrote: true,
+      sent: true,
+      counted: 10,
+      isGivenBack: true,
+    };
+    expect(server).toMatchObject({ ...right, isPinned: !receiver });
+    expectBalanced(report);
+    for (const name of ['WRITE', 'SEND', 'READ', 'FETCH_ADD']) {
+      const [firstPs, steadyPs] = client.times[name]!;
+      expect(firstPs).toBeGreaterThan(2 * steadyPs);
+      expect(steadyPs).toBeLessThan(20e6);
+    }
+    expect(report.nodes.map(({ onDemand }) => onDemand !== undefined)).toEqual([sender, receiver]);
+    for (const { onDemand, hca } of report.nodes) {
+      if (onDemand === undefined) continue;
+      const { requests, refused, waitCycles } = onDemand.device;
+      expect(onDemand.driver.pageRequests).toBe(hca.commands['PAGE_FAULT_RESUME']);
+      expect(sumOf(requests)).toBe(onDemand.driver.pageRequests);
+      expect(refused).toEqual({ requester: 0, responder: 0, response: 0 });
+      expect(sumOf(waitCycles)).toBeGreaterThan(0);
+    }
+  });
+
+  it('keep every byte when they are larger than memory, through swap', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'largerThanMemory'), {
+      partition,
+      set: { 'host.swap.sizeMib': 128 },
+    });
+    expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);
+    expectBalanced(report);
+    const { memory, onDemand } = report.nodes[1]!;
+    expect(memory.swappedOutPages).toBeGreaterThan(8 * 1024);
+    expect(memory.devicePagesHeld).toBe(memory.devicePagesReleased);
+    expect(onDemand!.device.rnrNaks).toBeGreaterThan(100);
+    expect(onDemand!.driver.pagesEvicted + onDemand!.driver.pagesWanted).toBeGreaterThan(8 * 1024);
+  });
+
+  it('leave a forked child what it saw, and give the parent what comes', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'forked'), { partition });
+    expect(results).toEqual([{ statuses: ['SUCCESS', 'SUCCESS'] }, { isRight: true, seen: [true, true] }]);
+    expectBalanced(report);
+    expect(report.nodes[1]!.onDemand!.driver.pagesInvalidated).toBeGreaterThan(2);
+  });
+
+  it.each([
+    ['target', ['REM_ACCESS_ERR', 'WR_FLUSH_ERR'], ['WR_FLUSH_ERR'], ['QP_ACCESS_ERR']],
+    ['source', ['LOC_PROT_ERR', 'WR_FLUSH_ERR'], [], []],
+    ['receive', ['REM_OP_ERR'], ['LOC_PROT_ERR'], []],
+  ] as const)(
+    'end in the error of the one who unmaps the %s in flight, and of nobody else',
+    async (what, ...expected) => {
+      const [statuses, received, events] = expected;
+      const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', what), { partition });
+      const [client, server] = results as unknown as Record<string, unknown>[];
+      expect(client).toMatchObject({ statuses, again: ['SUCCESS'], isRight: true });
+      expect(server).toMatchObject({ received, isRight: true, events });
+      expectBalanced(report);
+    },
+  );
+
+  it('go on over pages that the program gives back with MADV_DONTNEED', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'unmapped', 'dontNeed'), {
+      partition,
+    });
+    expect(results[0]).toMatchObject({ statuses: ['SUCCESS', 'SUCCESS'], again: ['SUCCESS'], state: 'RTS' });
+    expect(results[1]).toMatchObject({ isRight: true, events: [], state: 'RTS' });
+    expectBalanced(report);
+  });
+
+  it('are seen by the device as the program left them when it posted', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'replaced'), { partition });
+    expect(results[0]).toEqual({ wrong: [] });
+    expectBalanced(report);
+    const { device, driver } = report.nodes[0]!.onDemand!;
+    expect(device.invalidateDoorbells).toBeGreaterThan(30);
+    expect(driver.pagesInvalidated).toBeGreaterThan(30);
+  });
+
+  it('refuse what cannot be paged in, with the status that pinned memory would give', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'refused'), { partition });
+    const [client, server] = results as unknown as { statuses: string[]; events: string[] }[];
+    expect(client!.statuses).toEqual(['REM_ACCESS_ERR', 'LOC_PROT_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']);
+    expect(server).toEqual({ statuses: ['LOC_PROT_ERR'], events: ['QP_ACCESS_ERR', 'QP_ACCESS_ERR'] });
+    expectBalanced(report);
+    const refused = report.nodes.map(({ onDemand }) => onDemand!.device.refused);
+    expect(refused).toEqual([
+      { requester: 1, responder: 0, response: 0 },
+      { requester: 0, responder: 3, response: 0 },
+    ]);
+  });
+});
+
+describe('an IOMMU under on-demand regions', () => {
+  it('lets the device reach the pages it was given, and no others', async () => {
+    const programs = programsOf('on-demand', 'everyOperation', { sender: true, receiver: true });
+    const { results, report } = await runPrograms(programs, { set: { 'pcie.iommu.isEnabled': true } });
+    expect(results[0]).toMatchObject({ wrong: [], isGivenBack: true });
+    expectBalanced(report);
+    for (const { iommu, deviceFaults } of report.nodes) {
+      expect(iommu).toMatchObject({ faults: 0 });
+      expect(deviceFaults).toEqual({});
+    }
+  });
+});
