@@ -12,6 +12,7 @@ import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import type { Path, Post } from './path.ts';
 import { deregistrationTerms, pagesOf, registrationTerms } from './registration.ts';
 import { gathered, type Term, type Terms } from './terms.ts';
+import { takeCompletionPs } from './verbs.ts';
 import { type WaitingBy, waitTerms } from './waiting.ts';
 
 /** How the bytes of a message go. */
@@ -43,6 +44,7 @@ function eager(plan: MessagePlan, lengthBytes: number): Terms {
     overhead(plan),
     copied,
     repost(plan),
+    refill(plan, 1),
   ];
 }
 
@@ -67,7 +69,8 @@ function rendezvousByRead(plan: MessagePlan, way: Way, lengthBytes: number): Ter
     overhead(plan),
     { name: 'post', ps: path.postPs(finished) },
     ...giveBack(plan, way, lengthBytes),
-    ...(way === 'cached' ? [nextRequest(plan)] : []),
+    refill(plan, 2),
+    ...(way === 'cached' ? nextRequest(plan) : []),
   ];
 }
 
@@ -91,6 +94,7 @@ function rendezvousByWrite(plan: MessagePlan, way: Way, lengthBytes: number): Te
     ...waitTerms(path, waiting),
     overhead(plan),
     repost(plan),
+    refill(plan, 3),
     ...giveBack(plan, way, lengthBytes),
   ];
 }
@@ -139,16 +143,35 @@ const repost = ({ path }: MessagePlan): Term => ({
   ps: path.core(path.config.host.cost.postRecv),
 });
 
-/** The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. */
-function nextRequest(plan: MessagePlan): Term {
-  const { path, messaging } = plan;
-  const apartPs =
-    path.core(messaging.cacheLookup + messaging.messageOverhead) + path.postPs(controlPost(plan));
-  return {
-    name: 'sameQpInterval',
-    ps: Math.max(0, path.hca(path.config.hca.sameQpIntervalCycles) - apartPs),
-  };
+/**
+ * The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. Once in a round of the
+ * receive slots the last acknowledgement granted too few credits for two messages: then ADVERTISE waits for FINISHED
+ * to be acknowledged (IBTA vol 1, 9.7.7.2). And whoever sleeps is woken by FINISHED already.
+ */
+function nextRequest(plan: MessagePlan): Terms {
+  const { path, messaging, waiting } = plan;
+  const postPs = path.postPs(controlPost(plan));
+  const apartPs = path.core(messaging.cacheLookup + messaging.messageOverhead) + postPs;
+  const intervalPs = Math.max(0, path.hca(path.config.hca.sameQpIntervalCycles) - apartPs);
+  const creditPs = Math.max(0, path.acknowledgedPs(messageHeaderBytes) - apartPs - intervalPs);
+  const handlingPs = takeCompletionPs(path) + overhead(plan).ps + repost(plan).ps;
+  const savedPs = waiting === 'event' ? Math.max(0, apartPs + intervalPs - handlingPs) : 0;
+  return [
+    { name: 'sameQpInterval', ps: intervalPs },
+    { name: 'credits', ps: (2 * creditPs) / receiveSlotsOf(messaging) },
+    { name: 'wokenEarlier', ps: -savedPs },
+  ];
 }
+
+/** Receive slots of a channel (userlib/messaging/message-link.ts). */
+const receiveSlotsOf = ({ bufferCount, rendezvousCount }: MessagingConfig): number =>
+  bufferCount + 1 + 2 * rendezvousCount;
+
+/** Every so many receives the HCA has to look for more. */
+const refill = ({ path, messaging }: MessagePlan, receives: number): Term => ({
+  name: 'receiveRefill',
+  ps: (receives * path.receiveRefillPs()) / receiveSlotsOf(messaging),
+});
 
 /** One copy by the processor, with the page-table walks where the buffers are more than the TLB reaches. */
 function copy({ path, messaging }: MessagePlan, lengthBytes: number): Term {
@@ -157,7 +180,6 @@ function copy({ path, messaging }: MessagePlan, lengthBytes: number): Term {
   const cycles = cost.copyFixed + Math.ceil(lengthBytes / cost.copyBytesPerCycle);
   const pages = pagesOf(lengthBytes);
   // Two user buffers, one send slot, and the receive slots in turn.
-  const receiveSlots = messaging.bufferCount + 1 + 2 * messaging.rendezvousCount;
-  const isBeyondTlb = pages * (receiveSlots + 3) > tlb.entries;
+  const isBeyondTlb = pages * (receiveSlotsOf(messaging) + 3) > tlb.entries;
   return { name: 'copy', ps: path.core(cycles + (isBeyondTlb ? pages * tlb.walkCycles : 0)) };
 }

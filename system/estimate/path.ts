@@ -25,6 +25,8 @@ const cqeBytes = 32;
 const eqeBytes = 32;
 const messageBytes = 4;
 const doorbellBytes = 4;
+const receiveWqeBytes = 16;
+const receiveRecordBytes = 4;
 
 export type Verb = 'send' | 'write' | 'read';
 
@@ -141,6 +143,26 @@ export class Path {
   /** From an event of the command processor to the interrupt message's being taken. */
   commandEventPs(): number {
     return this.hca(2) + this.bus.writeLanesPs(0, [eqeBytes, messageBytes]) + this.bus.writeFlightPs();
+  }
+
+  /**
+   * What a message waits when every receive that the HCA knows of is used up: it looks into the doorbell record, then reads
+   * the next WQEs; each read is asked for, seen and sent in a cycle each (receive-wqe-fetch.ts).
+   */
+  receiveRefillPs(): number {
+    const wqesPs = this.bus.readPs(this.config.hca.receivePrefetchCount * receiveWqeBytes);
+    return this.hca(5) + this.bus.readPs(receiveRecordBytes) + wqesPs;
+  }
+
+  /** From the requester's taking up an inline SEND to its acknowledgement's being worked on. */
+  acknowledgedPs(lengthBytes: number): number {
+    const { requestPacketCycles, responseCycles, transmitLatencyCycles, ackDelayCycles } = this.config.hca;
+    const { transmitBytesPerCycle } = this.config.hca;
+    const formCycles = requestPacketCycles + transmitLatencyCycles + Math.ceil(lengthBytes / transmitBytesPerCycle);
+    const answerCycles = ackDelayCycles + responseCycles + transmitLatencyCycles;
+    const therePs = this.#wirePs(Opcode.RC_SEND_ONLY, lengthBytes) + this.#intakePs(lengthBytes);
+    const backPs = this.#wirePs(Opcode.RC_ACKNOWLEDGE, 0) + this.#intakePs(0);
+    return this.hca(formCycles + answerCycles) + therePs + backPs + 2 * wireLatencyPs(this.config.wire);
   }
 
   /** Pieces of 64 bytes that a post writes, 0 when it rings the doorbell. */
