@@ -16,6 +16,9 @@ import { sequenceAdd } from '../stack/sequence.ts';
 import { NetError } from './net-error.ts';
 import type { Socket } from './socket.ts';
 
+/** Packet buffers that senders leave for what comes in. */
+const receiveReserve = 4;
+
 export interface Transfer {
   readonly cpu: Cpu;
   readonly memory: UserMemory;
@@ -130,7 +133,7 @@ async function copyIn(
 async function takeBuffer(connection: Connection, cpu: Cpu): Promise<PacketBuffer> {
   const { device, config, costs } = connection.environment;
   for (let tried = 0; ; tried++) {
-    const buffer = device.buffers.take();
+    const buffer = device.buffers.take(receiveReserve);
     if (buffer !== undefined) {
       cpu.charge('protocol', costs.bufferAllocate);
       return buffer;

@@ -66,9 +66,13 @@ export class PacketBuffers {
     return this.#count - this.#free.length;
   }
 
-  /** A buffer without bytes; undefined when the bound is reached or memory has run out. */
-  take(): PacketBuffer | undefined {
-    const buffer = this.#free.pop() ?? this.#grow();
+  /**
+   * A buffer without bytes; undefined when the bound is reached or memory has run out.
+   * @param reserve buffers left for others: who only fills queues must not take the last ones, without which no
+   * acknowledgement could come in to empty them
+   */
+  take(reserve = 0): PacketBuffer | undefined {
+    const buffer = this.#free.length > reserve ? this.#free.pop() : this.#grow();
     if (buffer === undefined) {
       this.refusals++;
       return undefined;
