@@ -1,4 +1,6 @@
 /** The watch of the contract of use: each breach is reported with both accesses; who keeps the contract is not. */
+import { statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../system/report/render.ts';
 import { bytesOf, programOf, runPrograms } from './machines.ts';
@@ -39,6 +41,22 @@ describe('a program that', () => {
     expect(watched.report.nodes.map(({ races }) => races)).toEqual([[], []]);
     const nodes = watched.report.nodes.map(({ races: _races, ...node }) => node);
     expect(bytesOf({ ...watched.report, nodes })).toBe(bytesOf(alone.report));
+  });
+
+  it('moves a file by all ways keeps the contract', async () => {
+    const file = fileURLToPath(new URL('../LICENSE', import.meta.url));
+    const fileBytes = statSync(file).size;
+    const args = { file, fileBytes, chunkBytes: 256, window: 4, atomicCount: 4 };
+    const run = (name: string) => new URL(`../system/programs/move-${name}.ts`, import.meta.url);
+    const { report } = await runPrograms(
+      [
+        { node: 0, name: 'sender', run: { url: run('sender'), exportName: 'send' }, args },
+        { node: 1, name: 'receiver', run: { url: run('receiver'), exportName: 'receive' }, args },
+      ],
+      { watch: 'races' },
+    );
+    expect(fileBytes).toBeGreaterThan(4 * 256);
+    expect(report.nodes.map(({ races }) => races)).toEqual([[], []]);
   });
 
   it('is watched in workers as well', async () => {

@@ -25,6 +25,7 @@ export interface PerfChoice {
   readonly events?: boolean;
   readonly cqMod: number;
   readonly mtu?: string;
+  readonly odp?: boolean;
 }
 
 /** perftest's --all: 2^1 to 2^23 bytes. */
@@ -53,6 +54,7 @@ export function addPerfOptions(command: Command): Command {
       integer(1, 16_000),
       perfDefaults.cqModeration,
     )
+    .option('--odp', 'measure twice, pinned and registered on demand, and show what first touch costs')
     .addOption(
       new Option('-m, --mtu <bytes>', "path MTU (default: the port's)").choices([
         '256',
@@ -89,7 +91,9 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
     );
   const preset = isLatency ? perfDefaults.latencySizeBytes[verb] : perfDefaults.sizeBytes[verb];
   const sizes = choice.all === true ? allSizes : [choice.size ?? preset];
-  return sizes.map((sizeBytes) => ({
+  const modes = choice.odp === true ? [false, true] : [undefined];
+  const rows = sizes.flatMap((sizeBytes) => modes.map((isOnDemand) => ({ sizeBytes, isOnDemand })));
+  return rows.map(({ sizeBytes, isOnDemand }) => ({
     verb,
     isLatency,
     sizeBytes,
@@ -101,6 +105,7 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
     usesEvents: choice.events === true,
     cqModeration: choice.cqMod,
     mtuBytes: Number(choice.mtu ?? 0),
+    ...(isOnDemand === undefined ? {} : { isOnDemand }),
   }));
 }
 

@@ -3,6 +3,7 @@ import type { Analysis } from '../analysis/index.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
+import type { NodeReport } from '../report/schema.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 
@@ -18,6 +19,8 @@ export interface PerfRow {
   readonly result: PerfResult;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
+  /** On-demand paging, by host; left out when there was none. */
+  readonly onDemand?: readonly NonNullable<NodeReport['onDemand']>[];
   /** What the analysers found, when one was asked for. */
   readonly analyses?: readonly Analysis[];
 }
@@ -32,7 +35,14 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
   }
   await runMachine(machine);
   const [result] = (await machine.results()) as unknown as [PerfResult];
-  const { checks } = await machine.report();
-  const row = { args, result, elapsedPs: machine.nowPs, isBalanced: checks.balanced };
+  const { checks, nodes } = await machine.report();
+  const onDemand = nodes.flatMap((node) => node.onDemand ?? []);
+  const row = {
+    args,
+    result,
+    elapsedPs: machine.nowPs,
+    isBalanced: checks.balanced,
+    ...(onDemand.length === 0 ? {} : { onDemand }),
+  };
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }

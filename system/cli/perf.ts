@@ -38,6 +38,7 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     results.push(row);
     screen.print(lineOf(row));
   }
+  if (options.odp === true) screen.print(onDemandText(results));
   const configHash = configHashOf({
     ...config,
     machine: { ...config.machine, seed: options.seed ?? config.machine.seed },
@@ -57,15 +58,16 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
 function analysed(
   machine: MachineOptions,
   analysis: AnalysisOptions | undefined,
-  { sizeBytes }: PerfArgs,
+  { sizeBytes, isOnDemand }: PerfArgs,
   rowCount: number,
 ): MachineOptions {
   if (analysis === undefined) return machine;
   const { trace } = analysis;
   if (trace === undefined || rowCount === 1) return { ...machine, analysis };
+  const rowName = isOnDemand === true ? `${sizeBytes}-odp` : `${sizeBytes}`;
   return {
     ...machine,
-    analysis: { ...analysis, trace: { ...trace, file: traceFileOf(trace.file, `${sizeBytes}`) } },
+    analysis: { ...analysis, trace: { ...trace, file: traceFileOf(trace.file, rowName) } },
   };
 }
 
@@ -98,6 +100,27 @@ function lineOf({ args, result }: PerfRow): string {
   return args.isLatency
     ? latencyLine(args, result as LatencyResult)
     : bandwidthLine(args, result as BandwidthResult);
+}
+
+/** What registration, the first message and a typical one take, pinned and on demand. */
+function onDemandText(rows: readonly PerfRow[]): string {
+  const head = ' #bytes  memory     registration[usec]  first[usec]  typical[usec]  page requests  RNR NAKs';
+  return ['', head, ...rows.map(onDemandLine)].join('\n');
+}
+
+function onDemandLine({ args, result, onDemand = [] }: PerfRow): string {
+  const { registrationPs, firstPs, typicalPs } = result as Partial<LatencyResult>;
+  const time = (ps: number | undefined, width: number): string =>
+    (ps === undefined ? '-' : usec(ps)).padStart(width);
+  const sum = (pick: (node: (typeof onDemand)[number]) => number): number =>
+    onDemand.reduce((total, node) => total + pick(node), 0);
+  const requests = sum(({ driver }) => driver.pageRequests);
+  const naks = sum(({ device }) => device.rnrNaks);
+  return (
+    ` ${String(args.sizeBytes).padEnd(7)} ${(args.isOnDemand === true ? 'on demand' : 'pinned').padEnd(10)}` +
+    `${time(registrationPs, 19)}${time(firstPs, 13)}${time(typicalPs, 15)}` +
+    `${String(requests).padStart(15)}${String(naks).padStart(10)}`
+  );
 }
 
 const usec = (ps: number): string => (ps / 1e6).toFixed(2);

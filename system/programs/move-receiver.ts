@@ -1,7 +1,8 @@
 /**
  * The receiving program of `move`: takes the chunks out of its ring of slots, in order, and hashes what is there.
  *
- *     SEND   a receive is posted for each slot, and again when its chunk has been taken
+ *     SEND   a receive is posted for each slot, and again when its chunk has been taken, as long as chunks are to come: one
+ *            left over would keep the slot the device's while WRITE and READ fill it
  *     WRITE  the sender writes the slot, then the count of available chunks; we write back how many we consumed
  *     READ   the sender writes the count; we read the slot from its ring, and write back how many we consumed
  */
@@ -29,7 +30,7 @@ export async function receive(program: ProgramContext): Promise<JsonValue> {
   const legs: MoveLeg[] = [];
   for (const method of moveMethods) {
     ring.clearWords();
-    if (method === 'SEND') for (let slot = 0; slot < args.window; slot++) postSlot(ring, slot);
+    if (method === 'SEND') for (let index = 0; index < args.window; index++) postSlotFor(ring, index);
     await barrier(program, `begin ${method}`);
     legs.push(await takeBy(method, ring));
     await barrier(program, `end ${method}`);
@@ -66,7 +67,7 @@ async function takeSends(ring: MoveRing, hash: Hash): Promise<void> {
       if (byteLen !== chunkLengthOf(args, index))
         throw new WorkFailedError(`chunk ${index} has ${byteLen} bytes, not ${chunkLengthOf(args, index)}`);
       takeSlot(ring, index, hash);
-      postSlot(ring, index % args.window);
+      postSlotFor(ring, index + args.window);
     }
   }
 }
@@ -117,7 +118,10 @@ async function readChunk(ring: MoveRing, index: number): Promise<void> {
   });
 }
 
-function postSlot(ring: MoveRing, slot: number): void {
+/** Posts the slot of a chunk, if there is such a chunk. */
+function postSlotFor(ring: MoveRing, index: number): void {
+  if (index >= chunkCountOf(ring.args)) return;
+  const slot = index % ring.args.window;
   const error = postRecv(ring.qp, {
     wrId: slot,
     sgList: ring.segments(ring.slotOf(slot), ring.args.chunkBytes),

@@ -18,7 +18,8 @@ export async function latencyClient(program: ProgramContext): Promise<JsonValue>
   const startsPs = await runPingPong(link, true);
   await barrier(program, 'done');
   const { verb } = link.args;
-  return resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1) as unknown as JsonValue;
+  const result = resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1);
+  return { ...result, registrationPs: link.registrationPs } as unknown as JsonValue;
 }
 
 export async function latencyServer(program: ProgramContext): Promise<undefined> {
@@ -104,6 +105,7 @@ export function resultOf(startsPs: Float64Array, divisor: number): LatencyResult
     sorted[Math.min(iterations - 1, Math.ceil(iterations * share) - 1)]!;
   return {
     iterations,
+    firstPs: times[0]!,
     minPs: sorted[0]!,
     maxPs: sorted[iterations - 1]!,
     typicalPs: rank(0.5),

@@ -5,6 +5,7 @@
 import {
   createCompChannel,
   createCq,
+  IBV_ACCESS_ON_DEMAND,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -20,7 +21,14 @@ import {
 import type { ProgramContext } from '../program.ts';
 import { CompletionTaker, WorkFailedError } from './completions.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
-import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
+import {
+  allAccess,
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  type RcBuffer,
+} from './rc-endpoint.ts';
 
 const cacheLineBytes = 64;
 const opcodeOf: Readonly<Record<PerfVerb, number>> = {
@@ -42,6 +50,8 @@ export interface PerfLink {
   /** One work request for each QP, reused for every post. */
   readonly sendWrs: readonly IbvSendWr[];
   readonly receiveWr: IbvRecvWr;
+  /** What mapping and registering the buffer took. */
+  readonly registrationPs: number;
 }
 
 export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
@@ -54,7 +64,10 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
   const sendCq = await createCq(context, args.txDepth * args.qpCount, null, channel ?? null);
   const receiveCq = await createCq(context, receiveDepth * args.qpCount, null, channel ?? null);
   const halfBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
-  const buffer = await createBuffer(endpoint, 2 * halfBytes);
+  const access = args.isOnDemand === true ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
+  const registeredFromPs = program.cpu.localPs;
+  const buffer = await createBuffer(endpoint, 2 * halfBytes, access);
+  const registrationPs = program.cpu.localPs - registeredFromPs;
   const qps = await createRcQps(
     endpoint,
     args.qpCount,
@@ -85,6 +98,7 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
     receiveAddress: buffer.address + halfBytes,
     sendWrs: qps.map(() => sendWrOf(args, buffer, remote)),
     receiveWr,
+    registrationPs,
   };
 }
 

@@ -31,11 +31,17 @@ export interface PerfArgs {
   readonly cqModeration: number;
   /** Path MTU in bytes; 0 is the port's. */
   readonly mtuBytes: number;
+  /** The buffer is registered on demand instead of pinned. */
+  readonly isOnDemand?: boolean;
 }
 
 /** A latency test's result, in picoseconds: half a round trip of WRITE and SEND, a whole one of READ and atomics. */
 export interface LatencyResult {
   readonly iterations: number;
+  /** The first message: what first touch costs. */
+  readonly firstPs: number;
+  /** Registering the client's buffer; not of a result that is only computed from times. */
+  readonly registrationPs?: number;
   readonly minPs: number;
   readonly maxPs: number;
   readonly typicalPs: number;

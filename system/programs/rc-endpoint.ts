@@ -103,10 +103,14 @@ async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise
 /** A minute: whatever the other side waits for is over by then. */
 const portWaitMs = 60_000;
 
-/** Maps and registers a buffer with all rights. */
-export async function createBuffer(endpoint: RcEndpoint, lengthBytes: number): Promise<RcBuffer> {
+/** Maps and registers a buffer, with all rights unless others are asked for. */
+export async function createBuffer(
+  endpoint: RcEndpoint,
+  lengthBytes: number,
+  access = allAccess,
+): Promise<RcBuffer> {
   const address = endpoint.program.memory.map(Math.max(1, lengthBytes));
-  const region = await regMr(endpoint.pd, address, Math.max(1, lengthBytes), allAccess);
+  const region = await regMr(endpoint.pd, address, Math.max(1, lengthBytes), access);
   return { address, lengthBytes, region };
 }
 
