@@ -27,6 +27,16 @@ export const profiles: readonly Profile[] = [
     values: { 'pcie.link.generation': 2 },
   },
   {
+    name: 'connectx3-mps512',
+    doc: 'The same card on a host whose root port takes payloads of 512 bytes, tuned to read requests of 4096 bytes.',
+    values: {
+      'pcie.link.maxPayloadBytes': 512,
+      'pcie.enumeration.maxPayloadBytes': 512,
+      'pcie.enumeration.maxReadRequestBytes': 4096,
+      'pcie.rootComplex.completionCombineBytes': 512,
+    },
+  },
+  {
     name: 'gen5-x16-what-if',
     doc: 'What if the same HCA sat in a Gen5 x16 slot, at 4X EDR, with MPS 512 and MRRS 4096?',
     values: {

@@ -22,6 +22,8 @@ export const CONFIG_BYTES = 4096;
 const { deviceControl, linkControl, deviceControl2, linkControl2 } = expressCapability.registers;
 const payloadField = deviceControl.fields.maxPayloadSize;
 const payloadMask = configMask(payloadField);
+const readRequestField = deviceControl.fields.maxReadRequestSize;
+const readRequestMask = configMask(readRequestField);
 const resetMask = configMask(deviceControl.fields.initiateFunctionLevelReset);
 const POWER_CONTROL_OFFSET = 4;
 const POWER_STATE_MASK = 3;
@@ -35,6 +37,12 @@ const PLATFORM_BAR0 = 0x4000_0000;
 
 /** A register that a reset clears and the platform puts back: offset and bytes. */
 type Kept = readonly [register: number, lengthBytes: number];
+
+/** Sizes that firmware programs into a function: of a payload, and of a read request. */
+export interface PlatformSizes {
+  readonly maxPayloadBytes: number;
+  readonly maxReadRequestBytes: number;
+}
 
 export interface ConfigEffects {
   /** The function was reset and its registers put back: the MSI-X table is as after power-on. */
@@ -52,9 +60,16 @@ export class ConfigWindow {
   readonly #kept: readonly Kept[];
   /** The platform's MPS, in place; and the guest's, which it reads back. */
   readonly #platformPayload: number;
+  /** The read request size that firmware leaves behind, in place; the guest may change it. */
+  readonly #firmwareReadRequest: number;
   #guestPayload = 0;
 
-  constructor(access: SlotAccess, config: FunctionConfig, maxPayloadBytes: number, effects: ConfigEffects) {
+  constructor(
+    access: SlotAccess,
+    config: FunctionConfig,
+    { maxPayloadBytes, maxReadRequestBytes }: PlatformSizes,
+    effects: ConfigEffects,
+  ) {
     this.#access = access;
     this.#effects = effects;
     const { expressOffset, msixOffset, powerManagementOffset } = config;
@@ -62,6 +77,7 @@ export class ConfigWindow {
     this.#powerControl = powerManagementOffset + POWER_CONTROL_OFFSET;
     this.#msixControl = msixOffset + MSIX_CONTROL_OFFSET;
     this.#platformPayload = codeOfSize(maxPayloadBytes) << payloadField.low;
+    this.#firmwareReadRequest = codeOfSize(maxReadRequestBytes) << readRequestField.low;
     const { cacheLineSize, interruptLine } = type0Header.registers;
     // The command register last of the header: nothing is decoded before its address is back.
     this.#kept = [
@@ -84,7 +100,9 @@ export class ConfigWindow {
     this.#access.configWrite(
       this.#deviceControl,
       2,
-      (control & 0xffff & ~payloadMask) | this.#platformPayload,
+      (control & 0xffff & ~(payloadMask | readRequestMask)) |
+        this.#platformPayload |
+        this.#firmwareReadRequest,
     );
   }
 

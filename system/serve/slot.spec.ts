@@ -46,6 +46,17 @@ describe('configuration space of a slot', () => {
     expect(bench.read(CONFIG, 0x3c, 2)).toBe(0x010b);
   });
 
+  it('leaves the read request size that firmware was told to, until the guest changes it', () => {
+    const bench = new SlotBench({ set: { 'pcie.enumeration.maxReadRequestBytes': 4096 } });
+    bench.connect();
+    const { pcieFunction } = bench.emulation.hcas[0]!.hca;
+    expect(pcieFunction.maxReadRequestBytes()).toBe(4096);
+    bench.write(CONFIG, DEVICE_CONTROL, 0x2000, 2);
+    expect(pcieFunction.maxReadRequestBytes()).toBe(512);
+    bench.slot().clientGone();
+    expect(pcieFunction.maxReadRequestBytes()).toBe(4096);
+  });
+
   it('keeps the largest payload the platform chose, and lets the guest read back its own choice', () => {
     const bench = new SlotBench();
     bench.connect();

@@ -126,7 +126,7 @@ export class Slot implements VfioUserDevice {
     this.#combiner = new WriteCombiner((address, source, sourceOffset, lengthBytes) =>
       this.#access.store(address, TrafficClass.blueFlame, source, sourceOffset, lengthBytes),
     );
-    this.#window = new ConfigWindow(this.#access, pcieFunction, enumeration.maxPayloadBytes, {
+    this.#window = new ConfigWindow(this.#access, pcieFunction, enumeration, {
       waitForReset: () => this.#time.runFor(this.#times.drainPs),
       functionWasReset: () => this.#table.wasReset(),
     });
