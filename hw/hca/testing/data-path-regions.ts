@@ -40,6 +40,8 @@ export interface RegionOptions {
   readonly variant?: number;
   /** Pages that are not present. */
   readonly holes?: readonly number[];
+  /** Pages that are not present are asked for. */
+  readonly isOnDemand?: boolean;
 }
 
 /** A memory region over pages that lie apart and in descending order, so that no two neighbours are contiguous. */
@@ -52,6 +54,7 @@ export class Region {
   readonly #pages: number[] = [];
   readonly #pageBytes: number;
   readonly #pageOffset: number;
+  readonly #mttOffset: number;
   #status: number = MptStatus.VALID;
   readonly #fields: Initial<typeof mpt>;
 
@@ -65,7 +68,7 @@ export class Region {
     for (let page = 0; page < pageCount; page++)
       this.#pages.push(base + 2 * (pageCount - 1 - page) * this.#pageBytes);
     const holes = options.holes ?? [];
-    const mttOffset = node.writeMtt(this.#pages.map((page, index) => (holes.includes(index) ? -1 : page)));
+    this.#mttOffset = node.writeMtt(this.#pages.map((page, index) => (holes.includes(index) ? -1 : page)));
     // The virtual address is congruent to the first byte's place in its page, and above 4 GiB.
     this.address = 0x7f00_0000_0000 + base * 16 + this.#pageOffset;
     const rights = options.rights ?? allRights;
@@ -76,10 +79,11 @@ export class Region {
       remoteWriteEnabled: rights.remoteWrite ? 1 : 0,
       atomicEnabled: rights.remoteAtomic ? 1 : 0,
       isRegion: 1,
+      isOnDemand: options.isOnDemand === true ? 1 : 0,
       pd: options.pd ?? PD,
       startAddress: BigInt(this.address),
       lengthBytes: BigInt(lengthBytes),
-      mttAddress: mttOffset,
+      mttAddress: this.#mttOffset,
       logPageSize: options.logPageBytes ?? 12,
     };
     const keyOf = (index: number): number => ((index << 8) | (options.variant ?? 0)) >>> 0;
@@ -88,6 +92,13 @@ export class Region {
     );
     this.key = keyOf(this.mptIndex);
     node.act(() => node.dataPath.mptChanged(this.mptIndex));
+  }
+
+  /** Writes the translation entry of a page, or clears it. */
+  setPresent(page: number, isPresent: boolean): void {
+    const at = this.#node.icm.mttEntryAddress(this.#mttOffset + page * 8);
+    this.#node.view.setUint32(at, 0);
+    this.#node.view.setUint32(at + 4, isPresent ? this.#pages[page]! + 1 : 0);
   }
 
   /** A scatter/gather entry within the region. */
