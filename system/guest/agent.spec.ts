@@ -16,7 +16,7 @@ class RealAgent {
 
   constructor() {
     const script = join(this.folder, 'agent');
-    writeFileSync(script, agentScript.replaceAll('/run/command', join(this.folder, 'command')));
+    writeFileSync(script, agentScript.replaceAll('/run/', `${this.folder}/`));
     this.process = spawn('sh', [script], { stdio: ['pipe', 'pipe', 'ignore'], detached: true });
     this.line = new AgentLine(Duplex.from({ readable: this.process.stdout!, writable: this.process.stdin! }));
   }
@@ -65,7 +65,8 @@ describe('the line to the agent', () => {
   it('ends what takes too long, with all it has started, and goes on', async () => {
     const marker = join(agent.folder, 'late');
     const result = await run(`(sleep 2; touch ${marker}) & echo begun; sleep 60`, 1);
-    expect(result).toMatchObject({ output: 'begun\n', hasTimedOut: true });
+    // Some shells say that it was killed.
+    expect(result).toMatchObject({ output: expect.stringMatching(/^begun\n/), hasTimedOut: true });
     expect(await run(`sleep 1.5; ls ${marker} 2>/dev/null | wc -l`)).toMatchObject({ output: '0\n' });
   });
 

@@ -56,6 +56,10 @@ export interface SessionResult {
 /** An emulated boot takes 4 s on an idle machine, and several times that on a busy one. */
 const bootTimeoutSeconds = 120;
 
+/** Of a terminal that does not say. */
+const usualRows = 24;
+const usualColumns = 80;
+
 const shellTimeoutSeconds = 7 * 24 * 3600;
 
 /** Interrupts may be under way while they are read; they agree when one of so many attempts finds them equal. */
@@ -137,8 +141,10 @@ export class GuestSession implements AsyncDisposable {
   /** Gives the user a shell on guest 0's console until it is ended. @throws GuestError */
   async shell(): Promise<void> {
     process.stdout.write('The drivers are loaded. End the shell (exit, or Ctrl-D) to power the guest off.\n');
-    const { rows, columns } = process.stdout;
-    await this.guest(0).run(shellCommand(rows, columns), { timeoutSeconds: shellTimeoutSeconds });
+    const { rows = 0, columns = 0 } = process.stdout;
+    await this.guest(0).run(shellCommand(rows || usualRows, columns || usualColumns), {
+      timeoutSeconds: shellTimeoutSeconds,
+    });
   }
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */

@@ -30,6 +30,7 @@ while :; do agent </dev/${agentDevice} >/dev/${agentDevice} 2>/dev/${consoleDevi
  * Reads lines "token seconds command", the command in base64, and answers each with
  * RS token " begin" LF, the command's output, RS token " end " exit-status LF. The first line it sends is RS "ready" LF.
  * Commands run one after the other in a session of their own; one that takes longer is killed with all of its session.
+ * They run in the foreground: what a shell without job control puts into the background ignores Ctrl-C for ever.
  */
 export const agentScript = `#!/bin/sh
 stty raw -echo 2>/dev/null
@@ -37,11 +38,9 @@ printf '\\036ready\\n'
 while read -r token seconds encoded; do
   printf '\\036%s begin\\n' "$token"
   printf %s "$encoded" | base64 -d >/run/command
-  setsid timeout -s KILL "$seconds" sh /run/command </dev/null 2>&1 &
-  session=$!
-  wait "$session"
+  setsid sh -c 'echo $$ >/run/session; exec timeout -s KILL "$0" sh /run/command' "$seconds" </dev/null 2>&1
   status=$?
-  [ "$status" = 137 ] && kill -KILL -- "-$session" 2>/dev/null
+  [ "$status" = 137 ] && kill -KILL -- "-$(cat /run/session)" 2>/dev/null
   printf '\\036%s end %s\\n' "$token" "$status"
 done
 `;
@@ -84,8 +83,7 @@ exit $client
 
 /**
  * Runs an interactive shell on the console until its user ends it; sent as a command. Rows and columns are those of the
- * user's terminal.
+ * user's terminal. The agent runs commands as leaders of sessions, so opening the console makes it the shell's terminal.
  */
 export const shellCommand = (rows: number, columns: number): string =>
-  `stty rows ${rows} cols ${columns} </dev/${consoleDevice}; ` +
-  `cd /root; exec setsid -c sh -l </dev/${consoleDevice} >/dev/${consoleDevice} 2>&1`;
+  `cd /root; exec </dev/${consoleDevice} >/dev/${consoleDevice} 2>&1; stty rows ${rows} cols ${columns}; exec sh -l`;

@@ -6,7 +6,7 @@ import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
 import { probe } from './probe.ts';
 import type { Scenario } from './scenario.ts';
-import { softRoce } from './soft-roce.ts';
+import { softRoce, softRoceCable } from './soft-roce.ts';
 
 export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scenario.ts';
 export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
@@ -21,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   faultsAtWork,
   faultsOfSilence,
   softRoce,
+  softRoceCable,
 ];
 
 /** @throws ConfigurationError for a name that no scenario has */
