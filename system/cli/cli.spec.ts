@@ -42,6 +42,10 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['did you mean connectx3-qdr', ['devinfo', '--profile', 'conectx3-qdr']],
     ["'--partition <name>' argument 'both'", ['move', '--partition', 'both']],
     ["'--chunk <bytes>' argument '0'", ['move', '--chunk', '0']],
+    ['expected all, none or bytes', ['move', '--traditional', 'some']],
+    ['did you mean sockets', ['compare', '--paths', 'send,socket']],
+    ['expected the smaller size first', ['compare', '--sizes', '4K..64']],
+    ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
     ['did you mean write-lat', ['perf', 'write-lta']],
     ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
     ['a file that can be written', ['perf', 'read-lat', '--json', '/no/such/folder/out.json']],
@@ -70,7 +74,9 @@ describe('hca move', () => {
     const path = join(folder, 'report.json');
     const { code, out, err } = await hca('move', file, '--report', path, '--partition', 'per-device');
     expect([code, err]).toEqual([0, '']);
-    expect(out.match(/equal/g)).toHaveLength(3);
+    // Five paths compared, then the whole file three ways.
+    expect(out.match(/equal/g)).toHaveLength(8);
+    expect(out).toContain('0 cycles of host 1 for RDMA WRITE, 0 cycles of host 0 for RDMA READ');
     expect(out).toContain('The books balance');
     const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
     expect([report.schema, report.checks.balanced]).toEqual(['hca-report/1', true]);
@@ -83,8 +89,37 @@ describe('hca move', () => {
   it('prints nothing but JSON when that goes to standard output', async () => {
     const file = join(folder, 'one.bin');
     writeFileSync(file, 'x');
-    const { out } = await hca('move', file, '--json', '-', '--partition', 'single');
-    expect(JSON.parse(out)).toMatchObject({ fileBytes: 1, isCorrect: true });
+    const none = ['--traditional', 'none'];
+    const { out } = await hca('move', file, '--json', '-', '--partition', 'single', ...none);
+    expect(JSON.parse(out)).toMatchObject({ fileBytes: 1, isCorrect: true, comparison: [] });
+  });
+});
+
+describe('hca compare', () => {
+  it('shows paths over sizes as tables and plots, and writes figures and a page of its own', async () => {
+    const page = join(folder, 'compare.html');
+    const json = join(folder, 'compare.json');
+    const files = ['--html', page, '--json', json];
+    const choice = ['--sizes', '256,1K', '--paths', 'sockets,write', '--count', '4'];
+    const { code, out, err } = await hca('compare', ...choice, ...files);
+    expect([code, err]).toEqual([0, '']);
+    expect(out.match(/equal/g)).toHaveLength(4);
+    for (const words of ['NIC, sockets', 'RDMA WRITE', 'protocol', 'Latency of one message'])
+      expect(out).toContain(words);
+    const { schema, rows } = JSON.parse(readFileSync(json, 'utf8')) as { schema: string; rows: object[] };
+    expect(schema).toBe('hca-compare/1');
+    expect(rows).toMatchObject([
+      { path: 'sockets', sizeBytes: 256, messages: 4, isEqual: true, isBalanced: true },
+      { path: 'write', sizeBytes: 256 },
+      { path: 'sockets', sizeBytes: 1024 },
+      { path: 'write', sizeBytes: 1024, hosts: [{}, { cyclesTotal: 0 }] },
+    ]);
+    expect(readFileSync(page, 'utf8')).toContain('Rate of a stream');
+  }, 60_000);
+
+  it('says what it leaves out', async () => {
+    const { out } = await hca('compare', '--sizes', '64,1M', '--paths', 'pio', '--count', '1');
+    expect(out).toContain('Left out, as word by word takes too long: programmed I/O of 1.000 MiB.');
   });
 });
 

@@ -1,7 +1,9 @@
-/** The plots of a comparison over sizes. */
-import { type ComparePath, comparePaths, pathTitles } from '../programs/compare-plan.ts';
+/** The plots of a comparison over sizes, for the terminal and as a page. */
+import { type Chart, chartPage, terminalChart } from '../plot/index.ts';
+import { comparePaths, pathTitles } from '../programs/compare-plan.ts';
+import { bytesText } from '../report/format.ts';
 import type { CompareRow } from './compare-run.ts';
-import { cyclesPerByteOf } from './compare-table.ts';
+import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';
 
 /** What is drawn over the size of a message. */
 const figures: readonly {
@@ -17,7 +19,7 @@ const figures: readonly {
     of: (row) => cyclesPerByteOf(row, 0) + cyclesPerByteOf(row, 1),
   },
   {
-    title: 'Bytes over the memory bus per byte, both hosts',
+    title: 'Bytes over the memory buses per byte moved, both hosts',
     unit: 'bytes/byte',
     of: ({ hosts, totalBytes }) => (hosts[0].memory.total + hosts[1].memory.total) / totalBytes,
   },
@@ -28,9 +30,40 @@ const figures: readonly {
   },
 ];
 
-export const comparePlots = (rows: readonly CompareRow[]): string[] => (rows.length < 0 ? [] : []);
-export const comparePage = (rows: readonly CompareRow[]): string => String(rows.length);
-void figures;
-void comparePaths;
-void pathTitles;
-export type Keep = ComparePath;
+/** How many of the figures the terminal shows: all would be too much to look at. */
+const terminalFigures = 3;
+
+function chartsOf(rows: readonly CompareRow[]): Chart[] {
+  const paths = comparePaths.filter((path) => rows.some((row) => row.path === path));
+  return figures.map(({ title, unit, of }) => ({
+    title,
+    xTitle: 'bytes of a message',
+    yTitle: unit,
+    isLogX: true,
+    isLogY: true,
+    xText: bytesText,
+    lines: paths.map((path) => ({
+      name: pathTitles[path],
+      points: rows.filter((row) => row.path === path).map((row) => [row.sizeBytes, of(row)] as const),
+    })),
+  }));
+}
+
+/** Plots of characters; none when there is only one size. */
+export function comparePlots(rows: readonly CompareRow[]): string[] {
+  if (new Set(rows.map(({ sizeBytes }) => sizeBytes)).size < 2) return [];
+  return chartsOf(rows).slice(0, terminalFigures).map(terminalChart);
+}
+
+/** A page with all plots and the table, which needs nothing else. */
+export const comparePage = (rows: readonly CompareRow[]): string =>
+  chartPage({
+    title: 'The same bytes from host 0 to host 1 by every path',
+    intro: [
+      'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
+        'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',
+      'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',
+    ],
+    charts: chartsOf(rows),
+    tables: [{ title: 'Figures', head: compareHead(true), rows: rows.map((row) => compareCells(row, true)) }],
+  });

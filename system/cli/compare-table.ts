@@ -40,28 +40,36 @@ const head = [
   'SHA-256',
 ];
 
-/** One row for each path and size; "a / b" is host 0 (has the bytes) and host 1 (gets them). */
-export function compareTable(title: string, rows: readonly CompareRow[], hasSizes: boolean): string {
-  const cells = rows.map((row) => [
-    pathTitles[row.path],
-    ...(hasSizes ? [bytesText(row.sizeBytes)] : []),
-    bytesText(row.totalBytes),
-    timeText(row.latencyPs),
-    rateText(row.bytesPerSecond),
-    both(row, ({ cyclesTotal }) => countText(cyclesTotal)),
-    `${perByteText(row, 0)} / ${perByteText(row, 1)}`,
-    both(row, ({ interrupts }) => countText(interrupts)),
-    both(row, ({ systemCalls }) => countText(systemCalls)),
-    both(row, ({ contextSwitches }) => countText(contextSwitches)),
-    both(row, ({ copies }) => countText(copies)),
-    both(row, ({ copiedBytes }) => bytesText(copiedBytes)),
-    both(row, ({ memory }) => bytesText(memory.total)),
-    both(row, ({ tlps }) => countText(tlps)),
-    row.isEqual ? 'equal' : 'DIFFERENT',
-  ]);
-  const [by, ...others] = head;
-  return tableOf(title, [by!, ...(hasSizes ? ['message'] : []), ...others], cells);
-}
+/** Heads of the columns, with the size of a message or without. */
+export const compareHead = (hasSizes: boolean): string[] =>
+  hasSizes ? ['by', 'message', ...head.slice(1)] : [...head];
+
+/** A row; "a / b" is host 0 (has the bytes) and host 1 (gets them). */
+export const compareCells = (row: CompareRow, hasSizes: boolean): string[] => [
+  pathTitles[row.path],
+  ...(hasSizes ? [bytesText(row.sizeBytes)] : []),
+  bytesText(row.totalBytes),
+  timeText(row.latencyPs),
+  rateText(row.bytesPerSecond),
+  both(row, ({ cyclesTotal }) => countText(cyclesTotal)),
+  `${perByteText(row, 0)} / ${perByteText(row, 1)}`,
+  both(row, ({ interrupts }) => countText(interrupts)),
+  both(row, ({ systemCalls }) => countText(systemCalls)),
+  both(row, ({ contextSwitches }) => countText(contextSwitches)),
+  both(row, ({ copies }) => countText(copies)),
+  both(row, ({ copiedBytes }) => bytesText(copiedBytes)),
+  both(row, ({ memory }) => bytesText(memory.total)),
+  both(row, ({ tlps }) => countText(tlps)),
+  row.isEqual ? 'equal' : 'DIFFERENT',
+];
+
+/** One row for each path. */
+export const compareTable = (title: string, rows: readonly CompareRow[]): string =>
+  tableOf(
+    title,
+    compareHead(false),
+    rows.map((row) => compareCells(row, false)),
+  );
 
 /** Cycles by cause: a row for each host and path, a column for each cause that occurs. */
 export function causeTable(title: string, rows: readonly CompareRow[]): string {

@@ -25,7 +25,7 @@ export async function compare(options: CompareOptions): Promise<void> {
   for (const sizeBytes of options.sizes) {
     const ofSize = rows.filter((row) => row.sizeBytes === sizeBytes);
     if (ofSize.length === 0) continue;
-    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host 1`, ofSize, false));
+    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host 1`, ofSize));
   }
   screen.print('In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.');
   const largest = largestOf(rows);

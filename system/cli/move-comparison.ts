@@ -63,7 +63,6 @@ export function comparisonText(rows: readonly CompareRow[], fileBytes: number): 
     compareTable(
       `The same file by the traditional path and by RDMA, in messages of at most ${bytesText(sizeBytes)}`,
       rows,
-      false,
     ),
     'In "a / b", a is host 0, which has the file, and b is host 1, which gets it. Latency is of one message alone; costs and',
     'rate are of all bytes, from memory to memory: without reading the file, connecting, registering and hashing.',
