@@ -1,6 +1,6 @@
 /**
- * `hca serve --socket PATH`: serves HCAs to real guests until Ctrl-C, or with `--once` until the last guest has gone, and
- * then prints what happened on the devices.
+ * `hca serve --socket PATH`: serves HCAs to real guests until the last one has gone or Ctrl-C, with `--keep` until Ctrl-C,
+ * and then prints what happened on the devices.
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import {
@@ -28,7 +28,7 @@ export interface ServeCommandOptions extends AnalysisChoice, MachineChoice, Faul
   /** False when `--no-loopback-plug` was given. */
   readonly loopbackPlug: boolean;
   readonly timeScale: number;
-  readonly once?: boolean;
+  readonly keep?: boolean;
   readonly report?: string;
   readonly json?: string;
 }
@@ -43,7 +43,7 @@ export function addServeCommand(program: Command): void {
     .option('--cable', 'join port 1 of both HCAs by a cable')
     .option('--no-loopback-plug', 'leave a port without a cable open: its link stays down')
     .option('--time-scale <x>', 'simulated time per wall time while the devices are idle', positive, 1)
-    .option('--once', 'end when the last guest has gone, rather than serve the next')
+    .option('--keep', 'serve the next guest when the last one has gone, until Ctrl-C')
     .option('--report <file>', 'write the report as JSON')
     .option('--json <file>', 'the same; - is standard output, which then has nothing else')
     .action(serveGuests);
@@ -57,7 +57,7 @@ function positive(text: string): number {
 }
 
 export async function serveGuests(options: ServeCommandOptions): Promise<void> {
-  const { socket, hcas, cable = false, loopbackPlug, timeScale, once = false } = options;
+  const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
   const { profile, set, seed, faults } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
@@ -65,7 +65,7 @@ export async function serveGuests(options: ServeCommandOptions): Promise<void> {
   const screen = new Screen(options.json);
   const machine = await serve(
     {
-      ...{ socket, hcas, cable, loopbackPlug, timeScale, once },
+      ...{ socket, hcas, cable, loopbackPlug, timeScale, once: !keep },
       ...(profile === undefined ? {} : { profile }),
       ...(set === undefined ? {} : { set }),
       ...(seed === undefined ? {} : { seed }),
@@ -74,7 +74,7 @@ export async function serveGuests(options: ServeCommandOptions): Promise<void> {
     },
     { onNotice: (text) => screen.print(text) },
   );
-  screen.print(introductionOf(machine, once));
+  screen.print(introductionOf(machine, keep));
   const report = await untilEnded(machine);
   if (options.report !== undefined) writeFileAtomically(options.report, jsonText(report));
   if (options.json !== undefined) writeJson(options.json, report);
@@ -84,12 +84,12 @@ export async function serveGuests(options: ServeCommandOptions): Promise<void> {
   if (!report.checks.balanced || report.defects.length > 0 || isFaulty) process.exitCode = exitFailed;
 }
 
-function introductionOf({ sockets, qemuOptions }: ServedMachine, isOnce: boolean): string {
+function introductionOf({ sockets, qemuOptions }: ServedMachine, isKept: boolean): string {
   const what = sockets.length === 1 ? 'an HCA' : `${sockets.length} HCAs`;
   return [
     `Serving ${what} at ${sockets.join(' and ')}. Options for QEMU (10.1 or newer), one device for each HCA:`,
     ...qemuOptions.map((line) => `  ${line}`),
-    isOnce ? 'Ends when the last guest has gone, or with Ctrl-C.' : 'Ends with Ctrl-C.',
+    isKept ? 'Ends with Ctrl-C.' : 'Ends when the last guest has gone, or with Ctrl-C.',
   ].join('\n');
 }
 
