@@ -94,6 +94,16 @@ async function operate(side: Side, pair: Pair, length: number): Promise<Record<s
   return { wrong, times };
 }
 
+/** Content of a chunk: each of its pages names chunk and page. */
+function stamp(bytes: Uint8Array<ArrayBuffer>, chunk: number): Uint8Array<ArrayBuffer> {
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < bytes.length; at += pageBytes) {
+    view.setUint32(at, chunk);
+    view.setUint32(at + pageBytes - 4, ~(chunk * 64 + at / pageBytes));
+  }
+  return bytes;
+}
+
 /** A region of one and a half times the host's memory: every page written and read back by RDMA, through swap. */
 export async function largerThanMemory(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
@@ -105,16 +115,17 @@ export async function largerThanMemory(program: ProgramContext): Promise<JsonVal
     timeoutCode: 18,
   });
   const local = await side.area(2 * chunk);
+  const bytes = new Uint8Array(patternOf(1, chunk));
   const wrong: string[] = [];
   for (let at = 0; program.node === 0 && at < totalBytes; at += chunk) {
-    side.write(local, patternOf(at / chunk + 1, chunk));
+    side.write(local, stamp(bytes, at / chunk));
     const [status] = await timed(side, pair, writeOf([segment(local, 0, chunk)], remoteAt(pair, at)));
     if (status !== 'SUCCESS') wrong.push(`write ${at}: ${status}`);
     if (status !== 'SUCCESS') break;
   }
   for (let at = 0; program.node === 0 && at < totalBytes && wrong.length === 0; at += chunk) {
     const [status] = await timed(side, pair, readOf([segment(local, chunk, chunk)], remoteAt(pair, at)));
-    const isRight = areEqual(side.read(local, chunk, chunk), patternOf(at / chunk + 1, chunk));
+    const isRight = Buffer.compare(side.read(local, chunk, chunk), stamp(bytes, at / chunk)) === 0;
     if (status !== 'SUCCESS' || !isRight) wrong.push(`read ${at}: ${status}`);
   }
   await side.barrier('over');
