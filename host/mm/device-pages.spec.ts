@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { holdForDevice, releaseFromDevice } from './device-pages.ts';
+import { pageBytes } from './page.ts';
+import { newTestMemory } from './testing.ts';
+
+function held(access: 'read' | 'write', swapMib = 8) {
+  const all = newTestMemory({ paging: { minFreeKib: 64 }, swap: { sizeMib: swapMib } }, 1024);
+  const space = all.mm.newSpace();
+  const address = space.map(4 * pageBytes);
+  space.write(address, Uint8Array.of(1));
+  const physical = holdForDevice(space, address, access);
+  if (typeof physical === 'string') throw new Error(physical);
+  return { ...all, space, address, physical };
+}
+
+describe('a page held for a device', () => {
+  it('is the page that the process has, counts as no locked memory, and outlives its mapping', () => {
+    const { frames, space, address, physical, mm } = held('write');
+    expect(physical).toBe(space.translate(address));
+    expect([space.pinnedBytes, frames.pinsOf(physical / pageBytes)]).toEqual([0, 0]);
+    space.unmap(address, 4 * pageBytes);
+    expect(frames.referencesOf(physical / pageBytes)).toBe(1);
+    releaseFromDevice(space, physical, 'write');
+    expect([frames.usedCount, mm.counts.devicePagesHeld, mm.counts.devicePagesReleased]).toEqual([0, 1, 1]);
+  });
+
+  it('is one that later writes of the process are seen in, also when it is held for reading', () => {
+    const { space, address } = held('read');
+    const untouched = holdForDevice(space, address + pageBytes, 'read');
+    space.write(address + pageBytes, Uint8Array.of(7));
+    expect(space.translate(address + pageBytes)).toBe(untouched);
+  });
+
+  it('cannot be had where nothing is mapped, or where the process may not write', () => {
+    const { space, address } = held('write');
+    expect(holdForDevice(space, address + 64 * pageBytes, 'read')).toBe('EFAULT');
+    space.protect(address, pageBytes, 'read');
+    expect(holdForDevice(space, address, 'write')).toBe('EFAULT');
+  });
+
+  it('stays the parent’s in a fork, and the child has a copy', () => {
+    const { mm, space, address, physical } = held('write');
+    space.onInvalidate({ invalidate: () => {}, holds: (page) => page === address });
+    const child = mm.newSpace();
+    expect(space.fork(child)).toBe(true);
+    space.write(address, Uint8Array.of(2));
+    expect(space.translate(address)).toBe(physical);
+    const seen = new Uint8Array(1);
+    child.read(address, seen);
+    expect([seen[0], mm.counts.forkCopiedPages]).toEqual([1, 1]);
+  });
+
+  it('is passed over by reclaim, which says that it wants it, and taken when it has been let go', () => {
+    const { mm, space, address, physical } = held('write');
+    const wanted: number[] = [];
+    let isHeld = true;
+    space.onInvalidate({
+      invalidate: () => {},
+      holds: (page) => isHeld && page === address,
+      wanted: (page) => wanted.push(page),
+    });
+    const other = space.map(600 * pageBytes);
+    const press = (): void => {
+      for (let page = 0; page < 600; page++)
+        space.write(other + page * pageBytes, Uint8Array.of(page & 0xff));
+    };
+    press();
+    expect(space.translate(address)).toBe(physical);
+    expect(new Set(wanted)).toEqual(new Set([address]));
+    isHeld = false;
+    releaseFromDevice(space, physical, 'write');
+    press();
+    expect(space.translate(address)).toBe(-1);
+    const back = new Uint8Array(1);
+    space.read(address, back);
+    expect([back[0], mm.counts.allocationFailures]).toEqual([1, 0]);
+  });
+});
