@@ -6,7 +6,7 @@ import { comparePage, comparePlots } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import type { CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
-import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 
@@ -16,7 +16,8 @@ export interface CompareOptions extends CompareChoice, MachineChoice, FaultChoic
 }
 
 export async function compare(options: CompareOptions): Promise<void> {
-  const machine = machineOptionsOf(options);
+  // The path decides what is in the slot.
+  const machine = hcaMachineOptionsOf(options);
   const { runs, leftOut } = compareArgsOf(options);
   checkWritable(options.json);
   checkWritable(options.html);

@@ -1,7 +1,7 @@
 /** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
 import { Machine } from '../machine.ts';
 import type { DeviceQuery } from '../programs/device-query.ts';
-import { type MachineChoice, machineOptionsOf } from './options.ts';
+import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { programUrl } from './program-url.ts';
 
@@ -11,7 +11,7 @@ export interface DevinfoOptions extends MachineChoice {
 
 export async function devinfo(options: DevinfoOptions): Promise<void> {
   checkWritable(options.json);
-  await using machine = await Machine.create(machineOptionsOf(options));
+  await using machine = await Machine.create(hcaMachineOptionsOf(options));
   await machine.load({
     node: 0,
     name: 'devinfo',

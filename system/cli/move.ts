@@ -13,7 +13,7 @@ import { renderReport, tableOf } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
-import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import {
   checkWritable,
   codeOf,
@@ -50,7 +50,7 @@ const defaultFile = (): string => {
 export async function move(file: string | undefined, options: MoveOptions): Promise<void> {
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
-  const machineOptions = machineOptionsOf(options);
+  const machineOptions = hcaMachineOptionsOf(options);
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
   checkWritable(options.json);

@@ -1,9 +1,10 @@
 /** Options that several commands share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
 import { type FaultEntry, type FaultPlan, parsedFault, readFaults } from '../faults/index.ts';
 import type { MachineOptions } from '../machine.ts';
 import { partitions } from '../partition/placement.ts';
-import { type ParameterValue, parsedAssignment } from '../profile/index.ts';
+import { configurationOf, type ParameterValue, parsedAssignment } from '../profile/index.ts';
 
 export interface MachineChoice {
   readonly profile?: string;
@@ -85,4 +86,16 @@ export function machineOptionsOf({
     ...(seed === undefined ? {} : { seed }),
     ...(watch === undefined ? {} : { watch }),
   };
+}
+
+/** The same for a command whose programs speak verbs. @throws ConfigurationError for a machine without HCAs */
+export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice): MachineOptions {
+  const options = machineOptionsOf(choice);
+  const { adapter } = configurationOf(options).machine;
+  if (adapter === 'hca') return options;
+  throw new ConfigurationError(
+    'machine.adapter',
+    adapter,
+    'hca for this command; hca compare has the NIC too',
+  );
 }

@@ -13,7 +13,7 @@ import type { MachineOptions } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import { type FaultChoice, type MachineChoice, machineOptionsOf } from './options.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
@@ -26,7 +26,7 @@ export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, 
 export async function perf(name: string, options: PerfOptions): Promise<void> {
   const test = checkedTest(name);
   const rows = perfArgsOf(test, options);
-  const machine = { ...machineOptionsOf(options), partition: options.partition };
+  const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   const analysis = analysisOptionsOf(options);
   const config = configurationOf(machine);
   checkWritable(options.json);
