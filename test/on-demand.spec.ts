@@ -54,7 +54,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
   });
 
   it('keep every byte when they are larger than memory, through swap', async () => {
-    const { results, report } = await runPrograms(programsOf('on-demand', 'largerThanMemory'), {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'largerThanMemory', 1.5), {
       partition,
       set: { 'host.swap.sizeMib': 128 },
     });
@@ -119,6 +119,18 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
       { requester: 1, responder: 0, response: 0 },
       { requester: 0, responder: 3, response: 0 },
     ]);
+  });
+});
+
+describe('on-demand regions without a limit of their own', () => {
+  it('give back the pages that reclaim asks for', async () => {
+    const { results, report } = await runPrograms(programsOf('on-demand', 'largerThanMemory', 1.125), {
+      set: { 'host.swap.sizeMib': 128, 'driver.onDemandPagesMax': 1_000_000 },
+    });
+    expect(results).toEqual([{ wrong: [] }, { wrong: [] }]);
+    expectBalanced(report);
+    const { pagesWanted, pagesEvicted } = report.nodes[1]!.onDemand!.driver;
+    expect([pagesWanted > 1024, pagesEvicted]).toEqual([true, 0]);
   });
 });
 

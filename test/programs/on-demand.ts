@@ -104,10 +104,10 @@ function stamp(bytes: Uint8Array<ArrayBuffer>, chunk: number): Uint8Array<ArrayB
   return bytes;
 }
 
-/** A region of one and a half times the host's memory: every page written and read back by RDMA, through swap. */
+/** A region of so many times the host's memory: every page written and read back by RDMA, through swap. */
 export async function largerThanMemory(program: ProgramContext): Promise<JsonValue> {
   const side = await Side.open(program);
-  const totalBytes = 1.5 * program.host.memory.sizeBytes;
+  const totalBytes = (program.args as number) * program.host.memory.sizeBytes;
   const chunk = 64 * kib;
   const pair = await side.pair('pressed', {
     bufferBytes: program.node === 1 ? totalBytes : pageBytes,
