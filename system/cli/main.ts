@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | serve | guest`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
@@ -7,6 +7,7 @@ import { addAnalysisOptions } from '../analysis/index.ts';
 import { comparePaths } from '../programs/compare-plan.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
+import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
@@ -97,6 +98,7 @@ function programOf(): Command {
     .description('list the faults that can be injected')
     .option(...jsonOption)
     .action(listFaults);
+  addCutoffCommand(program);
   addServeCommand(program);
   addGuestCommand(program);
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -122,7 +124,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'say what to do: move, compare, perf, devinfo, profiles, faults, serve or guest; --help tells more',
+        'say what to do: move, compare, perf, devinfo, profiles, faults, cutoff, serve or guest; --help tells more',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

@@ -153,6 +153,16 @@ export class Bus {
     return lastLeavesPs(this.#writeStages(), this.#writeBytesMax, whole, [...rest, ...further]);
   }
 
+  /** How long writes of so many bytes occupy the write engine. */
+  writeEnginePs(lengthBytes: number): number {
+    const { whole, rest } = piecesOf(lengthBytes, this.#writeBytesMax);
+    const [engine] = this.#writeStages();
+    return (
+      whole * engine!.holdPs(this.#writeBytesMax) +
+      rest.reduce((sum, bytes) => sum + engine!.holdPs(bytes), 0)
+    );
+  }
+
   writeHoldPs(lengthBytes: number): number {
     return this.#holdPs(this.#writeStages(), lengthBytes, this.#writeBytesMax);
   }

@@ -7,8 +7,9 @@
  *       by WRITE   look-up ─ ADVERTISE ─ wait ─ look-up ─ CLEAR ─ wait ─ WRITE, FINISHED ─ wait
  *     on the fly   the same with a registration in place of each look-up, and the receiver's deregistration at the end
  */
-import { messageHeaderBytes } from '../../userlib/messaging/message-header.ts';
+
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
+import { messageHeaderBytes } from '../../userlib/messaging/message-header.ts';
 import type { Path, Post } from './path.ts';
 import { deregistrationTerms, pagesOf, registrationTerms } from './registration.ts';
 import { gathered, type Term, type Terms } from './terms.ts';

@@ -6,8 +6,8 @@
  *
  * Contexts, translations and receive WQEs are on chip, as they are for a connection in use.
  */
-import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/constants.ts';
-import { IBV_QPT_RC } from '../../userlib/constants.ts';
+import { roundUp } from '../../base/units.ts';
+import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/constants.ts';
 import { sendSizesOf } from '../../userlib/send-ring.ts';
 import { opcodeRows, wqeBytesOf } from '../../userlib/wqe-writer.ts';
 import { byteTimeOf, wireLatencyPs } from '../../wire/link-rate.ts';
@@ -23,6 +23,7 @@ const blueFlamePieceBytes = 64;
 const wqeLineBytes = 1024;
 const cqeBytes = 32;
 const eqeBytes = 32;
+const creditBlockBytes = 64;
 const messageBytes = 4;
 const doorbellBytes = 4;
 const receiveWqeBytes = 16;
@@ -158,7 +159,8 @@ export class Path {
   acknowledgedPs(lengthBytes: number): number {
     const { requestPacketCycles, responseCycles, transmitLatencyCycles, ackDelayCycles } = this.config.hca;
     const { transmitBytesPerCycle } = this.config.hca;
-    const formCycles = requestPacketCycles + transmitLatencyCycles + Math.ceil(lengthBytes / transmitBytesPerCycle);
+    const formCycles =
+      requestPacketCycles + transmitLatencyCycles + Math.ceil(lengthBytes / transmitBytesPerCycle);
     const answerCycles = ackDelayCycles + responseCycles + transmitLatencyCycles;
     const therePs = this.#wirePs(Opcode.RC_SEND_ONLY, lengthBytes) + this.#intakePs(lengthBytes);
     const backPs = this.#wirePs(Opcode.RC_ACKNOWLEDGE, 0) + this.#intakePs(0);
@@ -191,7 +193,8 @@ export class Path {
     const places = wqeLineBytes / stride;
     const fetchedAt = (place: number): number => Math.min(this.config.hca.wqePrefetchCount, places - place);
     // Where the bus is slower than the wire, reads of later packets are held up as well as the first one's.
-    const isBusSlower = this.bus.readHoldPs(this.mtuBytes) > this.#wirePs(Opcode.RC_SEND_MIDDLE, this.mtuBytes);
+    const isBusSlower =
+      this.bus.readHoldPs(this.mtuBytes) > this.#wirePs(Opcode.RC_SEND_MIDDLE, this.mtuBytes);
     const contendedBytes = isBusSlower ? post.lengthBytes : Math.min(post.lengthBytes, this.mtuBytes);
     const payloadReads = this.bus.readCountOf(post.isInline ? 0 : contendedBytes);
     let fetchPs = 0;
@@ -222,12 +225,7 @@ export class Path {
   }
 
   /** What each stage adds to the last packet, and how long it had to wait for the packets before it (stream). */
-  #termsOf(
-    stages: readonly Stage<Packet>[],
-    job: Packet,
-    count: number,
-    tail: readonly Packet[],
-  ): Terms {
+  #termsOf(stages: readonly Stage<Packet>[], job: Packet, count: number, tail: readonly Packet[]): Terms {
     const last = tail.at(-1)!;
     const path = stages.map(({ term, passPs }) => ({ name: term, ps: passPs(last) }));
     const alone = path.reduce((sum, { ps }) => sum + ps, 0);
@@ -248,11 +246,7 @@ export class Path {
   }
 
   /** From the engine that makes packets to their effect in the other host's memory. */
-  #packetStages(
-    term: string,
-    formCycles: number,
-    formHoldPs: (packet: Packet) => number,
-  ): Stage<Packet>[] {
+  #packetStages(term: string, formCycles: number, formHoldPs: (packet: Packet) => number): Stage<Packet>[] {
     const { bus, config } = this;
     const { transmitLatencyCycles, transmitPacketCycles, transmitBytesPerCycle } = config.hca;
     const opcodeFor = term === 'request' ? Opcode.RC_SEND_MIDDLE : Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
@@ -275,7 +269,11 @@ export class Path {
       },
       {
         term: 'wire',
-        holdPs: ({ bytes }) => Math.max(this.#wirePs(opcodeFor, bytes), this.#creditHoldPs(opcodeFor, bytes)),
+        holdPs: ({ bytes }) =>
+          Math.max(
+            this.#wirePs(opcodeFor, bytes) + this.#formationGapPs(bytes),
+            this.#creditHoldPs(opcodeFor, bytes),
+          ),
         passPs: ({ bytes }) => this.#wirePs(opcodeFor, bytes),
       },
       delay('wire', () => wireLatencyPs(config.wire)),
@@ -288,11 +286,14 @@ export class Path {
       },
       {
         term: 'payloadWrite',
-        holdPs: ({ bytes, entries }) => bus.writeHoldPs(bytes) + (entries.length > 0 ? bus.writeHoldPs(cqeBytes) : 0),
+        holdPs: ({ bytes, entries }) =>
+          bus.writeHoldPs(bytes) + (entries.length > 0 ? bus.writeHoldPs(cqeBytes) : 0),
         passPs: ({ bytes }) => (bytes === 0 ? 0 : bus.writeLanesPs(bytes)),
       },
       delay('cqe', ({ bytes, entries }) =>
-        entries.length === 0 ? 0 : bus.writeLanesPs(bytes, entries) - (bytes === 0 ? 0 : bus.writeLanesPs(bytes)),
+        entries.length === 0
+          ? 0
+          : bus.writeLanesPs(bytes, entries) - (bytes === 0 ? 0 : bus.writeLanesPs(bytes)),
       ),
       delay('payloadWrite', () => bus.writeFlightPs()),
     ];
@@ -304,10 +305,23 @@ export class Path {
     return (bytes * numeratorPs) / denominator;
   }
 
+  /**
+   * The port takes a packet when no more than transmitAheadBytes wait for the wire, and its forming begins then: what that
+   * takes longer leaves the wire idle (wire-port.ts, canTransmit; the transmitter looks at its next edge).
+   */
+  #formationGapPs(payloadBytes: number): number {
+    const { numeratorPs, denominator } = byteTimeOf(this.config.wire);
+    const aheadPs = (this.config.wire.transmitAheadBytes * numeratorPs) / denominator;
+    const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
+    return Math.max(0, this.clocks.toHcaPs + formPs - aheadPs);
+  }
+
   /** From the wire to the receiver's looking at a packet. */
   #intakePs(payloadBytes: number): number {
     const { receiveLatencyCycles, receiveBytesPerCycle } = this.config.hca;
-    return this.clocks.toHcaPs + this.hca(receiveLatencyCycles + Math.ceil(payloadBytes / receiveBytesPerCycle));
+    return (
+      this.clocks.toHcaPs + this.hca(receiveLatencyCycles + Math.ceil(payloadBytes / receiveBytesPerCycle))
+    );
   }
 
   #receiveHoldPs(payloadBytes: number): number {
@@ -315,14 +329,22 @@ export class Path {
     return this.hca(Math.max(receivePacketCycles, Math.ceil(payloadBytes / receiveBytesPerCycle)));
   }
 
-  /** Least distance of packets for want of credits: a packet's buffer is free when its payload has left, and told so. */
+  /**
+   * Least distance of packets for want of credits: the neighbour's buffer holds so many whole ones, and each comes back when
+   * its payload has been handed to the bus. Forming begins when the credit is there.
+   */
   #creditHoldPs(opcode: number, payloadBytes: number): number {
-    const { receiveBufferBytes, creditReturnBytes } = this.config.wire;
+    const { receiveBufferBytes } = this.config.wire;
+    const bufferedBytes = roundUp(packetBytesOf(opcode, payloadBytes, false), creditBlockBytes);
+    const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
     const roundTripPs =
+      formPs +
       this.#wirePs(opcode, payloadBytes) +
       2 * wireLatencyPs(this.config.wire) +
       this.#intakePs(payloadBytes) +
-      this.bus.writeLanesPs(Math.max(1, payloadBytes));
-    return (packetBytesOf(opcode, payloadBytes, false) * roundTripPs) / (receiveBufferBytes - creditReturnBytes);
+      this.hca(1) +
+      this.bus.writeEnginePs(payloadBytes) +
+      this.clocks.toHcaPs;
+    return roundTripPs / Math.floor(receiveBufferBytes / bufferedBytes);
   }
 }

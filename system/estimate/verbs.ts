@@ -1,5 +1,5 @@
 /** Latencies of verbs between two programs that poll, as `hca perf` measures them. */
-import { Path, type Post } from './path.ts';
+import type { Path, Post } from './path.ts';
 import { gathered, type Terms } from './terms.ts';
 
 /** A poll finds its entry at the end of a round: half a round in the mean. */

@@ -35,9 +35,5 @@ export function interruptTerms(path: Path, vector: number): Terms {
 export function waitTerms(path: Path, by: WaitingBy): Terms {
   const taken = { name: 'completion', ps: takeCompletionPs(path) };
   if (by === 'poll') return [{ name: 'poll', ps: pollPs(path) }, taken];
-  return gathered([
-    { name: 'event', ps: path.eventPs() },
-    ...interruptTerms(path, completionVector),
-    taken,
-  ]);
+  return gathered([{ name: 'event', ps: path.eventPs() }, ...interruptTerms(path, completionVector), taken]);
 }

@@ -1,0 +1,31 @@
+/** What a chart shows: lines over one quantity, both axes logarithmic. */
+
+export interface ChartLine {
+  readonly name: string;
+  /** By rising x; all values above 0. */
+  readonly points: readonly (readonly [x: number, y: number])[];
+}
+
+export interface Chart {
+  readonly title: string;
+  readonly xLabel: string;
+  readonly yLabel: string;
+  readonly lines: readonly ChartLine[];
+}
+
+/** The x values of all lines, each once, rising. */
+export function xValuesOf({ lines }: Chart): number[] {
+  const values = new Set(lines.flatMap(({ points }) => points.map(([x]) => x)));
+  return [...values].sort((left, right) => left - right);
+}
+
+/** A size as people write it: 64, 4K, 1M; what is no whole multiple as it is. */
+export function sizeText(bytes: number): string {
+  for (const [unit, value] of [
+    ['M', 2 ** 20],
+    ['K', 2 ** 10],
+  ] as const) {
+    if (bytes >= value && bytes % value === 0) return `${bytes / value}${unit}`;
+  }
+  return `${bytes}`;
+}

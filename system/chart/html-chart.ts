@@ -1,0 +1,91 @@
+/**
+ * Charts as one HTML file that needs nothing else: uPlot with its style sheet is put into the page, the figures stand below
+ * as tables. Both axes are logarithmic; moving the mouse shows values, dragging zooms.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Chart, sizeText, xValuesOf } from './chart.ts';
+
+const colours = ['#c0392b', '#2471a3', '#1e8449', '#8e44ad', '#d68910', '#117a65'] as const;
+
+export interface HtmlPage {
+  readonly title: string;
+  /** Paragraphs above the charts. */
+  readonly text: readonly string[];
+  readonly charts: readonly Chart[];
+}
+
+export function htmlPage({ title, text, charts }: HtmlPage): string {
+  const library = packageFile('uPlot.iife.min.js');
+  const style = packageFile('uPlot.min.css');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${escaped(title)}</title>
+<style>
+${style}
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0 2.5rem; }
+td, th { padding: 0.15rem 0.8rem; text-align: right; border-bottom: 1px solid #ddd; }
+</style>
+</head>
+<body>
+<h1>${escaped(title)}</h1>
+${text.map((paragraph) => `<p>${escaped(paragraph)}</p>`).join('\n')}
+${charts.map((chart, at) => `<div id="chart${at}"></div>\n${table(chart)}`).join('\n')}
+<script>${library.replaceAll('</script', '<\\/script')}</script>
+<script>
+const charts = ${embedded(charts.map(dataOf))};
+charts.forEach((chart, at) => new uPlot({
+  title: chart.title,
+  width: 900,
+  height: 480,
+  scales: { x: { time: false, distr: 3, log: 2 }, y: { distr: 3, log: 10 } },
+  axes: [{ label: chart.xLabel }, { label: chart.yLabel, size: 70 }],
+  series: [{ label: chart.xLabel }, ...chart.lines],
+}, chart.data, document.getElementById('chart' + at)));
+</script>
+</body>
+</html>
+`;
+}
+
+/** What the script in the page is given: columns by x, null where a line has no value. */
+function dataOf(chart: Chart): object {
+  const { title, xLabel, yLabel, lines } = chart;
+  const xs = xValuesOf(chart);
+  const columns = lines.map(({ points }) => {
+    const byX = new Map(points.map(([x, y]) => [x, y]));
+    return xs.map((x) => byX.get(x) ?? null);
+  });
+  const series = lines.map(({ name }, at) => ({
+    label: name,
+    stroke: colours[at % colours.length],
+    width: 2,
+    spanGaps: true,
+  }));
+  return { title, xLabel, yLabel, lines: series, data: [xs, ...columns] };
+}
+
+function table(chart: Chart): string {
+  const { xLabel, yLabel, lines } = chart;
+  const head = [`${xLabel}`, ...lines.map(({ name }) => `${name} (${yLabel})`)];
+  const rows = xValuesOf(chart).map((x) => [
+    sizeText(x),
+    ...lines.map(({ points }) => points.find(([at]) => at === x)?.[1].toFixed(2) ?? ''),
+  ]);
+  const cells = (row: readonly string[], tag: string): string =>
+    `<tr>${row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`;
+  return `<table>${cells(head, 'th')}${rows.map((row) => cells(row, 'td')).join('')}</table>`;
+}
+
+/** JSON that cannot end the script it stands in. */
+const embedded = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+const escaped = (text: string): string => text.replace(/[&<>"]/g, (sign) => entities[sign]!);
+
+function packageFile(name: string): string {
+  return readFileSync(fileURLToPath(import.meta.resolve(`uplot/dist/${name}`)), 'utf8');
+}

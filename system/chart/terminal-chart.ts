@@ -1,0 +1,69 @@
+/**
+ * A chart in the terminal, by simple-ascii-chart. That knows no logarithmic axes: it is given logarithms, and its ticks are
+ * printed as powers. Each line has a sign of its own, so that it can be told without colours.
+ */
+import { plot } from 'simple-ascii-chart';
+import { type Chart, type ChartLine, sizeText } from './chart.ts';
+
+export interface TerminalChartOptions {
+  /** Columns and rows between the axes. */
+  readonly width: number;
+  readonly height: number;
+}
+
+const signs = ['●', '○', '+', 'x', '*', '#'] as const;
+
+type Point = [x: number, y: number];
+
+/** The chart as lines of text. */
+export function terminalChart(chart: Chart, { width, height }: TerminalChartOptions): string {
+  const lines = chart.lines.map((line) => filledOut(line, width));
+  const signOf = signByPoint(lines);
+  const xs = lines.flatMap((points) => points.map(([x]) => x));
+  const text = plot(lines, {
+    width,
+    height,
+    xLabel: chart.xLabel,
+    customXAxisTicks: ticksOf(Math.min(...xs), Math.max(...xs)),
+    lineFormatter: ({ x, y, plotX, plotY }) => ({
+      x: plotX,
+      y: plotY,
+      symbol: signOf.get(`${x} ${y}`) ?? signs[0],
+    }),
+    formatter: (value, { axis }) =>
+      axis === 'x' ? sizeText(Math.round(2 ** value)) : (10 ** value).toPrecision(3),
+  });
+  const legend = chart.lines.map(({ name }, at) => `${signs[at % signs.length]!} ${name}`).join('    ');
+  return `${chart.title} (${chart.yLabel})\n${text.trimEnd()}\n${legend}\n`;
+}
+
+/** The sign of each point. The library does not say which line it draws, only where. */
+function signByPoint(lines: readonly Point[][]): ReadonlyMap<string, string> {
+  const byPoint = new Map<string, string>();
+  for (const [at, line] of lines.entries())
+    for (const [x, y] of line) byPoint.set(`${x} ${y}`, signs[at % signs.length]!);
+  return byPoint;
+}
+
+/** In logarithms, with a point for each column between those given. */
+function filledOut({ points }: ChartLine, columns: number): Point[] {
+  const given = points.map(([x, y]): Point => [Math.log2(x), Math.log10(y)]);
+  const first = given[0]?.[0] ?? 0;
+  const step = ((given.at(-1)?.[0] ?? first) - first) / Math.max(1, columns);
+  return given.flatMap((point, at) => {
+    const next = given[at + 1];
+    if (next === undefined || step === 0) return [point];
+    const count = Math.max(1, Math.round((next[0] - point[0]) / step));
+    return Array.from({ length: count }, (_, part): Point => {
+      const share = part / count;
+      return [point[0] + share * (next[0] - point[0]), point[1] + share * (next[1] - point[1])];
+    });
+  });
+}
+
+/** Every other power of two, so that the ticks do not touch. */
+function ticksOf(low: number, high: number): number[] {
+  const ticks: number[] = [];
+  for (let power = Math.ceil(low); power <= high; power += 2) ticks.push(power);
+  return ticks;
+}

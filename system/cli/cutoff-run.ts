@@ -1,0 +1,55 @@
+/**
+ * One line of `hca cutoff` over some sizes: a whole simulation. Also the task of the pool's workers, which get and return
+ * plain data.
+ */
+import type { MessagingConfig } from '../../userlib/messaging/index.ts';
+import type { WaitingBy, Way } from '../estimate/index.ts';
+import { Machine, type MachineOptions } from '../machine.ts';
+import type { JsonValue } from '../program.ts';
+import type { MessagePingpongPlan, MessagePingpongRow } from '../programs/message-pingpong.ts';
+import { programUrl } from './program-url.ts';
+import { runMachine } from './run.ts';
+
+export interface CutoffOrder {
+  readonly machine: MachineOptions;
+  readonly messaging: MessagingConfig;
+  readonly waiting: WaitingBy;
+  readonly way: Way;
+  readonly sizes: readonly number[];
+}
+
+export interface CutoffLine {
+  readonly latencyPs: readonly number[];
+  readonly wrong: number;
+  readonly isBalanced: boolean;
+}
+
+const warmUpRounds = 10;
+
+/** The channel's configuration with which every message of these sizes goes this way. */
+export function messagingOf(messaging: MessagingConfig, way: Way, mostBytes: number): MessagingConfig {
+  if (way === 'eager') return { ...messaging, eagerBytes: Math.max(64, mostBytes), cutoffBytes: 0 };
+  const cachedRegions = way === 'cached' ? Math.max(2, messaging.cachedRegions) : 0;
+  return { ...messaging, cutoffBytes: 1, cachedRegions };
+}
+
+export default async function runCutoff(order: CutoffOrder): Promise<CutoffLine> {
+  const { waiting, way, sizes, messaging } = order;
+  const config = messagingOf(messaging, way, Math.max(...sizes));
+  // What recurs with the receive slots counts in full: a whole number of their rounds.
+  const rounds = config.bufferCount + 1 + 2 * config.rendezvousCount;
+  const plan: MessagePingpongPlan = { config, waiting, sizes, rounds, warmUpRounds };
+  await using machine = await Machine.create(order.machine);
+  for (const node of [0, 1]) {
+    const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };
+    await machine.load({ node, name: `pingpong${node}`, run, args: plan as unknown as JsonValue });
+  }
+  await runMachine(machine);
+  const tables = (await machine.results()) as unknown as [MessagePingpongRow[], MessagePingpongRow[]];
+  const { checks } = await machine.report();
+  return {
+    latencyPs: tables[0].map(({ latencyPs }) => latencyPs),
+    wrong: tables.flat().reduce((sum, { wrong }) => sum + wrong, 0),
+    isBalanced: checks.balanced,
+  };
+}
