@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigurationError } from '../../base/assert.ts';
+import { nativeLibrary } from '../../guest/index.ts';
 import { type ServedMachine, type ServeOptions, type ServeReport, serve } from '../serve/index.ts';
 import type { CommandLimits, CommandResult } from './agent.ts';
 import { shellCommand } from './image/init-scripts.ts';
@@ -103,6 +104,8 @@ export class GuestSession implements AsyncDisposable {
   static async start(options: SessionOptions): Promise<GuestSession> {
     if (options.guests > options.hcas)
       throw new ConfigurationError('guests', options.guests, 'at most as many as HCAs');
+    // Before anything is fetched: without it no guest can be served.
+    nativeLibrary();
     const files = await guestFiles(options.kernel, options.cache);
     const folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
     // QEMU ends with this process by itself; its sockets would stay.
