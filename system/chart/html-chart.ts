@@ -13,9 +13,17 @@ export interface HtmlPage {
   /** Paragraphs above the charts. */
   readonly text: readonly string[];
   readonly charts: readonly Chart[];
+  /** Below the charts, beside their own. */
+  readonly tables?: readonly HtmlTable[];
 }
 
-export function htmlPage({ title, text, charts }: HtmlPage): string {
+export interface HtmlTable {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+export function htmlPage({ title, text, charts, tables = [] }: HtmlPage): string {
   const library = packageFile('uPlot.iife.min.js');
   const style = packageFile('uPlot.min.css');
   return `<!doctype html>
@@ -34,6 +42,7 @@ td, th { padding: 0.15rem 0.8rem; text-align: right; border-bottom: 1px solid #d
 <h1>${escaped(title)}</h1>
 ${text.map((paragraph) => `<p>${escaped(paragraph)}</p>`).join('\n')}
 ${charts.map((chart, at) => `<div id="chart${at}"></div>\n${table(chart)}`).join('\n')}
+${tables.map((extra) => `<h2>${escaped(extra.title)}</h2>\n${tableOf(extra.head, extra.rows)}`).join('\n')}
 <script>${library.replaceAll('</script', '<\\/script')}</script>
 <script>
 const charts = ${embedded(charts.map(dataOf))};
@@ -75,6 +84,10 @@ function table(chart: Chart): string {
     sizeText(x),
     ...lines.map(({ points }) => points.find(([at]) => at === x)?.[1].toFixed(2) ?? ''),
   ]);
+  return tableOf(head, rows);
+}
+
+function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = (row: readonly string[], tag: string): string =>
     `<tr>${row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('')}</tr>`;
   return `<table>${cells(head, 'th')}${rows.map((row) => cells(row, 'td')).join('')}</table>`;

@@ -1,7 +1,6 @@
 /** The plots of a comparison over sizes, for the terminal and as a page. */
-import { type Chart, chartPage, terminalChart } from '../plot/index.ts';
+import { type Chart, htmlPage, terminalChart } from '../chart/index.ts';
 import { comparePaths, pathTitles } from '../programs/compare-plan.ts';
-import { bytesText } from '../report/format.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';
 
@@ -32,16 +31,14 @@ const figures: readonly {
 
 /** How many of the figures the terminal shows: all would be too much to look at. */
 const terminalFigures = 3;
+const terminalSize = { width: 72, height: 18 };
 
 function chartsOf(rows: readonly CompareRow[]): Chart[] {
   const paths = comparePaths.filter((path) => rows.some((row) => row.path === path));
   return figures.map(({ title, unit, of }) => ({
     title,
-    xTitle: 'bytes of a message',
-    yTitle: unit,
-    isLogX: true,
-    isLogY: true,
-    xText: bytesText,
+    xLabel: 'bytes of a message',
+    yLabel: unit,
     lines: paths.map((path) => ({
       name: pathTitles[path],
       points: rows.filter((row) => row.path === path).map((row) => [row.sizeBytes, of(row)] as const),
@@ -52,14 +49,16 @@ function chartsOf(rows: readonly CompareRow[]): Chart[] {
 /** Plots of characters; none when there is only one size. */
 export function comparePlots(rows: readonly CompareRow[]): string[] {
   if (new Set(rows.map(({ sizeBytes }) => sizeBytes)).size < 2) return [];
-  return chartsOf(rows).slice(0, terminalFigures).map(terminalChart);
+  return chartsOf(rows)
+    .slice(0, terminalFigures)
+    .map((chart) => terminalChart(chart, terminalSize));
 }
 
 /** A page with all plots and the table, which needs nothing else. */
 export const comparePage = (rows: readonly CompareRow[]): string =>
-  chartPage({
+  htmlPage({
     title: 'The same bytes from host 0 to host 1 by every path',
-    intro: [
+    text: [
       'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
         'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',
       'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',

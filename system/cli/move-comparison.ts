@@ -13,8 +13,8 @@ import { causeTable, compareTable } from './compare-table.ts';
 import { integer } from './options.ts';
 
 const paths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
-/** Programmed I/O takes a millisecond for every 8 KiB, and the simulation a second for every 10. */
-const programmedBytes = 8 * 1024;
+/** Programmed I/O takes a millisecond for every 8 KiB, and the simulation a good part of a second. */
+const programmedBytes = 16 * 1024;
 const latencyRounds = 2;
 
 export const defaultTraditional = '1M';
@@ -55,9 +55,13 @@ export function comparisonOf(
 /** The table, and what must be known to read it. */
 export function comparisonText(rows: readonly CompareRow[], fileBytes: number): string {
   const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
-  const notes = shortened.map(
-    ({ path, totalBytes }) => `${pathTitles[path]}: the first ${bytesText(totalBytes)}`,
-  );
+  const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];
+  const notes = lengths.map((bytes) => {
+    const titles = shortened
+      .filter(({ totalBytes }) => totalBytes === bytes)
+      .map(({ path }) => pathTitles[path]);
+    return `${bytesText(bytes)} by ${titles.join(', ')}`;
+  });
   const { sizeBytes } = rows.at(-1)!;
   return [
     compareTable(
@@ -66,7 +70,11 @@ export function comparisonText(rows: readonly CompareRow[], fileBytes: number): 
     ),
     'In "a / b", a is host 0, which has the file, and b is host 1, which gets it. Latency is of one message alone; costs and',
     'rate are of all bytes, from memory to memory: without reading the file, connecting, registering and hashing.',
-    ...(notes.length === 0 ? [] : [`Not of the whole file, which would take long: ${notes.join('; ')}.`]),
+    ...(notes.length === 0
+      ? []
+      : [
+          `Not the whole file, which would take long (--traditional all), but its beginning: ${notes.join('; ')}.`,
+        ]),
     passiveLine(rows),
     causeTable('Where the cycles of both hosts went', rows),
   ].join('\n');
