@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { cqArmOffset } from '../../abi/bar-map.ts';
 import { cqc, QueueStatus } from '../../abi/cqc.ts';
 import { CqeOpcode, cqeBytes } from '../../abi/cqe.ts';
+import { cqArm } from '../../abi/doorbells.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { type DataPathNode, tightest } from './testing/data-path-bench.ts';
@@ -262,6 +264,33 @@ describe('arming', () => {
     cqs[0]!.arm(NEXT, 1, UAR, 0);
     await bench.run(20);
     expect([...bench.a.events.lines].sort()).toEqual(cqs.map(event).sort());
+  });
+
+  it('fires both CQs that arm requests find due, however little time is between the requests', async () => {
+    const given = await scene();
+    const { bench } = given;
+    const { lp, domain, dataPath } = bench.a;
+    const cqs = Array.from({ length: 2 }, () => new Cq(bench.a, 6));
+    const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
+    for (const qp of qps) qp.connect(0, 0, 0);
+    await bench.run(5);
+    // As the link delivers them: at any time, for the edge that comes next.
+    const arrival = lp.queue.addHandler((index, sequenceNumber) => {
+      const { cqn, consumer } = cqs[index]!;
+      const bytes = cqArm.encode({ sequenceNumber, command: NEXT, cqn, consumerCounter: consumer });
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      dataPath.doorbells.barWrite(cqArmOffset(UAR), view, 0, bytes.length, domain.clock.cycleAfter(lp.nowPs));
+    });
+    for (let round = 1; round <= 20; round++) {
+      for (const qp of qps) qp.send(nop);
+      await bench.run(20);
+      bench.a.events.lines.length = 0;
+      lp.queue.schedule(lp.nowPs + 1000, arrival, 0, round & 3);
+      lp.queue.schedule(lp.nowPs + 1000 + 500 * round, arrival, 1, round & 3);
+      await bench.run(20);
+      expect(bench.a.events.lines, `${500 * round} ps apart`).toEqual(cqs.map(event));
+      for (const cq of cqs) expect(cq.drain()).toHaveLength(1);
+    }
   });
 
   it('fires each of many CQs whose CQEs and arm requests meet in the same cycles', async () => {

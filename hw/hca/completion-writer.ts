@@ -273,6 +273,8 @@ export class CompletionWriter {
       // Posted before the next CQE may raise an event of its own.
       if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
     }
+    // An arm request that came while the stage was awake already is due later than that.
+    if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, Math.max(cycle + 1, this.#due.headCycle));
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
