@@ -12,9 +12,9 @@ import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import { messageHeaderBytes } from '../../userlib/messaging/message-header.ts';
 import type { Path, Post } from './path.ts';
 import { deregistrationTerms, pagesOf, registrationTerms } from './registration.ts';
-import { gathered, type Term, type Terms } from './terms.ts';
+import { gathered, type Term, type Terms, totalPs } from './terms.ts';
 import { takeCompletionPs } from './verbs.ts';
-import { type WaitingBy, waitTerms } from './waiting.ts';
+import { completionVector, interruptTerms, type WaitingBy, waitTerms } from './waiting.ts';
 
 /** How the bytes of a message go. */
 export type Way = 'eager' | 'cached' | 'onTheFly';
@@ -70,8 +70,8 @@ function rendezvousByRead(plan: MessagePlan, way: Way, lengthBytes: number): Ter
     overhead(plan),
     { name: 'post', ps: path.postPs(finished) },
     ...giveBack(plan, way, lengthBytes),
-    refill(plan, 2),
-    ...(way === 'cached' ? nextRequest(plan) : []),
+    refill(plan, 1),
+    ...(way === 'cached' ? nextRequest(plan) : [refill(plan, 1)]),
   ];
 }
 
@@ -147,7 +147,8 @@ const repost = ({ path }: MessagePlan): Term => ({
 /**
  * The answer's ADVERTISE follows FINISHED on the same QP, which serves its requests at a distance. Once in a round of the
  * receive slots the last acknowledgement granted too few credits for two messages: then ADVERTISE waits for FINISHED
- * to be acknowledged (IBTA vol 1, 9.7.7.2). And whoever sleeps is woken by FINISHED already.
+ * to be acknowledged (IBTA vol 1, 9.7.7.2); and once it finds the receives that the HCA knows of used up. Whoever sleeps is
+ * woken by FINISHED already: what delays ADVERTISE meanwhile delays nobody.
  */
 function nextRequest(plan: MessagePlan): Terms {
   const { path, messaging, waiting } = plan;
@@ -155,11 +156,19 @@ function nextRequest(plan: MessagePlan): Terms {
   const apartPs = path.core(messaging.cacheLookup + messaging.messageOverhead) + postPs;
   const intervalPs = Math.max(0, path.hca(path.config.hca.sameQpIntervalCycles) - apartPs);
   const creditPs = Math.max(0, path.acknowledgedPs(messageHeaderBytes) - apartPs - intervalPs);
+  const slots = receiveSlotsOf(messaging);
+  const refillPs = path.receiveRefillPs();
+  const wakingPs = waiting === 'event' ? totalPs(interruptTerms(path, completionVector)) : 0;
   const handlingPs = takeCompletionPs(path) + overhead(plan).ps + repost(plan).ps;
   const savedPs = waiting === 'event' ? Math.max(0, apartPs + intervalPs - handlingPs) : 0;
+  // Where FINISHED took the last of the receive WQEs on chip, the next ones are being read when ADVERTISE comes.
+  const { receivePrefetchCount } = path.config.hca;
+  const fetchPs = Math.max(0, path.receiveFetchPs() - apartPs - intervalPs - wakingPs);
   return [
     { name: 'sameQpInterval', ps: intervalPs },
-    { name: 'credits', ps: (2 * creditPs) / receiveSlotsOf(messaging) },
+    { name: 'receiveFetch', ps: fetchPs / receivePrefetchCount },
+    { name: 'credits', ps: (2 * Math.max(0, creditPs - wakingPs)) / slots },
+    { name: 'receiveRefill', ps: Math.max(0, refillPs - wakingPs) / slots },
     { name: 'wokenEarlier', ps: -savedPs },
   ];
 }

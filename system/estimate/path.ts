@@ -146,13 +146,14 @@ export class Path {
     return this.hca(2) + this.bus.writeLanesPs(0, [eqeBytes, messageBytes]) + this.bus.writeFlightPs();
   }
 
-  /**
-   * What a message waits when every receive that the HCA knows of is used up: it looks into the doorbell record, then reads
-   * the next WQEs; each read is asked for, seen and sent in a cycle each (receive-wqe-fetch.ts).
-   */
+  /** Reading the next receive WQEs: asked for, seen and sent in a cycle each (receive-wqe-fetch.ts). */
+  receiveFetchPs(): number {
+    return this.hca(3) + this.bus.readPs(this.config.hca.receivePrefetchCount * receiveWqeBytes);
+  }
+
+  /** What a message waits when every receive that the HCA knows of is used up: it looks into the doorbell record first. */
   receiveRefillPs(): number {
-    const wqesPs = this.bus.readPs(this.config.hca.receivePrefetchCount * receiveWqeBytes);
-    return this.hca(5) + this.bus.readPs(receiveRecordBytes) + wqesPs;
+    return this.hca(3) + this.bus.readPs(receiveRecordBytes) + this.receiveFetchPs();
   }
 
   /** From the requester's taking up an inline SEND to its acknowledgement's being worked on. */
