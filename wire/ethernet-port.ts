@@ -206,6 +206,11 @@ export class EthernetPort {
 
   // ---- reports ----
 
+  /** Frames that have been handed on and not yet been given back. */
+  get heldFrames(): number {
+    return this.#heldFrames;
+  }
+
   /** Picoseconds the link has been occupied by what this end sent, gaps included. */
   get busyPs(): number {
     return this.#serializer.busyPs;

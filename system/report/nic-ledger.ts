@@ -25,6 +25,8 @@ export interface NicLedger {
   readonly counters: Counts;
   /** Messages by vector, as the interrupt block sent them. */
   readonly messages: readonly number[];
+  /** Frames that the port has handed to the MAC, which has not come to them. */
+  readonly heldFrames: number;
   /** Frames received that are in the packet buffer. */
   readonly bufferedFrames: number;
 }
@@ -49,6 +51,7 @@ export function nicLedgerOf({ node, lp, nic }: NicNode): NicLedger {
     isQuiet: lp.isDrained,
     counters: { ...nic.counters },
     messages: [...nic.interrupts.messages],
+    heldFrames: port.heldFrames,
     bufferedFrames: nic.receiveBuffer.count,
   };
 }
