@@ -118,6 +118,13 @@ describe('the cache of kits', () => {
     await expect(ensure()).rejects.toThrow(/"apt-get".*to be installed \(Debian package apt\)/);
   });
 
+  it('says so when the cache cannot be there', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    const options = { folder: join(file, 'cache'), mirror: 'http://mirror.example/debian', progress };
+    await expect(ensureKits([kit], options)).rejects.toThrow(/a folder that can be made \(ENOTDIR\)/);
+  });
+
   it('names another kit by another folder when what is asked for changes', () => {
     const other = { ...kit, packages: ['hello', 'world'] };
     expect(kitFolder(cacheFolder(), other)).not.toBe(kitFolder(cacheFolder(), kit));

@@ -67,7 +67,7 @@ export async function ensureKits(kits: readonly Kit[], options: CacheOptions): P
   const missing = (): Kit[] => kits.filter((kit) => !existsSync(kitFolder(options.folder, kit)));
   if (missing().length > 0) {
     checkTools();
-    mkdirSync(join(options.folder, 'kits'), { recursive: true });
+    makeFolder(join(options.folder, 'kits'));
     await using _lock = await takeLock(join(options.folder, 'lock'), () =>
       options.progress.step('waiting for another process to fill the cache'),
     );
@@ -131,6 +131,16 @@ async function unpack(archive: string, folder: string): Promise<void> {
     const complaint =
       error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : String(error);
     throw new ConfigurationError('dpkg-deb', complaint.split('\n')[0], `to unpack ${archive}`);
+  }
+}
+
+/** @throws ConfigurationError when the cache cannot be there */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new ConfigurationError('cache', folder, `a folder that can be made (${code})`);
   }
 }
 
