@@ -60,6 +60,13 @@ describe('a channel', () => {
     expect(results[0]).toEqual({ eager: 1, rendezvous: 1 });
   });
 
+  it('comes to rest with the fewest buffers: words of credit are not answered by words of credit', async () => {
+    const lengths = Array.from({ length: 12 }, () => 100);
+    const config = { cutoffBytes, bufferCount: 2, rendezvousCount: 1 };
+    const { results } = await run(['sender', 'lateReceiver'], { config, lengths });
+    expect(results[1]).toEqual(lengths.map(() => true));
+  });
+
   it('tells a receiver with too little room, writes nothing there, and carries what follows', async () => {
     const lengths = [100, 100, 20_000, 20_000];
     const { results } = await run(['sender', 'narrowReceiver'], { config: { cutoffBytes }, lengths });

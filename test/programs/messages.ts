@@ -18,7 +18,7 @@ interface MessagesArgs {
 }
 
 /** A channel between the two programs, and memory at places that no page boundary favours. */
-class MessageSide {
+export class MessageSide {
   readonly program: ProgramContext;
   readonly channel: MessageChannel;
 
@@ -61,7 +61,7 @@ class MessageSide {
 }
 
 /** What a failing call rejects with: its name and code. */
-async function failureOf(call: () => Promise<unknown>): Promise<string> {
+export async function failureOf(call: () => Promise<unknown>): Promise<string> {
   try {
     await call();
     return 'none';

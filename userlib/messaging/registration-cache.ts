@@ -7,12 +7,17 @@
  *
  * A region pins the frames it was made over. When the program unmaps the range and maps something else there, the
  * address is the same and the frames are not: a cache that is not told would let the device read and write the old
- * frames. So the cache follows the process's invalidations; in a process that offers none it keeps nothing.
+ * frames. So the cache follows the process's invalidations; in a process that offers none it keeps nothing. A region whose
+ * range is invalidated while it is being made may pin the frames of before: it is lent once, and never found.
+ *
+ * Kept regions count against the limit of pinned memory: where registering fails for it, they are given back, the least
+ * recently used first, and it is tried again.
  */
 import { InvariantError } from '../../base/assert.ts';
 import { roundUp } from '../../base/units.ts';
 import { deregMr, regMr } from '../memory.ts';
 import type { IbvMr, IbvPd } from '../objects.ts';
+import { VerbsError } from '../verbs-error.ts';
 
 export interface RegistrationCacheLimits {
   /** Registrations kept; 0 keeps none. */
@@ -49,6 +54,8 @@ export class RegistrationCache {
   readonly #regions: CachedRegion[] = [];
   /** Stale and idle ones, deregistered when a thread comes by that may wait. */
   #doomed: CachedRegion[] = [];
+  /** Ranges that are being registered now. */
+  readonly #making: { readonly start: number; readonly end: number; isStale: boolean }[] = [];
   readonly #keeps: boolean;
   readonly #forgetInvalidations: () => void;
 
@@ -94,9 +101,7 @@ export class RegistrationCache {
     const first = this.#keeps ? address - (address % pageBytes) : address;
     const length = (this.#keeps ? roundUp(address + lengthBytes, pageBytes) : address + lengthBytes) - first;
     if (this.#keeps) await this.#makeRoom(length);
-    const made = { region: await regMr(this.#pd, first, length, this.#access), users: 1, isStale: false };
-    this.#regions.push(made);
-    return made;
+    return this.#make(first, length);
   }
 
   /** Ends one use. What is not to be kept is deregistered, which takes its time. */
@@ -119,6 +124,41 @@ export class RegistrationCache {
     }
   }
 
+  async #make(first: number, length: number): Promise<CachedRegion> {
+    const making = { start: first, end: first + length, isStale: false };
+    this.#making.push(making);
+    try {
+      const region = await this.#register(first, length);
+      const made = { region, users: 1, isStale: making.isStale };
+      if (!made.isStale) this.#regions.push(made);
+      return made;
+    } finally {
+      this.#making.splice(this.#making.indexOf(making), 1);
+    }
+  }
+
+  /** Registers; for want of memory or of leave to pin it, again and again without one of the idle regions. */
+  async #register(first: number, length: number): Promise<IbvMr> {
+    for (;;) {
+      try {
+        return await regMr(this.#pd, first, length, this.#access);
+      } catch (error) {
+        if (!(error instanceof VerbsError) || error.code !== 'ENOMEM') throw error;
+        if (!(await this.#evict())) throw error;
+      }
+    }
+  }
+
+  /** Gives the least recently used idle region back. @returns false when there is none */
+  async #evict(): Promise<boolean> {
+    const victim = this.#regions.find(({ users }) => users === 0);
+    if (victim === undefined) return false;
+    this.counts.evictions++;
+    this.#drop(victim);
+    await deregMr(victim.region);
+    return true;
+  }
+
   #touch(found: CachedRegion): void {
     this.#drop(found);
     this.#regions.push(found);
@@ -135,16 +175,13 @@ export class RegistrationCache {
     for (;;) {
       const kept = this.#regions.reduce((sum, { region }) => sum + region.length, 0);
       if (this.#regions.length < regionCount && kept + lengthBytes <= pinnedBytes) return;
-      const victim = this.#regions.find(({ users }) => users === 0);
-      if (victim === undefined) return;
-      this.counts.evictions++;
-      this.#drop(victim);
-      await deregMr(victim.region);
+      if (!(await this.#evict())) return;
     }
   }
 
   /** The kernel's call, in the middle of an munmap: nothing here may wait. */
   #invalidate(start: number, end: number): void {
+    for (const making of this.#making) if (making.start < end && start < making.end) making.isStale = true;
     const hit = this.#regions.filter(
       ({ region }) => region.addr < end && start < region.addr + region.length,
     );

@@ -1,0 +1,82 @@
+/** Where measured lines cross, and what the command says and writes. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it, vi } from 'vitest';
+import { type Sample, simulatedCrossing } from './cutoff-crossing.ts';
+
+vi.setConfig({ testTimeout: 300_000 });
+
+const start = promisify(execFile);
+const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+const hca = (...args: string[]) => start(process.execPath, [main, ...args]);
+
+describe('a simulated crossing', () => {
+  const lines = { eager: (size: number) => 1000 + 2 * size, cached: (size: number) => 6000 + size };
+  const sampleOf = (size: number): Sample => ({
+    size,
+    firstPs: lines.eager(size),
+    secondPs: lines.cached(size),
+  });
+
+  it('is found to a hundredth, with no more measuring than it takes', async () => {
+    let measured = 0;
+    const measure = async (way: string, sizes: readonly number[]) => {
+      measured += sizes.length;
+      return sizes.map(way === 'eager' ? lines.eager : lines.cached);
+    };
+    const samples = [1024, 2048, 4096, 8192].map(sampleOf);
+    // 1000 + 2 n = 6000 + n at 5000.
+    expect(await simulatedCrossing(measure, ['eager', 'cached'], samples)).toBe(5000);
+    // Two or three rounds of seven sizes for each of two ways.
+    expect(measured).toBeLessThanOrEqual(42);
+  });
+
+  it('is none where the second loses at the end, and the smallest size where it always wins', async () => {
+    const never = async (): Promise<number[]> => [];
+    const loses = [{ size: 64, firstPs: 1, secondPs: 2 }];
+    expect(await simulatedCrossing(never, ['eager', 'cached'], loses)).toBeUndefined();
+    const wins = [{ size: 64, firstPs: 2, secondPs: 1 }];
+    expect(await simulatedCrossing(never, ['eager', 'cached'], wins)).toBe(64);
+  });
+});
+
+describe('hca cutoff', () => {
+  it('prints lines and crossings that the formula agrees with, and writes JSON and a page that needs no network', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'hca-cutoff-'));
+    try {
+      const [json, html] = [join(folder, 'c.json'), join(folder, 'c.html')];
+      const { stdout } = await hca('cutoff', '--sizes', '4K..32K', '--json', json, '--html', html);
+      for (const waiting of ['poll', 'event']) expect(stdout).toContain(`waiting by ${waiting}`);
+      const { schema, results } = JSON.parse(readFileSync(json, 'utf8'));
+      expect(schema).toBe('hca-cutoff/1');
+      for (const { crossings } of results) {
+        const [cached, onTheFly] = crossings;
+        expect(cached.simulatedBytes).toBeGreaterThan(4096);
+        expect(Math.abs(cached.formulaBytes / cached.simulatedBytes - 1)).toBeLessThan(0.05);
+        // 1.2 µs a page is dearer than copying it at 10 GB/s.
+        expect(onTheFly.note).toMatch(/^never in this range/);
+      }
+      const page = readFileSync(html, 'utf8');
+      expect(page).not.toMatch(/(src|href)\s*=\s*["']?(https?:)?\/\//);
+      expect(page).toContain('new uPlot');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.each([
+    [['--sizes', '64'], 'expected two sizes'],
+    [['--sizes', '1M..64'], 'the smaller one first'],
+    [['--waiting', 'asleep'], 'poll, event, both'],
+    [['--set', 'messaging.cutofBytes=1'], 'cutoffBytes'],
+  ])('answers %s with one line and exit code 2', async (args, text) => {
+    const failure = await hca('cutoff', ...args).catch((error: unknown) => error);
+    const { code, stderr } = failure as { readonly code: number; readonly stderr: string };
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(stderr).toContain(text);
+  });
+});

@@ -1,0 +1,76 @@
+/**
+ * Registrations that outlive their use: memory replaced under them, the limit of pins, forks, exits. In every case the
+ * bytes that move are those that the program sees, and nothing stays pinned.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import type { JsonValue } from '../system/program.ts';
+import { expectBalanced } from './expectations.ts';
+import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const config = { cutoffBytes: 1000 };
+
+describe.each(bothPartitions)('cached registrations (%s)', (partition) => {
+  async function run(names: readonly string[], args: object = { config }, set = {}): Promise<Outcome> {
+    const programs = names.map((name, at) =>
+      programOf('cached-regions', name, at % 2, { args: args as JsonValue }),
+    );
+    const outcome = await runPrograms(programs, { partition, set });
+    expectBalanced(outcome.report);
+    return outcome;
+  }
+
+  it('reach the old frames when nobody minds that the pages were replaced, and the new ones through the cache', async () => {
+    const { results } = await run(['replacer', 'reader']);
+    // The second read was to find pattern 2: the classic bug. The cache's second one finds pattern 4.
+    expect(results[1]).toEqual([1, 1, 3, 4]);
+    expect(results[0]).toEqual({ hits: 0, misses: 2, invalidations: 1 });
+  });
+
+  it('are made anew after madvise, mremap and munmap, of the whole range or of a page of it', async () => {
+    const { results } = await run(['changer', 'follower']);
+    expect(results[1]).toEqual([true, true, true, true, true, true]);
+    expect(results[0]).toMatchObject({ hits: expect.any(Number), failure: 'VerbsError EFAULT' });
+    const { hits, misses, invalidations } = results[0] as unknown as Record<string, number>;
+    expect(hits! + misses!).toBe(5);
+    // Replaced twice; moved, or only grown in place.
+    expect(invalidations).toBeGreaterThanOrEqual(2);
+    expect(misses).toBe(invalidations! + 1);
+  });
+
+  it('that are invalidated under a transfer serve it to its end, and are gone then', async () => {
+    const { results } = await run(['hasty', 'longReceiver']);
+    expect(results[0]).toEqual({ isPinned: true, afterwards: 0, sizes: [0, 1] });
+    expect(results[1]).toEqual([true, true]);
+  });
+
+  it('are given back when the limit of pins is reached, and only a buffer beyond it fails', async () => {
+    const limit = { 'host.memory.memlockLimitKib': 560 };
+    const { results } = await run(
+      ['limited', 'limitedReceiver'],
+      { config: { ...config, eagerBytes: 1024 } },
+      limit,
+    );
+    const { evictions, failure } = results[0] as unknown as Record<string, JsonValue>;
+    expect(failure).toBe('VerbsError ENOMEM');
+    expect(evictions).toBeGreaterThanOrEqual(3);
+    expect(results[1]).toEqual([true, true, true, true, true, true, true]);
+  });
+
+  it('stay good for the parent of a fork, and never reach the child', async () => {
+    const { results } = await run(['forking', 'threeReceiver']);
+    expect(results[0]).toEqual({ hits: 2, misses: 1, seen: [true] });
+    expect(results[1]).toEqual([true, true, true]);
+  });
+
+  it('are taken back by the kernel from a program that ends with them', async () => {
+    const { results } = await run(['deserter', 'deserter', 'watcher']);
+    expect(results).toEqual([1, 1, true]);
+  });
+
+  it('serve many channels of a process at once', async () => {
+    const { results } = await run(['many', 'many']);
+    expect(results).toEqual([12, 12]);
+  });
+});
