@@ -122,10 +122,13 @@ export function perftestSteps(route: Route): Step[] {
   ];
 }
 
-/** perftest over all sizes from 2 bytes to 8 MiB. */
-export function allSizesSteps(route: Route): Step[] {
-  return ['write', 'read', 'send'].flatMap((operation) => [
-    stepOf(route, `ib_${operation}_bw -a: 2 bytes to 8 MiB`, [`ib_${operation}_bw {device} -a -n 5`]),
-    stepOf(route, `ib_${operation}_lat -a: 2 bytes to 8 MiB`, [`ib_${operation}_lat {device} -a -n 5`]),
-  ]);
+/** perftest over all sizes from 2 bytes to 8 MiB: by bandwidth, by latency. */
+export function allSizesSteps(route: Route, kinds: readonly ('bw' | 'lat')[]): Step[] {
+  return ['write', 'read', 'send'].flatMap((operation) =>
+    kinds.map((kind) =>
+      stepOf(route, `ib_${operation}_${kind} -a: 2 bytes to 8 MiB`, [
+        `ib_${operation}_${kind} {device} -a -n 5`,
+      ]),
+    ),
+  );
 }
