@@ -1,0 +1,41 @@
+/** What registering and deregistering cost a program, by its own clock, over sizes. */
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { deregMr, regMr } from '../../userlib/index.ts';
+import { allAccess, Side } from './side.ts';
+
+const pageBytes = 4096;
+
+export interface RegistrationRow {
+  readonly pages: number;
+  readonly registerPs: number;
+  readonly deregisterPs: number;
+}
+
+/**
+ * Registers buffers of so many pages, which are present, one after the other. A small region lives meanwhile, and each size is
+ * registered once before it is timed: the tables of translations are mapped then.
+ */
+export async function registrar(program: ProgramContext): Promise<JsonValue> {
+  const { cpu, memory, args } = program;
+  const { pages: sizes } = args as { readonly pages: readonly number[] };
+  const side = await Side.open(program);
+  const kept = await regMr(side.pd, memory.map(pageBytes), pageBytes, allAccess);
+  const rows: RegistrationRow[] = [];
+  for (const pages of sizes) {
+    const lengthBytes = pages * pageBytes;
+    const address = memory.map(lengthBytes);
+    await memory.touch(address, lengthBytes, 'write');
+    const time = async (): Promise<RegistrationRow> => {
+      await cpu.settle();
+      const startPs = cpu.localPs;
+      const region = await regMr(side.pd, address, lengthBytes, allAccess);
+      const registeredPs = cpu.localPs;
+      await deregMr(region);
+      return { pages, registerPs: registeredPs - startPs, deregisterPs: cpu.localPs - registeredPs };
+    };
+    await time();
+    rows.push(await time());
+  }
+  await deregMr(kept);
+  return rows as unknown as JsonValue;
+}
