@@ -37,6 +37,7 @@ const PHASE_ABORTED = 1;
 
 const ABORT_NONE = 0;
 const ABORT_COMPLETE = 2;
+const KIND_NONE = 0;
 const KIND_FAILED = 1;
 const KIND_LOST = 2;
 
@@ -311,7 +312,7 @@ export class SharedControl {
 
   /** Ends the run everywhere because the user wants so. */
   abort(reason: string): void {
-    this.#abort(ABORT_NONE, 0, 0, reason);
+    this.#abort(KIND_NONE, 0, 0, reason);
   }
 
   /** What ended the run early, if anything did. */
@@ -325,6 +326,13 @@ export class SharedControl {
     if (words[ABORT_KIND] === KIND_FAILED) return new ProcessFailedError(name, instantPs, reason);
     if (words[ABORT_KIND] === KIND_LOST) return new WorkerLostError(name, instantPs, reason);
     return new RunAbortedError(reason);
+  }
+
+  /** The worker whose failure or loss ended the run; undefined when none did. Its own error says most. */
+  get failedWorker(): number | undefined {
+    const words = this.#words;
+    if (Atomics.load(words, ABORT) !== ABORT_COMPLETE || words[ABORT_KIND] === KIND_NONE) return undefined;
+    return this.workerOf[words[ABORT_PROCESS]!];
   }
 
   throwIfAborted(): void {

@@ -9,6 +9,7 @@ import { PHASE_SOFTWARE } from './event-queue.ts';
 import { Fifo } from './fifo.ts';
 import { LogicalProcess } from './logical-process.ts';
 import { Random } from './random.ts';
+import { RunError } from './run-errors.ts';
 
 /** One neighbour: the memory of the channel from it and of the channel to it, each with this latency. */
 export interface ToyNeighbour {
@@ -26,8 +27,8 @@ export interface ToyConfig {
   readonly roundTrips: number;
   /** The program's longest pause in picoseconds. */
   readonly pauseMaxPs: number;
-  /** What happens instead of the last pong: nothing, an exception, or silence for ever. */
-  readonly ending?: 'throw' | 'silence';
+  /** What happens instead of the last pong: nothing, an exception, an error that ends runs, or silence for ever. */
+  readonly ending?: 'throw' | 'giveUp' | 'silence';
 }
 
 const PING = 1;
@@ -110,6 +111,7 @@ export class Toy {
     for (let trip = 0; trip < roundTrips; trip++) {
       const isLast = trip === roundTrips - 1;
       if (isLast && ending === 'throw') throw new TypeError('the toy broke');
+      if (isLast && ending === 'giveUp') throw new RunError('the toy gave up');
       if (isLast && ending === 'silence') await this.#wait();
       this.#send(this.#random.below(neighbours.length), PING, trip);
       await this.#wait();

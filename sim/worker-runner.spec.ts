@@ -168,6 +168,20 @@ describe('worker runner', () => {
     }
   });
 
+  it('tells the others of an error that ends runs, and which worker has the error itself', async () => {
+    const configs = toyConfigs(12).map((config) =>
+      config.name === 'east' ? { ...config, ending: 'giveUp' as const } : config,
+    );
+    const started = start(configs, PLACEMENTS['four workers']);
+    const [north, east, ...others] = await errorsOf(started);
+    expect([east!.name, east!.message]).toEqual(['RunError', 'the toy gave up']);
+    for (const { name, message } of [north!, ...others]) {
+      expect(name).toBe('ProcessFailedError');
+      expect(message).toMatch(/^east failed at \d+ ps: the toy gave up$/);
+    }
+    expect(started.control.failedWorker).toBe(1);
+  });
+
   it('ends the run everywhere when a worker is terminated', async () => {
     const started = start(toyConfigs(13, { roundTrips: 1e9 }), PLACEMENTS['four workers']);
     while (started.control.progressPs < 1e8) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -200,6 +214,7 @@ describe('worker runner', () => {
     for (const { name, message } of await errorsOf(started)) {
       expect([name, message]).toEqual(['RunAbortedError', 'interrupted by the user']);
     }
+    expect(started.control.failedWorker).toBeUndefined();
   });
 
   it('refuses processes that the plan does not name for this worker', () => {

@@ -117,8 +117,10 @@ export class WorkerRunner implements Runner {
       const { current, processes } = this.#group;
       const { name, nowPs } = processes[current]!;
       const failure = processFailure(name, nowPs, thrown);
-      if (failure !== thrown && failure instanceof ProcessFailedError) {
-        this.#control.reportFailure(this.#firstProcess + current, nowPs, failure.reason);
+      // Every worker finds a deadlock by itself. A report is dropped when another worker's came first, as when it is its error.
+      if (!(failure instanceof DeadlockError)) {
+        const reason = failure instanceof ProcessFailedError ? failure.reason : failure.message;
+        this.#control.reportFailure(this.#firstProcess + current, nowPs, reason);
       }
       this.#failure = failure;
       throw failure;
