@@ -6,26 +6,29 @@
  *
  * Promises, as Linux keeps them: a pin counts against RLIMIT_MEMLOCK each time, also for pages that are pinned already
  * (mm->pinned_vm); a failed map or pin leaves nothing behind but pages that were faulted in; a page that is unmapped, or
- * whose process ends, while it is pinned keeps its frame until the unpin. Addresses are never reused, so that a stale one
- * is always found out.
+ * whose process ends, while it is pinned keeps its frame until the unpin. Addresses are not given twice but to who asks for
+ * them, so that a stale one is found out.
  */
-import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { roundUp } from '../../base/units.ts';
-import { protectAreas, remapArea, unmapRange, zapPages } from './area-changes.ts';
+import { type Advice, adviseAreas, protectAreas, reapAreas, remapArea, unmapRange } from './area-changes.ts';
 import { accessRead, accessWrite, faultDone, faultLater } from './faults.ts';
 import { forkSpace } from './fork.ts';
-import { type MemoryFile, newSharedMemory } from './memory-file.ts';
-import { type AccessMode, kernelAccess, type MemoryManager, userAccess } from './memory-manager.ts';
+import {
+  type Access,
+  DeviceWindows,
+  type FixedMode,
+  type MapError,
+  type MapOptions,
+  mapAnywhere,
+  mapFixed,
+  populate,
+  userBase,
+  userEnd,
+} from './mappings.ts';
+import { type AccessMode, type MemoryManager, userAccess } from './memory-manager.ts';
 import type { InvalidateReason, InvalidationListener } from './notifier.ts';
 import { NotifierList } from './notifier.ts';
-import {
-  hugePageBytes,
-  pageBytes,
-  pageCountOf,
-  pageNumberOf,
-  pageOffsetOf,
-  pagesPerHugePage,
-} from './page.ts';
+import { pageBytes, pageNumberOf, pageOffsetOf, pagesPerHugePage } from './page.ts';
 import {
   flagAccessed,
   flagDevice,
@@ -34,34 +37,13 @@ import {
   flagPresent,
   flagSwap,
   flagWritable,
-  flagWriteCombining,
   PageTable,
 } from './page-table.ts';
 import { pageDirty } from './pages.ts';
 import { type PinAccess, type PinnedPages, PinTable } from './pins.ts';
 import { TlbGather } from './tlb-gather.ts';
-import { Vma, VmaList } from './vma.ts';
-
-/** Where mappings of a process begin; the same in every process, which isolates nothing. */
-export const userBase = 0x7f00_0000_0000;
-
-export type Access = 'read' | 'readWrite';
-
-/** What a mapping is to be; left out: private, readable and writable, 4 KiB pages, given on first touch. */
-export interface MapOptions {
-  readonly isShared?: boolean;
-  /** 4096, or 2 MiB: huge pages are there at once or not at all. */
-  readonly pageSize?: number;
-  readonly access?: Access;
-  /** The file to map, and from where (a multiple of 4096); without one the memory is anonymous. */
-  readonly file?: MemoryFile;
-  readonly fileOffset?: number;
-  /** All pages at once, to stay in memory: queue buffers. */
-  readonly isStable?: boolean;
-}
-
-/** What becomes of a range: see madvise(2). */
-export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
+import { readBytes, writeBytes } from './user-bytes.ts';
+import { type Vma, VmaList } from './vma.ts';
 
 /** Answer of {@link AddressSpace.access}: come back at the memory manager's `retryPs`. */
 export const accessLater = -faultLater;
@@ -83,6 +65,7 @@ export class AddressSpace {
   swappedPages = 0;
   /** The out-of-memory killer has chosen it. */
   isKilled = false;
+  readonly #windows = new DeviceWindows(this);
   #nextAddress = userBase;
 
   constructor(mm: MemoryManager, id: number, memlockLimitBytes: number) {
@@ -104,27 +87,23 @@ export class AddressSpace {
 
   /** Maps memory as the options say. @returns its first address, or -1 (ENOMEM) */
   mapWith(lengthBytes: number, options: MapOptions): number {
-    const { pageSize = pageBytes, isShared = false, access = 'readWrite', isStable = false } = options;
-    checkPageSize(pageSize);
-    if (!(lengthBytes > 0)) throw new ConfigurationError('map lengthBytes', lengthBytes, 'more than 0');
     this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
-    const size = roundUp(lengthBytes, pageSize);
-    if (size / pageBytes > this.mm.reachablePages) return -1;
-    const start = this.#reserve(size, pageSize);
-    const isSharedMemory = isShared && options.file === undefined && pageSize === pageBytes;
-    const file = isSharedMemory ? newSharedMemory(size) : options.file;
-    if (file !== undefined) file.users++;
-    const rights = { isReadable: true, isWritable: access === 'readWrite' };
-    const { fileOffset = 0 } = options;
-    const kind = options.file === undefined ? 'anonymous' : 'file';
-    this.areas.insert(
-      new Vma({ start, end: start + size, kind, isShared, pageSize, file, fileOffset, rights, isStable }),
-    );
-    this.mappedBytes += size;
-    if (!isStable && pageSize === pageBytes) return start;
-    if (this.#populate(start, start + size, pageSize)) return start;
-    this.unmap(start, size);
-    return -1;
+    return mapAnywhere(this, lengthBytes, options);
+  }
+
+  /**
+   * Maps memory at these addresses, in place of whatever is there (MAP_FIXED), or only where nothing is (MAP_FIXED_NOREPLACE).
+   * @returns the address, or an errno: EINVAL (no multiple of the page size, or a huge page would be cut; nothing mapped),
+   *   EEXIST (something is there), ENOMEM (outside of user addresses, or no memory: what was there is gone then)
+   */
+  mapFixed(
+    address: number,
+    lengthBytes: number,
+    options: MapOptions = {},
+    mode: FixedMode = 'replace',
+  ): number | MapError {
+    this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
+    return mapFixed(this, address, lengthBytes, options, mode);
   }
 
   /** Removes the mappings of all pages that [address, address + lengthBytes) touches; unmapped ones are skipped. */
@@ -169,45 +148,23 @@ export class AddressSpace {
     this.mm.platform.charge('memory', this.mm.config.paging.mapCycles);
     if (!this.isMapped(address, lengthBytes)) return 'ENOMEM';
     const [start, end] = this.#wholePages(address, lengthBytes);
-    if (advice === 'populateWrite') return this.#populate(start, end, pageBytes) ? undefined : 'ENOMEM';
-    const areas = this.areas.isolate(start, end);
-    if (advice !== 'dontNeed') {
-      for (const area of areas) area.isDontFork = advice === 'dontFork';
-      return undefined;
-    }
-    if (areas.some(({ isStable }) => isStable)) return 'EINVAL';
-    zapPages(this, start, end);
-    return undefined;
+    if (advice === 'populateWrite') return populate(this, start, end, pageBytes) ? undefined : 'ENOMEM';
+    return adviseAreas(this, start, end, advice);
   }
 
-  /**
-   * Maps a window into device space. @returns its user address, with the offset in the page kept
-   */
+  /** Maps a window into device space. @returns its user address, with the offset in the page kept */
   mapDevice(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {
-    const offset = pageOffsetOf(busAddress);
-    const size = pageCountOf(busAddress, lengthBytes) * pageBytes;
-    const start = this.#reserve(size, pageBytes);
-    const flags = flagWritable | flagDevice | (kind === 'writeCombining' ? flagWriteCombining : 0);
-    for (let at = 0; at < size; at += pageBytes) this.table.set(start + at, busAddress - offset + at, flags);
-    this.areas.insert(
-      new Vma({ start, end: start + size, kind: 'device', pageSize: pageBytes, isShared: true }),
-    );
-    return start + offset;
+    return this.#windows.map(busAddress, lengthBytes, kind);
   }
 
-  /** Removes the window that {@link mapDevice} returned. */
+  /** Removes what is left of the window that {@link mapDevice} returned. @throws InvariantError for another address */
   unmapDevice(userAddress: number): void {
-    const start = userAddress - pageOffsetOf(userAddress);
-    const area = this.areas.find(start);
-    if (area?.kind !== 'device' || area.start !== start) {
-      throw new InvariantError('device window', userAddress, 'an address that mapDevice returned');
-    }
-    unmapRange(this, area.start, area.end, true);
+    this.#windows.unmap(userAddress);
   }
 
   /** Device windows now mapped. */
   get deviceWindowCount(): number {
-    return this.areas.all.filter(({ kind }) => kind === 'device').length;
+    return this.#windows.count;
   }
 
   // Access.
@@ -262,18 +219,12 @@ export class AddressSpace {
 
   /** Reads across pages. @returns false, with nothing read, when some page is not mapped */
   read(address: number, target: Uint8Array): boolean {
-    if (!this.isMapped(address, target.length)) return false;
-    return this.#forEachPiece(address, target.length, false, (physical, offset, length) => {
-      this.mm.memory.readInto(physical, length, target, offset);
-    });
+    return readBytes(this, address, target);
   }
 
   /** Writes across pages. @returns false, with nothing written, when some page is not mapped writable */
   write(address: number, source: Uint8Array): boolean {
-    if (!this.isWritable(address, source.length)) return false;
-    return this.#forEachPiece(address, source.length, true, (physical, offset, length) => {
-      this.mm.memory.write(physical, length, source, offset);
-    });
+    return writeBytes(this, address, source);
   }
 
   // Pins.
@@ -319,8 +270,9 @@ export class AddressSpace {
 
   /** Unmaps everything, as the end of a process does; pinned frames stay until they are unpinned. */
   release(): void {
-    this.notify(userBase, this.#nextAddress, 'release');
-    unmapRange(this, userBase, this.#nextAddress, true);
+    this.notify(userBase, userEnd, 'release');
+    unmapRange(this, userBase, userEnd, true);
+    this.#windows.clear();
     for (const tlb of this.mm.tlbs) tlb.dropSpace(this.id);
     this.cores.clear();
     this.mm.spaces.delete(this.id);
@@ -328,12 +280,7 @@ export class AddressSpace {
 
   /** Takes what nothing else holds from a killed process. @returns pages taken */
   reap(): number {
-    const before = this.residentBytes;
-    for (const area of [...this.areas.all]) {
-      if (area.isPrivate && !area.isStable && area.pageSize === pageBytes)
-        zapPages(this, area.start, area.end);
-    }
-    return (before - this.residentBytes) / pageBytes;
+    return reapAreas(this);
   }
 
   /** What the out-of-memory killer goes by: pages in frames and in swap. */
@@ -409,8 +356,15 @@ export class AddressSpace {
   }
 
   /** Takes a range of user addresses, with an unmapped page behind it that catches overruns. */
-  takeAddresses(sizeBytes: number): number {
-    return this.#reserve(sizeBytes, pageBytes);
+  takeAddresses(sizeBytes: number, alignment: number = pageBytes): number {
+    let address = roundUp(this.#nextAddress, alignment);
+    for (;;) {
+      const [inTheWay] = this.areas.overlapping(address, address + sizeBytes);
+      if (inTheWay === undefined) break;
+      address = roundUp(inTheWay.end + pageBytes, alignment);
+    }
+    this.#nextAddress = address + sizeBytes + pageBytes;
+    return address;
   }
 
   /** Addresses up to `end` are in use, if nothing lies between. @returns whether that can be */
@@ -420,28 +374,12 @@ export class AddressSpace {
     return true;
   }
 
-  #reserve(size: number, alignment: number): number {
-    const address = roundUp(this.#nextAddress, alignment);
-    this.#nextAddress = address + size + pageBytes;
-    return address;
-  }
-
   /** Bounds of the pages that a range touches; of huge ones, whole. */
   #wholePages(address: number, lengthBytes: number): [start: number, end: number] {
     const sizeAt = (at: number): number => this.areas.find(at)?.pageSize ?? pageBytes;
     const last = Math.max(address, address + lengthBytes - 1);
     const start = address - (address % sizeAt(address));
     return [start, last - (last % sizeAt(last)) + sizeAt(last)];
-  }
-
-  #populate(start: number, end: number, step: number): boolean {
-    for (let at = start; at < end; at += step) {
-      if ((this.table.flagsAt(at) & flagWritable) !== 0) continue;
-      const area = this.areas.find(at)!;
-      const access = area.isWritable ? accessWrite : accessRead;
-      if (this.mm.faults.handle(this, at, access, kernelAccess) !== faultDone) return false;
-    }
-    return true;
   }
 
   /** The core looks the translation up; a miss walks the table, which marks the page accessed, and dirty if written. */
@@ -458,25 +396,4 @@ export class AddressSpace {
     }
     this.table.setFlags(address, flags | flagAccessed | (isWrite ? flagDirty : 0));
   }
-
-  #forEachPiece(
-    address: number,
-    lengthBytes: number,
-    isWrite: boolean,
-    visit: (physical: number, offset: number, length: number) => void,
-  ): boolean {
-    for (let done = 0; done < lengthBytes; ) {
-      const length = Math.min(lengthBytes - done, pageBytes - pageOffsetOf(address + done));
-      const physical = this.access(address + done, isWrite);
-      if (physical < 0) return false;
-      visit(physical, done, length);
-      done += length;
-    }
-    return true;
-  }
-}
-
-function checkPageSize(pageSize: number): void {
-  if (pageSize === pageBytes || pageSize === hugePageBytes) return;
-  throw new ConfigurationError('pageSize', pageSize, `${pageBytes} or ${hugePageBytes}`);
 }

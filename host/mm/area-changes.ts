@@ -23,6 +23,15 @@ export function zapPages(space: AddressSpace, start: number, end: number): void 
   gather.finish();
 }
 
+/** Takes what nothing else holds from a process that was killed (the OOM reaper). @returns pages taken */
+export function reapAreas(space: AddressSpace): number {
+  const before = space.residentBytes;
+  for (const area of [...space.areas.all])
+    if (area.isPrivate && !area.isStable && area.pageSize === pageBytes)
+      zapPages(space, area.start, area.end);
+  return (before - space.residentBytes) / pageBytes;
+}
+
 /** Unmaps areas and pages of a range. Windows into device space are the driver's to unmap, unless `withDevices`. */
 export function unmapRange(space: AddressSpace, start: number, end: number, withDevices = false): void {
   for (const area of space.areas.isolate(start, end)) {
@@ -60,6 +69,26 @@ export function protectAreas(space: AddressSpace, start: number, end: number, is
     gather.add(page);
   });
   gather.finish();
+}
+
+/** What becomes of a range: see madvise(2). */
+export type Advice = 'dontNeed' | 'dontFork' | 'doFork' | 'populateWrite';
+
+/** madvise(2) of areas. @returns EINVAL for pages that must stay */
+export function adviseAreas(
+  space: AddressSpace,
+  start: number,
+  end: number,
+  advice: Exclude<Advice, 'populateWrite'>,
+): 'EINVAL' | undefined {
+  const areas = space.areas.isolate(start, end);
+  if (advice !== 'dontNeed') {
+    for (const area of areas) area.isDontFork = advice === 'dontFork';
+    return undefined;
+  }
+  if (areas.some(({ isStable }) => isStable)) return 'EINVAL';
+  zapPages(space, start, end);
+  return undefined;
 }
 
 /** mremap(2) of a range within one area. */

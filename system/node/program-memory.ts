@@ -9,6 +9,8 @@ import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import {
   type Advice,
   type CoreThread,
+  type FixedMode,
+  type MapError,
   type MapOptions,
   ProcessKilledError,
   type ProcessMemory,
@@ -32,6 +34,17 @@ export class ProgramMemory {
     const address = this.process.mapWith(lengthBytes, options);
     if (address < 0) throw new InvariantError('mapped bytes', lengthBytes, 'what the host has free');
     return address;
+  }
+
+  /** mmap(2) with MAP_FIXED, or MAP_FIXED_NOREPLACE. @returns the address, or an errno */
+  mapFixed(
+    address: number,
+    lengthBytes: number,
+    options: MapOptions = {},
+    mode: FixedMode = 'replace',
+  ): number | MapError {
+    if (mode === 'replace') this.#watch('remap', address, lengthBytes);
+    return this.process.space.mapFixed(address, lengthBytes, options, mode);
   }
 
   unmap(address: number, lengthBytes: number): void {

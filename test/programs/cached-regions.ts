@@ -16,11 +16,16 @@ interface Offer {
 }
 
 /**
- * Replaces the pages under a region twice: under one that nobody minds, and under one of the cache. After each change the
- * peer reads the buffer through what it was told last.
+ * Replaces the pages under a region twice: under one that nobody minds, and under one of the cache; by madvise, or by mapping
+ * other memory at the same addresses (MAP_FIXED). After each change the peer reads the buffer through what it was told last.
  */
 export async function replacer(program: ProgramContext): Promise<JsonValue> {
   const { memory } = program;
+  const { replaceBy } = program.args as { readonly replaceBy: 'madvise' | 'mmap' };
+  const replace = (): void => {
+    if (replaceBy === 'madvise') memory.advise(address, bufferBytes, 'dontNeed');
+    else if (memory.mapFixed(address, bufferBytes) !== address) throw new Error('not mapped');
+  };
   const side = await Side.open(program);
   const pair = await side.pair('reads', { bufferBytes });
   const { address, mr } = pair.buffer;
@@ -30,13 +35,13 @@ export async function replacer(program: ProgramContext): Promise<JsonValue> {
   };
   memory.write(address, patternOf(1, bufferBytes));
   await offer(mr.rkey);
-  memory.advise(address, bufferBytes, 'dontNeed');
+  replace();
   memory.write(address, patternOf(2, bufferBytes));
   await offer(mr.rkey);
   const limits = { regionCount: 4, pinnedBytes: 2 ** 20, lookupCycles: 100 };
   const cache = new RegistrationCache(side.pd, allAccess, limits);
   for (const seed of [3, 4]) {
-    if (seed === 4) memory.advise(address, bufferBytes, 'dontNeed');
+    if (seed === 4) replace();
     memory.write(address, patternOf(seed, bufferBytes));
     const lent = await cache.acquire(address, bufferBytes);
     await offer(lent.region.rkey);
@@ -78,6 +83,8 @@ export async function changer(program: ProgramContext): Promise<JsonValue> {
   await send();
   memory.advise(address, bufferBytes, 'dontNeed');
   await send();
+  memory.mapFixed(address, bufferBytes);
+  await send();
   const moved = memory.remap(address, bufferBytes, 4 * bufferBytes, true);
   // What lies behind is free or not: either way the range is known anew where it is now.
   if (typeof moved !== 'number') return moved;
@@ -100,7 +107,7 @@ export async function follower(program: ProgramContext): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   const buffer = side.buffer(bufferBytes);
   const right: boolean[] = [];
-  for (let seed = 0; seed < 6; seed++) {
+  for (let seed = 0; seed < 7; seed++) {
     await side.channel.receive(buffer, bufferBytes);
     right.push(side.holds(buffer, seed, bufferBytes));
   }

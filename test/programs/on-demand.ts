@@ -222,7 +222,8 @@ export async function replaced(program: ProgramContext): Promise<JsonValue> {
   const wrong: number[] = [];
   if (program.node === 0) {
     for (let round = 0; round < 40; round++) {
-      program.memory.advise(pair.buffer.address, 2 * pageBytes, 'dontNeed');
+      if (round % 2 === 0) program.memory.advise(pair.buffer.address, 2 * pageBytes, 'dontNeed');
+      else program.memory.mapFixed(pair.buffer.address, 2 * pageBytes);
       side.write(pair.buffer, patternOf(round + 1, 100));
       const [status] = await timed(side, pair, writeOf([segment(pair.buffer, 0, 100)], remoteAt(pair, 0)));
       const target = segment(pair.buffer, pageBytes, 100);

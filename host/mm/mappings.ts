@@ -1,0 +1,157 @@
+/**
+ * mmap(2): where a mapping comes to lie, what gives way to it, and what is there from the beginning.
+ *
+ *     anywhere   next free addresses ─────────────────────────┬─► area ─► nothing, or all pages (huge and stable ones)
+ *     fixed      these addresses ─► what is there is unmapped ─┘
+ *
+ * A fixed mapping (MAP_FIXED) replaces whatever it overlaps as munmap would: subscribers are told, pages that are not shared
+ * go, pinned frames stay with who pinned them; the new pages are others. As in Linux 6.1 the old mapping is gone also where
+ * the new one then fails for want of memory; a request that can never be granted changes nothing.
+ */
+import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { roundUp } from '../../base/units.ts';
+import type { AddressSpace } from './address-space.ts';
+import { unmapRange } from './area-changes.ts';
+import { accessRead, accessWrite, faultDone } from './faults.ts';
+import { type MemoryFile, newSharedMemory } from './memory-file.ts';
+import { kernelAccess } from './memory-manager.ts';
+import { hugePageBytes, pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
+import { flagDevice, flagWritable, flagWriteCombining } from './page-table.ts';
+import { Vma } from './vma.ts';
+
+/** Where mappings of a process begin, the same in every process, which isolates nothing; and where user addresses end. */
+export const userBase = 0x7f00_0000_0000;
+export const userEnd = 0x7fff_ffff_f000;
+
+export type Access = 'read' | 'readWrite';
+
+/** What a mapping is to be; left out: private, readable and writable, 4 KiB pages, given on first touch. */
+export interface MapOptions {
+  readonly isShared?: boolean;
+  /** 4096, or 2 MiB: huge pages are there at once or not at all. */
+  readonly pageSize?: number;
+  readonly access?: Access;
+  /** The file to map, and from where (a multiple of 4096); without one the memory is anonymous. */
+  readonly file?: MemoryFile;
+  readonly fileOffset?: number;
+  /** All pages at once, to stay in memory: queue buffers. */
+  readonly isStable?: boolean;
+}
+
+/** Whether a fixed mapping replaces what it overlaps (MAP_FIXED), or fails then (MAP_FIXED_NOREPLACE). */
+export type FixedMode = 'replace' | 'noReplace';
+
+export type MapError = 'EINVAL' | 'EEXIST' | 'ENOMEM';
+
+/** Maps at addresses of the kernel's choice. @returns the first one, or -1 (ENOMEM) */
+export function mapAnywhere(space: AddressSpace, lengthBytes: number, options: MapOptions): number {
+  const { pageSize = pageBytes } = options;
+  if (pageSize !== pageBytes && pageSize !== hugePageBytes)
+    throw new ConfigurationError('pageSize', pageSize, `${pageBytes} or ${hugePageBytes}`);
+  if (!(lengthBytes > 0)) throw new ConfigurationError('map lengthBytes', lengthBytes, 'more than 0');
+  const size = roundUp(lengthBytes, pageSize);
+  if (size / pageBytes > space.mm.reachablePages) return -1;
+  const start = space.takeAddresses(size, pageSize);
+  return beginArea(space, start, size, options) ? start : -1;
+}
+
+/** Maps at these addresses. @returns the first one, or an errno in Linux' order of checks */
+export function mapFixed(
+  space: AddressSpace,
+  address: number,
+  lengthBytes: number,
+  options: MapOptions,
+  mode: FixedMode,
+): number | MapError {
+  const { pageSize = pageBytes } = options;
+  if (!(lengthBytes > 0)) return 'EINVAL';
+  const size = roundUp(lengthBytes, pageSize);
+  if (address < userBase || address > userEnd - size) return 'ENOMEM';
+  if (address % pageSize !== 0) return 'EINVAL';
+  const end = address + size;
+  const isTaken = space.areas.overlapping(address, end).length > 0;
+  if (isTaken && mode === 'noReplace') return 'EEXIST';
+  if (cutsHugePage(space, address) || cutsHugePage(space, end)) return 'EINVAL';
+  if (isTaken) unmapRange(space, address, end, true);
+  if (size / pageBytes > space.mm.reachablePages) return 'ENOMEM';
+  return beginArea(space, address, size, options) ? address : 'ENOMEM';
+}
+
+/** A huge page is unmapped whole or not at all. */
+function cutsHugePage(space: AddressSpace, address: number): boolean {
+  const area = space.areas.find(address);
+  return area !== undefined && address % area.pageSize !== 0;
+}
+
+/** Enters the area; huge and stable pages are given at once. @returns false when there are not enough: nothing stays */
+function beginArea(space: AddressSpace, start: number, size: number, options: MapOptions): boolean {
+  const { pageSize = pageBytes, isShared = false, access = 'readWrite', isStable = false } = options;
+  const isSharedMemory = isShared && options.file === undefined && pageSize === pageBytes;
+  const file = isSharedMemory ? newSharedMemory(size) : options.file;
+  if (file !== undefined) file.users++;
+  const rights = { isReadable: true, isWritable: access === 'readWrite' };
+  const { fileOffset = 0 } = options;
+  const kind = options.file === undefined ? 'anonymous' : 'file';
+  const end = start + size;
+  space.areas.insert(new Vma({ start, end, kind, isShared, pageSize, file, fileOffset, rights, isStable }));
+  space.mappedBytes += size;
+  if (!isStable && pageSize === pageBytes) return true;
+  if (populate(space, start, end, pageSize)) return true;
+  space.unmap(start, size);
+  return false;
+}
+
+/** Has every page of a range present, for writing where that is allowed. @returns false when memory has run out */
+export function populate(space: AddressSpace, start: number, end: number, step: number): boolean {
+  for (let at = start; at < end; at += step) {
+    if ((space.table.flagsAt(at) & flagWritable) !== 0) continue;
+    const area = space.areas.find(at)!;
+    const access = area.isWritable ? accessWrite : accessRead;
+    if (space.mm.faults.handle(space, at, access, kernelAccess) !== faultDone) return false;
+  }
+  return true;
+}
+
+/** Windows into device space of one process: a program may map over one, the driver unmaps what is left of it. */
+export class DeviceWindows {
+  readonly #space: AddressSpace;
+  /** Ends of the windows by their first addresses. */
+  readonly #ends = new Map<number, number>();
+
+  constructor(space: AddressSpace) {
+    this.#space = space;
+  }
+
+  get count(): number {
+    return this.#space.areas.all.filter(({ kind }) => kind === 'device').length;
+  }
+
+  /** @returns the window's user address, with the offset in the page kept */
+  map(busAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number {
+    const { table, areas } = this.#space;
+    const offset = pageOffsetOf(busAddress);
+    const size = pageCountOf(busAddress, lengthBytes) * pageBytes;
+    const start = this.#space.takeAddresses(size);
+    const flags = flagWritable | flagDevice | (kind === 'writeCombining' ? flagWriteCombining : 0);
+    for (let at = 0; at < size; at += pageBytes) table.set(start + at, busAddress - offset + at, flags);
+    areas.insert(new Vma({ start, end: start + size, kind: 'device', pageSize: pageBytes, isShared: true }));
+    this.#ends.set(start, start + size);
+    return start + offset;
+  }
+
+  /** Removes the window that {@link map} returned. @throws InvariantError for any other address */
+  unmap(userAddress: number): void {
+    const start = userAddress - pageOffsetOf(userAddress);
+    const end = this.#ends.get(start);
+    if (end === undefined)
+      throw new InvariantError('device window', userAddress, 'an address that mapDevice returned');
+    this.#ends.delete(start);
+    for (const area of this.#space.areas.overlapping(start, end))
+      if (area.kind === 'device') unmapRange(this.#space, area.start, area.end, true);
+  }
+
+  /** The process ends: all of its areas have gone. */
+  clear(): void {
+    this.#ends.clear();
+  }
+}
