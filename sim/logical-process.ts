@@ -127,6 +127,14 @@ export class LogicalProcess {
     return next;
   }
 
+  /** How many things are due here, as far as is known: channels with a record, clock domains, and each event. */
+  get dueCount(): number {
+    const sources = this.#due.subarray(0, -1);
+    return (
+      this.queue.pendingCount + sources.filter((instantPs) => instantPs < Number.POSITIVE_INFINITY).length
+    );
+  }
+
   /** Reads the neighbours' promises. Returns the instant before which nothing unknown can still arrive. */
   refreshHorizon(): number {
     let horizonPs = Number.POSITIVE_INFINITY;

@@ -52,9 +52,10 @@ export class DeadlockError extends RunError {
   /** The processes whose programs have not ended, each with the instant of the last thing it did. */
   readonly waiting: readonly ProcessInstant[];
 
-  constructor(waiting: readonly ProcessInstant[]) {
+  /** @param what is the matter, in words */
+  constructor(waiting: readonly ProcessInstant[], what = 'nothing is left to do') {
     const places = waiting.map(({ name, instantPs }) => `${name} at ${instantPs} ps`);
-    super(`nothing is left to do, but programs have not ended: ${places.join(', ')}`);
+    super(`${what}, but programs have not ended: ${places.join(', ')}`);
     this.waiting = waiting;
   }
 }

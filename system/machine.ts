@@ -10,11 +10,12 @@
  * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
  */
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { nsToPs } from '../base/units.ts';
+import { msToPs, nsToPs } from '../base/units.ts';
 import type { RunOutcome } from '../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan } from './faults/index.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
+import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
@@ -63,11 +64,9 @@ export class Machine implements AsyncDisposable {
   readonly #workers: WorkerParts | undefined;
   readonly #local: MachinePart | undefined;
   readonly #memories = new Map<number, Uint8Array>();
-  #nowPs = 0;
+  readonly #runs: PartRuns;
   #programCount = 0;
-  #isRunning = false;
   #isClosed = false;
-  #wallMs = 0;
 
   private constructor(plan: MachinePlan, partition: Partition, onProgress: ProgressListener | undefined) {
     this.#plan = plan;
@@ -82,6 +81,7 @@ export class Machine implements AsyncDisposable {
       this.#workers = new WorkerParts(plan);
       this.#ports = this.#workers.ports;
     }
+    this.#runs = new PartRuns(this.#ports, this.#workers, msToPs(plan.config.machine.pollPatienceMs));
   }
 
   /**
@@ -116,7 +116,7 @@ export class Machine implements AsyncDisposable {
 
   /** Simulated time in picoseconds at which all parts stand. */
   get nowPs(): number {
-    return this.#nowPs;
+    return this.#runs.nowPs;
   }
 
   get nodeCount(): number {
@@ -183,16 +183,18 @@ export class Machine implements AsyncDisposable {
   /**
    * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way
    * has arrived, or to `limitPs`.
-   * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes
+   * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes: also when
+   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time
    */
-  run(limitPs: number = NEVER): Promise<RunOutcome> {
-    const drainPs = nsToPs(this.config.machine.drainNs);
-    return this.#runAll((port) => port.runUntilEnded(drainPs, limitPs));
+  async run(limitPs: number = NEVER): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    return this.#runs.runUntilEnded(nsToPs(this.config.machine.drainNs), limitPs);
   }
 
   /** Runs everything due before `limitPs`; then the machine stands there. */
-  runTo(limitPs: number): Promise<RunOutcome> {
-    return this.#runAll((port) => port.runTo(limitPs));
+  async runTo(limitPs: number): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    return this.#runs.runTo(limitPs);
   }
 
   /**
@@ -207,8 +209,8 @@ export class Machine implements AsyncDisposable {
     if (!Number.isSafeInteger(everyPs) || everyPs < 1)
       throw new ConfigurationError('everyPs', everyPs, 'a whole number of at least 1');
     while (!(await predicate())) {
-      if (this.#nowPs >= limitPs) return false;
-      await this.runTo(Math.min(this.#nowPs + everyPs, limitPs));
+      if (this.nowPs >= limitPs) return false;
+      await this.runTo(Math.min(this.nowPs + everyPs, limitPs));
     }
     return true;
   }
@@ -302,13 +304,13 @@ export class Machine implements AsyncDisposable {
   /** The report of everything so far. */
   async report(): Promise<Report> {
     const { hosts, hcas, nics } = await this.ledgers();
-    return buildReport(this.config, this.#nowPs, hosts, hcas, nics);
+    return buildReport(this.config, this.nowPs, hosts, hcas, nics);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */
   async runFacts(): Promise<RunFacts> {
     const efforts = await Promise.all(this.#ports.map((port) => port.effort()));
-    return runFactsOf(this.partition, this.#plan.placement.length, this.#wallMs, this.#nowPs, efforts);
+    return runFactsOf(this.partition, this.#plan.placement.length, this.#runs.wallMs, this.nowPs, efforts);
   }
 
   /** Done and total that the programs of a node reported last. */
@@ -327,7 +329,7 @@ export class Machine implements AsyncDisposable {
   /** Ends all workers. A run that is under way ends with an error. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#isRunning) this.#workers?.abort('the machine was closed');
+    if (this.#runs.isRunning) this.#workers?.abort('the machine was closed');
     else if (this.#plan.analysis !== undefined)
       await Promise.allSettled(this.#ports.map((port) => port.closeAnalysers()));
     await this.#workers?.close();
@@ -335,32 +337,6 @@ export class Machine implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  async #runAll(run: (port: PartPort) => Promise<RunOutcome>): Promise<RunOutcome> {
-    this.#checkIdle('run');
-    this.#isRunning = true;
-    const startedMs = performance.now();
-    try {
-      const settled = await Promise.allSettled(
-        this.#ports.map(async (port) => {
-          try {
-            return await run(port);
-          } catch (error) {
-            this.#workers?.abort('another part of the machine failed');
-            throw error;
-          }
-        }),
-      );
-      const failures = settled.flatMap((part) => (part.status === 'rejected' ? [part.reason as Error] : []));
-      if (failures.length > 0) throw mostTelling(failures);
-      const [first] = settled as PromiseFulfilledResult<RunOutcome>[];
-      this.#nowPs = first!.value.stoppedPs;
-      return first!.value;
-    } finally {
-      this.#wallMs += performance.now() - startedMs;
-      this.#isRunning = false;
-    }
   }
 
   #portOf(process: string): PartPort {
@@ -374,15 +350,8 @@ export class Machine implements AsyncDisposable {
 
   #checkIdle(what: string): void {
     if (this.#isClosed) throw new InvariantError(`machine, to ${what},`, 'closed', 'open');
-    if (this.#isRunning) throw new InvariantError(`machine, to ${what},`, 'running', 'standing still');
+    if (this.#runs.isRunning) throw new InvariantError(`machine, to ${what},`, 'running', 'standing still');
   }
 }
 
 const pageBytes = 4096;
-
-/** Of the errors of all parts the one that says what happened; the others only heard of it. */
-function mostTelling(failures: readonly Error[]): Error {
-  const ranks = ['WorkerLostError', 'RunAbortedError'];
-  const rankOf = ({ name }: Error): number => ranks.indexOf(name) + 1;
-  return failures.toSorted((left, right) => rankOf(left) - rankOf(right))[0]!;
-}

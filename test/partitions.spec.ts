@@ -113,7 +113,50 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     expect(error).toBeInstanceOf(DeadlockError);
     expect((error as DeadlockError).message).toContain('host0');
   });
+
+  it('ends when programs poll in a loop for what never comes, and says since when', async () => {
+    await using machine = await smallMachine({ partition, set: { 'machine.pollPatienceMs': 2 } });
+    await machine.load(programOf('endings', 'pollsInALoop', 0));
+    await machine.load(programOf('endings', 'sendsLate', 1, { args: 0 }));
+    const error: unknown = await machine.run().catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(DeadlockError);
+    expect((error as Error).message).toMatch(/poll in vain, .*machine.pollPatienceMs, .* host0 at \d+ ps$/);
+    // Stretches of 2 ms and 4 ms, then one of 2 ms in which it only polled: since the end of the second.
+    expect((error as DeadlockError).waiting).toEqual([{ name: 'host0', instantPs: 6e9 }]);
+  });
+
+  it('goes on polling while anything is due anywhere, however long that takes', async () => {
+    await using machine = await smallMachine({ partition, set: { 'machine.pollPatienceMs': 1 } });
+    await machine.load(programOf('endings', 'pollsInALoop', 0));
+    await machine.load(programOf('endings', 'sendsLate', 1, { args: 20 }));
+    await machine.run();
+    const [receivedPs, sent] = await machine.results();
+    expect([(receivedPs as number) > 20e9, sent]).toEqual([true, 1]);
+  });
+
+  it('refuses a limit that has passed, and goes on afterwards', async () => {
+    await using machine = await smallMachine({ partition });
+    await machine.runTo(1e6);
+    for (const limitPs of [1, 1e6 + 0.5, Number.NaN]) {
+      await expect(machine.runTo(limitPs)).rejects.toThrow('expected a whole number of at least 1000000');
+      await expect(machine.run(limitPs)).rejects.toThrow('expected a whole number of at least 1000000');
+    }
+    expect(await machine.runTo(2e6)).toEqual({ reason: 'limit', stoppedPs: 2e6 });
+  });
 });
+
+it.each(bothPartitions)(
+  'is cut into stretches in partition %s that change nothing of it',
+  async (partition) => {
+    const nodesOf = async (pollPatienceMs: number, drainNs: number) => {
+      const set = { 'machine.pollPatienceMs': pollPatienceMs, 'machine.drainNs': drainNs };
+      const { machine, report } = await runMixture({ partition, set });
+      return { nodes: report.nodes, nowPs: machine.nowPs };
+    };
+    // The programs end after some 4 ms, and 5 ms are awaited after that: several stretches end in either.
+    expect(await nodesOf(1, 5e6)).toEqual(await nodesOf(100, 5e6));
+  },
+);
 
 /** Probing, then 250 µs: the same in every partition. */
 let throwPs: Promise<number> | undefined;

@@ -155,6 +155,11 @@ export class HostNode {
     });
   }
 
+  /** Timers of the kernel that only look whether the HCA is well. (Those of a NIC's driver and connections do more.) */
+  get healthTimerCount(): number {
+    return this.driver === undefined ? 0 : this.#timers.size;
+  }
+
   /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
   #startTimer(delayPs: number, due: () => void): void {
     const number = this.#timerCount++;

@@ -4,11 +4,13 @@ import type { Analysis } from '../analysis/index.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
 import type { MachinePart, PartEffort, PartLedgers } from './part.ts';
+import type { PartOutlook } from './part-outlook.ts';
 
 export interface PartPort {
   loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void>;
   runTo(limitPs: number): Promise<RunOutcome>;
   runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome>;
+  outlook(): Promise<PartOutlook>;
   removeDriver(node: number): Promise<void>;
   programStates(): Promise<ProgramState[]>;
   logLines(): Promise<LogLine[]>;
@@ -27,6 +29,7 @@ export const partMethods = [
   'loadModule',
   'runTo',
   'runUntilEnded',
+  'outlook',
   'removeDriver',
   'programStates',
   'logLines',
@@ -46,6 +49,7 @@ export function localPort(part: MachinePart): PartPort {
     loadModule: (node, order, url, exportName) => part.loadModule(node, order, url, exportName),
     runTo: (limitPs) => part.runTo(limitPs),
     runUntilEnded: (drainPs, limitPs) => part.runUntilEnded(drainPs, limitPs),
+    outlook: async () => part.outlook(),
     removeDriver: async (node) => part.removeDriver(node),
     programStates: async () => part.programStates(),
     logLines: async () => part.logLines(),

@@ -17,6 +17,7 @@ import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
+import { PartLookout, type PartOutlook } from './part-outlook.ts';
 import { loadProgram } from './program-module.ts';
 
 /** What one part knows at the end of a run: plain data. */
@@ -41,6 +42,7 @@ export class MachinePart {
   readonly programs: readonly ProgramRunner[];
   readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
+  readonly #lookout: PartLookout;
   readonly #runner: Runner & { readonly turnCount: number };
 
   /** @param thread index in the plan's placement */
@@ -55,6 +57,10 @@ export class MachinePart {
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
+    this.#lookout = new PartLookout(
+      this.hosts,
+      [...this.hcas, ...this.nics].map(({ lp }) => lp),
+    );
     this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
     this.#runner =
       plan.control === undefined
@@ -82,6 +88,11 @@ export class MachinePart {
 
   runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome> {
     return this.#runner.runUntilEnded(drainPs, limitPs);
+  }
+
+  /** What is still to come, where the part stands between two runs. */
+  outlook(): PartOutlook {
+    return this.#lookout.take();
   }
 
   programStates(): ProgramState[] {

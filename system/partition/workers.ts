@@ -42,6 +42,11 @@ export class WorkerParts {
     return Math.min(...processNames.map((_, process) => this.#control.promisePs(process)));
   }
 
+  /** The thread in which the run ended with an error; undefined when it ended in all alike. */
+  get failedThread(): number | undefined {
+    return this.#control.failedWorker;
+  }
+
   /** Ends a run that is under way with a RunAbortedError. */
   abort(reason: string): void {
     this.#control.abort(reason);

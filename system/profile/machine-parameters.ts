@@ -43,6 +43,13 @@ export const machineParameters = {
     'choice: above every latency of the default profile',
     'Simulated time that a run goes on after its last program has ended, so that what is under way arrives.',
   ),
+  pollPatienceMs: number(
+    100,
+    'ms',
+    [1, 100_000],
+    'choice: above any wait for another host that is at work; 5 million polls',
+    'So long may programs poll in vain while nothing else is due anywhere; then the run ends with a DeadlockError.',
+  ),
 } as const;
 
 export type MachineParameters = ConfigOf<typeof machineParameters>;

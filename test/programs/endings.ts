@@ -1,6 +1,8 @@
 /** Programs that end badly, or not at all. */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { Side } from './side.ts';
+import { IbvWc, pollCq, postRecv, postSend, spinCq } from '../../userlib/index.ts';
+import { receiveOf, segment, sendOf } from './requests.ts';
+import { type Pair, Side } from './side.ts';
 
 const sleepPs = 100e6;
 
@@ -19,4 +21,25 @@ export async function waitsForNothing(program: ProgramContext): Promise<JsonValu
 /** Never ends. */
 export async function goesOn({ cpu }: ProgramContext): Promise<JsonValue> {
   for (;;) await cpu.sleep(sleepPs);
+}
+
+/** Polls in a loop for what the other side may send. @returns when it came */
+export async function pollsInALoop(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const beforeReady = ({ qp, buffer }: Pair) => postRecv(qp, receiveOf([segment(buffer, 0, 64)]));
+  const { recvCq } = await side.pair('a', { beforeReady });
+  const wc = [new IbvWc()];
+  while ((await pollCq(recvCq, 1, wc)) === 0);
+  return program.cpu.localPs;
+}
+
+/** Sends to it after so many milliseconds as it is told; ends without a word when that is 0. */
+export async function sendsLate(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const { qp, buffer, sendCq } = await side.pair('a');
+  const waitMs = Number(program.args);
+  if (waitMs === 0) return null;
+  await program.cpu.sleep(waitMs * 1e9);
+  postSend(qp, sendOf([segment(buffer, 0, 64)]));
+  return spinCq(sendCq, 1, [new IbvWc()]);
 }
