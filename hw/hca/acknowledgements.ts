@@ -108,9 +108,10 @@ export class Acknowledgements {
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;
     const psn = words[word + WORD_PSN]!;
-    const newest = psnDistance(psn, (qps.nextPsn[qp]! - 1) & PSN_MASK);
-    const oldest = psnDistance(psn, qps.lastAckedPsn[qp]!);
-    if (qps.recordHead[qp] === -1 || newest > 0 || oldest <= 0) {
+    const pair = qps.rows[qp]!;
+    const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
+    const oldest = psnDistance(psn, pair.lastAckedPsn);
+    if (pair.recordHead === -1 || newest > 0 || oldest <= 0) {
       if (oldest > 0 || newest > 0 || opcode !== Opcode.RC_ACKNOWLEDGE)
         this.#core.violations.count('responseUnexpected');
       return 0;
@@ -125,7 +126,7 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    if (qps.recordHead[qp] === -1 || qps.state[qp] === QpState.ERR) return 0;
+    if (pair.recordHead === -1 || pair.state === QpState.ERR) return 0;
     return this.#takeNak(qp, psn, syndrome, cycle);
   }
 
@@ -136,11 +137,11 @@ export class Acknowledgements {
   completeLocally(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
     for (;;) {
-      const record = qps.recordHead[qp]!;
+      const record = qps.rows[qp]!.recordHead;
       if (record === -1) return true;
-      const syndrome = this.#records.syndrome[record]!;
-      const isDoneAlone =
-        this.#records.opcode[record] === WqeOpcode.NOP || this.#records.isDone[record] === 1;
+      const request = this.#records.rows[record]!;
+      const syndrome = request.syndrome;
+      const isDoneAlone = request.opcode === WqeOpcode.NOP || request.isDone === 1;
       if (syndrome === 0 && !isDoneAlone) return true;
       if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
       if (!this.#completeHead(qp, cycle)) return false;
@@ -163,29 +164,31 @@ export class Acknowledgements {
 
   /** Drops all records of a QP without completions (2RST). */
   dropAll(qp: number): void {
-    while (this.#core.qps.recordHead[qp] !== -1) this.#records.release(this.#unlinkHead(qp));
+    while (this.#core.qps.rows[qp]!.recordHead !== -1) this.#records.release(this.#unlinkHead(qp));
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
   goBack(qp: number, psn: number, cycle: number): void {
     const { qps } = this.#core;
     const records = this.#records;
-    let record = qps.recordHead[qp]!;
+    const pair = qps.rows[qp]!;
+    let record = pair.recordHead;
     while (
       record !== -1 &&
-      (records.psnCount[record] === 0 || psnDistance(psn, records.lastPsn(record)) > 0)
+      (records.rows[record]!.psnCount === 0 || psnDistance(psn, records.lastPsn(record)) > 0)
     ) {
-      record = records.next[record]!;
+      record = records.rows[record]!.next;
     }
     if (record === -1) return;
-    qps.epoch[qp] = qps.epoch[qp]! + 1;
-    qps.recordCursor[qp] = record;
-    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
-    qps.packetCursor[qp] = isRead
-      ? records.responsesReceived[record]!
-      : Math.max(0, psnDistance(psn, records.firstPsn[record]!));
+    pair.epoch++;
+    pair.recordCursor = record;
+    const request = records.rows[record]!;
+    pair.packetCursor =
+      request.opcode === WqeOpcode.RDMA_READ
+        ? request.responsesReceived
+        : Math.max(0, psnDistance(psn, request.firstPsn));
     // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
-    const reason = qps.parkedFor[qp]!;
+    const reason = pair.parkedFor;
     if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(qp, cycle + 1);
     this.#scheduler.makeReady(qp, cycle + 1);
   }
@@ -202,27 +205,29 @@ export class Acknowledgements {
   #completeThrough(qp: number, psn: number, cycle: number): boolean {
     const { qps } = this.#core;
     const records = this.#records;
+    const pair = qps.rows[qp]!;
     for (;;) {
-      const record = qps.recordHead[qp]!;
+      const record = pair.recordHead;
       if (record === -1) break;
-      if (records.psnCount[record] === 0) {
+      const request = records.rows[record]!;
+      if (request.psnCount === 0) {
         if (!this.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
-        if (qps.recordHead[qp] === record) break;
-        if (qps.state[qp] === QpState.ERR) return true;
+        if (pair.recordHead === record) break;
+        if (pair.state === QpState.ERR) return true;
         continue;
       }
       if (psnDistance(records.lastPsn(record), psn) > 0) break;
-      if (records.isReadOrAtomic[record] === 1) {
+      if (request.isReadOrAtomic === 1) {
         // Its response was lost: what came later was answered, so it is asked for again.
-        const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
+        const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
         if (expected !== this.#core.pageFaults.awaitedPsn[qp]) this.goBack(qp, expected, cycle);
         return true;
       }
       if (!this.#completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
     }
     const acknowledged = this.#acknowledgedBy(qp, psn);
-    if (psnDistance(acknowledged, qps.lastAckedPsn[qp]!) > 0) {
-      qps.lastAckedPsn[qp] = acknowledged;
+    if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
+      pair.lastAckedPsn = acknowledged;
       this.#timers.progress(qp);
     }
     if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
@@ -231,10 +236,12 @@ export class Acknowledgements {
 
   /** A later answer says nothing of a READ or atomic whose own answer has not come. */
   #acknowledgedBy(qp: number, psn: number): number {
-    const record = this.#core.qps.recordHead[qp]!;
+    const record = this.#core.qps.rows[qp]!.recordHead;
     const records = this.#records;
-    if (record === -1 || records.psnCount[record] === 0 || records.isReadOrAtomic[record] === 0) return psn;
-    const answered = (records.firstPsn[record]! + records.responsesReceived[record]! - 1) & PSN_MASK;
+    if (record === -1) return psn;
+    const request = records.rows[record]!;
+    if (request.psnCount === 0 || request.isReadOrAtomic === 0) return psn;
+    const answered = (request.firstPsn + request.responsesReceived - 1) & PSN_MASK;
     return psnDistance(psn, answered) > 0 ? answered : psn;
   }
 
@@ -245,8 +252,8 @@ export class Acknowledgements {
 
   /** Completes the head record successfully. False: no room for its CQE. */
   #completeHead(qp: number, cycle: number): boolean {
-    const record = this.#core.qps.recordHead[qp]!;
-    if (this.#records.isSignalled[record] === 1) {
+    const record = this.#core.qps.rows[qp]!.recordHead;
+    if (this.#records.rows[record]!.isSignalled === 1) {
       if (this.#completions.isFull) return false;
       this.#unlinkHead(qp);
       this.#post(qp, record, 0, cycle);
@@ -261,17 +268,19 @@ export class Acknowledgements {
 
   #unlinkHead(qp: number): number {
     const { qps } = this.#core;
-    const record = qps.recordHead[qp]!;
-    const next = this.#records.next[record]!;
-    qps.recordHead[qp] = next;
-    if (next === -1) qps.recordTail[qp] = -1;
-    if (qps.recordCursor[qp] === record) {
-      qps.recordCursor[qp] = next;
-      qps.packetCursor[qp] = 0;
+    const pair = qps.rows[qp]!;
+    const record = pair.recordHead;
+    const request = this.#records.rows[record]!;
+    const next = request.next;
+    pair.recordHead = next;
+    if (next === -1) pair.recordTail = -1;
+    if (pair.recordCursor === record) {
+      pair.recordCursor = next;
+      pair.packetCursor = 0;
     }
-    qps.recordCount[qp] = qps.recordCount[qp]! - 1;
-    if (this.#records.psnCount[record]! > 0 && this.#records.isReadOrAtomic[record] === 1) {
-      qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! - 1;
+    pair.recordCount--;
+    if (request.psnCount > 0 && request.isReadOrAtomic === 1) {
+      pair.readsOutstanding--;
     }
     return record;
   }
@@ -280,16 +289,17 @@ export class Acknowledgements {
     const { qps } = this.#core;
     const records = this.#records;
     records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
-    records.syndrome[record] = syndrome;
-    const opcode = records.opcode[record]!;
-    const bytes = records.isReadOrAtomic[record] === 1 ? records.messageBytes[record]! : 0;
+    const request = records.rows[record]!;
+    request.syndrome = syndrome;
+    const opcode = request.opcode;
+    const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
     this.#completions.post(
-      qps.sendCqn[qp]!,
+      qps.rows[qp]!.sendCqn,
       qp,
       record,
       1,
       opcode,
-      records.wqeCounter[record]!,
+      request.wqeCounter,
       bytes,
       0,
       0,
@@ -301,24 +311,26 @@ export class Acknowledgements {
 
   #unparkAfterCompletion(qp: number, cycle: number): void {
     const { qps } = this.#core;
-    const reason = qps.parkedFor[qp]!;
+    const pair = qps.rows[qp]!;
+    const reason = pair.parkedFor;
     const isOver =
       reason === PARKED_WINDOW ||
       reason === PARKED_READ_LIMIT ||
-      (reason === PARKED_FENCE && qps.readsOutstanding[qp] === 0) ||
-      (reason === PARKED_CREDITS && qps.recordCount[qp] === 0);
+      (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
+      (reason === PARKED_CREDITS && pair.recordCount === 0);
     if (isOver) this.#scheduler.unpark(qp, cycle + 1);
   }
 
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
   #takeCredits(qp: number, code: number, msn: number, cycle: number): void {
     const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
     if (code === CREDIT_CODE_INVALID) {
-      qps.ssnLimit[qp] = -1;
+      pair.ssnLimit = -1;
     } else {
-      qps.ssnLimit[qp] = (msn + creditCountByCode[code]!) & PSN_MASK;
+      pair.ssnLimit = (msn + creditCountByCode[code]!) & PSN_MASK;
     }
-    if (qps.parkedFor[qp] === PARKED_CREDITS) this.#scheduler.unpark(qp, cycle + 1);
+    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(qp, cycle + 1);
   }
 
   #takeNak(qp: number, psn: number, syndrome: number, cycle: number): number {
@@ -327,8 +339,9 @@ export class Acknowledgements {
       return this.#takeRnrNak(qp, psn, syndromeValue(syndrome), cycle);
     const code = syndromeValue(syndrome);
     if (code === NakCode.PSN_SEQUENCE_ERROR) {
-      if (qps.retriesLeft[qp] === 0) return this.#failOrWait(qp, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
-      qps.retriesLeft[qp] = qps.retriesLeft[qp]! - 1;
+      const pair = qps.rows[qp]!;
+      if (pair.retriesLeft === 0) return this.#failOrWait(qp, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
+      pair.retriesLeft--;
       this.goBack(qp, psn, cycle);
       return 0;
     }
@@ -343,9 +356,10 @@ export class Acknowledgements {
 
   #takeRnrNak(qp: number, psn: number, timerCode: number, cycle: number): number {
     const { qps } = this.#core;
-    if (qps.rnrRetryCountMax[qp] !== RNR_RETRY_FOREVER) {
-      if (qps.rnrRetriesLeft[qp] === 0) return this.#failOrWait(qp, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
-      qps.rnrRetriesLeft[qp] = qps.rnrRetriesLeft[qp]! - 1;
+    const pair = qps.rows[qp]!;
+    if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
+      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(qp, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      pair.rnrRetriesLeft--;
     }
     this.goBack(qp, psn, cycle);
     this.#scheduler.park(qp, PARKED_RNR);
@@ -363,22 +377,23 @@ export class Acknowledgements {
   #processData(offset: number, qp: number, opcode: number, psn: number, cycle: number): number {
     const { qps } = this.#core;
     const records = this.#records;
+    const pair = qps.rows[qp]!;
     if (!this.#isPlacing) {
       if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-      const record = qps.recordHead[qp]!;
-      if (record === -1 || qps.state[qp] === QpState.ERR) return 0;
-      const expected = (records.firstPsn[record]! + records.responsesReceived[record]!) & PSN_MASK;
-      if (records.isReadOrAtomic[record] === 0 || expected !== psn) {
+      const record = pair.recordHead;
+      if (record === -1 || pair.state === QpState.ERR) return 0;
+      const request = records.rows[record]!;
+      const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
+      if (request.isReadOrAtomic === 0 || expected !== psn) {
         if (expected === this.#core.pageFaults.awaitedPsn[qp]) return 0;
         this.#core.violations.count('responseUnexpected');
-        if (records.isReadOrAtomic[record] === 1 && psnDistance(psn, expected) > 0)
-          this.goBack(qp, expected, cycle);
+        if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) this.goBack(qp, expected, cycle);
         return 0;
       }
       this.#isPlacing = true;
       this.#placed = 0;
     }
-    const record = qps.recordHead[qp]!;
+    const record = pair.recordHead;
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
     const placed = this.#place(offset, qp, record, bytes, cycle);
@@ -388,8 +403,9 @@ export class Acknowledgements {
       this.#account.stall(cycle, STALL_COMPLETION);
       return WAIT;
     }
-    records.responsesReceived[record] = records.responsesReceived[record]! + 1;
-    qps.lastAckedPsn[qp] = psn;
+    const request = records.rows[record]!;
+    request.responsesReceived++;
+    pair.lastAckedPsn = psn;
     this.#timers.progress(qp);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
@@ -399,7 +415,7 @@ export class Acknowledgements {
       this.#word(offset, WORD_AETH) & PSN_MASK,
       cycle,
     );
-    if (records.responsesReceived[record] !== records.psnCount[record])
+    if (request.responsesReceived !== request.psnCount)
       return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
     this.#completeHead(qp, cycle);
     if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
@@ -426,11 +442,13 @@ export class Acknowledgements {
   #place(offset: number, qp: number, record: number, bytes: number, cycle: number): number {
     const { qps, translator } = this.#core;
     const records = this.#records;
-    const received = records.responsesReceived[record]! * qps.mtuBytes[qp]!;
+    const pair = qps.rows[qp]!;
+    const request = records.rows[record]!;
+    const received = request.responsesReceived * pair.mtuBytes;
     while (this.#placed < bytes) {
       let position = received + this.#placed;
       let segment = 0;
-      const count = records.segmentCount[record]!;
+      const count = request.segmentCount;
       while (segment < count && position >= records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
         position -= records.segmentBytes[record * SEGMENTS_MAX + segment]!;
         segment++;
@@ -442,7 +460,7 @@ export class Acknowledgements {
       const found = translator.translate(
         PORT_RECEIVER,
         records.segmentKey[index]!,
-        qps.pd[qp]!,
+        pair.pd,
         address,
         wanted,
         RIGHT_LOCAL_WRITE,

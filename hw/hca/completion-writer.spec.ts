@@ -119,7 +119,7 @@ describe('a CQ that is full', () => {
     qp.ring();
     await bench.run(20);
     expect(bench.a.events.lines).toEqual([]);
-    expect(bench.a.dataPath.tables.cqs.producer[cq.slot]).toBe(6);
+    expect(bench.a.dataPath.tables.cqs.rows[cq.slot]!.producer).toBe(6);
   });
 
   it('whose page is not present fails with syndrome 2 and status "write failure"', async () => {
@@ -131,7 +131,7 @@ describe('a CQ that is full', () => {
     qp.send(nop);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([`cq 2 0x${cq.cqn.toString(16)}`]);
-    expect(bench.a.dataPath.tables.cqs.status[cq.slot]).toBe(QueueStatus.WRITE_FAILURE);
+    expect(bench.a.dataPath.tables.cqs.rows[cq.slot]!.status).toBe(QueueStatus.WRITE_FAILURE);
   });
 });
 
@@ -404,7 +404,7 @@ describe('resizing', () => {
             const at = cqs.offsetOf(cq.slot);
             const oldMtt = cqc.fields.mttAddress.get(cqs.view, at);
             // What the resize command marks in the new buffer: the passes around the producer counter.
-            const producer = cqs.producer[cq.slot]!;
+            const producer = cqs.rows[cq.slot]!.producer;
             for (let entry = 0; entry < 32; entry++) {
               const pass = (producer >>> 5) & 1;
               const owner = entry < (producer & 31) ? pass : 1 - pass;

@@ -14,9 +14,9 @@ import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../abi/cqe.ts';
 import { CqArmCommand, cqRecord } from '../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../abi/eqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
+import * as cqTable from './completion-queue.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
-import * as cqTable from './cq-table.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -215,9 +215,10 @@ export class CompletionWriter {
     this.#serviceLevel[at] = this.#nextServiceLevel;
     this.#nextSource = 0;
     this.#nextServiceLevel = 0;
-    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
+    const pair = qps.rows[qp]!;
+    pair.inPipelineCount++;
     const cq = cqs.slotOf(cqn);
-    if (cq !== -1) cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! + 1;
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
@@ -240,18 +241,20 @@ export class CompletionWriter {
    */
   arm(cq: number, command: number, consumer: number, cycle: number): void {
     const { cqs } = this.#core;
-    cqs.consumer[cq] = consumer;
-    cqs.armState[cq] = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
-    cqs.heldCount[cq] = 0;
-    const latest = cqs.armState[cq] === CQ_ARMED_NEXT ? cqs.producer[cq]! : cqs.solicitedProducer[cq]!;
-    if (isBeyond(latest, consumer) && isBeyond(latest, cqs.lastNotified[cq]!)) this.#makeDue(cq, cycle + 1);
+    const queue = cqs.rows[cq]!;
+    queue.consumer = consumer;
+    queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
+    queue.heldCount = 0;
+    const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;
+    if (isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)) this.#makeDue(cq, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
   postResize(cq: number, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
     const { cqs } = this.#core;
     this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
-    cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! + 1;
+    const queue = cqs.rows[cq]!;
+    queue.inPipelineCount++;
     this.#core.domain.wake(this.#stage, this.#core.domain.cycle + 1);
   }
 
@@ -293,7 +296,7 @@ export class CompletionWriter {
   #write(at: number, cycle: number): number {
     const { cqs, cqcCache, translator, dmaWrite } = this.#core;
     const cq = cqs.slotOf(this.#cqn[at]!);
-    if (cq === -1 || cqs.status[cq] !== QueueStatus.OK) {
+    if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
       this.#discard(at, cycle);
       return -1;
     }
@@ -308,12 +311,13 @@ export class CompletionWriter {
       this.#discard(at, cycle);
       return -1;
     }
-    const entry = cqs.producer[cq]! & ((1 << cqs.logEntries[cq]!) - 1);
-    const byte = cqs.firstByte[cq]! + entry * cqeBytes;
+    const queue = cqs.rows[cq]!;
+    const entry = queue.producer & ((1 << queue.logEntries) - 1);
+    const byte = queue.firstByte + entry * cqeBytes;
     const found = translator.translateBuffer(
       PORT_COMPLETION,
-      cqs.mttOffset[cq]!,
-      cqs.pageBytes[cq]!,
+      queue.mttOffset,
+      queue.pageBytes,
       byte,
       cqeBytes,
     );
@@ -332,20 +336,22 @@ export class CompletionWriter {
 
   #hasRoom(cq: number): boolean {
     const { cqs } = this.#core;
-    if (cqs.ignoreOverrun[cq] === 1) return true;
-    return ((cqs.producer[cq]! - cqs.consumer[cq]!) & COUNTER_MASK) < 1 << cqs.logEntries[cq]!;
+    const queue = cqs.rows[cq]!;
+    if (queue.ignoreOverrun === 1) return true;
+    return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;
   }
 
   #readConsumer(cq: number): void {
     const { cqs, dmaRead } = this.#core;
     if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
     this.#isReadingConsumer = true;
-    dmaRead.request(this.#readRequester, cqs.doorbellRecord[cq]!, RECORD_BYTES, this.#recordSram, cq);
+    dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
   }
 
   #consumerRead(cq: number, status: number, cycle: number): void {
     const { cqs, sramView, domain } = this.#core;
-    if (status === 0) cqs.consumer[cq] = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+    if (status === 0)
+      cqs.rows[cq]!.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
     this.#isReadingConsumer = false;
     this.#consumerReadOf = cq;
     domain.wake(this.#stage, cycle + 1);
@@ -359,7 +365,8 @@ export class CompletionWriter {
     const offset = this.#cqeSram + slot * cqeBytes;
     for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
     const isError = this.#syndrome[at] !== 0;
-    const ownerBit = (cqs.producer[cq]! >>> cqs.logEntries[cq]!) & 1;
+    const queue = cqs.rows[cq]!;
+    const ownerBit = (queue.producer >>> queue.logEntries) & 1;
     const opcode = isError ? CqeOpcode.ERROR : this.#opcode[at]!;
     const ownership =
       (ownerBit << cqe.fields.owner.shift) | (this.#isSend[at]! << cqe.fields.isSend.shift) | opcode;
@@ -388,33 +395,36 @@ export class CompletionWriter {
 
   #afterCqe(at: number, cq: number, cycle: number): void {
     const { cqs } = this.#core;
-    cqs.producer[cq] = (cqs.producer[cq]! + 1) & COUNTER_MASK;
+    const queue = cqs.rows[cq]!;
+    queue.producer = (queue.producer + 1) & COUNTER_MASK;
     const counts = this.#isSolicited[at] === 1 || this.#syndrome[at] !== 0;
-    if (counts) cqs.solicitedProducer[cq] = cqs.producer[cq]!;
-    const isDue = cqs.armState[cq] === CQ_ARMED_NEXT || (cqs.armState[cq] === CQ_ARMED_SOLICITED && counts);
+    if (counts) queue.solicitedProducer = queue.producer;
+    const isDue = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
     if (isDue) this.#notify(cq, cycle);
   }
 
   /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
   #notify(cq: number, cycle: number): void {
     const { cqs, lp, domain } = this.#core;
-    cqs.heldCount[cq] = cqs.heldCount[cq]! + 1;
-    const isModerated = cqs.moderationCount[cq]! > 1 && cqs.moderationPeriodPs[cq]! > 0;
-    if (!isModerated || cqs.heldCount[cq]! >= cqs.moderationCount[cq]!) return this.#fire(cq);
+    const queue = cqs.rows[cq]!;
+    queue.heldCount++;
+    const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
+    if (!isModerated || queue.heldCount >= queue.moderationCount) return this.#fire(cq);
     this.moderatedEventCount++;
-    if (cqs.hasModerationTimer[cq] === 1) return;
-    cqs.hasModerationTimer[cq] = 1;
-    const duePs = domain.clock.edgePs(cycle) + cqs.moderationPeriodPs[cq]!;
-    lp.queue.schedule(duePs, this.#timerHandler, cq, cqs.generation[cq]!);
+    if (queue.hasModerationTimer === 1) return;
+    queue.hasModerationTimer = 1;
+    const duePs = domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
+    lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
   }
 
   /** The moderation period is over. */
   #moderationDue(cq: number, generation: number): void {
     const { cqs, domain, lp } = this.#core;
-    if (cqs.numberOf[cq] === -1 || generation !== cqs.generation[cq]) return;
-    cqs.hasModerationTimer[cq] = 0;
-    if (cqs.heldCount[cq] === 0) return;
-    if (cqs.armState[cq] !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
+    const queue = cqs.rows[cq]!;
+    if (cqs.numberOf[cq] === -1 || generation !== queue.generation) return;
+    queue.hasModerationTimer = 0;
+    if (queue.heldCount === 0) return;
+    if (queue.armState !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
   }
 
   #makeDue(cq: number, cycle: number): void {
@@ -427,21 +437,23 @@ export class CompletionWriter {
   #fireDue(cycle: number): void {
     const cq = this.#due.pop();
     this.#isDue[cq] = 0;
-    if (this.#core.cqs.numberOf[cq] !== -1 && this.#core.cqs.armState[cq] !== CQ_NOT_ARMED) this.#fire(cq);
+    if (this.#core.cqs.numberOf[cq] !== -1 && this.#core.cqs.rows[cq]!.armState !== CQ_NOT_ARMED)
+      this.#fire(cq);
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
   #fire(cq: number): void {
     const { cqs } = this.#core;
-    cqs.armState[cq] = CQ_NOT_ARMED;
-    cqs.lastNotified[cq] = cqs.producer[cq]!;
-    cqs.heldCount[cq] = 0;
-    if (cqs.hasModerationTimer[cq] === 1) {
+    const queue = cqs.rows[cq]!;
+    queue.armState = CQ_NOT_ARMED;
+    queue.lastNotified = queue.producer;
+    queue.heldCount = 0;
+    if (queue.hasModerationTimer === 1) {
       // The timer still in the queue belongs to the round that ends here.
-      cqs.hasModerationTimer[cq] = 0;
-      cqs.generation[cq] = cqs.generation[cq]! + 1;
+      queue.hasModerationTimer = 0;
+      queue.generation++;
     }
-    cqs.firedCount[cq] = cqs.firedCount[cq]! + 1;
+    queue.firedCount++;
     this.#eventFor = cq;
   }
 
@@ -450,7 +462,7 @@ export class CompletionWriter {
     if (!this.#events.canPost()) return false;
     const cq = this.#eventFor;
     this.#eventFor = -1;
-    if (cqs.numberOf[cq] !== -1) this.#events.postCompletion(cqs.eqn[cq]!, cqs.numberOf[cq]!, cycle);
+    if (cqs.numberOf[cq] !== -1) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqs.numberOf[cq]!, cycle);
     return true;
   }
 
@@ -458,7 +470,8 @@ export class CompletionWriter {
   #writeResize(resize: { cq: number; logEntries: number; pageBytes: number; mttOffset: number }): number {
     const { cqs, translator, dmaWrite, sram, sramView } = this.#core;
     const { cq, logEntries, pageBytes, mttOffset } = resize;
-    const entry = cqs.producer[cq]! & ((1 << logEntries) - 1);
+    const queue = cqs.rows[cq]!;
+    const entry = queue.producer & ((1 << logEntries) - 1);
     const found = translator.translateBuffer(
       PORT_COMPLETION,
       mttOffset,
@@ -470,7 +483,7 @@ export class CompletionWriter {
     if (!dmaWrite.canRequest(this.#writeRequester)) return STALL_DMA;
     this.#resize = undefined;
     if (found >= BAD_KEY) {
-      cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! - 1;
+      queue.inPipelineCount--;
       return -1;
     }
     const slot = this.#cqeSlot;
@@ -478,8 +491,8 @@ export class CompletionWriter {
     const offset = this.#cqeSram + slot * cqeBytes;
     for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
     cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
-    cqe.fields.owner.set(sramView, offset, (cqs.producer[cq]! >>> logEntries) & 1);
-    cqs.producer[cq] = (cqs.producer[cq]! + 1) & COUNTER_MASK;
+    cqe.fields.owner.set(sramView, offset, (queue.producer >>> logEntries) & 1);
+    queue.producer = (queue.producer + 1) & COUNTER_MASK;
     this.#recordOfSlot[slot] = -1;
     this.#cqOfSlot[slot] = cq;
     dmaWrite.request(this.#writeRequester, translator.physicalAddress, cqeBytes, sram, offset, slot);
@@ -488,21 +501,21 @@ export class CompletionWriter {
 
   #fail(cq: number, syndrome: number, cycle: number): void {
     const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
-    this.#core.cqs.status[cq] = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
+    this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
     this.#listener!.cqFailed(cq, syndrome, cycle);
   }
 
   #discard(at: number, cycle: number): void {
     this.discardedCount++;
     const cq = this.#core.cqs.slotOf(this.#cqn[at]!);
-    if (cq !== -1) this.#core.cqs.inPipelineCount[cq] = this.#core.cqs.inPipelineCount[cq]! - 1;
+    if (cq !== -1) this.#core.cqs.rows[cq]!.inPipelineCount--;
     if (this.#record[at] !== -1) this.#listener!.cqeDiscarded(this.#record[at]!, cycle);
   }
 
   #pop(cycle: number): void {
     const { qps } = this.#core;
     const qp = this.#qp[this.#head]!;
-    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! - 1;
+    qps.rows[qp]!.inPipelineCount--;
     this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
     this.#count--;
     this.#listener!.completionSpace(cycle);
@@ -511,7 +524,7 @@ export class CompletionWriter {
   #written(slot: number, cycle: number): void {
     const { cqs } = this.#core;
     const cq = this.#cqOfSlot[slot]!;
-    cqs.inPipelineCount[cq] = cqs.inPipelineCount[cq]! - 1;
+    cqs.rows[cq]!.inPipelineCount--;
     const record = this.#recordOfSlot[slot]!;
     if (record !== -1) this.#listener!.cqeIssued(record, cycle);
   }

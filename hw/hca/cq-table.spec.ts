@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import { cqc, QueueStatus } from '../../abi/cqc.ts';
-import { CQ_NOT_ARMED, CqTable } from './cq-table.ts';
+import { CQ_NOT_ARMED } from './completion-queue.ts';
+import { CqTable } from './cq-table.ts';
 
 describe('CqTable', () => {
   it('takes up a new context empty and not armed, whatever the slot held before', () => {
     const cqs = new CqTable(2);
     const slot = cqs.allocate(0x80);
-    for (const values of [
-      cqs.producer,
-      cqs.consumer,
-      cqs.solicitedProducer,
-      cqs.firedCount,
-      cqs.heldCount,
-      cqs.armState,
-      cqs.status,
-      cqs.hasModerationTimer,
-      cqs.inPipelineCount,
-    ])
-      values[slot] = 5;
-    const generation = cqs.generation[slot]!;
+    Object.assign(cqs.rows[slot]!, {
+      producer: 5,
+      consumer: 5,
+      solicitedProducer: 5,
+      firedCount: 5,
+      heldCount: 5,
+      armState: 5,
+      status: 5,
+      hasModerationTimer: 5,
+      inPipelineCount: 5,
+    });
+    const generation = cqs.rows[slot]!.generation;
     cqs.bytes.set(
       cqc.encode({
         logEntries: 7,
@@ -36,40 +36,42 @@ describe('CqTable', () => {
     );
     cqs.create(slot);
     expect([
-      cqs.producer[slot],
-      cqs.consumer[slot],
-      cqs.solicitedProducer[slot],
-      cqs.firedCount[slot],
-      cqs.heldCount[slot],
+      cqs.rows[slot]!.producer,
+      cqs.rows[slot]!.consumer,
+      cqs.rows[slot]!.solicitedProducer,
+      cqs.rows[slot]!.firedCount,
+      cqs.rows[slot]!.heldCount,
     ]).toEqual([0, 0, 0, 0, 0]);
     expect([
-      cqs.armState[slot],
-      cqs.status[slot],
-      cqs.hasModerationTimer[slot],
-      cqs.inPipelineCount[slot],
+      cqs.rows[slot]!.armState,
+      cqs.rows[slot]!.status,
+      cqs.rows[slot]!.hasModerationTimer,
+      cqs.rows[slot]!.inPipelineCount,
     ]).toEqual([CQ_NOT_ARMED, QueueStatus.OK, 0, 0]);
-    expect(cqs.generation[slot]).toBe(generation + 1);
+    expect(cqs.rows[slot]!.generation).toBe(generation + 1);
     expect([
-      cqs.logEntries[slot],
-      cqs.uarPage[slot],
-      cqs.eqn[slot],
-      cqs.firstByte[slot],
-      cqs.pageBytes[slot],
+      cqs.rows[slot]!.logEntries,
+      cqs.rows[slot]!.uarPage,
+      cqs.rows[slot]!.eqn,
+      cqs.rows[slot]!.firstByte,
+      cqs.rows[slot]!.pageBytes,
     ]).toEqual([7, 3, 6, 128, 8192]);
-    expect([cqs.mttOffset[slot], cqs.doorbellRecord[slot], cqs.ignoreOverrun[slot]]).toEqual([
-      0x1238, 0x1_0000_0040, 1,
-    ]);
-    expect([cqs.moderationCount[slot], cqs.moderationPeriodPs[slot]]).toEqual([4, 8_000_000]);
+    expect([
+      cqs.rows[slot]!.mttOffset,
+      cqs.rows[slot]!.doorbellRecord,
+      cqs.rows[slot]!.ignoreOverrun,
+    ]).toEqual([0x1238, 0x1_0000_0040, 1]);
+    expect([cqs.rows[slot]!.moderationCount, cqs.rows[slot]!.moderationPeriodPs]).toEqual([4, 8_000_000]);
   });
 
   it('writes counters and status into the context', () => {
     const cqs = new CqTable(1);
     const slot = cqs.allocate(0x80);
     cqs.create(slot);
-    cqs.producer[slot] = 0xffffff;
-    cqs.consumer[slot] = 0xfffffe;
-    cqs.solicitedProducer[slot] = 5;
-    cqs.status[slot] = QueueStatus.OVERFLOW;
+    cqs.rows[slot]!.producer = 0xffffff;
+    cqs.rows[slot]!.consumer = 0xfffffe;
+    cqs.rows[slot]!.solicitedProducer = 5;
+    cqs.rows[slot]!.status = QueueStatus.OVERFLOW;
     cqs.sync(slot);
     expect(cqc.decode(cqs.bytes)).toMatchObject({
       producerCounter: 0xffffff,

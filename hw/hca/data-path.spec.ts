@@ -129,7 +129,7 @@ describe('the data path under mixed traffic', () => {
         true,
       ]);
       for (const qp of qps.liveSlots()) {
-        expect(qps.inPipelineCount[qp]).toBe(0);
+        expect(qps.rows[qp]!.inPipelineCount).toBe(0);
         expect(dataPath.qpIsBusy(qp)).toBe(false);
       }
       for (const cq of cqs.liveSlots()) expect(dataPath.cqIsBusy(cq)).toBe(false);

@@ -306,15 +306,16 @@ export class DataPath implements DataPathControl {
   qpModified(slot: number, previousState: number): void {
     const { qps, domain } = this.core;
     qps.load(slot, previousState);
-    const state = qps.state[slot]!;
+    const pair = qps.rows[slot]!;
+    const state = pair.state;
     const cycle = domain.cycle;
     if (state === QpState.RTR && previousState === QpState.INIT) {
       const queue = this.receives.queueOf(slot);
       if (queue === slot) this.receives.prefetch(queue, cycle);
     }
     if (state !== QpState.RTS) return;
-    if (qps.parkedFor[slot] === PARKED_DRAINING) this.scheduler.unpark(slot, cycle + 1);
-    if (qps.hasDoorbell[slot] === 1) this.scheduler.makeReady(slot, cycle + 1);
+    if (pair.parkedFor === PARKED_DRAINING) this.scheduler.unpark(slot, cycle + 1);
+    if (pair.hasDoorbell === 1) this.scheduler.makeReady(slot, cycle + 1);
   }
 
   qpToError(slot: number): void {
@@ -324,11 +325,12 @@ export class DataPath implements DataPathControl {
 
   qpDestroyed(slot: number): void {
     const { qps } = this.core;
-    qps.state[slot] = QpState.RST;
-    qps.epoch[slot] = qps.epoch[slot]! + 1;
-    qps.parkedFor[slot] = NOT_PARKED;
-    qps.isScheduled[slot] = 0;
-    qps.messageKind[slot] = 0;
+    const pair = qps.rows[slot]!;
+    pair.state = QpState.RST;
+    pair.epoch++;
+    pair.parkedFor = NOT_PARKED;
+    pair.isScheduled = 0;
+    pair.messageKind = 0;
     this.acknowledgements.dropAll(slot);
     this.responses.drop(slot);
     this.timers.forget(slot);
@@ -336,9 +338,9 @@ export class DataPath implements DataPathControl {
     this.pageFaults.forget(slot);
     this.receives.close(slot);
     this.wqeFetch.release(slot, this.core.domain.cycle);
-    const line = qps.wqeLine[slot]!;
+    const line = pair.wqeLine;
     if (line !== -1 && this.lines.isFetching[line] === 0) this.lines.free(line);
-    qps.wqeLine[slot] = -1;
+    pair.wqeLine = -1;
     this.qpcCache.forget(slot);
     this.requester.wake(this.core.domain.cycle + 1);
     this.receiver.wake(this.core.domain.cycle + 1);
@@ -350,7 +352,7 @@ export class DataPath implements DataPathControl {
 
   qpIsBusy(slot: number): boolean {
     return (
-      this.core.qps.inPipelineCount[slot]! > 0 ||
+      this.core.qps.rows[slot]!.inPipelineCount > 0 ||
       this.requester.isServing(slot) ||
       this.receiver.isServing(slot) ||
       this.responses.isBusy(slot) ||
@@ -360,8 +362,9 @@ export class DataPath implements DataPathControl {
 
   qpIsDraining(slot: number): boolean {
     const { qps } = this.core;
-    const isWorking = qps.recordHead[slot] !== -1 || qps.inPipelineCount[slot]! > 0;
-    return qps.state[slot] === QpState.SQD && isWorking;
+    const pair = qps.rows[slot]!;
+    const isWorking = pair.recordHead !== -1 || pair.inPipelineCount > 0;
+    return pair.state === QpState.SQD && isWorking;
   }
 
   cqCreated(slot: number): void {
@@ -371,7 +374,7 @@ export class DataPath implements DataPathControl {
   }
 
   cqDestroyed(slot: number): void {
-    this.core.cqs.armState[slot] = 0;
+    this.core.cqs.rows[slot]!.armState = 0;
     this.cqcCache.forget(slot);
   }
 
@@ -390,7 +393,7 @@ export class DataPath implements DataPathControl {
   }
 
   cqIsBusy(slot: number): boolean {
-    return this.core.cqs.inPipelineCount[slot]! > 0;
+    return this.core.cqs.rows[slot]!.inPipelineCount > 0;
   }
 
   srqCreated(slot: number): void {
@@ -453,10 +456,11 @@ export class DataPath implements DataPathControl {
       this.acknowledgements.dropAll(slot);
       this.timers.forget(slot);
       this.flusher.forget(slot);
-      qps.state[slot] = QpState.RST;
-      qps.epoch[slot] = qps.epoch[slot]! + 1;
-      qps.inPipelineCount[slot] = 0;
-      qps.isScheduled[slot] = 0;
+      const pair = qps.rows[slot]!;
+      pair.state = QpState.RST;
+      pair.epoch++;
+      pair.inPipelineCount = 0;
+      pair.isScheduled = 0;
     }
     const blocks = [
       this.doorbells,
@@ -546,8 +550,8 @@ export class DataPath implements DataPathControl {
       this.wqeFetch,
       TrafficClass.payloadRead,
       (slot, status, cycle) => {
-        if (packets.isLast[slot] === 1)
-          this.records.setMilestone(packets.record[slot]!, MILESTONE_GATHERED, cycle);
+        const packet = packets.rows[slot]!;
+        if (packet.isLast === 1) this.records.setMilestone(packet.record, MILESTONE_GATHERED, cycle);
         this.transmitter.payloadArrived(packets, slot, status, cycle);
       },
       {
@@ -583,7 +587,7 @@ export class DataPath implements DataPathControl {
     this.transmitter.connect({
       requestSent: (record, qp, isLast, cycle) => {
         if (isLast === 1) this.records.setMilestone(record, MILESTONE_TRANSMITTED, cycle);
-        if (qps.opcodeBase[qp] !== 0) return this.#sentForGood(record, qp, isLast, cycle);
+        if (qps.rows[qp]!.opcodeBase !== 0) return this.#sentForGood(record, qp, isLast, cycle);
         this.timers.sent(qp, this.core.domain.clock.edgePs(cycle));
       },
       payloadFailed: (record, qp, cycle) => this.#payloadFailed(record, qp, cycle),
@@ -593,14 +597,14 @@ export class DataPath implements DataPathControl {
     this.pageFaults.connect({
       resumed: (qp, side, cycle) => {
         if (side === SIDE_RESPONSE) this.responses.resume(qp, cycle);
-        if (side === SIDE_REQUESTER && qps.parkedFor[qp] === PARKED_PAGE_FAULT)
+        if (side === SIDE_REQUESTER && qps.rows[qp]!.parkedFor === PARKED_PAGE_FAULT)
           this.scheduler.unpark(qp, cycle + 1);
       },
     });
     this.timers.connect({
       ackTimedOut: (qp, cycle) => this.#ackTimedOut(qp, cycle),
       rnrWaitOver: (qp, cycle) => {
-        if (qps.parkedFor[qp] === PARKED_RNR) this.scheduler.unpark(qp, cycle + 1);
+        if (qps.rows[qp]!.parkedFor === PARKED_RNR) this.scheduler.unpark(qp, cycle + 1);
       },
     });
   }
@@ -608,25 +612,27 @@ export class DataPath implements DataPathControl {
   // ---- events between blocks ----
 
   #sendRequested(qp: number, cycle: number): void {
-    if (this.core.qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    if (this.core.qps.rows[qp]!.state === QpState.ERR) this.flusher.goOn(qp, cycle);
     else this.scheduler.makeReady(qp, cycle + this.core.config.scheduleCycles);
   }
 
   #wqesFetched(qp: number, cycle: number): void {
     const { qps } = this.core;
-    if (qps.parkedFor[qp] !== NOT_PARKED) this.wqeFetch.release(qp, cycle);
-    if (qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    const pair = qps.rows[qp]!;
+    if (pair.parkedFor !== NOT_PARKED) this.wqeFetch.release(qp, cycle);
+    if (pair.state === QpState.ERR) this.flusher.goOn(qp, cycle);
     else this.scheduler.makeReady(qp, cycle + 1);
   }
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
   #queueFailed(qp: number, cycle: number): void {
     const { qps } = this.core;
-    const line = qps.wqeLine[qp]!;
+    const pair = qps.rows[qp]!;
+    const line = pair.wqeLine;
     if (line !== -1) this.lines.mayHaveMore[line] = 0;
-    if (qps.state[qp] === QpState.ERR) this.flusher.goOn(qp, cycle);
+    if (pair.state === QpState.ERR) this.flusher.goOn(qp, cycle);
     else this.#refused(qp, EventType.WQ_CATAS_ERROR, cycle);
-    qps.hasDoorbell[qp] = 0;
+    pair.hasDoorbell = 0;
   }
 
   #recordDone(record: number, cycle: number, isSilent: boolean): void {
@@ -645,7 +651,7 @@ export class DataPath implements DataPathControl {
   /** A packet of an unreliable service has left: with its last one the message is complete. */
   #sentForGood(record: number, qp: number, isLast: number, cycle: number): void {
     if (isLast === 0) return;
-    this.records.isDone[record] = 1;
+    this.records.rows[record]!.isDone = 1;
     this.#completeLocally(qp, cycle);
   }
 
@@ -665,13 +671,14 @@ export class DataPath implements DataPathControl {
    */
   #fail(qp: number, cycle: number): void {
     const { qps } = this.core;
-    if (qps.state[qp] === QpState.ERR) return;
-    qps.state[qp] = QpState.ERR;
-    qps.epoch[qp] = qps.epoch[qp]! + 1;
-    qps.parkedFor[qp] = NOT_PARKED;
-    qps.isScheduled[qp] = 0;
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.ERR) return;
+    pair.state = QpState.ERR;
+    pair.epoch++;
+    pair.parkedFor = NOT_PARKED;
+    pair.isScheduled = 0;
     this.timers.forget(qp);
-    if (qps.srqn[qp] !== -1) this.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+    if (pair.srqn !== -1) this.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
     this.flusher.begin(qp, cycle);
   }
 
@@ -682,7 +689,8 @@ export class DataPath implements DataPathControl {
 
   #communicationEstablished(qp: number, cycle: number): void {
     const { qps } = this.core;
-    if (qps.state[qp] === QpState.RTR) this.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
+    if (qps.rows[qp]!.state === QpState.RTR)
+      this.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
   }
 
   #cqFailed(cq: number, syndrome: number, cycle: number): void {
@@ -690,36 +698,39 @@ export class DataPath implements DataPathControl {
     const cqn = cqs.numberOf[cq]!;
     this.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
     for (const qp of qps.liveSlots()) {
-      if (qps.sendCqn[qp] === cqn || qps.receiveCqn[qp] === cqn) this.#fail(qp, cycle);
+      const pair = qps.rows[qp]!;
+      if (pair.sendCqn === cqn || pair.receiveCqn === cqn) this.#fail(qp, cycle);
     }
   }
 
   /** The payload of a packet could not be read from host memory. */
   #payloadFailed(record: number, qp: number, cycle: number): void {
-    this.records.syndrome[record] = CqeSyndrome.LOCAL_PROT_ERR;
-    this.core.qps.epoch[qp] = this.core.qps.epoch[qp]! + 1;
-    this.core.qps.recordCursor[qp] = -1;
+    this.records.rows[record]!.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    const pair = this.core.qps.rows[qp]!;
+    pair.epoch++;
+    pair.recordCursor = -1;
     this.scheduler.park(qp, PARKED_ERROR);
-    if (this.core.qps.recordHead[qp] === record) this.#completeLocally(qp, cycle);
+    if (pair.recordHead === record) this.#completeLocally(qp, cycle);
   }
 
   #ackTimedOut(qp: number, cycle: number): void {
     const { qps } = this.core;
-    if (qps.state[qp] === QpState.ERR || qps.recordHead[qp] === -1) return;
-    if (qps.parkedFor[qp] === PARKED_PAGE_FAULT) {
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.ERR || pair.recordHead === -1) return;
+    if (pair.parkedFor === PARKED_PAGE_FAULT) {
       // The answer is not late: we have dropped it, or have not sent what it is for.
-      qps.lastProgressPs[qp] = this.core.lp.nowPs;
+      pair.lastProgressPs = this.core.lp.nowPs;
       this.timers.sent(qp, this.core.lp.nowPs);
       return;
     }
-    if (qps.retriesLeft[qp] === 0) {
-      const head = qps.recordHead[qp]!;
-      this.records.syndrome[head] = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
+    if (pair.retriesLeft === 0) {
+      const head = pair.recordHead;
+      this.records.rows[head]!.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
       this.#completeLocally(qp, cycle);
       return;
     }
-    qps.retriesLeft[qp] = qps.retriesLeft[qp]! - 1;
-    qps.lastProgressPs[qp] = this.core.lp.nowPs;
-    this.acknowledgements.goBack(qp, (qps.lastAckedPsn[qp]! + 1) & 0xffffff, cycle);
+    pair.retriesLeft--;
+    pair.lastProgressPs = this.core.lp.nowPs;
+    this.acknowledgements.goBack(qp, (pair.lastAckedPsn + 1) & 0xffffff, cycle);
   }
 }

@@ -49,19 +49,21 @@ export function decodeDatagram(
   address: PortAddress,
 ): number {
   const sizeBytes = decodeControl(view, at, records, record);
-  if (records.opcode[record] === WqeOpcode.NOP) return 0;
+  const request = records.rows[record]!;
+  if (request.opcode === WqeOpcode.NOP) return 0;
   const data = wqeUnitBytes + datagramSegment.sizeBytes;
-  if (!isSend(records.opcode[record]!) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  if (!isSend(request.opcode) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const to = at + wqeUnitBytes;
   // An address handle of another protection domain is none of this QP's.
-  if (vector.pd.get(view, to) !== qps.pd[qp]) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  const pair = qps.rows[qp]!;
+  if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const { datagrams } = records;
   const key = datagram.qkey.get(view, to);
   datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
   datagrams.sourceQpn[record] = qps.numberOf[qp]!;
-  datagrams.queueKey[record] = key >= qkeyOfQp ? qps.queueKey[qp]! : key;
+  datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;
   datagrams.pkeyAndLevel[record] =
-    pkeyOf(address, qps.pkeyIndex[qp]!) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
+    pkeyOf(address, pair.pkeyIndex) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
   datagrams.destinationLid[record] = vector.destinationLid.get(view, to);
   datagrams.sourceLid[record] = address.lid | vector.sourcePathBits.get(view, to);
   datagrams.virtualLane[record] = 0;
@@ -90,21 +92,22 @@ export function decodeManagement(
   address: PortAddress,
 ): number {
   const sizeBytes = decodeControl(view, at, records, record);
-  if (records.opcode[record] === WqeOpcode.NOP) return 0;
-  if (!isSend(records.opcode[record]!)) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  const request = records.rows[record]!;
+  if (request.opcode === WqeOpcode.NOP) return 0;
+  if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const parts = loadParts(view, bytes, at, sizeBytes, records, record);
   if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const headerBytes = takeHeaders(view, at, records, record, parts, address);
   if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const hasPointers = records.segmentCount[record]! > 0;
+  const hasPointers = request.segmentCount > 0;
   const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
   // Data is either inline behind the headers or behind pointers; what the ICRC replaces comes last.
   if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
   if (hasPointers) return 0;
   const from = record * INLINE_BYTES_MAX;
   records.inlineData.copyWithin(from, from + headerBytes, from + headerBytes + rest);
-  records.isInline[record] = rest > 0 ? 1 : 0;
-  records.messageBytes[record] = rest;
+  request.isInline = rest > 0 ? 1 : 0;
+  request.messageBytes = rest;
   return 0;
 }
 
@@ -121,6 +124,7 @@ function loadParts(
   let leadingBytes = -1;
   let count = 0;
   let next = wqeUnitBytes;
+  const request = records.rows[record]!;
   while (next < sizeBytes) {
     const length = inline.byteCount.get(view, at + next);
     if (inline.isInline.get(view, at + next) === 1) {
@@ -140,11 +144,11 @@ function loadParts(
       records.segmentAddress[index] = pointer.address.getNumber(view, at + next);
       records.segmentKey[index] = pointer.lkey.get(view, at + next);
       records.segmentBytes[index] = dataBytes;
-      records.messageBytes[record] = records.messageBytes[record]! + dataBytes;
+      request.messageBytes += dataBytes;
     }
     next += wqeUnitBytes;
   }
-  records.segmentCount[record] = count;
+  request.segmentCount = count;
   return { inlineBytes, leadingBytes: leadingBytes === -1 ? inlineBytes : leadingBytes };
 }
 
@@ -167,10 +171,11 @@ function takeHeaders(
   const dethPlace = base + bth.sizeBytes;
   const length = dethPlace + deth.sizeBytes + (withImmediate ? immDt.sizeBytes : 0);
   if (length > leadingBytes || (opcode !== Opcode.UD_SEND_ONLY && !withImmediate)) return 0;
-  records.opcode[record] = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
-  records.isSolicited[record] = bth.fields.solicitedEvent.get(view, base);
-  if (withImmediate) records.immediate[record] = view.getInt32(dethPlace + deth.sizeBytes);
-  records.firstPsn[record] = bth.fields.psn.get(view, base);
+  const request = records.rows[record]!;
+  request.opcode = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
+  request.isSolicited = bth.fields.solicitedEvent.get(view, base);
+  if (withImmediate) request.immediate = view.getInt32(dethPlace + deth.sizeBytes);
+  request.firstPsn = bth.fields.psn.get(view, base);
   datagrams.destinationQpn[record] = bth.fields.destinationQp.get(view, base);
   datagrams.sourceQpn[record] = deth.fields.sourceQp.get(view, dethPlace);
   datagrams.queueKey[record] = deth.fields.queueKey.get(view, dethPlace);

@@ -121,7 +121,7 @@ export class DatagramReceiver {
 
   /** One that a datagram left for want of a page is used again. */
   #takeReceiveWqe(qp: number, cycle: number): number {
-    if (this.#core.qps.hasReceiveWqe[qp] === 0) return this.#scatter.take(qp, cycle);
+    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0) return this.#scatter.take(qp, cycle);
     this.#scatter.rewind(qp);
     return TAKEN;
   }
@@ -140,14 +140,15 @@ export class DatagramReceiver {
     const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
     this.#pkeyIndex = 0;
     if (wireQpn === QPN_SUBNET_MANAGEMENT) return true;
-    if (this.#word(offset, WORD_DATAGRAM_QKEY) !== qps.queueKey[qp]) {
+    const pair = qps.rows[qp]!;
+    if (this.#word(offset, WORD_DATAGRAM_QKEY) !== pair.queueKey) {
       violations.count('datagramQkey');
       this.#address.countQkeyViolation();
       return false;
     }
     const pkey = this.#word(offset, WORD_DATAGRAM_PKEY) & 0xffff;
     const { pkeys } = this.#address;
-    const own = qps.pkeyIndex[qp]! % pkeys.length;
+    const own = pair.pkeyIndex % pkeys.length;
     const isAny = wireQpn === QPN_GENERAL_SERVICES;
     this.#pkeyIndex = isAny ? pkeys.findIndex((entry) => isSamePartition(entry, pkey)) : own;
     if (this.#pkeyIndex !== -1 && isSamePartition(pkeys[this.#pkeyIndex]!, pkey)) return true;
@@ -198,15 +199,16 @@ export class DatagramReceiver {
       (pathBits << 24) |
       (this.#word(offset, WORD_DATAGRAM_SOURCE_QPN) & 0xffffff);
     const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
-    qps.hasReceiveWqe[qp] = 0;
+    const pair = qps.rows[qp]!;
+    pair.hasReceiveWqe = 0;
     this.#completions.describeSource(source, serviceLevel);
     this.#completions.post(
-      qps.receiveCqn[qp]!,
+      pair.receiveCqn,
       qp,
       -1,
       0,
       withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND,
-      qps.receiveWqeCounter[qp]!,
+      pair.receiveWqeCounter,
       this.#syndrome === 0 ? this.#placed : 0,
       withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex,
       (flags & FLAG_SOLICITED) !== 0 ? 1 : 0,

@@ -137,16 +137,17 @@ export class Doorbells {
       violations.count('doorbellUnknownQp');
       return -1;
     }
-    if (qps.uarPage[qp] !== page) {
+    const pair = qps.rows[qp]!;
+    if (pair.uarPage !== page) {
       violations.count('doorbellForeignUar');
       return -1;
     }
-    const state = qps.state[qp]!;
+    const state = pair.state;
     if (state !== QpState.RTS && state !== QpState.SQD && state !== QpState.ERR && state !== QpState.SQER) {
       violations.count('doorbellQpState');
       return -1;
     }
-    qps.hasDoorbell[qp] = 1;
+    pair.hasDoorbell = 1;
     this.#listener.sendRequested(qp, cycle);
     return qp;
   }
@@ -159,8 +160,9 @@ export class Doorbells {
     const command = fields.command.get(view, at);
     if (cq === -1 || (command !== CqArmCommand.NEXT && command !== CqArmCommand.SOLICITED))
       return violations.count('armUnknownCq');
-    if (cqs.uarPage[cq] !== page) return violations.count('armForeignUar');
-    const expected = (cqs.firedCount[cq]! + 1) & 3;
+    const queue = cqs.rows[cq]!;
+    if (queue.uarPage !== page) return violations.count('armForeignUar');
+    const expected = (queue.firedCount + 1) & 3;
     if (fields.sequenceNumber.get(view, at) !== expected) return violations.count('armStale');
     this.#listener.cqArmed(cq, command, fields.consumerCounter.get(view, at), cycle);
   }
@@ -237,9 +239,10 @@ export class Doorbells {
   /** A QP that loses its line looks again into memory when it is next served. */
   readonly #evict = (qp: number): void => {
     const { qps } = this.#core;
-    const line = qps.wqeLine[qp]!;
-    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) qps.hasDoorbell[qp] = 1;
-    qps.wqeLine[qp] = -1;
+    const pair = qps.rows[qp]!;
+    const line = pair.wqeLine;
+    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = -1;
   };
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
@@ -248,10 +251,10 @@ export class Doorbells {
     const fields = blueFlameHead.fields;
     const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
     const counter = fields.wqeCounter.get(this.#assemblyView, base);
-    const isNext =
-      qp !== -1 && qps.uarPage[qp] === page && qps.state[qp] === QpState.RTS && qps.sqCounter[qp] === counter;
-    const own = isNext ? qps.wqeLine[qp]! : -1;
-    const canTake = isNext && qps.isFetching[qp] === 0 && (own === -1 || this.#lines.validCount[own] === 0);
+    const pair = qp === -1 ? undefined : qps.rows[qp]!;
+    const isNext = pair?.uarPage === page && pair.state === QpState.RTS && pair.sqCounter === counter;
+    const own = isNext ? pair.wqeLine : -1;
+    const canTake = isNext && pair.isFetching === 0 && (own === -1 || this.#lines.validCount[own] === 0);
     if (!canTake) {
       this.blueFlameFromMemoryCount++;
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
@@ -262,10 +265,10 @@ export class Doorbells {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const to = this.#lines.placeOf(line, counter, qps.sqStrideBytes[qp]!);
+    const to = this.#lines.placeOf(line, counter, pair.sqStrideBytes);
     const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
-    qps.wqeLine[qp] = line;
+    pair.wqeLine = line;
     this.#lines.firstCounter[line] = counter;
     this.#lines.validCount[line] = 1;
     this.#lines.mayHaveMore[line] = 0;

@@ -70,7 +70,7 @@ describe('a QP that goes to error', () => {
       await bench.run(30);
       const rest = summaryOf(aCq.drain());
       expect(rest.filter((line) => line.startsWith('send'))).toEqual(['send 1: 0x5']);
-      expect(bench.a.dataPath.tables.qps.state[a.slot]).toBe(QpState.ERR);
+      expect(bench.a.dataPath.tables.qps.rows[a.slot]!.state).toBe(QpState.ERR);
       expect(bench.a.dataPath.receives.consumedCounter(a.slot)).toBe(3);
     });
   }

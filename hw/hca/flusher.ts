@@ -81,7 +81,7 @@ export class Flusher {
 
   /** The QP has just gone to error. */
   begin(qp: number, cycle: number): void {
-    this.#core.qps.hasDoorbell[qp] = 1;
+    this.#core.qps.rows[qp]!.hasDoorbell = 1;
     this.#vainLooks[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
@@ -128,7 +128,9 @@ export class Flusher {
     }
     this.account.serve(cycle, 1);
     const hasMore =
-      this.#phase[qp] !== PHASE_NONE && this.#core.qps.state[qp] === QpState.ERR && this.#step(qp, cycle);
+      this.#phase[qp] !== PHASE_NONE &&
+      this.#core.qps.rows[qp]!.state === QpState.ERR &&
+      this.#step(qp, cycle);
     if (!hasMore) {
       this.#work.pop();
       this.#isQueued[qp] = 0;
@@ -145,24 +147,25 @@ export class Flusher {
 
   #stepSend(qp: number, cycle: number): boolean {
     const { qps, sramView } = this.#core;
-    if (qps.recordHead[qp] !== -1) {
+    const pair = qps.rows[qp]!;
+    if (pair.recordHead !== -1) {
       this.flushedCount++;
       this.#acknowledgements.flushHead(qp, cycle);
       return true;
     }
-    const line = qps.wqeLine[qp]!;
+    const line = pair.wqeLine;
     this.#fetch.release(qp, cycle);
     if (line !== -1 && this.#lines.validCount[line]! > 0) {
-      const at = this.#lines.firstPlace(line, qps.sqStrideBytes[qp]!);
+      const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
-      this.#post(qp, qps.sendCqn[qp]!, 1, opcode, qps.sqCounter[qp]!, cycle);
+      this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
       this.onUnstartedFlushed(opcode);
       this.#lines.advance(line);
-      qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
+      pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
       return true;
     }
-    if (qps.isFetching[qp] === 1) return false;
-    if (qps.hasDoorbell[qp] === 1 || (line !== -1 && this.#lines.mayHaveMore[line] === 1)) {
+    if (pair.isFetching === 1) return false;
+    if (pair.hasDoorbell === 1 || (line !== -1 && this.#lines.mayHaveMore[line] === 1)) {
       this.#fetch.ask(qp, cycle);
       return false;
     }
@@ -172,13 +175,14 @@ export class Flusher {
   /** The receive WQE of a message half received or refused, then a look at how many are posted. */
   #beginReceive(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    qps.messageKind[qp] = 0;
-    if (qps.hasReceiveWqe[qp] === 1) {
-      qps.hasReceiveWqe[qp] = 0;
-      this.#post(qp, qps.receiveCqn[qp]!, 0, 0, qps.receiveWqeCounter[qp]!, cycle);
+    const pair = qps.rows[qp]!;
+    pair.messageKind = 0;
+    if (pair.hasReceiveWqe === 1) {
+      pair.hasReceiveWqe = 0;
+      this.#post(qp, pair.receiveCqn, 0, 0, pair.receiveWqeCounter, cycle);
       return true;
     }
-    if (qps.srqn[qp] !== -1 || qps.hasReceiveQueue[qp] === 0) {
+    if (pair.srqn !== -1 || pair.hasReceiveQueue === 0) {
       this.#phase[qp] = PHASE_NONE;
       return false;
     }
@@ -202,7 +206,7 @@ export class Flusher {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
       this.#vainLooks[qp] = 0;
-      this.#post(qp, this.#core.qps.receiveCqn[qp]!, 0, 0, counter, cycle);
+      this.#post(qp, this.#core.qps.rows[qp]!.receiveCqn, 0, 0, counter, cycle);
       return true;
     }
     this.#phase[qp] = PHASE_NONE;
@@ -218,7 +222,8 @@ export class Flusher {
 
   #poll(qp: number, life: number): void {
     const { qps, domain, lp } = this.#core;
-    if (life !== this.#life[qp] || qps.state[qp] !== QpState.ERR || this.#phase[qp] !== PHASE_NONE) return;
+    if (life !== this.#life[qp] || qps.rows[qp]!.state !== QpState.ERR || this.#phase[qp] !== PHASE_NONE)
+      return;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, domain.clock.cycleAfter(lp.nowPs));
   }

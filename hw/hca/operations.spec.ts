@@ -19,11 +19,11 @@ function bench(tap?: OperationTap) {
   const records = new SendRecords(4);
   const ledger = new OperationLedger(records, new Clock(1000), Int32Array.of(QPN), tap);
   const record = records.allocate();
-  records.qp[record] = 0;
-  records.opcode[record] = WqeOpcode.RDMA_WRITE;
-  records.messageBytes[record] = 64;
-  records.syndrome[record] = 0;
-  records.wqeCounter[record] = 7;
+  records.rows[record]!.qp = 0;
+  records.rows[record]!.opcode = WqeOpcode.RDMA_WRITE;
+  records.rows[record]!.messageBytes = 64;
+  records.rows[record]!.syndrome = 0;
+  records.rows[record]!.wqeCounter = 7;
   const cycles = [110, 150, 155, 190, 220, 900];
   [
     MILESTONE_FETCH_BEGUN,
@@ -80,7 +80,7 @@ describe('OperationLedger', () => {
 
   it('counts failures apart, without stages', () => {
     const { ledger, record, records, stages } = bench();
-    records.syndrome[record] = 5;
+    records.rows[record]!.syndrome = 5;
     ledger.completed(record, 930, false);
     expect(stages().every((ps) => ps === 0)).toBe(true);
     expect([ledger.count[WqeOpcode.RDMA_WRITE], ledger.failedCount[WqeOpcode.RDMA_WRITE]]).toEqual([0, 1]);

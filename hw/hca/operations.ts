@@ -78,11 +78,12 @@ export class OperationLedger {
   /** The life of `record` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
   completed(record: number, cycle: number, isSilent: boolean): void {
     const records = this.#records;
-    const opcode = records.opcode[record]!;
-    const qpn = this.#numberOf[records.qp[record]!]!;
-    const wqeCounter = records.wqeCounter[record]!;
+    const request = records.rows[record]!;
+    const opcode = request.opcode;
+    const qpn = this.#numberOf[request.qp]!;
+    const wqeCounter = request.wqeCounter;
     const endPs = this.#clock.edgePs(cycle);
-    if (records.syndrome[record] !== 0) {
+    if (request.syndrome !== 0) {
       this.failedCount[opcode] = this.failedCount[opcode]! + 1;
       this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
       return;
@@ -92,7 +93,7 @@ export class OperationLedger {
     this.lifePs[opcode] = this.lifePs[opcode]! + endPs - postedPs;
     if (endPs < postedPs) this.disorderCount++;
     this.count[opcode] = this.count[opcode]! + 1;
-    this.payloadBytes[opcode] = this.payloadBytes[opcode]! + records.messageBytes[record]!;
+    this.payloadBytes[opcode] = this.payloadBytes[opcode]! + request.messageBytes;
     if (isSilent) this.silentCount[opcode] = this.silentCount[opcode]! + 1;
     else this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
   }

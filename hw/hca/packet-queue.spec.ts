@@ -22,12 +22,12 @@ describe('PacketQueue', () => {
     expect(queue.isHeadComplete).toBe(false);
     const first = queue.open(1, 0, 5);
     const second = queue.open(1, 0, 6);
-    queue.isSealed[second] = 1;
+    queue.rows[second]!.isSealed = 1;
     expect(queue.isHeadComplete).toBe(false);
-    queue.pendingReads[first] = 1;
-    queue.isSealed[first] = 1;
+    queue.rows[first]!.pendingReads = 1;
+    queue.rows[first]!.isSealed = 1;
     expect(queue.isHeadComplete).toBe(false);
-    queue.pendingReads[first] = 0;
+    queue.rows[first]!.pendingReads = 0;
     expect(queue.isHeadComplete).toBe(true);
     queue.close();
     expect(queue.isHeadComplete).toBe(true);
@@ -36,25 +36,13 @@ describe('PacketQueue', () => {
   it('opens a slot that knows nothing of the packet before it', () => {
     const queue = new PacketQueue(1, 0);
     const slot = queue.open(1, 2, 3);
-    for (const flags of [queue.isSealed, queue.failure, queue.isLast, queue.isRepeat]) flags[slot] = 1;
-    for (const words of [queue.flags, queue.payloadBytes, queue.pendingReads, queue.readyCycle])
-      words[slot] = 9;
+    const fresh = { isSealed: 0, failure: 0, isLast: 0, isRepeat: 0, flags: 0 };
+    const counters = { payloadBytes: 0, pendingReads: 0, readyCycle: 0 };
+    Object.assign(queue.rows[slot]!, { isSealed: 1, failure: 1, isLast: 1, isRepeat: 1, flags: 9 });
+    Object.assign(queue.rows[slot]!, { payloadBytes: 9, pendingReads: 9, readyCycle: 9 });
     queue.close();
     queue.open(4, 5, -1);
-    const fields = [
-      queue.qp,
-      queue.epoch,
-      queue.record,
-      queue.isSealed,
-      queue.failure,
-      queue.isLast,
-      queue.isRepeat,
-      queue.flags,
-      queue.payloadBytes,
-      queue.pendingReads,
-      queue.readyCycle,
-    ];
-    expect(fields.map((values) => values[slot])).toEqual([4, 5, -1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(queue.rows[slot]).toMatchObject({ qp: 4, epoch: 5, record: -1, ...fresh, ...counters });
   });
 
   it('is empty when cleared', () => {

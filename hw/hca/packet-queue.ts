@@ -7,34 +7,46 @@
  */
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 
+/** One packet. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+export class PacketSlot {
+  qp = 0;
+  epoch = 0;
+  opcode = 0;
+  psn = 0;
+  flags = 0;
+  address = Number.NaN;
+  key = Number.NaN;
+  dmaBytes = Number.NaN;
+  aeth = 0;
+  immediate = 0;
+  payloadBytes = 0;
+  /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
+  pendingReads = 0;
+  isSealed = 0;
+  /** DMA status of a failed payload read, or 0. */
+  failure = 0;
+  /** Record of the send WQE, or -1 for a response; and whether this is the message's last packet. */
+  record = 0;
+  isLast = 0;
+  /** True for a packet that was sent before. */
+  isRepeat = 0;
+  /** Cycle from which a complete packet can be sent. */
+  readyCycle = Number.NaN;
+
+  constructor() {
+    this.address = 0;
+    this.key = 0;
+    this.dmaBytes = 0;
+    this.readyCycle = 0;
+  }
+}
+
 export class PacketQueue {
   readonly capacity: number;
   readonly sramOffset: number;
-  readonly qp: Int32Array;
-  readonly epoch: Int32Array;
-  readonly opcode: Int32Array;
-  readonly psn: Int32Array;
-  readonly flags: Int32Array;
-  readonly address: Float64Array;
-  readonly key: Float64Array;
-  readonly dmaBytes: Float64Array;
-  readonly aeth: Int32Array;
-  readonly immediate: Int32Array;
+  readonly rows: readonly PacketSlot[];
   /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
   readonly operands: Int32Array;
-  readonly payloadBytes: Int32Array;
-  /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
-  readonly pendingReads: Int32Array;
-  readonly isSealed: Uint8Array;
-  /** DMA status of a failed payload read, or 0. */
-  readonly failure: Uint8Array;
-  /** Record of the send WQE, or -1 for a response; and whether this is the message's last packet. */
-  readonly record: Int32Array;
-  readonly isLast: Uint8Array;
-  /** True for a packet that was sent before. */
-  readonly isRepeat: Uint8Array;
-  /** Cycle from which a complete packet can be sent. */
-  readonly readyCycle: Float64Array;
   #head = 0;
   #count = 0;
 
@@ -42,25 +54,8 @@ export class PacketQueue {
   constructor(capacity: number, sramOffset: number) {
     this.capacity = capacity;
     this.sramOffset = sramOffset;
-    this.qp = new Int32Array(capacity);
-    this.epoch = new Int32Array(capacity);
-    this.opcode = new Int32Array(capacity);
-    this.psn = new Int32Array(capacity);
-    this.flags = new Int32Array(capacity);
-    this.address = new Float64Array(capacity);
-    this.key = new Float64Array(capacity);
-    this.dmaBytes = new Float64Array(capacity);
-    this.aeth = new Int32Array(capacity);
-    this.immediate = new Int32Array(capacity);
+    this.rows = Array.from({ length: capacity }, () => new PacketSlot());
     this.operands = new Int32Array(capacity * 4);
-    this.payloadBytes = new Int32Array(capacity);
-    this.pendingReads = new Int32Array(capacity);
-    this.isSealed = new Uint8Array(capacity);
-    this.failure = new Uint8Array(capacity);
-    this.record = new Int32Array(capacity);
-    this.isLast = new Uint8Array(capacity);
-    this.isRepeat = new Uint8Array(capacity);
-    this.readyCycle = new Float64Array(capacity);
   }
 
   get isFull(): boolean {
@@ -78,25 +73,26 @@ export class PacketQueue {
 
   /** True when the oldest slot has everything it needs. */
   get isHeadComplete(): boolean {
-    const head = this.#head;
-    return this.#count > 0 && this.isSealed[head] === 1 && this.pendingReads[head] === 0;
+    const packet = this.rows[this.#head]!;
+    return this.#count > 0 && packet.isSealed === 1 && packet.pendingReads === 0;
   }
 
   /** Opens a slot. The caller has checked {@link isFull}. */
   open(qp: number, epoch: number, record: number): number {
     const slot = (this.#head + this.#count) % this.capacity;
     this.#count++;
-    this.qp[slot] = qp;
-    this.epoch[slot] = epoch;
-    this.record[slot] = record;
-    this.flags[slot] = 0;
-    this.payloadBytes[slot] = 0;
-    this.pendingReads[slot] = 0;
-    this.isSealed[slot] = 0;
-    this.failure[slot] = 0;
-    this.isLast[slot] = 0;
-    this.isRepeat[slot] = 0;
-    this.readyCycle[slot] = 0;
+    const packet = this.rows[slot]!;
+    packet.qp = qp;
+    packet.epoch = epoch;
+    packet.record = record;
+    packet.flags = 0;
+    packet.payloadBytes = 0;
+    packet.pendingReads = 0;
+    packet.isSealed = 0;
+    packet.failure = 0;
+    packet.isLast = 0;
+    packet.isRepeat = 0;
+    packet.readyCycle = 0;
     return slot;
   }
 

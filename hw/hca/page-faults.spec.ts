@@ -187,7 +187,7 @@ describe('invalidating pages', () => {
     region.fill(5);
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [region.part(0, BYTES)], remote: target });
     await bench.until(
-      () => bench.a.dataPath.transmitter.requests.pendingReads.some((reads) => reads > 0),
+      () => bench.a.dataPath.transmitter.requests.rows.some(({ pendingReads }) => pendingReads > 0),
       50,
     );
     const seen: boolean[] = [];

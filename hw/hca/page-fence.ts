@@ -31,19 +31,19 @@ export class PageFence {
     this.#writesBefore = this.#writer.requestedCount;
     this.#isInAtomic = this.#responses.isInAtomic;
     this.#atomicsBefore = this.#responses.atomicCount;
-    for (const [index, { capacity, pendingReads }] of this.#queues.entries()) {
+    for (const [index, { capacity, rows }] of this.#queues.entries()) {
       const slots = this.#reading[index]!;
       slots.clear();
-      for (let slot = 0; slot < capacity; slot++) if (pendingReads[slot] !== 0) slots.add(slot);
+      for (let slot = 0; slot < capacity; slot++) if (rows[slot]!.pendingReads !== 0) slots.add(slot);
     }
   }
 
   isPassed(): boolean {
     if (!this.#responses.isInAtomic || this.#responses.atomicCount !== this.#atomicsBefore)
       this.#isInAtomic = false;
-    for (const [index, { pendingReads }] of this.#queues.entries()) {
+    for (const [index, { rows }] of this.#queues.entries()) {
       const slots = this.#reading[index]!;
-      for (const slot of slots) if (pendingReads[slot] === 0) slots.delete(slot);
+      for (const slot of slots) if (rows[slot]!.pendingReads === 0) slots.delete(slot);
       if (slots.size > 0) return false;
     }
     return !this.#isInAtomic && this.#writer.doneCount >= this.#writesBefore;

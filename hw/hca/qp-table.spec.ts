@@ -35,9 +35,9 @@ describe('QpTable', () => {
       if (mtt === undefined || mtt.sq_offset === null || mtt.sq_offset === undefined) continue;
       const { qps, slot } = loaded(context);
       const first = fields.pageOffset64 * 64;
-      expect(qps.sqOffset[slot]! - first, placeOf(line)).toBe(mtt.sq_offset);
-      if (qps.hasReceiveQueue[slot] === 1 && typeof mtt.rq_offset === 'number')
-        expect(qps.rqOffset[slot]! - first, placeOf(line)).toBe(mtt.rq_offset);
+      expect(qps.rows[slot]!.sqOffset - first, placeOf(line)).toBe(mtt.sq_offset);
+      if (qps.rows[slot]!.hasReceiveQueue === 1 && typeof mtt.rq_offset === 'number')
+        expect(qps.rows[slot]!.rqOffset - first, placeOf(line)).toBe(mtt.rq_offset);
       compared++;
     }
     expect(compared).toBeGreaterThan(5);
@@ -63,51 +63,55 @@ describe('QpTable', () => {
         logPageSize4k: 9,
       }),
     );
-    expect([qps.mtuBytes[slot], qps.messageBytesMax[slot], qps.pd[slot], qps.remoteQpn[slot]]).toEqual([
-      mtuBytesOf(4),
-      2 ** 30,
-      0x1234,
-      0xabcdef,
-    ]);
+    expect([
+      qps.rows[slot]!.mtuBytes,
+      qps.rows[slot]!.messageBytesMax,
+      qps.rows[slot]!.pd,
+      qps.rows[slot]!.remoteQpn,
+    ]).toEqual([mtuBytesOf(4), 2 ** 30, 0x1234, 0xabcdef]);
     // 4.096 us × 2^14.
-    expect(qps.ackTimeoutPs[slot]).toBe(67_108_864_000);
-    expect([qps.ackRequestEvery[slot], qps.readsOutstandingMax[slot], qps.readResourcesMax[slot]]).toEqual([
-      256, 8, 4,
-    ]);
-    expect([qps.retryCountMax[slot], qps.rnrRetryCountMax[slot], qps.minRnrNakCode[slot]]).toEqual([
-      7, 5, 12,
-    ]);
-    expect([qps.remoteRights[slot], qps.remoteLid[slot], qps.bufferPageBytes[slot]]).toEqual([
-      5,
-      77,
-      2 ** 21,
-    ]);
+    expect(qps.rows[slot]!.ackTimeoutPs).toBe(67_108_864_000);
+    expect([
+      qps.rows[slot]!.ackRequestEvery,
+      qps.rows[slot]!.readsOutstandingMax,
+      qps.rows[slot]!.readResourcesMax,
+    ]).toEqual([256, 8, 4]);
+    expect([
+      qps.rows[slot]!.retryCountMax,
+      qps.rows[slot]!.rnrRetryCountMax,
+      qps.rows[slot]!.minRnrNakCode,
+    ]).toEqual([7, 5, 12]);
+    expect([
+      qps.rows[slot]!.remoteRights,
+      qps.rows[slot]!.remoteLid,
+      qps.rows[slot]!.bufferPageBytes,
+    ]).toEqual([5, 77, 2 ** 21]);
   });
 
   it('takes each PSN at the transition that sets it, and no other', () => {
     const bytes = qpc.encode({ state: QpState.RTR, nextReceivePsn: 0x123456, nextSendPsn: 0x654321 });
     const { qps, slot } = loaded(bytes, QpState.INIT);
-    expect([qps.expectedPsn[slot], qps.nextPsn[slot]]).toEqual([0x123456, 0]);
+    expect([qps.rows[slot]!.expectedPsn, qps.rows[slot]!.nextPsn]).toEqual([0x123456, 0]);
     qpc.fields.state.set(qps.view, qps.offsetOf(slot), QpState.RTS);
     qps.load(slot, QpState.RTR);
-    expect([qps.nextPsn[slot], qps.lastAckedPsn[slot]]).toEqual([0x654321, 0x654320]);
-    qps.nextPsn[slot] = 5;
-    qps.expectedPsn[slot] = 6;
+    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.lastAckedPsn]).toEqual([0x654321, 0x654320]);
+    qps.rows[slot]!.nextPsn = 5;
+    qps.rows[slot]!.expectedPsn = 6;
     qps.load(slot, QpState.RTS);
-    expect([qps.nextPsn[slot], qps.expectedPsn[slot]]).toEqual([5, 6]);
+    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.expectedPsn]).toEqual([5, 6]);
   });
 
   it('writes the live fields into the context, and only those', () => {
     const { qps, slot } = loaded(qpc.encode({ state: QpState.RTS, pd: 9, retryCount: 7, rnrRetryCount: 3 }));
-    qps.state[slot] = QpState.ERR;
-    qps.nextPsn[slot] = 0xfffffe;
-    qps.lastAckedPsn[slot] = 0xfffffd;
-    qps.ssn[slot] = 17;
-    qps.expectedPsn[slot] = 18;
-    qps.msn[slot] = 19;
-    qps.sqCounter[slot] = 0xffff;
-    qps.retriesLeft[slot] = 5;
-    qps.rnrRetriesLeft[slot] = 3;
+    qps.rows[slot]!.state = QpState.ERR;
+    qps.rows[slot]!.nextPsn = 0xfffffe;
+    qps.rows[slot]!.lastAckedPsn = 0xfffffd;
+    qps.rows[slot]!.ssn = 17;
+    qps.rows[slot]!.expectedPsn = 18;
+    qps.rows[slot]!.msn = 19;
+    qps.rows[slot]!.sqCounter = 0xffff;
+    qps.rows[slot]!.retriesLeft = 5;
+    qps.rows[slot]!.rnrRetriesLeft = 3;
     qps.sync(slot);
     const at = qps.offsetOf(slot);
     expect(qpc.decode(qps.bytes.slice(at, at + qpc.sizeBytes))).toMatchObject({

@@ -64,19 +64,21 @@ export class ReceiveScatter {
     }
     if (taken === TAKE_EMPTY) return NONE_POSTED;
     if (taken === TAKE_FAILED) return QUEUE_UNREADABLE;
-    qps.receiveWqeCounter[qp] = this.#receives.foundCounter;
-    qps.hasReceiveWqe[qp] = 1;
+    const pair = qps.rows[qp]!;
+    pair.receiveWqeCounter = this.#receives.foundCounter;
+    pair.hasReceiveWqe = 1;
     this.#loadSegments(qp);
-    qps.messageBytes[qp] = 0;
+    pair.messageBytes = 0;
     return TAKEN;
   }
 
   /** Back to the list's beginning: another message takes the WQE that one given up had. */
   rewind(qp: number): void {
     const { qps } = this.#core;
-    qps.segmentIndex[qp] = 0;
-    qps.segmentUsed[qp] = 0;
-    qps.messageBytes[qp] = 0;
+    const pair = qps.rows[qp]!;
+    pair.segmentIndex = 0;
+    pair.segmentUsed = 0;
+    pair.messageBytes = 0;
   }
 
   /**
@@ -85,10 +87,11 @@ export class ReceiveScatter {
    */
   place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
     const { qps, translator } = this.#core;
-    const segment = qps.segmentIndex[qp]!;
-    if (segment >= qps.segmentCount[qp]!) return LIST_FULL;
+    const pair = qps.rows[qp]!;
+    const segment = pair.segmentIndex;
+    if (segment >= pair.segmentCount) return LIST_FULL;
     const index = qp * SEGMENTS_MAX + segment;
-    const used = qps.segmentUsed[qp]!;
+    const used = pair.segmentUsed;
     const wanted = Math.min(left, qps.segmentBytes[index]! - used);
     const address = qps.segmentAddress[index]! + used;
     const found = translator.translate(
@@ -110,10 +113,11 @@ export class ReceiveScatter {
     const { qps } = this.#core;
     let left = lengthBytes;
     while (left > 0) {
-      const segment = qps.segmentIndex[qp]!;
-      if (segment >= qps.segmentCount[qp]!) return false;
+      const pair = qps.rows[qp]!;
+      const segment = pair.segmentIndex;
+      if (segment >= pair.segmentCount) return false;
       const index = qp * SEGMENTS_MAX + segment;
-      const passed = Math.min(left, qps.segmentBytes[index]! - qps.segmentUsed[qp]!);
+      const passed = Math.min(left, qps.segmentBytes[index]! - pair.segmentUsed);
       this.#advance(qp, index, passed);
       left -= passed;
     }
@@ -139,15 +143,16 @@ export class ReceiveScatter {
   /** Takes back the last so many bytes placed: their packet will come again. */
   retreat(qp: number, lengthBytes: number): void {
     const { qps } = this.#core;
-    qps.messageBytes[qp] = qps.messageBytes[qp]! - lengthBytes;
+    const pair = qps.rows[qp]!;
+    pair.messageBytes -= lengthBytes;
     for (let left = lengthBytes; left > 0; ) {
-      if (qps.segmentUsed[qp] === 0) {
-        const before = qps.segmentIndex[qp]! - 1;
-        qps.segmentIndex[qp] = before;
-        qps.segmentUsed[qp] = qps.segmentBytes[qp * SEGMENTS_MAX + before]!;
+      if (pair.segmentUsed === 0) {
+        const before = pair.segmentIndex - 1;
+        pair.segmentIndex = before;
+        pair.segmentUsed = qps.segmentBytes[qp * SEGMENTS_MAX + before]!;
       }
-      const back = Math.min(left, qps.segmentUsed[qp]!);
-      qps.segmentUsed[qp] = qps.segmentUsed[qp]! - back;
+      const back = Math.min(left, pair.segmentUsed);
+      pair.segmentUsed -= back;
       left -= back;
     }
   }
@@ -162,11 +167,12 @@ export class ReceiveScatter {
 
   #advance(qp: number, index: number, bytes: number): void {
     const { qps } = this.#core;
-    const used = qps.segmentUsed[qp]! + bytes;
-    qps.messageBytes[qp] = qps.messageBytes[qp]! + bytes;
+    const pair = qps.rows[qp]!;
+    const used = pair.segmentUsed + bytes;
+    pair.messageBytes += bytes;
     const isFull = used === qps.segmentBytes[index];
-    qps.segmentUsed[qp] = isFull ? 0 : used;
-    if (isFull) qps.segmentIndex[qp] = qps.segmentIndex[qp]! + 1;
+    pair.segmentUsed = isFull ? 0 : used;
+    if (isFull) pair.segmentIndex++;
   }
 
   /** The scatter list: data pointers up to the stride or the terminator. */
@@ -184,16 +190,18 @@ export class ReceiveScatter {
       qps.segmentKey[index] = key;
       qps.segmentBytes[index] = bytes;
     }
-    qps.segmentCount[qp] = count;
-    qps.segmentIndex[qp] = 0;
-    qps.segmentUsed[qp] = 0;
+    const pair = qps.rows[qp]!;
+    pair.segmentCount = count;
+    pair.segmentIndex = 0;
+    pair.segmentUsed = 0;
   }
 
   /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
   #receivePd(qp: number): number {
     const { qps, srqs } = this.#core;
-    const srqn = qps.srqn[qp]!;
+    const pair = qps.rows[qp]!;
+    const srqn = pair.srqn;
     const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
-    return srq === -1 ? qps.pd[qp]! : srqs.pd[srq]!;
+    return srq === -1 ? pair.pd : srqs.pd[srq]!;
   }
 }

@@ -132,8 +132,9 @@ export class ReceiveWqeFetch {
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
   queueOf(qp: number): number {
     const { qps, srqs } = this.#core;
-    const srqn = qps.srqn[qp]!;
-    if (srqn === -1) return qps.hasReceiveQueue[qp] === 1 ? qp : -1;
+    const pair = qps.rows[qp]!;
+    const srqn = pair.srqn;
+    if (srqn === -1) return pair.hasReceiveQueue === 1 ? qp : -1;
     const srq = srqs.slotOf(srqn);
     return srq === -1 ? -1 : this.#srqBase + srq;
   }
@@ -304,7 +305,7 @@ export class ReceiveWqeFetch {
     const { dmaRead, qps, srqs } = this.#core;
     if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
     const address =
-      queue < this.#srqBase ? qps.doorbellRecord[queue]! : srqs.doorbellRecord[queue - this.#srqBase]!;
+      queue < this.#srqBase ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - this.#srqBase]!;
     this.#phase[queue] = READING_RECORD;
     this.#readsUnderWay[queue] = this.#readsUnderWay[queue]! + 1;
     dmaRead.request(this.#recordRequester, address, RECORD_BYTES, this.#recordOffset(queue), queue);
@@ -338,15 +339,15 @@ export class ReceiveWqeFetch {
     const isShared = queue >= this.#srqBase;
     const srq = queue - this.#srqBase;
     if (isShared && !srqcCache.access(PORT_RECEIVE_FETCH, srq, true)) return STALL_CONTEXT;
-    const logCount = isShared ? srqs.logCount[srq]! : qps.rqLogCount[queue]!;
+    const logCount = isShared ? srqs.logCount[srq]! : qps.rows[queue]!.rqLogCount;
     const index = isShared ? this.#nextIndex[queue]! : this.#consumed[queue]! & ((1 << logCount) - 1);
     const limit = isShared
       ? 1
       : Math.min(config.receivePrefetchCount, this.knownAvailable(queue), (1 << logCount) - index);
     const wqes = Math.max(1, Math.min(limit, Math.floor(LINE_BYTES / stride)));
-    const mttOffset = isShared ? srqs.mttOffset[srq]! : qps.bufferMttOffset[queue]!;
-    const pageBytes = isShared ? srqs.pageBytes[srq]! : qps.bufferPageBytes[queue]!;
-    const byte = (isShared ? srqs.firstByte[srq]! : qps.rqOffset[queue]!) + index * stride;
+    const mttOffset = isShared ? srqs.mttOffset[srq]! : qps.rows[queue]!.bufferMttOffset;
+    const pageBytes = isShared ? srqs.pageBytes[srq]! : qps.rows[queue]!.bufferPageBytes;
+    const byte = (isShared ? srqs.firstByte[srq]! : qps.rows[queue]!.rqOffset) + index * stride;
     const found = translator.translateBuffer(PORT_RECEIVE_FETCH, mttOffset, pageBytes, byte, wqes * stride);
     if (found === PENDING) return STALL_TRANSLATION;
     if (found >= BAD_KEY) {
@@ -414,7 +415,7 @@ export class ReceiveWqeFetch {
 
   #strideBytes(queue: number): number {
     const { qps, srqs } = this.#core;
-    return queue < this.#srqBase ? qps.rqStrideBytes[queue]! : srqs.strideBytes[queue - this.#srqBase]!;
+    return queue < this.#srqBase ? qps.rows[queue]!.rqStrideBytes : srqs.strideBytes[queue - this.#srqBase]!;
   }
 
   #lineOffset(line: number): number {

@@ -203,13 +203,14 @@ export class Receiver {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    if (qps.state[qp] === QpState.ERR || qps.state[qp]! < QpState.RTR) {
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.ERR || pair.state < QpState.RTR) {
       this.#responder!.reset();
       this.#acknowledgements!.reset();
       this.#datagrams!.reset();
       return 0;
     }
-    if (qps.opcodeBase[qp] === UD_OPCODE_BASE) return this.#datagrams!.process(offset, qp, cycle);
+    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, qp, cycle);
     return this.#isRequest
       ? this.#responder!.process(offset, qp, cycle)
       : this.#acknowledgements!.process(offset, qp, cycle);
@@ -238,7 +239,7 @@ export class Receiver {
       violations.count('packetUnknownQp');
       return -1;
     }
-    if (!isKnownOpcode(opcode) || (opcode & SERVICE_MASK) !== qps.opcodeBase[qp]!) {
+    if (!isKnownOpcode(opcode) || (opcode & SERVICE_MASK) !== qps.rows[qp]!.opcodeBase) {
       violations.count('packetOpcode');
       return -1;
     }
@@ -263,12 +264,13 @@ export class Receiver {
   #hasRightGrh(offset: number, qp: number): boolean {
     const { qps } = this.#core;
     const hasGrh = (this.#packets.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
-    const isConnected = qps.opcodeBase[qp] !== UD_OPCODE_BASE;
-    if (!hasGrh) return !isConnected || qps.hasGrh[qp] === 0;
+    const pair = qps.rows[qp]!;
+    const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
+    if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
     const grh = this.#grhOf(offset);
     if (!isGrhForUs(this.#address, bytes, grh)) return false;
-    return !isConnected || qps.hasGrh[qp] === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(qp));
+    return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(qp));
   }
 
   #grhOf(offset: number): number {
@@ -305,7 +307,7 @@ export class Receiver {
       const qpn = this.#groups.memberQpn(this.#member);
       const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
       const qp = qpn === -1 || isEcho ? -1 : qps.slotOf(qpn);
-      if (qp !== -1 && qps.opcodeBase[qp] === UD_OPCODE_BASE && takesRequests(qps, qp)) return qp;
+      if (qp !== -1 && qps.rows[qp]!.opcodeBase === UD_OPCODE_BASE && takesRequests(qps, qp)) return qp;
     }
     this.#memberCount = 0;
     return -1;
@@ -313,10 +315,10 @@ export class Receiver {
 }
 
 function takesRequests(qps: QpTable, qp: number): boolean {
-  const state = qps.state[qp]!;
+  const state = qps.rows[qp]!.state;
   return state >= QpState.RTR && state !== QpState.ERR;
 }
 
 function takesResponses(qps: QpTable, qp: number): boolean {
-  return takesRequests(qps, qp) && qps.state[qp] !== QpState.RTR;
+  return takesRequests(qps, qp) && qps.rows[qp]!.state !== QpState.RTR;
 }

@@ -182,9 +182,10 @@ export class Requester {
   /** One step for `qp`: cycles it takes, NOTHING or STALLED. */
   #serve(qp: number, cycle: number): number {
     const { qps, qpcCache, config } = this.#core;
-    if (this.#slot !== -1 && this.#packets.epoch[this.#slot] !== qps.epoch[qp]) this.#abandonPacket(cycle);
-    const state = qps.state[qp]!;
-    if ((state !== QpState.RTS && state !== QpState.SQD) || qps.parkedFor[qp] !== NOT_PARKED) {
+    const pair = qps.rows[qp]!;
+    if (this.#slot !== -1 && this.#packets.rows[this.#slot]!.epoch !== pair.epoch) this.#abandonPacket(cycle);
+    const state = pair.state;
+    if ((state !== QpState.RTS && state !== QpState.SQD) || pair.parkedFor !== NOT_PARKED) {
       this.#fetch.release(qp, cycle);
       return NOTHING;
     }
@@ -193,16 +194,16 @@ export class Requester {
       return STALLED;
     }
     let busyCycles = 0;
-    if (qps.recordCursor[qp] === -1) {
+    if (pair.recordCursor === -1) {
       const taken = this.#takeUp(qp, cycle);
       if (taken !== 1) return taken;
       busyCycles = config.wqeDecodeCycles;
-      if (qps.recordCursor[qp] === -1) {
+      if (pair.recordCursor === -1) {
         this.#endTurn(qp, cycle);
         return busyCycles;
       }
     }
-    const sent = this.#sendPacket(qp, qps.recordCursor[qp]!, cycle);
+    const sent = this.#sendPacket(qp, pair.recordCursor, cycle);
     if (sent === STALLED) return STALLED;
     return busyCycles + sent;
   }
@@ -210,14 +211,15 @@ export class Requester {
   /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
   #takeUp(qp: number, cycle: number): number {
     const { qps, sramView, config } = this.#core;
-    const line = qps.wqeLine[qp]!;
+    const pair = qps.rows[qp]!;
+    const line = pair.wqeLine;
     this.#fetch.release(qp, cycle);
     if (line === -1 || this.#lines.validCount[line] === 0) {
       const mayHaveMore = line !== -1 && this.#lines.mayHaveMore[line] === 1;
-      if (qps.hasDoorbell[qp] === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);
+      if (pair.hasDoorbell === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);
       return NOTHING;
     }
-    const at = this.#lines.firstPlace(line, qps.sqStrideBytes[qp]!);
+    const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
     const reason = this.#reasonToPark(qp, opcodeOf(sramView, at), isFenced(sramView, at));
     if (reason !== NOT_PARKED) {
       this.#scheduler!.park(qp, reason);
@@ -232,8 +234,8 @@ export class Requester {
     this.#lines.touch(line);
     this.#lines.advance(line);
     this.#fetchAhead(qp, line, cycle);
-    qps.sqCounter[qp] = (qps.sqCounter[qp]! + 1) & 0xffff;
-    if (qps.recordCount[qp]! > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
+    pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
+    if (pair.recordCount > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
     return 1;
   }
 
@@ -254,26 +256,26 @@ export class Requester {
   #resumeWaiting(cycle: number): void {
     const qp = this.#waitingForRecord.pop();
     this.#isWaitingForRecord[qp] = 0;
-    if (this.#core.qps.parkedFor[qp] === PARKED_RECORDS) this.#scheduler!.unpark(qp, cycle);
+    if (this.#core.qps.rows[qp]!.parkedFor === PARKED_RECORDS) this.#scheduler!.unpark(qp, cycle);
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
   #reasonToPark(qp: number, opcode: number, fenced: boolean): number {
     const { qps, config } = this.#core;
-    if (qps.state[qp] === QpState.SQD) return PARKED_DRAINING;
-    const newest = qps.recordTail[qp]!;
-    if (newest !== -1 && this.#records.syndrome[newest] !== 0) return PARKED_ERROR;
-    if (qps.recordCount[qp]! >= config.outstandingWqesPerQp) return PARKED_WINDOW;
-    if (fenced && qps.readsOutstanding[qp]! > 0) return PARKED_FENCE;
-    if (isReadOrAtomic(opcode) && qps.readsOutstanding[qp]! >= qps.readsOutstandingMax[qp]!)
-      return PARKED_READ_LIMIT;
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.SQD) return PARKED_DRAINING;
+    const newest = pair.recordTail;
+    if (newest !== -1 && this.#records.rows[newest]!.syndrome !== 0) return PARKED_ERROR;
+    if (pair.recordCount >= config.outstandingWqesPerQp) return PARKED_WINDOW;
+    if (fenced && pair.readsOutstanding > 0) return PARKED_FENCE;
+    if (isReadOrAtomic(opcode) && pair.readsOutstanding >= pair.readsOutstandingMax) return PARKED_READ_LIMIT;
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
-    const limit = qps.ssnLimit[qp]!;
+    const limit = pair.ssnLimit;
     if (
       limit !== -1 &&
       takesCredit(opcode) &&
-      qps.recordCount[qp]! > 0 &&
-      ((limit - qps.ssn[qp]! - 1) & 0x800000) !== 0
+      pair.recordCount > 0 &&
+      ((limit - pair.ssn - 1) & 0x800000) !== 0
     ) {
       return PARKED_CREDITS;
     }
@@ -284,51 +286,54 @@ export class Requester {
     const { qps, sram, sramView } = this.#core;
     const records = this.#records;
     const record = records.allocate();
-    records.firstPsn[record] = qps.nextPsn[qp]!;
+    const pair = qps.rows[qp]!;
+    const request = records.rows[record]!;
+    request.firstPsn = pair.nextPsn;
     const syndrome =
-      qps.opcodeBase[qp] === 0
+      pair.opcodeBase === 0
         ? decodeWqe(sramView, sram, at, records, record)
         : this.#decodeUnreliable(qp, at, record);
-    records.qp[record] = qp;
-    records.isDone[record] = 0;
-    records.next[record] = -1;
-    records.wqeCounter[record] = qps.sqCounter[qp]!;
-    records.packetsSent[record] = 0;
-    records.responsesReceived[record] = 0;
-    const tooLong = records.messageBytes[record]! > this.#messageBytesMax(qp);
-    records.syndrome[record] = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
+    request.qp = qp;
+    request.isDone = 0;
+    request.next = -1;
+    request.wqeCounter = pair.sqCounter;
+    request.packetsSent = 0;
+    request.responsesReceived = 0;
+    const tooLong = request.messageBytes > this.#messageBytesMax(qp);
+    request.syndrome = syndrome !== 0 ? syndrome : tooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
     records.takenUp(record, this.#lines.fetchBegunCycle(line), this.#lines.fetchedCycle(line), cycle);
-    const isEmptyList = qps.recordTail[qp] === -1;
-    if (isEmptyList) qps.recordHead[qp] = record;
-    else records.next[qps.recordTail[qp]!] = record;
-    qps.recordTail[qp] = record;
-    qps.recordCount[qp] = qps.recordCount[qp]! + 1;
-    if (records.syndrome[record] !== 0 || records.opcode[record] === WqeOpcode.NOP) {
-      records.psnCount[record] = 0;
+    const isEmptyList = pair.recordTail === -1;
+    if (isEmptyList) pair.recordHead = record;
+    else records.rows[pair.recordTail]!.next = record;
+    pair.recordTail = record;
+    pair.recordCount++;
+    if (request.syndrome !== 0 || request.opcode === WqeOpcode.NOP) {
+      request.psnCount = 0;
       this.#makeRecordWithoutPackets(qp, record, isEmptyList, cycle);
       return;
     }
-    const packets = Math.max(1, Math.ceil(records.messageBytes[record]! / qps.mtuBytes[qp]!));
-    records.psnCount[record] = packets;
-    qps.nextPsn[qp] = (qps.nextPsn[qp]! + packets) & 0xffffff;
-    qps.ssn[qp] = (qps.ssn[qp]! + 1) & 0xffffff;
-    records.ssn[record] = qps.ssn[qp]!;
-    if (records.isReadOrAtomic[record] === 1) qps.readsOutstanding[qp] = qps.readsOutstanding[qp]! + 1;
-    qps.recordCursor[qp] = record;
-    qps.packetCursor[qp] = 0;
+    const packets = Math.max(1, Math.ceil(request.messageBytes / pair.mtuBytes));
+    request.psnCount = packets;
+    pair.nextPsn = (pair.nextPsn + packets) & 0xffffff;
+    pair.ssn = (pair.ssn + 1) & 0xffffff;
+    request.ssn = pair.ssn;
+    if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
+    pair.recordCursor = record;
+    pair.packetCursor = 0;
   }
 
   /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
   #decodeUnreliable(qp: number, at: number, record: number): number {
     const { qps, sram, sramView } = this.#core;
     const records = this.#records;
-    const base = qps.opcodeBase[qp]!;
+    const pair = qps.rows[qp]!;
+    const base = pair.opcodeBase;
     if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, records, record, false);
     if (base !== UD_OPCODE_BASE) {
       decodeControl(sramView, at, records, record);
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
-    return qps.serviceType[qp] === ServiceType.MLX
+    return pair.serviceType === ServiceType.MLX
       ? decodeManagement(sramView, sram, at, records, record, this.#address)
       : decodeDatagram(sramView, sram, at, records, record, qps, qp, this.#address);
   }
@@ -336,12 +341,13 @@ export class Requester {
   /** A datagram is one packet. */
   #messageBytesMax(qp: number): number {
     const { qps } = this.#core;
-    const limit = qps.messageBytesMax[qp]!;
-    return qps.opcodeBase[qp] === UD_OPCODE_BASE ? Math.min(limit, qps.mtuBytes[qp]!) : limit;
+    const pair = qps.rows[qp]!;
+    const limit = pair.messageBytesMax;
+    return pair.opcodeBase === UD_OPCODE_BASE ? Math.min(limit, pair.mtuBytes) : limit;
   }
 
   #makeRecordWithoutPackets(qp: number, record: number, isHead: boolean, cycle: number): void {
-    if (this.#records.syndrome[record] !== 0) {
+    if (this.#records.rows[record]!.syndrome !== 0) {
       this.#scheduler!.park(qp, PARKED_ERROR);
       if (isHead) this.#listener.recordFailed(qp, cycle);
     } else if (isHead) {
@@ -353,24 +359,23 @@ export class Requester {
   #sendPacket(qp: number, record: number, cycle: number): number {
     const { qps, config } = this.#core;
     const records = this.#records;
+    const request = records.rows[record]!;
     if (this.#slot === -1) {
       if (this.#packets.isFull) {
         this.account.stall(cycle, STALL_TRANSMIT_BUFFER);
         return STALLED;
       }
-      this.#slot = this.#packets.open(qp, qps.epoch[qp]!, record);
-      qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
+      const pair = qps.rows[qp]!;
+      this.#slot = this.#packets.open(qp, pair.epoch, record);
+      pair.inPipelineCount++;
       this.#filled = 0;
       this.#wanted =
-        records.isReadOrAtomic[record] === 1
+        request.isReadOrAtomic === 1
           ? 0
-          : Math.min(
-              qps.mtuBytes[qp]!,
-              records.messageBytes[record]! - qps.packetCursor[qp]! * qps.mtuBytes[qp]!,
-            );
+          : Math.min(pair.mtuBytes, request.messageBytes - pair.packetCursor * pair.mtuBytes);
     }
     const gathered =
-      records.isInline[record] === 1 ? this.#gatherInline(qp, record) : this.#gather(qp, record, cycle);
+      request.isInline === 1 ? this.#gatherInline(qp, record) : this.#gather(qp, record, cycle);
     if (gathered !== 1) return this.#leavePacket(qp, record, gathered, cycle);
     this.#seal(qp, record, cycle);
     this.#afterPacket(qp, record, cycle);
@@ -393,7 +398,8 @@ export class Requester {
   /** Inline data is on chip already. */
   #gatherInline(qp: number, record: number): number {
     const { qps, sram } = this.#core;
-    const from = record * INLINE_BYTES_MAX + qps.packetCursor[qp]! * qps.mtuBytes[qp]!;
+    const pair = qps.rows[qp]!;
+    const from = record * INLINE_BYTES_MAX + pair.packetCursor * pair.mtuBytes;
     const to = this.#packets.payloadOffset(this.#slot);
     const data = this.#records.inlineData;
     for (let index = 0; index < this.#wanted; index++) sram[to + index] = data[from + index]!;
@@ -411,7 +417,14 @@ export class Requester {
       const address = records.segmentAddress[index]! + position;
       const wanted = Math.min(records.segmentBytes[index]! - position, this.#wanted - this.#filled);
       const key = records.segmentKey[index]!;
-      const found = translator.translate(PORT_REQUESTER, key, qps.pd[qp]!, address, wanted, RIGHT_LOCAL_READ);
+      const found = translator.translate(
+        PORT_REQUESTER,
+        key,
+        qps.rows[qp]!.pd,
+        address,
+        wanted,
+        RIGHT_LOCAL_READ,
+      );
       if (found === PENDING) {
         this.account.stall(cycle, STALL_TRANSLATION);
         return STALLED;
@@ -429,7 +442,7 @@ export class Requester {
       }
       const bytes = Math.min(translator.contiguousBytes, wanted);
       const target = this.#packets.payloadOffset(this.#slot) + this.#filled;
-      this.#packets.pendingReads[this.#slot] = this.#packets.pendingReads[this.#slot]! + 1;
+      this.#packets.rows[this.#slot]!.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, this.#slot);
       this.#filled += bytes;
     }
@@ -441,7 +454,8 @@ export class Requester {
   /** Segment that holds the next byte of the packet, left in #segment; returns the byte's place in it. */
   #findSegment(qp: number, record: number): number {
     const { qps } = this.#core;
-    let position = qps.packetCursor[qp]! * qps.mtuBytes[qp]! + this.#filled;
+    const pair = qps.rows[qp]!;
+    let position = pair.packetCursor * pair.mtuBytes + this.#filled;
     let segment = 0;
     while (position >= this.#records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
       position -= this.#records.segmentBytes[record * SEGMENTS_MAX + segment]!;
@@ -456,54 +470,60 @@ export class Requester {
     const records = this.#records;
     const packets = this.#packets;
     const slot = this.#slot;
-    const packet = qps.packetCursor[qp]!;
-    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
-    const isLast = isRead || packet === records.psnCount[record]! - 1;
-    packets.opcode[slot] = packetOpcode(records.opcode[record]!, packet === 0, isLast) | qps.opcodeBase[qp]!;
-    packets.psn[slot] = (records.firstPsn[record]! + packet) & 0xffffff;
-    packets.payloadBytes[slot] = this.#wanted;
-    packets.address[slot] = records.remoteAddress[record]!;
-    packets.key[slot] = records.remoteKey[record]!;
-    packets.dmaBytes[slot] = records.messageBytes[record]!;
-    if (isRead && packet > 0) {
-      const skipped = packet * qps.mtuBytes[qp]!;
-      packets.address[slot] = records.remoteAddress[record]! + skipped;
-      packets.dmaBytes[slot] = records.messageBytes[record]! - skipped;
+    const pair = qps.rows[qp]!;
+    const index = pair.packetCursor;
+    const packet = packets.rows[slot]!;
+    const request = records.rows[record]!;
+    const isRead = request.opcode === WqeOpcode.RDMA_READ;
+    const isLast = isRead || index === request.psnCount - 1;
+    packet.opcode = packetOpcode(request.opcode, index === 0, isLast) | pair.opcodeBase;
+    packet.psn = (request.firstPsn + index) & 0xffffff;
+    packet.payloadBytes = this.#wanted;
+    packet.address = request.remoteAddress;
+    packet.key = request.remoteKey;
+    packet.dmaBytes = request.messageBytes;
+    if (isRead && index > 0) {
+      const skipped = index * pair.mtuBytes;
+      packet.address = request.remoteAddress + skipped;
+      packet.dmaBytes = request.messageBytes - skipped;
     }
-    packets.immediate[slot] = records.immediate[record]!;
+    packet.immediate = request.immediate;
     for (let word = 0; word < 4; word++)
       packets.operands[slot * 4 + word] = records.operands[record * 4 + word]!;
-    packets.isLast[slot] = isLast ? 1 : 0;
-    packets.isRepeat[slot] = packet < records.packetsSent[record]! ? 1 : 0;
-    packets.flags[slot] = this.#flagsOf(qp, record, isLast);
-    packets.readyCycle[slot] = cycle + config.requestPacketCycles + config.transmitLatencyCycles;
-    packets.isSealed[slot] = 1;
+    packet.isLast = isLast ? 1 : 0;
+    packet.isRepeat = index < request.packetsSent ? 1 : 0;
+    packet.flags = this.#flagsOf(qp, record, isLast);
+    packet.readyCycle = cycle + config.requestPacketCycles + config.transmitLatencyCycles;
+    packet.isSealed = 1;
     this.#slot = -1;
-    if (packets.pendingReads[slot] === 0) this.#listener.packetSealed(packets.readyCycle[slot]!);
+    if (packet.pendingReads === 0) this.#listener.packetSealed(packet.readyCycle);
   }
 
   #flagsOf(qp: number, record: number, isLast: boolean): number {
     const { qps } = this.#core;
-    qps.sinceAckRequest[qp] = qps.sinceAckRequest[qp]! + 1;
-    const solicited = isLast && this.#records.isSolicited[record] === 1 ? FLAG_SOLICITED : 0;
-    if (qps.opcodeBase[qp] !== 0) return solicited;
-    const asks = isLast || qps.sinceAckRequest[qp]! >= qps.ackRequestEvery[qp]!;
-    if (asks) qps.sinceAckRequest[qp] = 0;
+    const pair = qps.rows[qp]!;
+    pair.sinceAckRequest++;
+    const solicited = isLast && this.#records.rows[record]!.isSolicited === 1 ? FLAG_SOLICITED : 0;
+    if (pair.opcodeBase !== 0) return solicited;
+    const asks = isLast || pair.sinceAckRequest >= pair.ackRequestEvery;
+    if (asks) pair.sinceAckRequest = 0;
     return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
   }
 
   #afterPacket(qp: number, record: number, cycle: number): void {
     const { qps, config } = this.#core;
     const records = this.#records;
-    const isRead = records.opcode[record] === WqeOpcode.RDMA_READ;
-    const sent = isRead ? records.psnCount[record]! : qps.packetCursor[qp]! + 1;
-    if (sent > records.packetsSent[record]!) records.packetsSent[record] = sent;
+    const request = records.rows[record]!;
+    const isRead = request.opcode === WqeOpcode.RDMA_READ;
+    const pair = qps.rows[qp]!;
+    const sent = isRead ? request.psnCount : pair.packetCursor + 1;
+    if (sent > request.packetsSent) request.packetsSent = sent;
     this.#burst++;
-    if (sent >= records.psnCount[record]!) {
+    if (sent >= request.psnCount) {
       this.#moveCursor(qp, record);
       this.#endTurn(qp, cycle);
     } else {
-      qps.packetCursor[qp] = sent;
+      pair.packetCursor = sent;
       if (this.#burst >= config.burstPackets) {
         this.#active = -1;
         this.#scheduler!.makeReady(qp, cycle + config.requestPacketCycles);
@@ -514,10 +534,11 @@ export class Requester {
   /** To the next record that has packets to send: after going back there may be several. */
   #moveCursor(qp: number, record: number): void {
     const { qps } = this.#core;
-    let next = this.#records.next[record]!;
-    while (next !== -1 && this.#records.psnCount[next] === 0) next = this.#records.next[next]!;
-    qps.recordCursor[qp] = next;
-    qps.packetCursor[qp] = next === -1 ? 0 : this.#records.responsesReceived[next]!;
+    let next = this.#records.rows[record]!.next;
+    while (next !== -1 && this.#records.rows[next]!.psnCount === 0) next = this.#records.rows[next]!.next;
+    const pair = qps.rows[qp]!;
+    pair.recordCursor = next;
+    pair.packetCursor = next === -1 ? 0 : this.#records.rows[next]!.responsesReceived;
   }
 
   #endTurn(qp: number, cycle: number): void {
@@ -528,18 +549,19 @@ export class Requester {
   /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
   #failRecord(qp: number, record: number, syndrome: number, cycle: number): void {
     const { qps } = this.#core;
-    this.#records.syndrome[record] = syndrome;
+    this.#records.rows[record]!.syndrome = syndrome;
     this.#abandonPacket(cycle);
-    qps.recordCursor[qp] = -1;
+    const pair = qps.rows[qp]!;
+    pair.recordCursor = -1;
     this.#scheduler!.park(qp, PARKED_ERROR);
     this.#active = -1;
-    if (qps.recordHead[qp] === record) this.#listener.recordFailed(qp, cycle);
+    if (pair.recordHead === record) this.#listener.recordFailed(qp, cycle);
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */
   #abandonPacket(cycle: number): void {
-    this.#packets.epoch[this.#slot] = -1;
-    this.#packets.isSealed[this.#slot] = 1;
+    this.#packets.rows[this.#slot]!.epoch = -1;
+    this.#packets.rows[this.#slot]!.isSealed = 1;
     this.#slot = -1;
     this.#listener.packetSealed(cycle + 1);
   }

@@ -253,7 +253,7 @@ describe('the responder', () => {
     const given = await scene();
     const { bench, a, b } = given;
     b.node.act(() => {
-      b.node.dataPath.tables.qps.state[b.slot] = QpState.RTR;
+      b.node.dataPath.tables.qps.rows[b.slot]!.state = QpState.RTR;
     });
     a.send(write(given));
     a.send(write(given));

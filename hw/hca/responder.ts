@@ -170,19 +170,20 @@ export class Responder {
   /** PSN, opcode sequence and resources. False: the packet is dropped or refused. */
   #check(offset: number, qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    if (qps.hasCommunicated[qp] === 0) {
-      qps.hasCommunicated[qp] = 1;
+    const pair = qps.rows[qp]!;
+    if (pair.hasCommunicated === 0) {
+      pair.hasCommunicated = 1;
       this.#listener.communicationEstablished(qp, cycle);
     }
-    const distance = psnDistance(this.#psn, qps.expectedPsn[qp]!);
-    if (qps.opcodeBase[qp] !== 0) return this.#checkUnreliable(offset, qp, distance);
+    const distance = psnDistance(this.#psn, pair.expectedPsn);
+    if (pair.opcodeBase !== 0) return this.#checkUnreliable(offset, qp, distance);
     if (distance < 0) {
       this.#repeat(offset, qp, cycle);
       return false;
     }
     if (distance > 0) {
       this.#core.violations.count('packetOutOfSequence');
-      if (qps.hasNakSent[qp] === 0) this.#refuse(qp, nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
+      if (pair.hasNakSent === 0) this.#refuse(qp, nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return false;
     }
     if (!this.#followsSequence(qp) || !this.#hasLegalLength(offset, qp)) {
@@ -197,8 +198,9 @@ export class Responder {
     const { qps, violations } = this.#core;
     if (distance !== 0) {
       violations.count('packetOutOfSequence');
-      qps.messageKind[qp] = MESSAGE_NONE;
-      qps.expectedPsn[qp] = this.#psn;
+      const pair = qps.rows[qp]!;
+      pair.messageKind = MESSAGE_NONE;
+      pair.expectedPsn = this.#psn;
     }
     if (this.#kind !== MESSAGE_NONE && this.#followsSequence(qp) && this.#hasLegalLength(offset, qp))
       return true;
@@ -209,8 +211,9 @@ export class Responder {
   /** The message is lost; the packet has been. */
   #giveUp(qp: number): void {
     const { qps } = this.#core;
-    qps.messageKind[qp] = MESSAGE_NONE;
-    qps.expectedPsn[qp] = (this.#psn + 1) & PSN_MASK;
+    const pair = qps.rows[qp]!;
+    pair.messageKind = MESSAGE_NONE;
+    pair.expectedPsn = (this.#psn + 1) & PSN_MASK;
   }
 
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
@@ -218,13 +221,14 @@ export class Responder {
     const { qps } = this.#core;
     const opcode = this.#opcode;
     this.#core.violations.count('packetDuplicate');
+    const pair = qps.rows[qp]!;
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
-      if (this.#responses.queuedCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES))
+      if (this.#responses.queuedCount(qp) < Math.min(pair.readResourcesMax, RESPONDER_RESOURCES))
         this.#acceptRead(offset, qp, 0, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, this.#psn, cycle);
     } else {
-      this.#responses.acknowledge(qp, (qps.expectedPsn[qp]! - 1) & PSN_MASK, cycle);
+      this.#responses.acknowledge(qp, (pair.expectedPsn - 1) & PSN_MASK, cycle);
     }
   }
 
@@ -232,7 +236,7 @@ export class Responder {
   #followsSequence(qp: number): boolean {
     const kind = this.#kind;
     if (kind === -1) return false;
-    const open = this.#core.qps.messageKind[qp]!;
+    const open = this.#core.qps.rows[qp]!.messageKind;
     return (this.#traits & STARTS_MESSAGE) !== 0 ? open === MESSAGE_NONE : open === kind;
   }
 
@@ -244,17 +248,18 @@ export class Responder {
     const bytes = this.#payloadBytes;
     const starts = (this.#traits & STARTS_MESSAGE) !== 0;
     const ends = (this.#traits & ENDS_MESSAGE) !== 0;
-    const mtu = qps.mtuBytes[qp]!;
+    const pair = qps.rows[qp]!;
+    const mtu = pair.mtuBytes;
     if (bytes > mtu || (!ends && bytes !== mtu) || (ends && !starts && bytes === 0)) return false;
     if (kind !== MESSAGE_WRITE) return true;
-    const remaining = starts ? this.#word(offset, WORD_DMA_LENGTH) >>> 0 : qps.writeRemaining[qp]!;
+    const remaining = starts ? this.#word(offset, WORD_DMA_LENGTH) >>> 0 : pair.writeRemaining;
     return ends ? bytes === remaining : bytes < remaining;
   }
 
   /** Room for one more READ or atomic. */
   #hasResources(qp: number, cycle: number): boolean {
     const { qps } = this.#core;
-    if (this.#responses.newCount(qp) < Math.min(qps.readResourcesMax[qp]!, RESPONDER_RESOURCES)) {
+    if (this.#responses.newCount(qp) < Math.min(qps.rows[qp]!.readResourcesMax, RESPONDER_RESOURCES)) {
       // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
       return this.#responses.queuedCount(qp) < RESPONDER_RESOURCES;
     }
@@ -265,14 +270,15 @@ export class Responder {
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. 1, 0 (refused) or WAIT. */
   #takeReceiveWqe(qp: number, cycle: number): number {
     const { qps } = this.#core;
-    if (qps.hasReceiveWqe[qp] === 1) {
+    const pair = qps.rows[qp]!;
+    if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was given up.
       this.#scatter.rewind(qp);
       return 1;
     }
     const taken = this.#scatter.take(qp, cycle);
-    if (taken === NONE_POSTED && qps.opcodeBase[qp] !== 0) this.#core.violations.count('unreliableNoReceive');
-    if (taken === NONE_POSTED) this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
+    if (taken === NONE_POSTED && pair.opcodeBase !== 0) this.#core.violations.count('unreliableNoReceive');
+    if (taken === NONE_POSTED) this.#refuse(qp, rnrNakSyndrome(pair.minRnrNakCode), cycle);
     if (taken === QUEUE_UNREADABLE)
       this.#refuseForGood(qp, NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
     return taken === QUEUE_UNREADABLE ? 0 : taken;
@@ -289,10 +295,11 @@ export class Responder {
       const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
       const allowed = this.#mayAccess(qp, QP_RIGHT_WRITE, key, address, bytes, RIGHT_REMOTE_WRITE, cycle);
       if (allowed !== 1) return allowed;
-      qps.writeAddress[qp] = address;
-      qps.writeKey[qp] = key;
-      qps.writeRemaining[qp] = bytes;
-      qps.writeBytes[qp] = bytes;
+      const pair = qps.rows[qp]!;
+      pair.writeAddress = address;
+      pair.writeKey = key;
+      pair.writeRemaining = bytes;
+      pair.writeBytes = bytes;
       return 1;
     }
     if (this.#opcode === Opcode.RC_RDMA_READ_REQUEST) {
@@ -316,13 +323,13 @@ export class Responder {
     cycle: number,
   ): number {
     const { qps, translator } = this.#core;
-    if ((qps.remoteRights[qp]! & qpRight) === 0) {
+    const pair = qps.rows[qp]!;
+    if ((pair.remoteRights & qpRight) === 0) {
       // A function that this QP does not support: an invalid request, not an access error (table 60).
       this.#refuseForGood(qp, NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return 0;
     }
-    const found =
-      bytes === 0 ? 0 : translator.translate(PORT_RECEIVER, key, qps.pd[qp]!, address, bytes, right);
+    const found = bytes === 0 ? 0 : translator.translate(PORT_RECEIVER, key, pair.pd, address, bytes, right);
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
@@ -351,11 +358,12 @@ export class Responder {
 
   #placeWrite(qp: number, left: number, source: number, cycle: number): number {
     const { qps, translator } = this.#core;
+    const pair = qps.rows[qp]!;
     const found = translator.translate(
       PORT_RECEIVER,
-      qps.writeKey[qp]!,
-      qps.pd[qp]!,
-      qps.writeAddress[qp]!,
+      pair.writeKey,
+      pair.pd,
+      pair.writeAddress,
       left,
       RIGHT_REMOTE_WRITE,
     );
@@ -366,19 +374,20 @@ export class Responder {
     const moved = this.#scatter.write(found, left, this.#port.rxBytes, source + this.#placed, cycle);
     if (moved === WAIT) return WAIT;
     this.#placed += moved;
-    qps.writeAddress[qp] = qps.writeAddress[qp]! + moved;
-    qps.writeRemaining[qp] = qps.writeRemaining[qp]! - moved;
+    pair.writeAddress += moved;
+    pair.writeRemaining -= moved;
     return 1;
   }
 
   /** What the packet has written so far is written again when it comes again. */
   #refuseWrite(qp: number, found: number, cycle: number): void {
     const { qps } = this.#core;
-    const address = qps.writeAddress[qp]!;
-    const bytes = qps.writeRemaining[qp]!;
-    if (found === PAGE_FAULT && this.#isAskedFor(qp, qps.writeKey[qp]!, address, bytes, 1, cycle)) {
-      qps.writeAddress[qp] = address - this.#placed;
-      qps.writeRemaining[qp] = bytes + this.#placed;
+    const pair = qps.rows[qp]!;
+    const address = pair.writeAddress;
+    const bytes = pair.writeRemaining;
+    if (found === PAGE_FAULT && this.#isAskedFor(qp, pair.writeKey, address, bytes, 1, cycle)) {
+      pair.writeAddress = address - this.#placed;
+      pair.writeRemaining = bytes + this.#placed;
       return;
     }
     this.#refuseForGood(qp, NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
@@ -401,9 +410,10 @@ export class Responder {
   /** The memory will be there later: RNR NAK, as mlx5 answers. */
   #refuseForNow(qp: number, cycle: number): void {
     const { qps, pageFaults: faults } = this.#core;
-    if (qps.opcodeBase[qp] === 0) faults.rnrNakCount++;
+    const pair = qps.rows[qp]!;
+    if (pair.opcodeBase === 0) faults.rnrNakCount++;
     else faults.droppedPacketCount++;
-    this.#refuse(qp, rnrNakSyndrome(qps.minRnrNakCode[qp]!), cycle);
+    this.#refuse(qp, rnrNakSyndrome(pair.minRnrNakCode), cycle);
   }
 
   /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
@@ -435,13 +445,14 @@ export class Responder {
       return true;
     }
     const isEnd = (this.#traits & ENDS_MESSAGE) !== 0;
-    qps.messageKind[qp] = isEnd ? MESSAGE_NONE : kind;
-    qps.hasNakSent[qp] = 0;
-    if (isEnd) qps.msn[qp] = (qps.msn[qp]! + 1) & PSN_MASK;
-    qps.expectedPsn[qp] = (this.#psn + 1) & PSN_MASK;
+    const pair = qps.rows[qp]!;
+    pair.messageKind = isEnd ? MESSAGE_NONE : kind;
+    pair.hasNakSent = 0;
+    if (isEnd) pair.msn = (pair.msn + 1) & PSN_MASK;
+    pair.expectedPsn = (this.#psn + 1) & PSN_MASK;
     if (completes) this.#complete(offset, qp, cycle);
     if (kind === MESSAGE_NONE) this.#acceptSingle(offset, qp, cycle);
-    else if (qps.opcodeBase[qp] === 0 && (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
+    else if (pair.opcodeBase === 0 && (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
       this.#responses.acknowledge(qp, this.#psn, cycle);
     return true;
   }
@@ -456,17 +467,18 @@ export class Responder {
         ? ReceiveOpcode.SEND_IMM
         : ReceiveOpcode.SEND;
     const isSolicited = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_SOLICITED) !== 0 ? 1 : 0;
-    const bytes = isWrite ? qps.writeBytes[qp]! : qps.messageBytes[qp]!;
+    const pair = qps.rows[qp]!;
+    const bytes = isWrite ? pair.writeBytes : pair.messageBytes;
     const immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : 0;
     const sourceLid = this.#word(offset, WORD_LIDS) >>> 16;
-    qps.hasReceiveWqe[qp] = 0;
+    pair.hasReceiveWqe = 0;
     this.#completions.post(
-      qps.receiveCqn[qp]!,
+      pair.receiveCqn,
       qp,
       -1,
       0,
       receiveOpcode,
-      qps.receiveWqeCounter[qp]!,
+      pair.receiveWqeCounter,
       bytes,
       immediate,
       isSolicited,
@@ -482,14 +494,15 @@ export class Responder {
     const syndrome = this.#receiveSyndrome;
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
-    qps.hasReceiveWqe[qp] = 0;
+    const pair = qps.rows[qp]!;
+    pair.hasReceiveWqe = 0;
     this.#completions.post(
-      qps.receiveCqn[qp]!,
+      pair.receiveCqn,
       qp,
       -1,
       0,
       0,
-      qps.receiveWqeCounter[qp]!,
+      pair.receiveWqeCounter,
       0,
       0,
       0,
@@ -497,8 +510,8 @@ export class Responder {
       0,
       cycle,
     );
-    qps.messageKind[qp] = MESSAGE_NONE;
-    if (qps.opcodeBase[qp] === 0) this.#responses.refuse(qp, qps.expectedPsn[qp]!, nakSyndrome(nak), cycle);
+    pair.messageKind = MESSAGE_NONE;
+    if (pair.opcodeBase === 0) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
     this.#listener.qpRefused(qp, 0, cycle);
   }
 
@@ -511,8 +524,9 @@ export class Responder {
   #acceptNewRead(offset: number, qp: number, cycle: number): void {
     const { qps } = this.#core;
     const bytes = this.#word(offset, WORD_DMA_LENGTH) >>> 0;
-    const packets = Math.max(1, Math.ceil(bytes / qps.mtuBytes[qp]!));
-    qps.expectedPsn[qp] = (this.#psn + packets) & PSN_MASK;
+    const pair = qps.rows[qp]!;
+    const packets = Math.max(1, Math.ceil(bytes / pair.mtuBytes));
+    pair.expectedPsn = (this.#psn + packets) & PSN_MASK;
     this.#acceptRead(offset, qp, 1, cycle);
   }
 
@@ -533,15 +547,17 @@ export class Responder {
 
   /** NAK or RNR NAK for the expected PSN; what follows is dropped in silence until it comes (9.7.5.2). */
   #refuse(qp: number, syndrome: number, cycle: number): void {
-    if (this.#core.qps.opcodeBase[qp] !== 0) return this.#giveUp(qp);
-    this.#core.qps.hasNakSent[qp] = 1;
-    this.#responses.refuse(qp, this.#core.qps.expectedPsn[qp]!, syndrome, cycle);
+    const pair = this.#core.qps.rows[qp]!;
+    if (pair.opcodeBase !== 0) return this.#giveUp(qp);
+    pair.hasNakSent = 1;
+    this.#responses.refuse(qp, pair.expectedPsn, syndrome, cycle);
   }
 
   #refuseForGood(qp: number, nakCode: number, eventType: number, cycle: number): void {
     this.#refuse(qp, nakSyndrome(nakCode), cycle);
     const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
-    if (this.#core.qps.opcodeBase[qp] === 0 || isOwnFault) this.#listener.qpRefused(qp, eventType, cycle);
+    if (this.#core.qps.rows[qp]!.opcodeBase === 0 || isOwnFault)
+      this.#listener.qpRefused(qp, eventType, cycle);
   }
 }
 

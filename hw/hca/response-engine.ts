@@ -424,7 +424,7 @@ export class ResponseEngine {
   /** One packet of a READ response. */
   #sendRead(qp: number, entry: number, cycle: number): number {
     const { qps, config } = this.#core;
-    const mtu = qps.mtuBytes[qp]!;
+    const mtu = qps.rows[qp]!.mtuBytes;
     const packets = Math.max(1, Math.ceil(this.#bytes[entry]! / mtu));
     const index = this.#sent[entry]!;
     if (this.#slot === -1) {
@@ -435,7 +435,7 @@ export class ResponseEngine {
     const gathered = this.#gather(qp, entry, index * mtu, cycle);
     if (gathered !== 1) return this.#leave(gathered, qp, entry, cycle);
     const slot = this.#slot;
-    this.#packets.payloadBytes[slot] = this.#wanted;
+    this.#packets.rows[slot]!.payloadBytes = this.#wanted;
     this.#seal(
       slot,
       readResponseOpcode(index === 0, index === packets - 1),
@@ -495,7 +495,7 @@ export class ResponseEngine {
       const found = translator.translate(
         PORT_RESPONSE,
         this.#key[entry]!,
-        qps.pd[qp]!,
+        qps.rows[qp]!.pd,
         address,
         wanted,
         RIGHT_REMOTE_READ,
@@ -510,7 +510,7 @@ export class ResponseEngine {
         return STALLED;
       }
       const bytes = Math.min(translator.contiguousBytes, wanted);
-      this.#packets.pendingReads[this.#slot] = this.#packets.pendingReads[this.#slot]! + 1;
+      this.#packets.rows[this.#slot]!.pendingReads++;
       dmaRead.request(
         this.#readRequester,
         translator.physicalAddress,
@@ -534,7 +534,7 @@ export class ResponseEngine {
       const found = translator.translate(
         PORT_RESPONSE,
         this.#key[entry]!,
-        qps.pd[qp]!,
+        qps.rows[qp]!.pd,
         this.#address[entry]!,
         ATOMIC_BYTES,
         RIGHT_REMOTE_ATOMIC,
@@ -627,23 +627,25 @@ export class ResponseEngine {
       return false;
     }
     this.#slot = this.#packets.open(qp, 0, -1);
-    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! + 1;
+    const pair = qps.rows[qp]!;
+    pair.inPipelineCount++;
     return true;
   }
 
   #seal(slot: number, opcode: number, psn: number, syndrome: number, qp: number, cycle: number): void {
     const { qps, config } = this.#core;
-    this.#packets.opcode[slot] = opcode;
-    this.#packets.psn[slot] = psn;
-    this.#packets.aeth[slot] = (syndrome << 24) | qps.msn[qp]!;
-    this.#packets.readyCycle[slot] = cycle + config.responseCycles + config.transmitLatencyCycles;
-    this.#packets.isSealed[slot] = 1;
+    const packet = this.#packets.rows[slot]!;
+    packet.opcode = opcode;
+    packet.psn = psn;
+    packet.aeth = (syndrome << 24) | qps.rows[qp]!.msn;
+    packet.readyCycle = cycle + config.responseCycles + config.transmitLatencyCycles;
+    packet.isSealed = 1;
     this.#slot = -1;
-    if (this.#packets.pendingReads[slot] === 0) this.#listener.packetSealed(this.#packets.readyCycle[slot]!);
+    if (packet.pendingReads === 0) this.#listener.packetSealed(packet.readyCycle);
   }
 
   #creditSyndrome(qp: number): number {
-    if (this.#core.qps.creditsInvalid[qp] === 1) return ackSyndrome(CREDIT_CODE_INVALID);
+    if (this.#core.qps.rows[qp]!.creditsInvalid === 1) return ackSyndrome(CREDIT_CODE_INVALID);
     return ackSyndrome(creditCodeFor(this.#listener.knownReceives(qp)));
   }
 
@@ -671,8 +673,8 @@ export class ResponseEngine {
   }
 
   #abandonPacket(cycle: number): void {
-    this.#packets.epoch[this.#slot] = -1;
-    this.#packets.isSealed[this.#slot] = 1;
+    this.#packets.rows[this.#slot]!.epoch = -1;
+    this.#packets.rows[this.#slot]!.isSealed = 1;
     this.#slot = -1;
     this.#listener.packetSealed(cycle + 1);
   }

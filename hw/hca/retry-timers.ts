@@ -45,43 +45,47 @@ export class RetryTimers {
   sent(qp: number, nowPs: number): void {
     const { qps, lp } = this.#core;
     // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
-    if (qps.recordCount[qp] === 1) qps.lastProgressPs[qp] = nowPs;
-    if (qps.hasTimer[qp] === 1 || qps.ackTimeoutPs[qp] === 0) return;
-    qps.hasTimer[qp] = 1;
-    qps.lastProgressPs[qp] = nowPs;
-    lp.queue.schedule(nowPs + qps.ackTimeoutPs[qp]!, this.#ackHandler, qp, this.#life[qp]!);
+    const pair = qps.rows[qp]!;
+    if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
+    if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
+    pair.hasTimer = 1;
+    pair.lastProgressPs = nowPs;
+    lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, qp, this.#life[qp]!);
   }
 
   /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
   progress(qp: number): void {
     const { qps, lp } = this.#core;
-    qps.lastProgressPs[qp] = lp.nowPs;
-    qps.retriesLeft[qp] = qps.retryCountMax[qp]!;
-    qps.rnrRetriesLeft[qp] = qps.rnrRetryCountMax[qp]!;
+    const pair = qps.rows[qp]!;
+    pair.lastProgressPs = lp.nowPs;
+    pair.retriesLeft = pair.retryCountMax;
+    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
   waitRnr(qp: number, durationPs: number, cycle: number): void {
     const { qps, lp, domain } = this.#core;
-    qps.isWaitingRnr[qp] = 1;
+    qps.rows[qp]!.isWaitingRnr = 1;
     lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, qp, this.#life[qp]!);
   }
 
   /** The QP begins or ends a life. */
   forget(qp: number): void {
     this.#life[qp] = this.#life[qp]! + 1;
-    this.#core.qps.hasTimer[qp] = 0;
-    this.#core.qps.isWaitingRnr[qp] = 0;
+    const pair = this.#core.qps.rows[qp]!;
+    pair.hasTimer = 0;
+    pair.isWaitingRnr = 0;
   }
 
   #ackDue(qp: number, life: number): void {
     const { qps, lp } = this.#core;
     if (life !== this.#life[qp]) return;
-    qps.hasTimer[qp] = 0;
-    if (qps.recordHead[qp] === -1 || qps.isWaitingRnr[qp] === 1) return;
-    const sincePs = lp.nowPs - qps.lastProgressPs[qp]!;
-    if (sincePs < qps.ackTimeoutPs[qp]!) {
-      qps.hasTimer[qp] = 1;
-      lp.queue.schedule(qps.lastProgressPs[qp]! + qps.ackTimeoutPs[qp]!, this.#ackHandler, qp, life);
+    const pair = qps.rows[qp]!;
+    pair.hasTimer = 0;
+    if (pair.recordHead === -1 || pair.isWaitingRnr === 1) return;
+    const sincePs = lp.nowPs - pair.lastProgressPs;
+    if (sincePs < pair.ackTimeoutPs) {
+      pair.hasTimer = 1;
+      lp.queue.schedule(pair.lastProgressPs + pair.ackTimeoutPs, this.#ackHandler, qp, life);
       return;
     }
     this.#leave(qp);
@@ -89,7 +93,7 @@ export class RetryTimers {
 
   #rnrDue(qp: number, life: number): void {
     if (life !== this.#life[qp]) return;
-    this.#core.qps.isWaitingRnr[qp] = 0;
+    this.#core.qps.rows[qp]!.isWaitingRnr = 0;
     this.#leave(qp + DUE_RNR);
   }
 

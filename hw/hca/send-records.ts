@@ -7,6 +7,7 @@
  */
 import { DatagramAddresses } from './datagram-addresses.ts';
 import * as qpTable from './qp-table.ts';
+import { SendRecord } from './send-record.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { SEGMENTS_MAX } = qpTable;
@@ -25,38 +26,13 @@ export const MILESTONE_COUNT = 6;
 
 export class SendRecords {
   readonly capacity: number;
-  readonly next: Int32Array;
-  readonly qp: Int32Array;
-  readonly wqeCounter: Int32Array;
-  readonly opcode: Uint8Array;
-  readonly isSignalled: Uint8Array;
-  readonly isSolicited: Uint8Array;
-  readonly isFenced: Uint8Array;
-  /** READ or atomic: completed by a response of its own. */
-  readonly isReadOrAtomic: Uint8Array;
-  readonly firstPsn: Int32Array;
-  /** PSNs this message occupies: packets sent, or responses expected of a READ. */
-  readonly psnCount: Int32Array;
-  readonly messageBytes: Float64Array;
-  readonly remoteAddress: Float64Array;
-  readonly remoteKey: Float64Array;
-  readonly immediate: Int32Array;
+  readonly rows: readonly SendRecord[];
   /** Operands of atomics as low and high words: swap or add, then compare. */
   readonly operands: Int32Array;
-  readonly ssn: Int32Array;
-  readonly segmentCount: Uint8Array;
   readonly segmentAddress: Float64Array;
   readonly segmentKey: Float64Array;
   readonly segmentBytes: Float64Array;
-  readonly isInline: Uint8Array;
   readonly inlineData: Uint8Array;
-  /** Packets sent at least once, and responses of a READ received. */
-  readonly packetsSent: Int32Array;
-  readonly responsesReceived: Int32Array;
-  /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
-  readonly syndrome: Uint8Array;
-  /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
-  readonly isDone: Uint8Array;
   /** Where datagrams go. */
   readonly datagrams: DatagramAddresses;
   readonly milestones: Float64Array;
@@ -65,38 +41,15 @@ export class SendRecords {
 
   constructor(capacity: number) {
     this.capacity = capacity;
-    const ints = (): Int32Array => new Int32Array(capacity);
-    const bytes = (): Uint8Array => new Uint8Array(capacity);
-    const floats = (): Float64Array => new Float64Array(capacity);
-    this.next = ints();
-    this.qp = ints();
-    this.wqeCounter = ints();
-    this.opcode = bytes();
-    this.isSignalled = bytes();
-    this.isSolicited = bytes();
-    this.isFenced = bytes();
-    this.isReadOrAtomic = bytes();
-    this.firstPsn = ints();
-    this.psnCount = ints();
-    this.messageBytes = floats();
-    this.remoteAddress = floats();
-    this.remoteKey = floats();
-    this.immediate = ints();
+    this.rows = Array.from({ length: capacity }, () => new SendRecord());
     this.operands = new Int32Array(capacity * 4);
-    this.ssn = ints();
-    this.segmentCount = bytes();
     this.segmentAddress = new Float64Array(capacity * SEGMENTS_MAX);
     this.segmentKey = new Float64Array(capacity * SEGMENTS_MAX);
     this.segmentBytes = new Float64Array(capacity * SEGMENTS_MAX);
-    this.isInline = bytes();
     this.inlineData = new Uint8Array(capacity * INLINE_BYTES_MAX);
-    this.packetsSent = ints();
-    this.responsesReceived = ints();
-    this.syndrome = bytes();
-    this.isDone = bytes();
     this.datagrams = new DatagramAddresses(capacity);
     this.milestones = new Float64Array(capacity * MILESTONE_COUNT);
-    this.#free = ints();
+    this.#free = new Int32Array(capacity);
     this.#freeCount = capacity;
     for (let index = 0; index < capacity; index++) this.#free[index] = capacity - 1 - index;
   }
@@ -116,7 +69,8 @@ export class SendRecords {
 
   /** PSN of the last packet of the message. */
   lastPsn(record: number): number {
-    return (this.firstPsn[record]! + this.psnCount[record]! - 1) & 0xffffff;
+    const request = this.rows[record]!;
+    return (request.firstPsn + request.psnCount - 1) & 0xffffff;
   }
 
   setMilestone(record: number, milestone: number, cycle: number): void {

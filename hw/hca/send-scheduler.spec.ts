@@ -74,7 +74,7 @@ describe('SendScheduler', () => {
     scheduler.makeReady(2, 10);
     expect(takeAll(scheduler, 10)).toEqual([]);
     scheduler.unpark(2, 11);
-    expect(qps.parkedFor[2]).toBe(NOT_PARKED);
+    expect(qps.rows[2]!.parkedFor).toBe(NOT_PARKED);
     expect(takeAll(scheduler, 11)).toEqual([2]);
     scheduler.unpark(2, 12);
     expect(takeAll(scheduler, 12)).toEqual([]);
@@ -87,7 +87,7 @@ describe('SendScheduler', () => {
     const { scheduler, qps } = bench();
     scheduler.makeReady(2, 10);
     scheduler.makeReady(3, 10);
-    qps.isScheduled[2] = 0;
+    qps.rows[2]!.isScheduled = 0;
     expect(takeAll(scheduler, 10)).toEqual([3]);
   });
 

@@ -47,8 +47,9 @@ export class SendScheduler {
 
   /** The QP has work: to be considered from `cycle` on. */
   makeReady(qp: number, cycle: number): void {
-    if (this.#qps.isScheduled[qp] !== NOWHERE || this.#qps.parkedFor[qp] !== NOT_PARKED) return;
-    this.#qps.isScheduled[qp] = IN_RING;
+    const pair = this.#qps.rows[qp]!;
+    if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
+    pair.isScheduled = IN_RING;
     this.#ring.push(qp, cycle);
     this.#wakeRequester(cycle);
   }
@@ -58,20 +59,22 @@ export class SendScheduler {
    * if it has become ready while it was served.
    */
   makeReadyLater(qp: number, cycle: number): void {
-    if (this.#qps.isScheduled[qp] === IN_DELAY_LINE) return;
-    this.#qps.isScheduled[qp] = IN_DELAY_LINE;
+    const pair = this.#qps.rows[qp]!;
+    if (pair.isScheduled === IN_DELAY_LINE) return;
+    pair.isScheduled = IN_DELAY_LINE;
     this.#delayed.push(qp, cycle);
     this.#wakeRequester(cycle);
   }
 
   park(qp: number, reason: number): void {
-    this.#qps.parkedFor[qp] = reason;
+    this.#qps.rows[qp]!.parkedFor = reason;
   }
 
   /** What a parked QP waited for may have happened. */
   unpark(qp: number, cycle: number): void {
-    if (this.#qps.parkedFor[qp] === NOT_PARKED) return;
-    this.#qps.parkedFor[qp] = NOT_PARKED;
+    const pair = this.#qps.rows[qp]!;
+    if (pair.parkedFor === NOT_PARKED) return;
+    pair.parkedFor = NOT_PARKED;
     this.makeReady(qp, cycle);
   }
 
@@ -79,14 +82,14 @@ export class SendScheduler {
   take(cycle: number): number {
     while (this.#delayed.headCycle <= cycle) {
       const qp = this.#delayed.pop();
-      if (this.#qps.isScheduled[qp] !== IN_DELAY_LINE) continue;
-      this.#qps.isScheduled[qp] = IN_RING;
+      if (this.#qps.rows[qp]!.isScheduled !== IN_DELAY_LINE) continue;
+      this.#qps.rows[qp]!.isScheduled = IN_RING;
       this.#ring.push(qp, cycle);
     }
     while (this.#ring.headCycle <= cycle) {
       const qp = this.#ring.pop();
-      if (this.#qps.isScheduled[qp] !== IN_RING) continue;
-      this.#qps.isScheduled[qp] = NOWHERE;
+      if (this.#qps.rows[qp]!.isScheduled !== IN_RING) continue;
+      this.#qps.rows[qp]!.isScheduled = NOWHERE;
       return qp;
     }
     return -1;

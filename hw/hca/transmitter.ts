@@ -99,10 +99,11 @@ export class Transmitter {
 
   /** A DMA read into a slot is complete. */
   payloadArrived(queue: PacketQueue, slot: number, status: number, cycle: number): void {
-    queue.pendingReads[slot] = queue.pendingReads[slot]! - 1;
-    if (status !== 0) queue.failure[slot] = status;
-    if (queue.pendingReads[slot] !== 0 || queue.isSealed[slot] === 0 || slot !== queue.head) return;
-    this.wake(Math.max(cycle + 1, queue.readyCycle[slot]!));
+    const packet = queue.rows[slot]!;
+    packet.pendingReads--;
+    if (status !== 0) packet.failure = status;
+    if (packet.pendingReads !== 0 || packet.isSealed === 0 || slot !== queue.head) return;
+    this.wake(Math.max(cycle + 1, packet.readyCycle));
   }
 
   reset(): void {
@@ -115,17 +116,18 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const slot = queue.head;
-    const opcode = queue.opcode[slot]!;
+    const packet = queue.rows[slot]!;
+    const opcode = packet.opcode;
     const isDatagram = opcode >= UD_OPCODE_BASE;
-    const ways = isDatagram ? this.#waysOfDatagram(queue.record[slot]!) : this.#waysOf(queue.qp[slot]!);
+    const ways = isDatagram ? this.#waysOfDatagram(packet.record) : this.#waysOf(packet.qp);
     const grh = isDatagram
-      ? this.#records.datagrams.hasGrh[queue.record[slot]!]!
-      : this.#core.qps.hasGrh[queue.qp[slot]!]!;
-    const lane = isDatagram ? this.#records.datagrams.virtualLane[queue.record[slot]!]! : 0;
+      ? this.#records.datagrams.hasGrh[packet.record]!
+      : this.#core.qps.rows[packet.qp]!.hasGrh;
+    const lane = isDatagram ? this.#records.datagrams.virtualLane[packet.record]! : 0;
     const grhFlag = grh === 1 ? FLAG_GRH : 0;
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
       return this.account.stall(cycle, STALL_LOOPBACK);
-    if ((ways & WAY_CABLE) !== 0 && !this.#port.canTransmit(opcode, queue.payloadBytes[slot]!, grhFlag, lane))
+    if ((ways & WAY_CABLE) !== 0 && !this.#port.canTransmit(opcode, packet.payloadBytes, grhFlag, lane))
       return this.account.stall(cycle, STALL_WIRE);
     this.#send(queue, slot, ways, grhFlag, lane, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
@@ -158,12 +160,12 @@ export class Transmitter {
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
     while (queue.isHeadComplete) {
       const slot = queue.head;
-      const qp = queue.qp[slot]!;
-      const record = queue.record[slot]!;
+      const packet = queue.rows[slot]!;
+      const qp = packet.qp;
+      const record = packet.record;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
-      const isCurrent =
-        record === -1 ? queue.epoch[slot] !== -1 : queue.epoch[slot] === this.#core.qps.epoch[qp];
-      if (isCurrent && queue.failure[slot] === 0) return queue.readyCycle[slot]!;
+      const isCurrent = record === -1 ? packet.epoch !== -1 : packet.epoch === this.#core.qps.rows[qp]!.epoch;
+      if (isCurrent && packet.failure === 0) return packet.readyCycle;
       this.droppedPacketCount++;
       if (isCurrent && record !== -1) this.#listener!.payloadFailed(record, qp, cycle);
       this.#free(queue, qp, cycle);
@@ -180,10 +182,11 @@ export class Transmitter {
   #waysOf(qp: number): number {
     const { qps } = this.#core;
     const address = this.#address;
+    const pair = qps.rows[qp]!;
     const isToSelf =
-      isOwnLid(address, qps.remoteLid[qp]!) ||
-      qps.isForcedBack[qp] === 1 ||
-      (qps.hasGrh[qp] === 1 && isPathToUs(address, qps.bytes, qps.pathOf(qp)));
+      isOwnLid(address, pair.remoteLid) ||
+      pair.isForcedBack === 1 ||
+      (pair.hasGrh === 1 && isPathToUs(address, qps.bytes, qps.pathOf(qp)));
     return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
   }
 
@@ -198,28 +201,29 @@ export class Transmitter {
   }
 
   #send(queue: PacketQueue, slot: number, ways: number, grhFlag: number, lane: number, cycle: number): void {
-    const qp = queue.qp[slot]!;
-    const payloadBytes = queue.payloadBytes[slot]!;
-    const flags = queue.flags[slot]! | grhFlag | (queue.isRepeat[slot] === 1 ? FLAG_RETRANSMISSION : 0);
+    const packet = queue.rows[slot]!;
+    const qp = packet.qp;
+    const payloadBytes = packet.payloadBytes;
+    const flags = packet.flags | grhFlag | (packet.isRepeat === 1 ? FLAG_RETRANSMISSION : 0);
     const formedCycle = cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
-      const offset = this.#loopback.begin(queue.opcode[slot]!, payloadBytes, flags, lane, formedCycle);
+      const offset = this.#loopback.begin(packet.opcode, payloadBytes, flags, lane, formedCycle);
       this.#fill(queue, slot, bytes, words, floats, offset);
       if (grhFlag !== 0) this.#fillGrh(queue, slot, bytes, offset);
     }
     if ((ways & WAY_CABLE) !== 0) {
       const nowPs = this.#core.domain.clock.edgePs(formedCycle);
       const port = this.#port;
-      const offset = port.beginPacket(queue.opcode[slot]!, payloadBytes, flags, nowPs, lane);
+      const offset = port.beginPacket(packet.opcode, payloadBytes, flags, nowPs, lane);
       this.#fill(queue, slot, port.txBytes, port.txWords, port.txFloats, offset);
       if (grhFlag !== 0) this.#fillGrh(queue, slot, port.txBytes, offset);
     }
-    if (queue.isRepeat[slot] === 1) {
+    if (packet.isRepeat === 1) {
       this.repeatedPacketCount++;
     }
-    const record = queue.record[slot]!;
-    const isLast = queue.isLast[slot]!;
+    const record = packet.record;
+    const isLast = packet.isLast;
     this.#free(queue, qp, cycle);
     if (record !== -1) this.#listener!.requestSent(record, qp, isLast, cycle);
   }
@@ -234,19 +238,21 @@ export class Transmitter {
     offset: number,
   ): void {
     const { qps, sram } = this.#core;
-    const qp = queue.qp[slot]!;
-    const payloadBytes = queue.payloadBytes[slot]!;
+    const packet = queue.rows[slot]!;
+    const qp = packet.qp;
+    const payloadBytes = packet.payloadBytes;
     const word = offset >> 2;
-    words[word + WORD_DESTINATION_QPN] = qps.remoteQpn[qp]!;
-    words[word + WORD_PSN] = queue.psn[slot]!;
-    floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = queue.address[slot]!;
-    words[word + WORD_RKEY] = queue.key[slot]!;
-    words[word + WORD_DMA_LENGTH] = queue.dmaBytes[slot]!;
-    words[word + WORD_AETH] = queue.aeth[slot]!;
-    words[word + WORD_IMMEDIATE] = queue.immediate[slot]!;
-    words[word + WORD_LIDS] = ((this.#address.lid | qps.sourcePathBits[qp]!) << 16) | qps.remoteLid[qp]!;
-    if (queue.opcode[slot]! >= UD_OPCODE_BASE) this.#fillDatagram(queue.record[slot]!, words, word);
-    const operandWords = operandBytes(queue.opcode[slot]!) >> 2;
+    const pair = qps.rows[qp]!;
+    words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
+    words[word + WORD_PSN] = packet.psn;
+    floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
+    words[word + WORD_RKEY] = packet.key;
+    words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
+    words[word + WORD_AETH] = packet.aeth;
+    words[word + WORD_IMMEDIATE] = packet.immediate;
+    words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
+    if (packet.opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.record, words, word);
+    const operandWords = operandBytes(packet.opcode) >> 2;
     const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
     for (let index = 0; index < operandWords; index++)
       words[payload + index] = queue.operands[slot * 4 + index]!;
@@ -268,15 +274,16 @@ export class Transmitter {
   /** The GRH: of the address vector or software's own, or made from the QP's path. */
   #fillGrh(queue: PacketQueue, slot: number, bytes: Uint8Array, offset: number): void {
     const { qps } = this.#core;
-    const opcode = queue.opcode[slot]!;
-    const payloadBytes = queue.payloadBytes[slot]!;
+    const packet = queue.rows[slot]!;
+    const opcode = packet.opcode;
+    const payloadBytes = packet.payloadBytes;
     const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
     if (opcode >= UD_OPCODE_BASE) {
-      const from = queue.record[slot]! * GRH_BYTES;
+      const from = packet.record * GRH_BYTES;
       const all = this.#records.datagrams.grh;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
     } else {
-      buildGrh(qps.bytes, qps.pathOf(queue.qp[slot]!), this.#address, bytes, grh);
+      buildGrh(qps.bytes, qps.pathOf(packet.qp), this.#address, bytes, grh);
     }
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
@@ -284,7 +291,8 @@ export class Transmitter {
   #free(queue: PacketQueue, qp: number, cycle: number): void {
     const { qps } = this.#core;
     queue.close();
-    qps.inPipelineCount[qp] = qps.inPipelineCount[qp]! - 1;
+    const pair = qps.rows[qp]!;
+    pair.inPipelineCount--;
     if (queue === this.requests) this.#listener!.requestSlotFreed(cycle);
     else this.#listener!.responseSlotFreed(cycle);
   }

@@ -99,7 +99,7 @@ describe('an unreliable connection', () => {
     await bench.run(5);
     expect([b.state, bCq.poll(), bench.a.port.packets]).toEqual([QpState.RTS, undefined, []]);
     expect(bench.b.dataPath.violations.report()).toEqual({ unreliableNoReceive: 1, packetOpcode: 1 });
-    expect(bench.b.dataPath.tables.qps.expectedPsn[b.slot]).toBe(psnA(5));
+    expect(bench.b.dataPath.tables.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
   });
 
   test('refuses READ and atomics as local QP operation errors', async () => {

@@ -35,9 +35,9 @@ function decode(wqe: Uint8Array) {
   const syndrome = decodeWqe(new DataView(bytes.buffer), bytes, 192, records, 1);
   const inline = records.inlineData.slice(
     INLINE_BYTES_MAX,
-    INLINE_BYTES_MAX + (records.messageBytes[1] ?? 0),
+    INLINE_BYTES_MAX + (records.rows[1]!.messageBytes ?? 0),
   );
-  const segments = Array.from({ length: records.segmentCount[1]! }, (_, index) => ({
+  const segments = Array.from({ length: records.rows[1]!.segmentCount }, (_, index) => ({
     address: records.segmentAddress[SEGMENTS_MAX + index]!,
     key: records.segmentKey[SEGMENTS_MAX + index]!,
     bytes: records.segmentBytes[SEGMENTS_MAX + index]!,
@@ -57,16 +57,16 @@ describe('the WQE decoder', () => {
       const control = controlSegment.decode(bytes);
       const { records, syndrome, segments, inline } = decode(bytes);
       expect(syndrome, name).toBe(0);
-      expect(records.opcode[1], name).toBe(control.opcode);
-      expect(records.isSignalled[1], name).toBe(control.completion === 3 ? 1 : 0);
-      expect(records.isSolicited[1], name).toBe(control.solicited);
-      expect(records.isFenced[1], name).toBe(control.fence);
-      expect(records.immediate[1]! >>> 0, name).toBe(control.immediate);
+      expect(records.rows[1]!.opcode, name).toBe(control.opcode);
+      expect(records.rows[1]!.isSignalled, name).toBe(control.completion === 3 ? 1 : 0);
+      expect(records.rows[1]!.isSolicited, name).toBe(control.solicited);
+      expect(records.rows[1]!.isFenced, name).toBe(control.fence);
+      expect(records.rows[1]!.immediate >>> 0, name).toBe(control.immediate);
       let next = 16;
       const isSend = control.opcode === WqeOpcode.SEND || control.opcode === WqeOpcode.SEND_IMM;
       if (!isSend) {
         const remote = remoteAddressSegment.decode(bytes.subarray(next));
-        expect([records.remoteAddress[1], records.remoteKey[1]], name).toEqual([
+        expect([records.rows[1]!.remoteAddress, records.rows[1]!.remoteKey], name).toEqual([
           Number(remote.address),
           remote.rkey,
         ]);
@@ -102,7 +102,7 @@ describe('the WQE decoder', () => {
       expect(segments, name).toEqual(wantedSegments);
       if (wantedInline.length > 0) expect([...inline], name).toEqual(wantedInline);
       const total = wantedSegments.reduce((sum, { bytes: count }) => sum + count, wantedInline.length);
-      expect(records.messageBytes[1], name).toBe(total);
+      expect(records.rows[1]!.messageBytes, name).toBe(total);
     }
   });
 
@@ -116,7 +116,7 @@ describe('the WQE decoder', () => {
             encodeWqe({ opcode, inline: pattern(length, length) }, 0),
           );
           expect(syndrome).toBe(0);
-          expect(records.isInline[1]).toBe(1);
+          expect(records.rows[1]!.isInline).toBe(1);
           expect(inline).toEqual(pattern(length, length));
         },
       ),

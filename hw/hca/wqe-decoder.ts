@@ -81,14 +81,15 @@ export function decodeWqe(
   isReliable = true,
 ): number {
   const sizeBytes = decodeControl(view, at, records, record);
-  const opcode = records.opcode[record]!;
+  const request = records.rows[record]!;
+  const opcode = request.opcode;
   if (wqeOpcodeRows[opcode] === undefined || !isExecutable(opcode, isReliable))
     return CqeSyndrome.LOCAL_QP_OP_ERR;
   let next = wqeUnitBytes;
   if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
     if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
-    records.remoteAddress[record] = remote.address.getNumber(view, at + next);
-    records.remoteKey[record] = remote.rkey.get(view, at + next);
+    request.remoteAddress = remote.address.getNumber(view, at + next);
+    request.remoteKey = remote.rkey.get(view, at + next);
     next += wqeUnitBytes;
   }
   if (opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA) {
@@ -105,15 +106,16 @@ export function decodeControl(view: DataView, at: number, records: SendRecords, 
   const sizeByte = view.getUint8(at + sizePlace);
   const sizeBytes = (sizeByte & control.ds.mask) * wqeUnitBytes;
   const flags = view.getUint32(at + flagsPlace);
-  records.opcode[record] = opcode;
-  records.isSignalled[record] = (flags & control.completion.mask) === completionBits ? 1 : 0;
-  records.isSolicited[record] = (flags & control.solicited.mask) !== 0 ? 1 : 0;
-  records.isFenced[record] = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
-  records.isReadOrAtomic[record] = isReadOrAtomic(opcode) ? 1 : 0;
-  records.immediate[record] = view.getInt32(at + control.immediate.wordOffset);
-  records.segmentCount[record] = 0;
-  records.isInline[record] = 0;
-  records.messageBytes[record] = 0;
+  const request = records.rows[record]!;
+  request.opcode = opcode;
+  request.isSignalled = (flags & control.completion.mask) === completionBits ? 1 : 0;
+  request.isSolicited = (flags & control.solicited.mask) !== 0 ? 1 : 0;
+  request.isFenced = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
+  request.isReadOrAtomic = isReadOrAtomic(opcode) ? 1 : 0;
+  request.immediate = view.getInt32(at + control.immediate.wordOffset);
+  request.segmentCount = 0;
+  request.isInline = 0;
+  request.messageBytes = 0;
   return sizeBytes;
 }
 
@@ -164,11 +166,11 @@ export function loadData(
     next += wqeUnitBytes;
   }
   if (inlineBytes > 0 && count > 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  records.segmentCount[record] = count;
-  records.isInline[record] = inlineBytes > 0 ? 1 : 0;
-  records.messageBytes[record] = inlineBytes + messageBytes;
-  const isAtomic =
-    records.opcode[record] === WqeOpcode.ATOMIC_CS || records.opcode[record] === WqeOpcode.ATOMIC_FA;
+  const request = records.rows[record]!;
+  request.segmentCount = count;
+  request.isInline = inlineBytes > 0 ? 1 : 0;
+  request.messageBytes = inlineBytes + messageBytes;
+  const isAtomic = request.opcode === WqeOpcode.ATOMIC_CS || request.opcode === WqeOpcode.ATOMIC_FA;
   return isAtomic && messageBytes !== ATOMIC_BYTES ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
 }
 

@@ -127,8 +127,8 @@ describe('the WQE fetch', () => {
       await bench.run(2);
       a.send({ opcode: WqeOpcode.NOP });
       const { qps } = bench.a.dataPath.tables;
-      for (let step = 0; step < 100 && qps.isFetching[a.slot] === 0; step++) await bench.run(0.05);
-      expect(qps.isFetching[a.slot]).toBe(1);
+      for (let step = 0; step < 100 && qps.rows[a.slot]!.isFetching === 0; step++) await bench.run(0.05);
+      expect(qps.rows[a.slot]!.isFetching).toBe(1);
       bench.a.act(() => bench.a.dataPath.qpDestroyed(a.slot));
       await bench.until(() => !bench.a.dataPath.qpIsBusy(a.slot), 10);
       qps.free(a.slot);

@@ -70,9 +70,10 @@ export class WqeFetch {
 
   /** The requester wants WQEs of `qp` that are not on chip. At most one fetch per QP is under way. */
   ask(qp: number, cycle: number): void {
-    if (this.#core.qps.isFetching[qp] === 1) return;
-    this.#core.qps.isFetching[qp] = 1;
-    this.#core.qps.inPipelineCount[qp] = this.#core.qps.inPipelineCount[qp]! + 1;
+    const pair = this.#core.qps.rows[qp]!;
+    if (pair.isFetching === 1) return;
+    pair.isFetching = 1;
+    pair.inPipelineCount++;
     this.#lines.missCount++;
     this.#asked.push(qp, cycle + 1);
     this.#core.domain.wake(this.#stage, cycle + 1);
@@ -80,7 +81,7 @@ export class WqeFetch {
 
   /** The requester has looked at the QP's line, which may now be given up. */
   release(qp: number, cycle: number): void {
-    const line = this.#core.qps.wqeLine[qp]!;
+    const line = this.#core.qps.rows[qp]!.wqeLine;
     if (line === -1 || this.#lines.isLocked[line] === 0) return;
     this.#lines.isLocked[line] = 0;
     this.#core.domain.wake(this.#stage, cycle + 1);
@@ -110,7 +111,8 @@ export class WqeFetch {
   /** Begins one fetch; false when it has to wait. */
   #fetch(qp: number, cycle: number): boolean {
     const { qps, translator, dmaRead, config } = this.#core;
-    if (qps.state[qp] === QpState.RST) {
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.RST) {
       // Destroyed while it waited here.
       this.#finish(qp);
       return true;
@@ -119,11 +121,11 @@ export class WqeFetch {
       this.account.stall(cycle, STALL_DMA);
       return false;
     }
-    const stride = qps.sqStrideBytes[qp]!;
-    const logCount = qps.sqLogCount[qp]!;
-    const own = qps.wqeLine[qp]!;
+    const stride = pair.sqStrideBytes;
+    const logCount = pair.sqLogCount;
+    const own = pair.wqeLine;
     const first =
-      own === -1 || this.#lines.validCount[own] === 0 ? qps.sqCounter[qp]! : this.#lines.endCounter(own);
+      own === -1 || this.#lines.validCount[own] === 0 ? pair.sqCounter : this.#lines.endCounter(own);
     const index = first & ((1 << logCount) - 1);
     const places = WQE_LINE_BYTES / stride;
     const takenPlaces = own === -1 ? 0 : this.#lines.validCount[own]!;
@@ -134,11 +136,11 @@ export class WqeFetch {
       places - takenPlaces,
     );
     const wanted = blocks * stride;
-    const byte = qps.sqOffset[qp]! + index * stride;
+    const byte = pair.sqOffset + index * stride;
     const found = translator.translateBuffer(
       PORT_WQE_FETCH,
-      qps.bufferMttOffset[qp]!,
-      qps.bufferPageBytes[qp]!,
+      pair.bufferMttOffset,
+      pair.bufferPageBytes,
       byte,
       wanted,
     );
@@ -157,9 +159,9 @@ export class WqeFetch {
       return false;
     }
     const whole = Math.floor(translator.contiguousBytes / stride) * stride;
-    qps.wqeLine[qp] = line;
-    this.#hadDoorbell[line] = qps.hasDoorbell[qp]!;
-    qps.hasDoorbell[qp] = 0;
+    pair.wqeLine = line;
+    this.#hadDoorbell[line] = pair.hasDoorbell;
+    pair.hasDoorbell = 0;
     this.#lines.isFetching[line] = 1;
     this.#fetchBegun[line] = cycle;
     this.#firstFetched[line] = first;
@@ -172,10 +174,10 @@ export class WqeFetch {
 
   /** A QP that loses its line looks again into memory when it is next served. */
   readonly #evict = (qp: number): void => {
-    const line = this.#core.qps.wqeLine[qp]!;
-    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1)
-      this.#core.qps.hasDoorbell[qp] = 1;
-    this.#core.qps.wqeLine[qp] = -1;
+    const pair = this.#core.qps.rows[qp]!;
+    const line = pair.wqeLine;
+    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = -1;
   };
 
   #readDone(line: number, status: number, cycle: number): void {
@@ -187,7 +189,8 @@ export class WqeFetch {
     if (qp === -1) return;
     this.#finish(qp);
     // The QP was destroyed meanwhile: the line is nobody's.
-    if (qps.wqeLine[qp] !== line) return this.#lines.free(line);
+    const pair = qps.rows[qp]!;
+    if (pair.wqeLine !== line) return this.#lines.free(line);
     const count = this.#blocksInLine[line]!;
     if (status !== 0) return this.#readFailed(qp, line, count, cycle);
     this.#isCareful[qp] = 0;
@@ -195,7 +198,7 @@ export class WqeFetch {
     const first = this.#firstFetched[line]!;
     for (let block = 0; block < count; block++)
       this.#lines.setTimes(line, first + block, this.#fetchBegun[line]!, cycle);
-    this.#lines.scan(line, sramView, first, count, qps.sqStrideBytes[qp]!, qps.sqLogCount[qp]!);
+    this.#lines.scan(line, sramView, first, count, pair.sqStrideBytes, pair.sqLogCount);
     this.#listener.wqesFetched(qp, cycle);
   }
 
@@ -208,12 +211,13 @@ export class WqeFetch {
       return this.#listener.wqeFetchFailed(qp, cycle);
     }
     this.#isCareful[qp] = 1;
-    qps.hasDoorbell[qp] = 1;
+    qps.rows[qp]!.hasDoorbell = 1;
     this.ask(qp, cycle);
   }
 
   #finish(qp: number): void {
-    this.#core.qps.isFetching[qp] = 0;
-    this.#core.qps.inPipelineCount[qp] = this.#core.qps.inPipelineCount[qp]! - 1;
+    const pair = this.#core.qps.rows[qp]!;
+    pair.isFetching = 0;
+    pair.inPipelineCount--;
   }
 }

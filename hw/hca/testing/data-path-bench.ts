@@ -326,13 +326,13 @@ function progressOf({ dataPath }: DataPathNode): unknown {
   const { qps } = dataPath.tables;
   return qps.liveSlots().map((qp) => ({
     qpn: qps.numberOf[qp],
-    state: qps.state[qp],
-    parkedFor: qps.parkedFor[qp],
-    isScheduled: qps.isScheduled[qp],
-    isFetching: qps.isFetching[qp],
-    sqCounter: qps.sqCounter[qp],
-    records: qps.recordCount[qp],
-    inPipeline: qps.inPipelineCount[qp],
+    state: qps.rows[qp]!.state,
+    parkedFor: qps.rows[qp]!.parkedFor,
+    isScheduled: qps.rows[qp]!.isScheduled,
+    isFetching: qps.rows[qp]!.isFetching,
+    sqCounter: qps.rows[qp]!.sqCounter,
+    records: qps.rows[qp]!.recordCount,
+    inPipeline: qps.rows[qp]!.inPipelineCount,
   }));
 }
 

@@ -132,7 +132,7 @@ export class Qp {
   }
 
   get state(): number {
-    return this.node.dataPath.tables.qps.state[this.slot]!;
+    return this.node.dataPath.tables.qps.rows[this.slot]!.state;
   }
 
   /** INIT to RTR to RTS, with the peer's number and the PSNs. */
@@ -162,7 +162,7 @@ export class Qp {
   modify(fields: Partial<Record<'state' | 'remoteWriteEnabled', number>>): void {
     const { qps } = this.node.dataPath.tables;
     this.node.act(() => {
-      const previous = qps.state[this.slot]!;
+      const previous = qps.rows[this.slot]!.state;
       this.node.dataPath.qpSync(this.slot);
       const at = qps.offsetOf(this.slot);
       for (const [name, value] of Object.entries(fields))

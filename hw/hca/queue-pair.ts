@@ -1,0 +1,156 @@
+/**
+ * What the device knows of one queue pair: the fields of its context, decoded once per command, and what changes with every
+ * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
+ * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
+ *
+ * One object per slot of the {@link QpTable}, made once: a field costs one or two instructions where an element of a typed
+ * array costs nine. A field that begins as NaN may hold any number, the others hold 32-bit integers: V8 chooses a field's
+ * representation by its first value.
+ */
+const NO_CREDIT_LIMIT = -1;
+const NONE = -1;
+
+export class QueuePair {
+  // Identity and configuration
+  state = 0;
+  serviceType = 0;
+  pd = 0;
+  uarPage = 0;
+  mtuBytes = 0;
+  messageBytesMax = Number.NaN;
+  remoteQpn = 0;
+  remoteLid = 0;
+  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
+  opcodeBase = 0;
+  /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
+  hasGrh = 0;
+  isForcedBack = 0;
+  sourcePathBits = 0;
+  pkeyIndex = 0;
+  queueKey = 0;
+  bufferMttOffset = Number.NaN;
+  bufferPageBytes = Number.NaN;
+  /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
+  sqOffset = Number.NaN;
+  rqOffset = Number.NaN;
+  sqLogCount = 0;
+  sqStrideBytes = 0;
+  rqLogCount = 0;
+  rqStrideBytes = 0;
+  hasReceiveQueue = 0;
+  sendCqn = 0;
+  receiveCqn = 0;
+  /** SRQ number, or -1. */
+  srqn = 0;
+  doorbellRecord = Number.NaN;
+  /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
+  epoch = 0;
+  /** Things in the pipelines that refer to this QP. */
+  inPipelineCount = 0;
+
+  // Send side
+  /** 16-bit counter of the next send WQE to execute. */
+  sqCounter = 0;
+  nextPsn = 0;
+  /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
+  ssn = 0;
+  ssnLimit = 0;
+  hasDoorbell = 0;
+  /** Whether and where the scheduler holds the QP; 0 is nowhere. */
+  isScheduled = 0;
+  /** Why the QP is not scheduled though it has work: see SendScheduler. */
+  parkedFor = 0;
+  wqeLine = 0;
+  isFetching = 0;
+  /** Oldest and newest record of an executed WQE, the one being sent, and its next packet. */
+  recordHead = 0;
+  recordTail = 0;
+  recordCursor = 0;
+  packetCursor = 0;
+  recordCount = 0;
+  readsOutstanding = 0;
+  readsOutstandingMax = 0;
+  sinceAckRequest = 0;
+  ackRequestEvery = 0;
+  retryCountMax = 0;
+  rnrRetryCountMax = 0;
+  retriesLeft = 0;
+  rnrRetriesLeft = 0;
+  /** Local ACK timeout in picoseconds; 0 is never. */
+  ackTimeoutPs = Number.NaN;
+  lastProgressPs = Number.NaN;
+  hasTimer = 0;
+  isWaitingRnr = 0;
+  lastAckedPsn = 0;
+
+  // Receive side
+  expectedPsn = 0;
+  msn = 0;
+  remoteRights = 0;
+  minRnrNakCode = 0;
+  readResourcesMax = 0;
+  creditsInvalid = 0;
+  hasNakSent = 0;
+  /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
+  messageKind = 0;
+  messageBytes = Number.NaN;
+  writeAddress = Number.NaN;
+  writeKey = Number.NaN;
+  writeRemaining = Number.NaN;
+  /** Length that the WRITE's header announced. */
+  writeBytes = Number.NaN;
+  /** A receive WQE was taken and not yet completed. */
+  hasReceiveWqe = 0;
+  receiveWqeCounter = 0;
+  segmentCount = 0;
+  segmentIndex = 0;
+  segmentUsed = Number.NaN;
+  hasCommunicated = 0;
+
+  constructor() {
+    this.messageBytesMax = 0;
+    this.bufferMttOffset = 0;
+    this.bufferPageBytes = 0;
+    this.sqOffset = 0;
+    this.rqOffset = 0;
+    this.doorbellRecord = 0;
+    this.ackTimeoutPs = 0;
+    this.lastProgressPs = 0;
+    this.messageBytes = 0;
+    this.writeAddress = 0;
+    this.writeKey = 0;
+    this.writeRemaining = 0;
+    this.writeBytes = 0;
+    this.segmentUsed = 0;
+  }
+  /** A context was just created: everything live starts from nothing. */
+  begin(): void {
+    this.nextPsn = 0;
+    this.ssn = 0;
+    this.ssnLimit = NO_CREDIT_LIMIT;
+    this.sqCounter = 0;
+    this.expectedPsn = 0;
+    this.msn = 0;
+    this.readsOutstanding = 0;
+    this.recordCount = 0;
+    this.inPipelineCount = 0;
+    this.lastProgressPs = 0;
+    this.messageBytes = 0;
+    this.hasDoorbell = 0;
+    this.isScheduled = 0;
+    this.parkedFor = 0;
+    this.isFetching = 0;
+    this.hasTimer = 0;
+    this.isWaitingRnr = 0;
+    this.hasNakSent = 0;
+    this.hasReceiveWqe = 0;
+    this.messageKind = 0;
+    this.hasCommunicated = 0;
+    this.wqeLine = NONE;
+    this.recordHead = NONE;
+    this.recordTail = NONE;
+    this.recordCursor = NONE;
+    this.packetCursor = 0;
+    this.sinceAckRequest = 0;
+  }
+}
