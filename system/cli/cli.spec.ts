@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Report } from '../report/schema.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
@@ -11,6 +11,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-cli-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Ended {
   readonly code: number | null;
@@ -50,6 +51,7 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
     ['a file that can be written', ['perf', 'read-lat', '--json', '/no/such/folder/out.json']],
     ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
+    ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
     ["unknown command 'mvoe'", ['mvoe']],
     ['say what to do', []],
   ];
@@ -149,6 +151,15 @@ describe('hca perf', () => {
     },
     60_000,
   );
+
+  it('tells what the watch of the contract of use has found', async () => {
+    const watched = ['perf', 'write-bw', '-n', '20', '-s', '64', '--watch', 'races'];
+    expect((await hca(...watched)).out).toContain(
+      '64 bytes: Races on host 0: none\n 64 bytes: Races on host 1: none',
+    );
+    const { rows } = JSON.parse((await hca(...watched, '--json', '-')).out) as { rows: object[] };
+    expect(rows).toMatchObject([{ races: [[], []] }]);
+  });
 
   it('gives for all sizes, on its pool, what it gives one by one', async () => {
     const all = await hca('perf', 'write-bw', '--all', '--iters', '4', '--json', '-');

@@ -13,7 +13,13 @@ import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
 import { chunkBytesMax, move } from './move.ts';
 import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
-import { addFaultOptions, addMachineOptions, addPartitionOption, integer } from './options.ts';
+import {
+  addFaultOptions,
+  addMachineOptions,
+  addPartitionOption,
+  addWatchOption,
+  integer,
+} from './options.ts';
 import { exitBadInput, exitFailed } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
@@ -46,7 +52,8 @@ function programOf(): Command {
     .option('--report <file>', 'write the report as JSON, and facts of the run beside it')
     .option(...jsonOption)
     .action(move);
-  addPartitionOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand))), 'per-device');
+  addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand))));
+  addPartitionOption(moveCommand, 'per-device');
 
   const perfCommand = program
     .command('perf')
@@ -56,10 +63,8 @@ function programOf(): Command {
     .argument('<test>', 'one of them')
     .option(...jsonOption)
     .action(perf);
-  addPartitionOption(
-    addAnalysisOptions(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand)))),
-    'single',
-  );
+  addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(addPerfOptions(perfCommand)))));
+  addPartitionOption(perfCommand, 'single');
 
   const compareCommand = program
     .command('compare')

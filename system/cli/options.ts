@@ -36,12 +36,16 @@ export function addMachineOptions(command: Command): Command {
   return command
     .option('--profile <name|file>', 'a named profile, or a JSON file')
     .option('--set <path=value>', 'change a parameter; may be repeated', collected, [])
-    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1))
-    .addOption(
-      new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([
-        'races',
-      ]),
-    );
+    .option('--seed <n>', 'seed of everything drawn at random', integer(0, 2 ** 32 - 1));
+}
+
+/** Adds --watch: for commands that run programs on simulated hosts. */
+export function addWatchOption(command: Command): Command {
+  return command.addOption(
+    new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([
+      'races',
+    ]),
+  );
 }
 
 /** Adds --fault and --faults. */

@@ -21,6 +21,8 @@ export interface PerfRow {
   readonly isBalanced: boolean;
   /** On-demand paging, by host; left out when there was none. */
   readonly onDemand?: readonly NonNullable<NodeReport['onDemand']>[];
+  /** What the watch of the contract of use found, by host; left out when nothing is watched. */
+  readonly races?: readonly NonNullable<NodeReport['races']>[];
   /** What the analysers found, when one was asked for. */
   readonly analyses?: readonly Analysis[];
 }
@@ -37,12 +39,14 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
   const [result] = (await machine.results()) as unknown as [PerfResult];
   const { checks, nodes } = await machine.report();
   const onDemand = nodes.flatMap((node) => node.onDemand ?? []);
+  const races = nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const row = {
     args,
     result,
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
     ...(onDemand.length === 0 ? {} : { onDemand }),
+    ...(races.length === 0 ? {} : { races }),
   };
   return options.analysis === undefined ? row : { ...row, analyses: await machine.analyses() };
 }

@@ -13,6 +13,7 @@ import type { MachineOptions } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
+import { raceLines } from '../report/render.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
@@ -38,6 +39,9 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     results.push(row);
     screen.print(lineOf(row));
   }
+  for (const { args, races = [] } of results)
+    for (const line of raceLines(races.map((found) => ({ races: found }))))
+      screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
   const configHash = configHashOf({
     ...config,

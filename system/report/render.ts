@@ -78,8 +78,8 @@ function cpuTable(nodes: readonly NodeReport[]): string {
 const hasCause = ({ cpu }: NodeReport, cause: string): boolean =>
   cpu.cores.some(({ cycles }) => (cycles as Readonly<Record<string, number>>)[cause] !== 0);
 
-/** What the watch of the contract of use has found; nothing when there was none. */
-function raceLines(nodes: readonly NodeReport[]): string[] {
+/** What the watch of the contract of use has found, by host; nothing when there was none. */
+export function raceLines(nodes: readonly Pick<NodeReport, 'races'>[]): string[] {
   return nodes.flatMap(({ races }, node) => {
     if (races === undefined) return [];
     if (races.length === 0) return [`Races on host ${node}: none`];
