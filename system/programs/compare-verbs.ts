@@ -15,7 +15,8 @@ import type { ProgramContext } from '../program.ts';
 import type { CompareSide, Message } from './compare-plan.ts';
 import type { CompareBuffer } from './compare-sides.ts';
 import { CompletionTaker, WorkFailedError } from './completions.ts';
-import { allAccess, connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
+import { connectRc, createRcQps, openEndpoint } from './rc-endpoint.ts';
+import { allAccess } from './rc-states.ts';
 
 /** Requests under way; receives posted. */
 const sendDepth = 64;

@@ -21,14 +21,8 @@ import {
 import type { ProgramContext } from '../program.ts';
 import { CompletionTaker, WorkFailedError } from './completions.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
-import {
-  allAccess,
-  connectRc,
-  createBuffer,
-  createRcQps,
-  openEndpoint,
-  type RcBuffer,
-} from './rc-endpoint.ts';
+import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
+import { allAccess } from './rc-states.ts';
 
 const cacheLineBytes = 64;
 const opcodeOf: Readonly<Record<PerfVerb, number>> = {

@@ -11,35 +11,12 @@ import {
   allocPd,
   createQp,
   getDeviceList,
-  IBV_ACCESS_LOCAL_WRITE,
-  IBV_ACCESS_REMOTE_ATOMIC,
-  IBV_ACCESS_REMOTE_READ,
-  IBV_ACCESS_REMOTE_WRITE,
-  IBV_QP_ACCESS_FLAGS,
-  IBV_QP_AV,
-  IBV_QP_DEST_QPN,
-  IBV_QP_MAX_DEST_RD_ATOMIC,
-  IBV_QP_MAX_QP_RD_ATOMIC,
-  IBV_QP_MIN_RNR_TIMER,
-  IBV_QP_PATH_MTU,
-  IBV_QP_PKEY_INDEX,
-  IBV_QP_PORT,
-  IBV_QP_RETRY_CNT,
-  IBV_QP_RNR_RETRY,
-  IBV_QP_RQ_PSN,
-  IBV_QP_SQ_PSN,
-  IBV_QP_STATE,
-  IBV_QP_TIMEOUT,
-  IBV_QPS_INIT,
-  IBV_QPS_RTR,
-  IBV_QPS_RTS,
   IBV_QPT_RC,
   type IbvContext,
   type IbvCq,
   type IbvMr,
   type IbvPd,
   type IbvQp,
-  modifyQp,
   openDevice,
   type PortAttr,
   type QpCap,
@@ -47,17 +24,16 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
+import { allAccess, toInit, toRtr, toRts } from './rc-states.ts';
 
-/** All rights a region of these programs gives. */
-export const allAccess =
-  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
-/** Reads and atomics in flight of one QP, either way: what ConnectX-3 programs ask for. */
-const readAtomicMax = 16;
-/** 4.096 µs × 2^14 = 67 ms, and 0.64 ms: perftest's. */
-const ackTimeoutCode = 14;
-const rnrTimerCode = 12;
-const retryMax = 7;
+/** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
+const rcDefaults = {
+  readAtomicMax: 16,
+  timeoutCode: 14,
+  rnrTimerCode: 12,
+  retryCount: 7,
+  rnrRetryCount: 7,
+} as const;
 
 export interface RcEndpoint {
   readonly program: ProgramContext;
@@ -148,9 +124,12 @@ export async function connectRc(
   const own: RcPeer = { lid: port.lid, qpNumbers: qps.map(({ qpNum }) => qpNum), firstPsns, note };
   await putPeer(program, label, own);
   const peer = await takePeer(program, label, qps.length);
+  const pathMtu = pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
+  const attributes = { ...rcDefaults, pathMtu };
   for (const [index, qp] of qps.entries()) {
-    await toRtr(qp, pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes), peer, index);
-    await toRts(qp, firstPsns[index]!);
+    const address = { lid: peer.lid, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
+    await toRtr(qp, address, attributes);
+    await toRts(qp, firstPsns[index]!, attributes);
   }
   // Nobody sends before both sides can receive.
   await barrier(program, `${label}.ready`);
@@ -188,55 +167,5 @@ export async function barrier({ exchange }: ProgramContext, name: string): Promi
   await exchange.take(name);
 }
 
-async function toInit(qp: IbvQp): Promise<void> {
-  await modifyQp(
-    qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags: allAccess },
-    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-  );
-}
-
 /** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
 const mtuCodeOf = (bytes: number): PortAttr['activeMtu'] => (Math.log2(bytes) - 7) as PortAttr['activeMtu'];
-
-async function toRtr(qp: IbvQp, pathMtu: PortAttr['activeMtu'], peer: RcPeer, index: number): Promise<void> {
-  await modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTR,
-      pathMtu,
-      destQpNum: peer.qpNumbers[index]!,
-      rqPsn: peer.firstPsns[index]!,
-      maxDestRdAtomic: readAtomicMax,
-      minRnrTimer: rnrTimerCode,
-      ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
-    },
-    IBV_QP_STATE |
-      IBV_QP_AV |
-      IBV_QP_PATH_MTU |
-      IBV_QP_DEST_QPN |
-      IBV_QP_RQ_PSN |
-      IBV_QP_MAX_DEST_RD_ATOMIC |
-      IBV_QP_MIN_RNR_TIMER,
-  );
-}
-
-async function toRts(qp: IbvQp, sqPsn: number): Promise<void> {
-  await modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTS,
-      timeout: ackTimeoutCode,
-      retryCnt: retryMax,
-      rnrRetry: retryMax,
-      sqPsn,
-      maxRdAtomic: readAtomicMax,
-    },
-    IBV_QP_STATE |
-      IBV_QP_TIMEOUT |
-      IBV_QP_RETRY_CNT |
-      IBV_QP_RNR_RETRY |
-      IBV_QP_SQ_PSN |
-      IBV_QP_MAX_QP_RD_ATOMIC,
-  );
-}

@@ -1,11 +1,12 @@
 /** Programs that change their memory under cached registrations, run into the limit of pins, fork and leave. */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import { postSend } from '../../userlib/index.ts';
 import { RegistrationCache } from '../../userlib/messaging/index.ts';
 import { failureOf, MessageSide } from './messages.ts';
 import { take } from './outcomes.ts';
 import { areEqual, patternOf, readOf, segment } from './requests.ts';
-import { allAccess, Side } from './side.ts';
+import { Side } from './side.ts';
 
 const bufferBytes = 3 * 4096;
 const microsecond = 1e6;

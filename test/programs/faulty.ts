@@ -3,6 +3,7 @@
  * for 100 µs and the sender's progress says so: a test can count what has happened until then, and name what comes next.
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess, toInit } from '../../system/programs/rc-states.ts';
 import {
   ackCqEvents,
   createCompChannel,
@@ -22,7 +23,7 @@ import {
 } from '../../userlib/index.ts';
 import { codeOf, statusesOf, takeAll, takeWithin } from './outcomes.ts';
 import { areEqual, patternOf, readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
-import { allAccess, type PairOptions, Side, toInit } from './side.ts';
+import { type PairOptions, Side } from './side.ts';
 
 export interface FaultyArgs {
   readonly timeoutCode?: number;

@@ -1,5 +1,6 @@
 /** Programs over on-demand regions: nothing is pinned, pages come when the device asks for them, and go when they must. */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import { IBV_ACCESS_ON_DEMAND, postRecv, postSend, regMr } from '../../userlib/index.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
 import {
@@ -13,7 +14,7 @@ import {
   sendOf,
   writeOf,
 } from './requests.ts';
-import { type Area, allAccess, type Pair, Side } from './side.ts';
+import { type Area, type Pair, Side } from './side.ts';
 
 const pageBytes = 4096;
 const kib = 1024;

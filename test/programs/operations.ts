@@ -1,5 +1,6 @@
 /** Every operation at every size that matters, in every form; payload is checked byte by byte at both ends. */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import {
   ackCqEvents,
   createCompChannel,
@@ -46,7 +47,7 @@ import {
   sendOf,
   writeOf,
 } from './requests.ts';
-import { type Area, allAccess, type Pair, Side } from './side.ts';
+import { type Area, type Pair, Side } from './side.ts';
 
 const microsecond = 1e6;
 /** MTU of the sweeps: small, so that a few hundred bytes are many packets. */

@@ -4,6 +4,7 @@
  * process; both must not notice.
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import {
   allocPd,
   IBV_ACCESS_LOCAL_WRITE,
@@ -20,7 +21,7 @@ import { progressOf, roundsMore } from './bystander.ts';
 import { companionBegins } from './companion.ts';
 import { statusesOf, take, takeAll } from './outcomes.ts';
 import { digestOf, fetchAddOf, patternOf, readOf, receiveOf, segment, sendOf, writeOf } from './requests.ts';
-import { type Area, allAccess, type PairOptions, Side } from './side.ts';
+import { type Area, type PairOptions, Side } from './side.ts';
 
 /** The memory that each side brings. */
 interface Ground {

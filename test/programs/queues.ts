@@ -3,6 +3,7 @@
  * overrun, receives that are not there.
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess, toInit, toRtr, toRts } from '../../system/programs/rc-states.ts';
 import {
   type BadWr,
   createCq,
@@ -35,7 +36,7 @@ import {
 import { type Act, type Acts, accompany, idle, provoke } from './companion.ts';
 import { codeOf, statusesOf, take, takeAll } from './outcomes.ts';
 import { fetchAddOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
-import { allAccess, type Pair, type PairOptions, type Side, toInit, toRtr, toRts } from './side.ts';
+import { attributesOf, type Pair, type PairOptions, type Side } from './side.ts';
 
 export const provoker = (program: ProgramContext): Promise<JsonValue> => provoke(program, provokerActs);
 export const partner = (program: ProgramContext): Promise<JsonValue> => accompany(program, partnerActs);
@@ -63,7 +64,7 @@ async function wrongStates(side: Side, name: string): Promise<JsonValue> {
   const inReset = {
     send: postSend(pair.qp, request),
     receive: postRecv(pair.qp, receive),
-    toRtr: await codeOf(toRtr(pair.qp, pair.remote, {})),
+    toRtr: await codeOf(toRtr(pair.qp, pair.remote, attributesOf({}))),
     toRts: await toState(pair, IBV_QPS_RTS),
     withoutPort: await codeOf(
       modifyQp(
@@ -84,23 +85,23 @@ async function wrongStates(side: Side, name: string): Promise<JsonValue> {
   await toInit(pair.qp, allAccess);
   const inInit = {
     send: postSend(pair.qp, request),
-    toRts: await codeOf(toRts(pair.qp, 0, {})),
+    toRts: await codeOf(toRts(pair.qp, 0, attributesOf({}))),
     toSqd: await toState(pair, IBV_QPS_SQD),
     toRtrIncomplete: await toState(pair, IBV_QPS_RTR),
-    tooManyReads: await codeOf(toRtr(pair.qp, pair.remote, { readsMax: 128 })),
+    tooManyReads: await codeOf(toRtr(pair.qp, pair.remote, attributesOf({ readsMax: 128 }))),
     state: await side.stateOf(pair),
   };
-  await toRtr(pair.qp, pair.remote, {});
+  await toRtr(pair.qp, pair.remote, attributesOf({}));
   const inRtr = {
     send: postSend(pair.qp, request),
     toInit: await codeOf(toInit(pair.qp, allAccess)),
     toSqd: await toState(pair, IBV_QPS_SQD),
     state: await side.stateOf(pair),
   };
-  await toRts(pair.qp, 0, {});
+  await toRts(pair.qp, 0, attributesOf({}));
   const inRts = {
     toInit: await codeOf(toInit(pair.qp, allAccess)),
-    toRtr: await codeOf(toRtr(pair.qp, pair.remote, {})),
+    toRtr: await codeOf(toRtr(pair.qp, pair.remote, attributesOf({}))),
     state: await side.stateOf(pair),
   };
   // In the error state posting is allowed, and everything is flushed.
@@ -110,7 +111,7 @@ async function wrongStates(side: Side, name: string): Promise<JsonValue> {
     receive: postRecv(pair.qp, receive),
     sent: statusesOf(await take(pair.sendCq, 1)),
     received: statusesOf(await take(pair.recvCq, 1)),
-    toRts: await codeOf(toRts(pair.qp, 0, {})),
+    toRts: await codeOf(toRts(pair.qp, 0, attributesOf({}))),
     state: await side.stateOf(pair),
   };
   const toReset = await toState(pair, IBV_QPS_RESET);

@@ -1,7 +1,8 @@
 /** What registering and deregistering cost a program, by its own clock, over sizes. */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import { deregMr, regMr } from '../../userlib/index.ts';
-import { allAccess, Side } from './side.ts';
+import { Side } from './side.ts';
 
 const pageBytes = 4096;
 

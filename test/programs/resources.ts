@@ -3,6 +3,7 @@
  * physical memory, the tables of the device.
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess, toInit } from '../../system/programs/rc-states.ts';
 import {
   createCq,
   createQp,
@@ -26,7 +27,7 @@ import { type Act, type Acts, accompany, idle, provoke } from './companion.ts';
 import { untilGone } from './leaver.ts';
 import { codeOf, statusesOf, take } from './outcomes.ts';
 import { digestOf, remoteAt, segment, writeOf } from './requests.ts';
-import { allAccess, type Side, toInit } from './side.ts';
+import type { Side } from './side.ts';
 
 export const provoker = (program: ProgramContext): Promise<JsonValue> => provoke(program, provokerActs);
 export const partner = (program: ProgramContext): Promise<JsonValue> => accompany(program, partnerActs);

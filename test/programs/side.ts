@@ -5,6 +5,7 @@
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../system/programs/rc-states.ts';
 import {
   allocPd,
   createCq,
@@ -13,29 +14,7 @@ import {
   destroyCq,
   destroyQp,
   getDeviceList,
-  IBV_ACCESS_LOCAL_WRITE,
-  IBV_ACCESS_REMOTE_ATOMIC,
-  IBV_ACCESS_REMOTE_READ,
-  IBV_ACCESS_REMOTE_WRITE,
   IBV_MTU_1024,
-  IBV_QP_ACCESS_FLAGS,
-  IBV_QP_AV,
-  IBV_QP_DEST_QPN,
-  IBV_QP_MAX_DEST_RD_ATOMIC,
-  IBV_QP_MAX_QP_RD_ATOMIC,
-  IBV_QP_MIN_RNR_TIMER,
-  IBV_QP_PATH_MTU,
-  IBV_QP_PKEY_INDEX,
-  IBV_QP_PORT,
-  IBV_QP_RETRY_CNT,
-  IBV_QP_RNR_RETRY,
-  IBV_QP_RQ_PSN,
-  IBV_QP_SQ_PSN,
-  IBV_QP_STATE,
-  IBV_QP_TIMEOUT,
-  IBV_QPS_INIT,
-  IBV_QPS_RTR,
-  IBV_QPS_RTS,
   IBV_QPT_RC,
   type IbvContext,
   type IbvCq,
@@ -43,7 +22,6 @@ import {
   type IbvPd,
   type IbvQp,
   type IbvSrq,
-  modifyQp,
   openDevice,
   type PortAttr,
   type QpCap,
@@ -52,9 +30,6 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import { eventsWithin } from './outcomes.ts';
-
-export const allAccess =
-  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 /** Memory with its region. */
 export interface Area {
@@ -111,6 +86,16 @@ export interface Pair {
 }
 
 const defaultCap: QpCap = { maxSendWr: 16, maxRecvWr: 16, maxSendSge: 4, maxRecvSge: 4, maxInlineData: 64 };
+
+/** The attributes of a pair's connection: short times, so that a test does not wait. */
+export const attributesOf = (options: PairOptions): RcAttributes => ({
+  pathMtu: options.mtu ?? IBV_MTU_1024,
+  readAtomicMax: options.readsMax ?? 4,
+  timeoutCode: options.timeoutCode ?? 5,
+  retryCount: options.retryCount ?? 7,
+  rnrRetryCount: options.rnrRetryCount ?? 7,
+  rnrTimerCode: options.rnrTimerCode ?? 1,
+});
 
 export class Side {
   readonly program: ProgramContext;
@@ -170,8 +155,8 @@ export class Side {
       note: options.note ?? null,
     });
     pair.remote = (await this.hear(label)) as unknown as Remote;
-    await toRtr(pair.qp, pair.remote, options);
-    await toRts(pair.qp, psn, options);
+    await toRtr(pair.qp, pair.remote, attributesOf(options));
+    await toRts(pair.qp, psn, attributesOf(options));
     await this.barrier(`${label} ready`);
     return pair;
   }
@@ -217,50 +202,3 @@ export class Side {
     return this.program.memory.read(area.address + offset, lengthBytes);
   }
 }
-
-export const toInit = (qp: IbvQp, qpAccessFlags: number): Promise<void> =>
-  modifyQp(
-    qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags },
-    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-  );
-
-export const toRtr = (qp: IbvQp, remote: Remote, options: PairOptions): Promise<void> =>
-  modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTR,
-      pathMtu: options.mtu ?? IBV_MTU_1024,
-      destQpNum: remote.qpNum,
-      rqPsn: remote.psn,
-      maxDestRdAtomic: options.readsMax ?? 4,
-      minRnrTimer: options.rnrTimerCode ?? 1,
-      ahAttr: { dlid: remote.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
-    },
-    IBV_QP_STATE |
-      IBV_QP_AV |
-      IBV_QP_PATH_MTU |
-      IBV_QP_DEST_QPN |
-      IBV_QP_RQ_PSN |
-      IBV_QP_MAX_DEST_RD_ATOMIC |
-      IBV_QP_MIN_RNR_TIMER,
-  );
-
-export const toRts = (qp: IbvQp, sqPsn: number, options: PairOptions): Promise<void> =>
-  modifyQp(
-    qp,
-    {
-      qpState: IBV_QPS_RTS,
-      timeout: options.timeoutCode ?? 5,
-      retryCnt: options.retryCount ?? 7,
-      rnrRetry: options.rnrRetryCount ?? 7,
-      sqPsn,
-      maxRdAtomic: options.readsMax ?? 4,
-    },
-    IBV_QP_STATE |
-      IBV_QP_TIMEOUT |
-      IBV_QP_RETRY_CNT |
-      IBV_QP_RNR_RETRY |
-      IBV_QP_SQ_PSN |
-      IBV_QP_MAX_QP_RD_ATOMIC,
-  );

@@ -3,6 +3,7 @@
  * had, waits until the device can be opened again, and works on. What it saw at each step is its result.
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import { allAccess } from '../../system/programs/rc-states.ts';
 import {
   ackCqEvents,
   allocPd,
@@ -25,7 +26,6 @@ import {
   regMr,
 } from '../../userlib/index.ts';
 import { codeOf } from './outcomes.ts';
-import { allAccess } from './side.ts';
 
 export interface SurvivorArgs {
   /** Most rounds of work before it is content. */
