@@ -84,12 +84,12 @@ describe('a CQ that is full', () => {
       expect(cq.drain()).toHaveLength(4);
       // The fifth had no CQE: it is not among the completed.
       expect(bench.a.dataPath.operations.count[nop.opcode]).toBe(4);
-      bench.a.act(() => bench.a.dataPath.cqSync(cq.slot));
+      bench.a.act(() => bench.a.dataPath.control.cqSync(cq.slot));
       await bench.run(1);
       const { cqs } = bench.a.dataPath.tables;
       expect(cqc.fields.status.get(cqs.view, cqs.offsetOf(cq.slot))).toBe(QueueStatus.OVERFLOW);
       await checkBystanders();
-      expect(bench.a.dataPath.cqIsBusy(cq.slot)).toBe(false);
+      expect(bench.a.dataPath.control.cqIsBusy(cq.slot)).toBe(false);
       await bench.until(() => bench.a.dataPath.records.freeCount === bench.a.dataPath.records.capacity, 10);
     });
 
@@ -317,7 +317,7 @@ describe('moderation', () => {
       const { cqs } = node.dataPath.tables;
       cqc.fields.moderationCount.set(cqs.view, cqs.offsetOf(cq.slot), count);
       cqc.fields.moderationPeriodUs.set(cqs.view, cqs.offsetOf(cq.slot), periodUs);
-      node.dataPath.cqModerated(cq.slot);
+      node.dataPath.control.cqModerated(cq.slot);
     });
 
   it('holds the event back until so many CQEs have come', async () => {
@@ -412,7 +412,7 @@ describe('resizing', () => {
             }
             cqc.fields.logEntries.set(cqs.view, at, 5);
             cqc.fields.mttAddress.set(cqs.view, at, newMtt);
-            bench.a.dataPath.cqResized(cq.slot, 3, 0, oldMtt);
+            bench.a.dataPath.control.cqResized(cq.slot, 3, 0, oldMtt);
           });
         if (posted - seen.length < 5) {
           qp.send(nop);
@@ -427,6 +427,6 @@ describe('resizing', () => {
       expect(isResized).toBe(true);
       expect(seen).toEqual(Array.from({ length: posted }, (_, index) => index));
       expect(bench.a.events.lines).toEqual([]);
-      expect(bench.a.dataPath.cqIsBusy(cq.slot)).toBe(false);
+      expect(bench.a.dataPath.control.cqIsBusy(cq.slot)).toBe(false);
     });
 });

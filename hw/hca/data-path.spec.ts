@@ -130,9 +130,9 @@ describe('the data path under mixed traffic', () => {
       ]);
       for (const qp of qps.liveSlots()) {
         expect(qps.rows[qp]!.inPipelineCount).toBe(0);
-        expect(dataPath.qpIsBusy(qp)).toBe(false);
+        expect(dataPath.control.qpIsBusy(qp)).toBe(false);
       }
-      for (const cq of cqs.liveSlots()) expect(dataPath.cqIsBusy(cq)).toBe(false);
+      for (const cq of cqs.liveSlots()) expect(dataPath.control.cqIsBusy(cq)).toBe(false);
       expect(wire.receiveBufferedBytes).toBe(0);
       expect([reads.isIdle, writes.isIdle]).toEqual([true, true]);
       expect(port.packets.length).toBeGreaterThan(0);

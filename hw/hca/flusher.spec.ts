@@ -48,7 +48,7 @@ describe('a QP that goes to error', () => {
           expect(list.slice(firstFlushed).every(({ syndrome }) => syndrome === 5)).toBe(true);
         }
         await checkBystanders();
-        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.qpIsBusy(qp.slot)), 30);
+        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
         const { records } = bench.a.dataPath;
         expect(records.freeCount).toBe(records.capacity);
       }
@@ -120,10 +120,10 @@ describe('taking a QP away', () => {
           });
         a.ring();
         await bench.run(afterUs);
-        for (const qp of [a, b]) qp.node.act(() => qp.node.dataPath.qpDestroyed(qp.slot));
+        for (const qp of [a, b]) qp.node.act(() => qp.node.dataPath.control.qpDestroyed(qp.slot));
         await bench.run(0.1);
         // What the command processor waits for before it frees the slot.
-        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.qpIsBusy(qp.slot)), 30);
+        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
         for (const qp of [a, b]) qp.node.dataPath.tables.qps.free(qp.slot);
         // CQEs on their way to memory when it went are there 1 us later; none comes after that.
         await bench.run(1);
@@ -185,7 +185,7 @@ describe('a reset of the data path', () => {
             const { dataPath, reads, writes, domain } = node;
             reads.reset(domain.cycle);
             writes.reset(domain.cycle);
-            dataPath.reset();
+            dataPath.control.reset();
             const { qps, cqs } = dataPath.tables;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);

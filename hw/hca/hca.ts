@@ -140,7 +140,7 @@ export class Hca implements BarTarget {
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
-      dataPath: () => this.dataPath,
+      dataPath: () => this.dataPath.control,
       onDeviceReset: (cycle) => this.#resetAll(cycle),
     });
     const parts = { domain, config, icm, dmaRead: this.dmaRead, dmaWrite: this.dmaWrite, sram };
@@ -213,7 +213,7 @@ export class Hca implements BarTarget {
   #resetDataPath(cycle: number): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
-    this.dataPath.reset();
+    this.dataPath.control.reset();
   }
 }
 

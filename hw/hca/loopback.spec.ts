@@ -123,7 +123,7 @@ describe('two QPs of one HCA', () => {
     bench.a.act(() => {
       bench.a.writes.reset(bench.a.domain.cycle);
       bench.a.reads.reset(bench.a.domain.cycle);
-      bench.a.dataPath.reset();
+      bench.a.dataPath.control.reset();
     });
     await bench.run(10);
     expect(bench.a.dataPath.loopback.heldCount).toBe(0);

@@ -35,7 +35,7 @@ async function serve(
     const line = node.events.lines.filter((text) => text.startsWith('page '))[served++]!;
     const first = Math.floor((Number(/at (0x[0-9a-f]+)/.exec(line)![1]) - region.address) / PAGE);
     for (let page = first; page < Math.min(PAGES, first + pagesAtOnce); page++) region.setPresent(page, true);
-    node.act(() => expect(node.dataPath.pagesResumed(token, false)).toBe(true));
+    node.act(() => expect(node.dataPath.control.pagesResumed(token, false)).toBe(true));
     return false;
   });
   return served;
@@ -140,9 +140,9 @@ describe('a page that is not there', () => {
       a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, BYTES)], remote });
       await bench.until(() => bench.b.events.pageTokens.length === 1);
       const [token] = bench.b.events.pageTokens;
-      bench.b.act(() => expect(bench.b.dataPath.pagesResumed(token! + 2 ** 20, true)).toBe(false));
-      bench.b.act(() => expect(bench.b.dataPath.pagesResumed(token!, true)).toBe(true));
-      bench.b.act(() => expect(bench.b.dataPath.pagesResumed(token!, true)).toBe(false));
+      bench.b.act(() => expect(bench.b.dataPath.control.pagesResumed(token! + 2 ** 20, true)).toBe(false));
+      bench.b.act(() => expect(bench.b.dataPath.control.pagesResumed(token!, true)).toBe(true));
+      bench.b.act(() => expect(bench.b.dataPath.control.pagesResumed(token!, true)).toBe(false));
       await bench.run(100);
       expect(summaryOf(aCq.drain())).toEqual([`send 0: 0x${CqeSyndrome.REMOTE_ACCESS_ERR.toString(16)}`]);
       expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
@@ -191,10 +191,10 @@ describe('invalidating pages', () => {
       50,
     );
     const seen: boolean[] = [];
-    bench.a.act(() => bench.a.dataPath.invalidatePages());
-    bench.a.act(() => seen.push(bench.a.dataPath.pagesAreFree()));
+    bench.a.act(() => bench.a.dataPath.control.invalidatePages());
+    bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
     await bench.until(() => {
-      bench.a.act(() => seen.push(bench.a.dataPath.pagesAreFree()));
+      bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
       return seen.at(-1) === true;
     }, 50);
     expect(seen[0]).toBe(false);

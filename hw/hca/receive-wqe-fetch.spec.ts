@@ -87,11 +87,11 @@ describe('receive WQEs', () => {
       const { a, b, bCq } = connectedPair(bench.a, bench.b);
       for (let index = 0; index < 3; index++) b.receive([to.part(index * 256, 256)]);
       await bench.run(0.05 + 0.05 * round);
-      bench.b.act(() => bench.b.dataPath.qpDestroyed(b.slot));
-      await bench.until(() => !bench.b.dataPath.qpIsBusy(b.slot), 20);
+      bench.b.act(() => bench.b.dataPath.control.qpDestroyed(b.slot));
+      await bench.until(() => !bench.b.dataPath.control.qpIsBusy(b.slot), 20);
       qps.free(b.slot);
-      bench.a.act(() => bench.a.dataPath.qpDestroyed(a.slot));
-      await bench.until(() => !bench.a.dataPath.qpIsBusy(a.slot), 20);
+      bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
+      await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 20);
       bench.a.dataPath.tables.qps.free(a.slot);
       expect(bCq.drain()).toEqual([]);
     }

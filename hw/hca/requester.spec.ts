@@ -338,7 +338,7 @@ describe('the requester refuses', () => {
         expect([a.state, b.state]).toEqual([QpState.ERR, QpState.RTS]);
         expect(bench.a.events.lines).toEqual([]);
         await checkBystanders();
-        await bench.until(() => !bench.a.dataPath.qpIsBusy(a.slot), 10);
+        await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 10);
       });
 
   it('a key of no region, a wrong variant, and bytes outside of the region', async () => {
@@ -401,7 +401,7 @@ describe('the requester refuses', () => {
     const at = bench.a.icm.mttEntryAddress(entry - 8);
     bench.a.view.setUint32(at, 0x100);
     bench.a.view.setUint32(at + 4, 1);
-    bench.a.act(() => bench.a.dataPath.translationChanged());
+    bench.a.act(() => bench.a.dataPath.control.translationChanged());
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [far.part(0, 10)], remote: target });
     a.send({ opcode: WqeOpcode.NOP });
     await bench.run(40);

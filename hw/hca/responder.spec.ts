@@ -145,7 +145,7 @@ describe('the responder refuses', () => {
         expect([a.state, qpB.state]).toEqual([QpState.ERR, QpState.ERR]);
         expect(remote.read()).toEqual(before);
         await checkBystanders();
-        await bench.until(() => [a, qpB].every((qp) => !qp.node.dataPath.qpIsBusy(qp.slot)), 10);
+        await bench.until(() => [a, qpB].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 10);
       });
 
   it('nothing of a WRITE of no bytes, whatever its key', async () => {
@@ -163,7 +163,7 @@ describe('the responder refuses', () => {
     a.send(write(given));
     await bench.run(20);
     bench.b.rewriteMpt(remote.mptIndex, mpt.encode({ status: MptStatus.SOFTWARE }));
-    bench.b.act(() => bench.b.dataPath.mptChanged(remote.mptIndex));
+    bench.b.act(() => bench.b.dataPath.control.mptChanged(remote.mptIndex));
     await bench.run(1);
     a.send(write(given));
     await bench.run(30);

@@ -27,8 +27,8 @@ import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceiveScatter } from './receive-scatter.ts';
 import * as receiveScatter from './receive-scatter.ts';
 import type { ReceivedPackets } from './received-packets.ts';
+import * as responderResources from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
-import * as responseEngine from './response-engine.ts';
 import * as translationCache from './translation-cache.ts';
 import * as translatorConstants from './translator.ts';
 
@@ -41,7 +41,7 @@ const { PORT_RECEIVER } = coreConstants;
 const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, UC_OPCODE_BASE } = qpTable;
 const { STALL_COMPLETION, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { LIST_ABSENT, LIST_FULL, LIST_REFUSED, NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
-const { RESPONDER_RESOURCES } = responseEngine;
+const { RESPONDER_RESOURCES } = responderResources;
 const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
 const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
 const { SIDE_RESPONDER } = pageFaults;

@@ -80,7 +80,7 @@ describe('the local ACK timeout', () => {
     bench.b.port.drops = () => true;
     a.send(write(given));
     await bench.run(5);
-    bench.a.act(() => bench.a.dataPath.qpDestroyed(a.slot));
+    bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
     await bench.run(100);
     expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
     expect(bench.b.port.packets).toHaveLength(1);

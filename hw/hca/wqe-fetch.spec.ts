@@ -129,8 +129,8 @@ describe('the WQE fetch', () => {
       const { qps } = bench.a.dataPath.tables;
       for (let step = 0; step < 100 && qps.rows[a.slot]!.isFetching === 0; step++) await bench.run(0.05);
       expect(qps.rows[a.slot]!.isFetching).toBe(1);
-      bench.a.act(() => bench.a.dataPath.qpDestroyed(a.slot));
-      await bench.until(() => !bench.a.dataPath.qpIsBusy(a.slot), 10);
+      bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
+      await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 10);
       qps.free(a.slot);
     }
     const { lines } = bench.a.dataPath;

@@ -144,7 +144,7 @@ class DeviceFaults implements CommandFaults {
     const { control, dataPath } = this.#hca;
     control.registers.setCatastrophicError(code);
     control.processor.halt(cycle);
-    dataPath.reset();
+    dataPath.control.reset();
     if (control.events.canPost())
       control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
   }

@@ -60,7 +60,7 @@ export class Cq {
       }),
       cqs.offsetOf(this.slot),
     );
-    node.act(() => node.dataPath.cqCreated(this.slot));
+    node.act(() => node.dataPath.control.cqCreated(this.slot));
   }
 
   /** The next completion, or undefined. The consumer counter goes to the doorbell record unless `isSilent`. */
@@ -169,7 +169,7 @@ export class Srq {
       }),
       srqs.offsetOf(this.slot),
     );
-    node.act(() => node.dataPath.srqCreated(this.slot));
+    node.act(() => node.dataPath.control.srqCreated(this.slot));
   }
 
   /** Posts a receive into the next free place of the list and returns its index. */
@@ -194,7 +194,7 @@ export class Srq {
     this.#node.act(() => {
       const { srqs } = this.#node.dataPath.tables;
       srqc.fields.limitWatermark.set(srqs.view, srqs.offsetOf(this.slot), limit);
-      this.#node.dataPath.srqArmed(this.slot);
+      this.#node.dataPath.control.srqArmed(this.slot);
     });
   }
 

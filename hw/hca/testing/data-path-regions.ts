@@ -91,7 +91,7 @@ export class Region {
       mpt.encode({ ...this.#fields, status: this.#status, keyIndexForm: indexFormOfKey(keyOf(index)) }),
     );
     this.key = keyOf(this.mptIndex);
-    node.act(() => node.dataPath.mptChanged(this.mptIndex));
+    node.act(() => node.dataPath.control.mptChanged(this.mptIndex));
   }
 
   /** Writes the translation entry of a page, or clears it. */

@@ -128,7 +128,7 @@ export class Qp {
       }),
       qps.offsetOf(this.slot),
     );
-    node.act(() => node.dataPath.qpCreated(this.slot));
+    node.act(() => node.dataPath.control.qpCreated(this.slot));
   }
 
   get state(): number {
@@ -163,17 +163,17 @@ export class Qp {
     const { qps } = this.node.dataPath.tables;
     this.node.act(() => {
       const previous = qps.rows[this.slot]!.state;
-      this.node.dataPath.qpSync(this.slot);
+      this.node.dataPath.control.qpSync(this.slot);
       const at = qps.offsetOf(this.slot);
       for (const [name, value] of Object.entries(fields))
         qpc.fields[name as 'state'].set(qps.view, at, value);
-      this.node.dataPath.qpModified(this.slot, previous);
+      this.node.dataPath.control.qpModified(this.slot, previous);
     });
   }
 
   /** 2ERR. */
   toError(): void {
-    this.node.act(() => this.node.dataPath.qpToError(this.slot));
+    this.node.act(() => this.node.dataPath.control.qpToError(this.slot));
   }
 
   /** Writes a WQE and returns its counter. No doorbell. */
@@ -238,7 +238,7 @@ export class Qp {
   #goTo(state: number, previous: number): void {
     const { qps } = this.node.dataPath.tables;
     qpc.fields.state.set(qps.view, qps.offsetOf(this.slot), state);
-    this.node.dataPath.qpModified(this.slot, previous);
+    this.node.dataPath.control.qpModified(this.slot, previous);
   }
 
   #initialiseSendQueue(): void {

@@ -1,0 +1,160 @@
+/**
+ * Answers of atomics: each is executed by the atomic unit, step by step, its result is kept and sent; a repeated one is
+ * answered from the result kept, and not executed again (IBTA vol 1, 9.4.5, 9.7.5.1.4).
+ */
+import type { BlockAccount } from '../../sim/index.ts';
+import { Opcode } from '../../wire/opcodes.ts';
+import { AtomicResults } from './atomic-results.ts';
+import * as atomicUnit from './atomic-unit.ts';
+import { AtomicUnit } from './atomic-unit.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
+import type { ResponderResources } from './responder-resources.ts';
+import * as responderResources from './responder-resources.ts';
+import type { ResponsePackets } from './response-packets.ts';
+import * as responsePackets from './response-packets.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { ATOMIC_BYTES } = atomicUnit;
+const { PORT_RESPONSE } = coreConstants;
+const { KIND_REPLAY, RESPONDER_RESOURCES } = responderResources;
+const { ABSENT, REFUSED, STALLED } = responsePackets;
+const { STALL_ATOMIC, STALL_RESPONSE_BUFFER, STALL_TRANSLATION } = responsePackets;
+const { RIGHT_REMOTE_ATOMIC } = translationCache;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+
+/** The answer is sealed. */
+export const ANSWERED = 0;
+
+export class AtomicResponses {
+  readonly #core: HcaCore;
+  readonly #resources: ResponderResources;
+  readonly #packets: ResponsePackets;
+  readonly #account: BlockAccount;
+  readonly #unit: AtomicUnit;
+  readonly #results: AtomicResults;
+
+  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
+  constructor(
+    core: HcaCore,
+    resources: ResponderResources,
+    packets: ResponsePackets,
+    account: BlockAccount,
+    classes: { readonly payloadRead: number; readonly payloadWrite: number },
+    sramOffset: number,
+    wake: (cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#resources = resources;
+    this.#packets = packets;
+    this.#account = account;
+    this.#unit = new AtomicUnit(core, classes, sramOffset, wake);
+    this.#results = new AtomicResults(core.qps.capacity, core.config.responderAtomicResults);
+  }
+
+  /** True while the memory of an atomic is being read or written. */
+  get isBusy(): boolean {
+    return !this.#unit.isIdle;
+  }
+
+  /** Atomics executed. */
+  get executedCount(): number {
+    return this.#unit.executedCount;
+  }
+
+  /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, STALLED, ABSENT or REFUSED. */
+  step(qp: number, entry: number, cycle: number): number {
+    const resources = this.#resources;
+    const unit = this.#unit;
+    if (unit.isIdle) return this.#begin(qp, entry, cycle);
+    if (unit.isRead) {
+      if (unit.hasFailed) {
+        unit.abandon();
+        return REFUSED;
+      }
+      unit.compute(resources.opcode[entry]!, resources.operands, entry * 4);
+      return this.#core.config.atomicCycles;
+    }
+    if (unit.isWritten) {
+      unit.end();
+      this.#results.keep(qp, resources.psn[entry]!, unit.resultLow, unit.resultHigh);
+      return this.#answer(qp, entry, unit.resultLow, unit.resultHigh, cycle);
+    }
+    this.#account.stall(cycle, STALL_ATOMIC);
+    return STALLED;
+  }
+
+  /** Answers the repeated atomic `entry`: ANSWERED or STALLED. */
+  replay(qp: number, entry: number, cycle: number): number {
+    const { operands } = this.#resources;
+    return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
+  }
+
+  /** Queues a repeated atomic with the result kept. False: it is no longer kept, or there is no room. */
+  addReplay(qp: number, psn: number, writesBefore: number): boolean {
+    const resources = this.#resources;
+    if (resources.rows[qp]!.count === RESPONDER_RESOURCES || !this.#results.find(qp, psn)) return false;
+    const entry = resources.append(qp, KIND_REPLAY, psn, 0, writesBefore);
+    resources.operands[entry * 4] = this.#results.low;
+    resources.operands[entry * 4 + 1] = this.#results.high;
+    return true;
+  }
+
+  /** Gives up an atomic whose request has been dropped. False: memory is being read or written for it. */
+  abandon(cycle: number): boolean {
+    if (this.#unit.isWaiting) {
+      this.#account.stall(cycle, STALL_ATOMIC);
+      return false;
+    }
+    this.#unit.abandon();
+    return true;
+  }
+
+  /** A new life of the QP: no result is kept. */
+  forget(qp: number): void {
+    this.#results.forget(qp);
+  }
+
+  reset(): void {
+    this.#unit.abandon();
+  }
+
+  /** Only with room for the answer: a result is never without one. */
+  #begin(qp: number, entry: number, cycle: number): number {
+    const { translator, qps, pageFaults } = this.#core;
+    const resources = this.#resources;
+    if (this.#packets.queue.isFull) {
+      this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
+      return STALLED;
+    }
+    const found = translator.translate(
+      PORT_RESPONSE,
+      resources.key[entry]!,
+      qps.rows[qp]!.pd,
+      resources.address[entry]!,
+      ATOMIC_BYTES,
+      RIGHT_REMOTE_ATOMIC,
+    );
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return STALLED;
+    }
+    if (found >= BAD_KEY) {
+      const isAsked = found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, 0, 1, cycle);
+      return isAsked ? ABSENT : REFUSED;
+    }
+    this.#unit.begin(translator.physicalAddress);
+    return 1;
+  }
+
+  #answer(qp: number, entry: number, low: number, high: number, cycle: number): number {
+    const packets = this.#packets;
+    if (!packets.open(qp, cycle)) return STALLED;
+    packets.setResult(low, high);
+    const psn = this.#resources.psn[entry]!;
+    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn, packets.creditSyndrome(qp), qp, cycle);
+    return ANSWERED;
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * What each QP has accepted and not answered: a ring of READs and atomics in their order, as many as the responder's
+ * resources, and one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire.
+ */
+import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
+
+/** READs and atomics one QP can have accepted and not answered. */
+export const RESPONDER_RESOURCES = 16;
+
+export const KIND_READ = 0;
+export const KIND_ATOMIC = 1;
+/** An atomic that was executed before: answered from the result kept. */
+export const KIND_REPLAY = 2;
+
+/** Of one QP. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+export class PendingResponses {
+  /** Place of the oldest READ or atomic, and how many there are. */
+  head = 0;
+  count = 0;
+  /** Of these, requests not seen before: what the QP's responder resources bound. */
+  newCount = 0;
+  /** Waits for a page that the oldest answer needs. */
+  isPaused = 0;
+  /** Stands in the response engine's ring of QPs. */
+  isInRing = 0;
+  hasAck = 0;
+  ackPsn = 0;
+  /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
+  ackSyndrome = 0;
+  ackDueCycle = Number.NaN;
+
+  constructor() {
+    this.ackDueCycle = 0;
+  }
+}
+
+export class ResponderResources {
+  /** By QP. */
+  readonly rows: readonly PendingResponses[];
+  /** By entry: a QP's are {@link RESPONDER_RESOURCES} places in a row. */
+  readonly kind: Uint8Array;
+  readonly psn: Int32Array;
+  readonly address: Float64Array;
+  readonly key: Float64Array;
+  readonly bytes: Float64Array;
+  /** Operands of an atomic as four words, or the result to repeat as two. */
+  readonly operands: Int32Array;
+  readonly opcode: Uint8Array;
+  /** Packets of a READ's answer already sent. */
+  readonly sent: Int32Array;
+  /** Payload writes requested before the request came: it is answered when they have left. */
+  readonly writesBefore: Float64Array;
+  readonly #isNew: Uint8Array;
+
+  constructor(qpCount: number) {
+    const entries = qpCount * RESPONDER_RESOURCES;
+    this.rows = Array.from({ length: qpCount }, () => new PendingResponses());
+    this.kind = new Uint8Array(entries);
+    this.psn = new Int32Array(entries);
+    this.address = new Float64Array(entries);
+    this.key = new Float64Array(entries);
+    this.bytes = new Float64Array(entries);
+    this.operands = new Int32Array(entries * 4);
+    this.opcode = new Uint8Array(entries);
+    this.sent = new Int32Array(entries);
+    this.writesBefore = new Float64Array(entries);
+    this.#isNew = new Uint8Array(entries);
+  }
+
+  /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
+  append(qp: number, kind: number, psn: number, isNew: number, writesBefore: number): number {
+    const pending = this.rows[qp]!;
+    const entry = qp * RESPONDER_RESOURCES + ((pending.head + pending.count) % RESPONDER_RESOURCES);
+    pending.count++;
+    pending.newCount += isNew;
+    this.#isNew[entry] = isNew;
+    this.kind[entry] = kind;
+    this.psn[entry] = psn;
+    this.sent[entry] = 0;
+    this.writesBefore[entry] = writesBefore;
+    return entry;
+  }
+
+  /** Entry of the QP's oldest request. */
+  oldest(qp: number): number {
+    return qp * RESPONDER_RESOURCES + this.rows[qp]!.head;
+  }
+
+  /** Removes the QP's oldest request. */
+  pop(qp: number): void {
+    const pending = this.rows[qp]!;
+    pending.newCount -= this.#isNew[qp * RESPONDER_RESOURCES + pending.head]!;
+    pending.head = (pending.head + 1) % RESPONDER_RESOURCES;
+    pending.count--;
+  }
+
+  /** Asks for the page that `entry` needs, so many bytes into its memory. False: the driver has refused it. */
+  askForPage(
+    faults: PageFaults,
+    qp: number,
+    entry: number,
+    skippedBytes: number,
+    isWrite: number,
+    cycle: number,
+  ): boolean {
+    const address = this.address[entry]! + skippedBytes;
+    const rest = this.bytes[entry]! - skippedBytes;
+    return faults.meet(qp, SIDE_RESPONSE, this.key[entry]!, address, rest, isWrite, cycle);
+  }
+
+  /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */
+  dropRequests(qp: number): void {
+    const pending = this.rows[qp]!;
+    pending.count = 0;
+    pending.newCount = 0;
+    pending.isPaused = 0;
+  }
+
+  /** Drops all, of every QP. */
+  reset(): void {
+    for (const pending of this.rows) {
+      pending.isInRing = 0;
+      pending.count = 0;
+      pending.newCount = 0;
+      pending.isPaused = 0;
+      pending.hasAck = 0;
+    }
+  }
+}
