@@ -3,6 +3,8 @@
  * either way of waiting; what fails, fails alone.
  */
 import { describe, expect, it, vi } from 'vitest';
+import { messagingConfigOf } from '../system/estimate/index.ts';
+import { configurationOf } from '../system/profile/index.ts';
 import type { JsonValue } from '../system/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
@@ -53,6 +55,29 @@ describe.each([
 });
 
 describe('a channel', () => {
+  it.each(['poll', 'event'] as const)(
+    'waiting by %s goes by the cut-off that the cost profile asks for, unless the profile names one',
+    async (waiting) => {
+      const slow = { 'host.cost.copyBytesPerCycle': 2 };
+      for (const set of [{}, slow, { 'messaging.cutoffBytes': 777 }]) {
+        const { cutoffBytes: computed } = messagingConfigOf(configurationOf({ set }), waiting);
+        const { results } = await run(
+          ['sender', 'receiver'],
+          { waiting, lengths: [computed, computed + 1] },
+          set,
+        );
+        expect(results).toEqual([{ eager: 1, rendezvous: 1 }, [true, true]]);
+        if ('messaging.cutoffBytes' in set) expect(computed).toBe(777);
+      }
+    },
+  );
+
+  it('is not made with a cut-off that nobody has chosen, or that no buffer could hold', async () => {
+    const { results } = await run(['unchosen', 'unchosen'], {});
+    const refused = ['ConfigurationError', 'ConfigurationError'];
+    expect(results).toEqual([refused, refused]);
+  });
+
   it('goes by its own cut-off, whatever the eager buffers could hold', async () => {
     const lengths = [1000, 1001];
     const config = { cutoffBytes: 1000, eagerBytes: 16_384 };

@@ -28,7 +28,10 @@ const warmUpRounds = 10;
 
 /** The channel's configuration with which every message of these sizes goes this way. */
 export function messagingOf(messaging: MessagingConfig, way: Way, mostBytes: number): MessagingConfig {
-  if (way === 'eager') return { ...messaging, eagerBytes: Math.max(64, mostBytes), cutoffBytes: 0 };
+  if (way === 'eager') {
+    const eagerBytes = Math.max(64, mostBytes);
+    return { ...messaging, eagerBytes, cutoffBytes: eagerBytes };
+  }
   const cachedRegions = way === 'cached' ? Math.max(2, messaging.cachedRegions) : 0;
   return { ...messaging, cutoffBytes: 1, cachedRegions };
 }

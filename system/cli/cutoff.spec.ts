@@ -69,6 +69,33 @@ describe('hca cutoff', () => {
   });
 
   it.each([
+    ['by WRITE', 0, ['--sizes', '10K..40K', '--rendezvous', 'write']],
+    // Copying is slow and pages are cheap: then registering on the fly wins, too.
+    [
+      'on the fly',
+      1,
+      [
+        ...['--sizes', '112K..144K', '--set', 'host.cost.copyBytesPerCycle=1'],
+        ...['--set', 'host.cost.registerRegionPerPage=0', '--set', 'host.cost.pinPerPage=0'],
+      ],
+    ],
+  ] as const)(
+    'finds by simulation and by formula the same crossing to registration %s within a twentieth, for polling and for events',
+    async (_name, which, args) => {
+      const { stdout } = await hca('cutoff', ...args, '--json', '-');
+      const { sizes, results } = JSON.parse(stdout);
+      expect(results.map(({ waiting }: { waiting: string }) => waiting)).toEqual(['poll', 'event']);
+      for (const { crossings } of results) {
+        const { simulatedBytes, formulaBytes } = crossings[which];
+        // A crossing, not an end of the range.
+        expect(simulatedBytes).toBeGreaterThan(1.05 * sizes[0]);
+        expect(simulatedBytes).toBeLessThan(sizes.at(-1));
+        expect(Math.abs(formulaBytes / simulatedBytes - 1)).toBeLessThan(0.05);
+      }
+    },
+  );
+
+  it.each([
     [['--sizes', '64'], 'expected two sizes'],
     [['--sizes', '1M..64'], 'the smaller one first'],
     [['--waiting', 'asleep'], 'poll, event, both'],

@@ -67,14 +67,16 @@ export function cutoffOf(config: MachineConfig, messaging: MessagingConfig, wait
   return crossing === undefined ? messaging.eagerBytes : Math.max(1, crossing - 1);
 }
 
-/** The configuration of a program's channels: a cut-off of 0 is computed from the machine's cost profile. */
+/**
+ * The configuration of a program's channels: a cut-off of 0 is computed from the machine's cost profile, and none is above what
+ * the eager buffers take.
+ */
 export function messagingConfigOf(
   config: MachineConfig,
   waiting: WaitingBy,
   changes: Partial<MessagingConfig> = {},
 ): MessagingConfig {
   const messaging = { ...config.messaging, ...changes };
-  if (messaging.cutoffBytes !== 0) return messaging;
-  const cutoffBytes = Math.min(messaging.eagerBytes, cutoffOf(config, messaging, waiting));
-  return { ...messaging, cutoffBytes };
+  const cutoffBytes = messaging.cutoffBytes || cutoffOf(config, messaging, waiting);
+  return { ...messaging, cutoffBytes: Math.min(messaging.eagerBytes, cutoffBytes) };
 }

@@ -71,7 +71,7 @@ function rendezvousByRead(plan: MessagePlan, way: Way, lengthBytes: number): Ter
     { name: 'post', ps: path.postPs(finished) },
     ...giveBack(plan, way, lengthBytes),
     refill(plan, 1),
-    ...(way === 'cached' ? nextRequest(plan) : [refill(plan, 1)]),
+    ...(way === 'cached' ? nextRequest(plan) : [refill(plan, 1), missed(plan, 5)]),
   ];
 }
 
@@ -97,8 +97,18 @@ function rendezvousByWrite(plan: MessagePlan, way: Way, lengthBytes: number): Te
     repost(plan),
     refill(plan, 3),
     ...giveBack(plan, way, lengthBytes),
+    ...(way === 'cached' ? [] : [missed(plan, 6)]),
   ];
 }
+
+/**
+ * Regions that were just made are not on chip: an MPT entry and a line of the MTT at either side. And a region that comes or
+ * goes has the HCA forget all of its MTT: a line for each control message that finds its slot's gone, one by READ, two by WRITE.
+ */
+const missed = ({ path }: MessagePlan, count: number): Term => ({
+  name: 'translation',
+  ps: count * path.translationMissPs(),
+});
 
 /** A control message from its making to its having been taken and its buffer's being posted again. */
 function control(plan: MessagePlan): Terms {

@@ -4,7 +4,7 @@
  *     post ─ doorbell ─ schedule ─┬─ WQE fetch ─┐
  *                                 └─ BlueFlame ─┴─ requester ─ payload read ─ transmitter ─ wire ─ receiver ─ write
  *
- * Contexts, translations and receive WQEs are on chip, as they are for a connection in use.
+ * Contexts, translations and receive WQEs are on chip, as they are for a connection in use whose regions stay.
  */
 import { roundUp } from '../../base/units.ts';
 import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/constants.ts';
@@ -28,6 +28,7 @@ const messageBytes = 4;
 const doorbellBytes = 4;
 const receiveWqeBytes = 16;
 const receiveRecordBytes = 4;
+const translationBytes = 64;
 
 export type Verb = 'send' | 'write' | 'read';
 
@@ -149,6 +150,11 @@ export class Path {
   /** Reading the next receive WQEs: asked for, seen and sent in a cycle each (receive-wqe-fetch.ts). */
   receiveFetchPs(): number {
     return this.hca(3) + this.bus.readPs(this.config.hca.receivePrefetchCount * receiveWqeBytes);
+  }
+
+  /** Reading an MPT entry or a line of the MTT that is not on chip (translator.ts). */
+  translationMissPs(): number {
+    return this.bus.readPs(translationBytes) + this.hca(this.config.hca.cacheMissCycles + 1);
   }
 
   /** What a message waits when every receive that the HCA knows of is used up: it looks into the doorbell record first. */

@@ -3,6 +3,7 @@
  * checked where the clock does not see it.
  */
 import { MessageChannel, type MessagingConfig, type Waiting } from '../../userlib/messaging/index.ts';
+import { messagingConfigOf } from '../estimate/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
 import { barrier, connectRc, openEndpoint } from './rc-endpoint.ts';
 
@@ -28,13 +29,17 @@ export interface MessagePingpongRow {
   readonly wrong: number;
 }
 
-/** Makes a channel and connects it to that of the program at the other host with the same label. */
+/**
+ * Makes a channel and connects it to that of the program at the other host with the same label. It is configured as the
+ * machine is, but for `changes`; a cut-off that neither names is computed from the machine's cost profile.
+ */
 export async function openMessageChannel(
   program: ProgramContext,
   label: string,
-  config: MessagingConfig,
+  changes: Partial<MessagingConfig>,
   waiting: Waiting,
 ): Promise<MessageChannel> {
+  const config = messagingConfigOf(program.configuration, waiting, changes);
   const endpoint = await openEndpoint(program);
   const channel = await MessageChannel.create(endpoint.pd, config, waiting);
   await connectRc(endpoint, [channel.qp], label, null, () => channel.postReceives());

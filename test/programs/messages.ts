@@ -1,14 +1,9 @@
 /** Programs that use message channels in every way in which they can go wrong. */
-import { defaultsOf } from '../../base/parameter.ts';
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
 import { openMessageChannel } from '../../system/programs/message-pingpong.ts';
-import { barrier } from '../../system/programs/rc-endpoint.ts';
+import { barrier, openEndpoint } from '../../system/programs/rc-endpoint.ts';
 import { IBV_QP_STATE, IBV_QPS_ERR, modifyQp } from '../../userlib/index.ts';
-import {
-  type MessageChannel,
-  type MessagingConfig,
-  messagingParameters,
-} from '../../userlib/messaging/index.ts';
+import { MessageChannel, type MessagingConfig } from '../../userlib/messaging/index.ts';
 import { areEqual, patternOf } from './requests.ts';
 
 interface MessagesArgs {
@@ -29,12 +24,7 @@ export class MessageSide {
 
   static async open(program: ProgramContext): Promise<MessageSide> {
     const { config = {}, waiting = 'poll' } = (program.args ?? {}) as MessagesArgs;
-    const channel = await openMessageChannel(
-      program,
-      'messages',
-      { ...defaultsOf(messagingParameters), ...config },
-      waiting,
-    );
+    const channel = await openMessageChannel(program, 'messages', config, waiting);
     return new MessageSide(program, channel);
   }
 
@@ -69,6 +59,16 @@ export async function failureOf(call: () => Promise<unknown>): Promise<string> {
     const { name, code } = error as { readonly name: string; readonly code?: string };
     return `${name} ${code ?? ''}`.trim();
   }
+}
+
+/** Makes channels of which nobody has said when to copy, or with a cut-off above what the buffers take. */
+export async function unchosen(program: ProgramContext): Promise<JsonValue> {
+  const { pd } = await openEndpoint(program);
+  const { messaging } = program.configuration;
+  const told: string[] = [];
+  for (const cutoffBytes of [0, messaging.eagerBytes + 1])
+    told.push(await failureOf(() => MessageChannel.create(pd, { ...messaging, cutoffBytes })));
+  return told;
 }
 
 /** Sends messages of the lengths asked for, one after the other. */

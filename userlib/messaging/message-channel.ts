@@ -11,6 +11,7 @@
  * so the peer can be ahead by {@link MessagingConfig.bufferCount} messages and no more. One thread uses a channel; each
  * of its waits moves everything that is under way.
  */
+import { assertRange } from '../../base/assert.ts';
 import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
 import type { IbvPd, IbvQp } from '../objects.ts';
 import { VerbsError } from '../verbs-error.ts';
@@ -78,15 +79,15 @@ export class MessageChannel {
     this.#link = link;
     this.#config = config;
     this.cache = cache;
-    this.cutoffBytes = Math.min(config.eagerBytes, config.cutoffBytes || config.eagerBytes);
+    this.cutoffBytes = config.cutoffBytes;
     this.#sending = new Array<Rendezvous | undefined>(config.rendezvousCount).fill(undefined);
     this.#receiving = new Array<Rendezvous | undefined>(config.rendezvousCount).fill(undefined);
   }
 
   /**
    * Makes a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} when it has
-   * come to INIT. Both sides have the same configuration.
-   * @throws VerbsError as the verbs do
+   * come to INIT. Both sides have the same configuration, with a cut-off that somebody has chosen.
+   * @throws VerbsError as the verbs do; ConfigurationError for a cut-off that is 0 or above eagerBytes
    */
   static async create(
     pd: IbvPd,
@@ -94,6 +95,7 @@ export class MessageChannel {
     waiting: Waiting = 'poll',
   ): Promise<MessageChannel> {
     const access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    assertRange('messaging.cutoffBytes', config.cutoffBytes, 1, config.eagerBytes);
     const link = await MessageLink.create(pd, config, waiting);
     const limits = {
       regionCount: config.cachedRegions,
