@@ -5,8 +5,7 @@
  * Every call is serialised with the others of the same context, as the kernel's object locks do; the two that block
  * (completion and asynchronous events) are not.
  */
-import type { EventSink } from './async-events.ts';
-import { BlockingQueue } from './blocking-queue.ts';
+import { ContextEvents } from './context-events.ts';
 import * as cqs from './cq.ts';
 import type { Device } from './device.ts';
 import { deviceAttributes } from './device-attributes.ts';
@@ -42,7 +41,6 @@ import * as qps from './qp.ts';
 import * as srqs from './srq.ts';
 import {
   type AsyncEventRecord,
-  AsyncEventType,
   type DeviceAttr,
   type Handle,
   type PortAttr,
@@ -63,7 +61,7 @@ export class ProcessContext implements KernelContext {
   private readonly cqs = new HandleTable<CqObject>('CQ');
   private readonly srqs = new HandleTable<SrqObject>('SRQ');
   private readonly qps = new HandleTable<QpObject>('QP');
-  private readonly asyncEvents: BlockingQueue<AsyncEventRecord>;
+  private readonly events: ContextEvents;
   private readonly onClose: (context: ProcessContext) => void;
   private isClosed = false;
   /** The device died, and what this context had of it is gone. */
@@ -75,8 +73,7 @@ export class ProcessContext implements KernelContext {
     this.onClose = onClose;
     this.lock = new Mutex(() => device.platform.newSignal());
     this.uar = mapUar(device, process);
-    this.asyncEvents = this.newQueue();
-    device.router.portListeners.add(this.portEvent);
+    this.events = new ContextEvents(device);
     this.info = contextInfo(device, this.uar);
   }
 
@@ -153,7 +150,7 @@ export class ProcessContext implements KernelContext {
   async createCompletionChannel(cpu: Cpu): Promise<Handle> {
     return this.call(cpu, 'ibv_create_comp_channel', async () => {
       const handle = this.channels.reserve();
-      this.channels.set(handle, { events: this.newQueue(), users: 0 });
+      this.channels.set(handle, { events: this.events.newQueue(), users: 0 });
       return handle;
     });
   }
@@ -175,14 +172,14 @@ export class ProcessContext implements KernelContext {
 
   async getAsyncEvent(cpu: Cpu, timeoutPs?: number): Promise<AsyncEventRecord | undefined> {
     this.enter(cpu, 'ibv_get_async_event', 'control');
-    return this.asyncEvents.take(cpu, timeoutPs);
+    return this.events.take(cpu, timeoutPs);
   }
 
   async createCq(cpu: Cpu, request: CreateCq): Promise<{ handle: Handle; cqn: number }> {
     return this.call(cpu, 'ibv_create_cq', async () => {
       const channel = request.channel < 0 ? undefined : this.channels.get(request.channel);
       const handle = this.cqs.reserve();
-      const sink = this.sinkOf('cq', handle, channel);
+      const sink = this.events.sinkOf('cq', handle, channel);
       const cq = await cqs.createCq(cpu, this.device, this.process, this.uar.page, request, sink);
       this.cqs.set(handle, { cq, channel, reportedEvents: 0, users: 0 });
       if (channel !== undefined) channel.users++;
@@ -209,7 +206,7 @@ export class ProcessContext implements KernelContext {
       if (!this.isCutOff) await cqs.destroyCq(cpu, this.device, this.process, object.cq);
       object.channel?.events.drop((event) => event === handle);
       if (object.channel !== undefined) object.channel.users--;
-      this.forget('cq', handle);
+      this.events.forget('cq', handle);
       this.cqs.delete(handle);
       return object.reportedEvents;
     });
@@ -219,7 +216,7 @@ export class ProcessContext implements KernelContext {
     return this.call(cpu, 'ibv_create_srq', async () => {
       const pd = this.pds.get(request.pd);
       const handle = this.srqs.reserve();
-      const sink = this.sinkOf('srq', handle);
+      const sink = this.events.sinkOf('srq', handle);
       const srq = await srqs.createSrq(cpu, this.device, this.process, pd.pdn, request, sink);
       this.srqs.set(handle, { srq, pd, limit: 0, users: 0 });
       pd.users++;
@@ -248,7 +245,7 @@ export class ProcessContext implements KernelContext {
       const object = unused(this.srqs.get(handle), 'SRQ');
       if (!this.isCutOff) await srqs.destroySrq(cpu, this.device, this.process, object.srq);
       object.pd.users--;
-      this.forget('srq', handle);
+      this.events.forget('srq', handle);
       this.srqs.delete(handle);
     });
   }
@@ -267,7 +264,7 @@ export class ProcessContext implements KernelContext {
         srqn: srq?.srq.srqn ?? -1,
       };
       const handle = this.qps.reserve();
-      const sink = this.sinkOf('qp', handle);
+      const sink = this.events.sinkOf('qp', handle);
       const qp = await qps.createQp(cpu, this.device, this.process, objects, request, sink);
       const parts: Counted[] = [pd, sendCq, receiveCq];
       if (srq !== undefined) parts.push(srq);
@@ -292,7 +289,7 @@ export class ProcessContext implements KernelContext {
       const object = this.qps.get(handle);
       if (!this.isCutOff) await qps.destroyQp(cpu, this.device, this.process, object.qp);
       for (const part of object.parts) part.users--;
-      this.forget('qp', handle);
+      this.events.forget('qp', handle);
       this.qps.delete(handle);
     });
   }
@@ -307,15 +304,14 @@ export class ProcessContext implements KernelContext {
     for (const handle of this.regions.handles()) await this.deregMr(cpu, handle);
     for (const handle of this.pds.handles()) await this.deallocPd(cpu, handle);
     this.isClosed = true;
-    this.asyncEvents.close();
-    this.device.router.portListeners.delete(this.portEvent);
+    this.events.close();
     unmapUar(this.device, this.process, this.uar);
     this.onClose(this);
   }
 
   /** The device has died: the program is told, and whoever waits for a completion looks what there is. */
   deviceFatal(): void {
-    this.asyncEvents.push({ eventType: AsyncEventType.IBV_EVENT_DEVICE_FATAL, element: 'device', handle: 0 });
+    this.events.deviceFatal();
     for (const handle of this.cqs.handles()) this.cqs.get(handle).channel?.events.push(handle);
   }
 
@@ -339,10 +335,6 @@ export class ProcessContext implements KernelContext {
     });
   }
 
-  private readonly portEvent = (port: number, eventType: AsyncEventType): void => {
-    this.asyncEvents.push({ eventType, element: 'port', handle: port });
-  };
-
   /** A system call: entered and charged, then run while no other call of this context runs. */
   private async call<T>(cpu: Cpu, name: string, body: () => Promise<T>): Promise<T> {
     this.enter(cpu, name, 'control');
@@ -364,26 +356,6 @@ export class ProcessContext implements KernelContext {
   private enter(cpu: Cpu, name: string, path: SystemCallPath): void {
     if (this.isClosed) throw new KernelError('EBADF', 'the device file is closed');
     this.device.platform.systemCallEntered?.(cpu, name, path);
-  }
-
-  private sinkOf(element: 'qp' | 'cq' | 'srq', handle: Handle, channel?: ChannelObject): EventSink {
-    return {
-      completion: () => channel?.events.push(handle),
-      asyncEvent: (eventType) => this.asyncEvents.push({ eventType, element, handle }),
-    };
-  }
-
-  /** Drops events of an object that is gone. */
-  private forget(element: AsyncEventRecord['element'], handle: Handle): void {
-    this.asyncEvents.drop((event) => event.element === element && event.handle === handle);
-  }
-
-  private newQueue<T>(): BlockingQueue<T> {
-    const { platform } = this.device;
-    return new BlockingQueue(
-      () => platform.newSignal(),
-      () => platform.nowPs(),
-    );
   }
 
   private port(number: number): Port {

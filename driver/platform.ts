@@ -65,26 +65,26 @@ export interface KernelMemory {
   freeFrames(address: number, count: number): void;
 }
 
-/** Interrupt vectors of the device. */
-export interface InterruptLines {
+/** Interrupt vectors of the device. @template Thread what a handler runs as */
+export interface InterruptLines<Thread extends Cpu = Cpu> {
   /** Number of MSI-X messages the platform can deliver to this device. */
   readonly vectorCount: number;
   /** Message address and data to programme into MSI-X table entry `vector`. */
   messageFor(vector: number): { readonly address: number; readonly data: number };
-  /** Installs the handler of a vector; it runs in interrupt context on the vector's core. */
-  attach(vector: number, handler: (cpu: Cpu) => Promise<void>): void;
+  /** Installs the handler of a vector; it runs in interrupt context on the vector's core, where it must not sleep. */
+  attach(vector: number, handler: (cpu: Thread) => Promise<void>): void;
   /** Removes it; a later interrupt on the vector is counted as spurious. */
   detach(vector: number): void;
   /**
    * The legacy pin, for a device whose MSI-X test fails. The handler must make the device deassert it. Absent: the
    * platform has no legacy interrupts, and such a device is not driven at all.
    */
-  readonly legacy?: LegacyInterrupt;
+  readonly legacy?: LegacyInterrupt<Thread>;
 }
 
 /** The INTx pin of the device. */
-export interface LegacyInterrupt {
-  attach(handler: (cpu: Cpu) => Promise<void>): void;
+export interface LegacyInterrupt<Thread extends Cpu = Cpu> {
+  attach(handler: (cpu: Thread) => Promise<void>): void;
   detach(): void;
 }
 
@@ -109,7 +109,6 @@ export interface ProcessMemory {
   ): PinnedPages | 'EFAULT' | 'ENOMEM';
   /** Drops one pin of every page. */
   unpin(cpu: Cpu, pages: PinnedPages): void;
-  /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
   /**
    * Makes a page present for the device without pinning it, for on-demand regions. Absent, with the two below: the host has
    * no on-demand paging.
@@ -120,6 +119,7 @@ export interface ProcessMemory {
   releasePages?(cpu: Cpu, pages: readonly number[], access: 'read' | 'write'): void;
   /** Has `watcher` told before translations of the process go away. Returns how to take it back. */
   watchPages?(watcher: PageWatcher): () => void;
+  /** Maps `lengthBytes` of device space (a doorbell page) into the process; returns its user address. */
   mapDevice(physicalAddress: number, lengthBytes: number, kind: 'uncached' | 'writeCombining'): number;
   unmapDevice(userAddress: number): void;
 }

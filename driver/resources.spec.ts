@@ -12,8 +12,9 @@ import { defaultsOf } from '../base/parameter.ts';
 import { Driver } from './driver.ts';
 import type { CreateQp, KernelContext } from './kernel-verbs.ts';
 import { driverParameters } from './parameters.ts';
-import { type Answer, TestMachine, type TestProcess } from './testing.ts';
+import { type Answer, TestMachine } from './testing.ts';
 import { goldenCommands, goldenDevice, inputOf } from './testing-answers.ts';
+import type { TestProcess } from './testing-process.ts';
 import { AccessFlag, AsyncEventType, QpAttrMask as M, QpStateVerb, QpTypeVerb, SrqAttrMask } from './uapi.ts';
 
 const { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR } = QpStateVerb;

@@ -13,7 +13,8 @@ import { mttEntry } from '../abi/mtt.ts';
 import { viewOf } from '../base/bytes.ts';
 import { passBit } from '../base/ring-index.ts';
 import { roundUp } from '../base/units.ts';
-import type { Cpu, CpuCause, DriverPlatform, PinnedPages, ProcessMemory, Signal } from './platform.ts';
+import type { Cpu, CpuCause, DriverPlatform } from './platform.ts';
+import { TestProcess, TestSignal } from './testing-process.ts';
 
 /** A command as the device saw it. */
 export interface SeenCommand {
@@ -43,7 +44,6 @@ export type Script = (command: SeenCommand) => Answer | undefined;
 const bar0Address = 0x1_0000_0000;
 const bar2Address = 0x1_1000_0000;
 const bar2Bytes = 0x200_0000;
-const userPageOffset = 0x4000_0000;
 
 export class TestMachine {
   readonly memory = new Uint8Array(96 * 2 ** 20);
@@ -340,83 +340,3 @@ export class TestMachine {
 
 /** Offset of an EQ's doorbell in BAR2, for specs. */
 export const eqDoorbellAt = eqDoorbellOffset;
-
-class TestSignal implements Signal {
-  private readonly machine: TestMachine;
-  private isRaised = false;
-  private readonly waiters: ((raised: boolean) => void)[] = [];
-
-  constructor(machine: TestMachine) {
-    this.machine = machine;
-  }
-
-  raise(): void {
-    if (this.waiters.length === 0) this.isRaised = true;
-    for (const wake of this.waiters.splice(0)) wake(true);
-  }
-
-  /** With a limit, gives others a chance to raise it before the limit passes. */
-  async wait(_cpu: Cpu, timeoutPs?: number): Promise<boolean> {
-    if (!this.isRaised && timeoutPs !== undefined) {
-      for (let turn = 0; turn < 50 && !this.isRaised; turn++) await Promise.resolve();
-      if (!this.isRaised) {
-        this.machine.time += timeoutPs;
-        return false;
-      }
-    }
-    if (this.isRaised) {
-      this.isRaised = false;
-      return true;
-    }
-    return new Promise((resolve) => this.waiters.push(resolve));
-  }
-}
-
-/** A process whose user address is the physical one plus a constant, so that specs see through it. */
-export class TestProcess implements ProcessMemory {
-  readonly processId = 1;
-  pinnedPages = 0;
-  mappedDevicePages = 0;
-  /** Physical page of a user page, if not the usual one. */
-  readonly scattered = new Map<number, number>();
-  private readonly limitPages: number;
-  private readonly machine: TestMachine;
-
-  constructor(machine: TestMachine, limitPages: number) {
-    this.machine = machine;
-    this.limitPages = limitPages;
-  }
-
-  /** User address of fresh memory. */
-  map(lengthBytes: number): number {
-    const pages = Math.ceil(lengthBytes / icmPageBytes);
-    const address = this.machine.platform.memory.allocateFrames(pages);
-    return address + userPageOffset;
-  }
-
-  pin(_cpu: Cpu, address: number, lengthBytes: number): PinnedPages | 'EFAULT' | 'ENOMEM' {
-    if (address < userPageOffset) return 'EFAULT';
-    const first = Math.floor(address / icmPageBytes);
-    const count = Math.floor((address + lengthBytes - 1) / icmPageBytes) - first + 1;
-    if (this.pinnedPages + count > this.limitPages) return 'ENOMEM';
-    this.pinnedPages += count;
-    const pages = Float64Array.from({ length: count }, (_, at) => {
-      const page = first + at;
-      return this.scattered.get(page) ?? page * icmPageBytes - userPageOffset;
-    });
-    return { address, lengthBytes, pages };
-  }
-
-  unpin(_cpu: Cpu, pages: PinnedPages): void {
-    this.pinnedPages -= pages.pages.length;
-  }
-
-  mapDevice(): number {
-    this.mappedDevicePages++;
-    return 0x7000_0000;
-  }
-
-  unmapDevice(): void {
-    this.mappedDevicePages--;
-  }
-}

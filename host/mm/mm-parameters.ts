@@ -63,6 +63,28 @@ export const pagingParameters = {
   oomReapPageCycles: cycles(100, 'estimate', 'Taking one page from a killed process.'),
 } as const;
 
+const ssd = 'estimate: a SATA SSD of the time';
+
+/** What a block device takes. */
+const blockDeviceParameters = () =>
+  ({
+    readLatencyNs: number(90_000, 'ns', [0, 1_000_000_000], ssd, 'From request to data of one read.'),
+    writeLatencyNs: number(
+      60_000,
+      'ns',
+      [0, 1_000_000_000],
+      ssd,
+      'From request to acknowledgement of one write.',
+    ),
+    megabytesPerSecond: number(
+      500,
+      'MB/s',
+      [1, 100_000],
+      'estimate: SATA 3 SSD',
+      'Transfer rate, reads and writes together.',
+    ),
+  }) as const;
+
 /** The device that pages are written out to. */
 export const swapParameters = {
   sizeMib: number(
@@ -72,53 +94,11 @@ export const swapParameters = {
     'estimate: as much as memory',
     'Capacity of the swap device; 0 is none.',
   ),
-  readLatencyNs: number(
-    90_000,
-    'ns',
-    [0, 1_000_000_000],
-    'estimate: a SATA SSD of the time',
-    'From request to data of one read.',
-  ),
-  writeLatencyNs: number(
-    60_000,
-    'ns',
-    [0, 1_000_000_000],
-    'estimate: a SATA SSD of the time',
-    'From request to acknowledgement of one write.',
-  ),
-  megabytesPerSecond: number(
-    500,
-    'MB/s',
-    [1, 100_000],
-    'estimate: SATA 3 SSD',
-    'Transfer rate, reads and writes together.',
-  ),
+  ...blockDeviceParameters(),
 } as const;
 
 /** The device that files live on. */
-export const fileDeviceParameters = {
-  readLatencyNs: number(
-    90_000,
-    'ns',
-    [0, 1_000_000_000],
-    'estimate: a SATA SSD of the time',
-    'From request to data of one read.',
-  ),
-  writeLatencyNs: number(
-    60_000,
-    'ns',
-    [0, 1_000_000_000],
-    'estimate: a SATA SSD of the time',
-    'From request to acknowledgement of one write.',
-  ),
-  megabytesPerSecond: number(
-    500,
-    'MB/s',
-    [1, 100_000],
-    'estimate: SATA 3 SSD',
-    'Transfer rate, reads and writes together.',
-  ),
-} as const;
+export const fileDeviceParameters = blockDeviceParameters();
 
 /** Translation look-aside buffer of a core, and what it takes to empty another core's. */
 export const tlbParameters = {

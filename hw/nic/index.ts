@@ -1,3 +1,4 @@
 export { NicCounters } from './counters.ts';
-export { macAddressOf, Nic, type NicSetup } from './nic.ts';
+export { Nic } from './nic.ts';
+export { macAddressOf, type NicSetup } from './nic-setup.ts';
 export { type NicConfig, nicFunctionParameters, nicParameters } from './parameters.ts';

@@ -9,36 +9,22 @@
  * Stages are added from the output side back: function, DMA engines, interrupts, MAC, engines, rings.
  */
 import { NicBar, NicCause, nicBar0 } from '../../abi/nic/index.ts';
-import { ConfigurationError } from '../../base/assert.ts';
-import type {
-  BlockAccount,
-  ChannelReader,
-  ChannelWriter,
-  ClockDomain,
-  LogicalProcess,
-} from '../../sim/index.ts';
-import { type EthernetConfig, EthernetPort } from '../../wire/index.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import { EthernetPort } from '../../wire/index.ts';
 import {
-  type DmaConfig,
   DmaMessageSender,
   DmaReadEngine,
   DmaWriteEngine,
   TrafficClass,
   trafficClassCount,
 } from '../dma/index.ts';
-import {
-  type BarTarget,
-  type FunctionConfig,
-  type LinkConfig,
-  type LinkEndConfig,
-  type LinkIdentity,
-  PcieFunction,
-  PcieLinkPort,
-} from '../pcie/index.ts';
-import { BusMaster } from './bus-master.ts';
+import { type BarTarget, PcieFunction, PcieLinkPort } from '../pcie/index.ts';
+import type { BusMaster } from './bus-master.ts';
+import { readingBusMaster, writingBusMaster } from './bus-master-ports.ts';
 import { NicCounters } from './counters.ts';
 import { DescriptorRing } from './descriptor-ring.ts';
 import { NicInterrupts } from './interrupts.ts';
+import { checkSetup, type NicSetup } from './nic-setup.ts';
 import { PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 import { ReceiveEngine } from './receive-engine.ts';
@@ -50,33 +36,7 @@ import { TransmitMac } from './transmit-mac.ts';
 
 const MESSAGE_FIFO_DEPTH = 8;
 const KIB = 1024;
-const MAC_BYTES = 6;
 const NOTHING = new Uint8Array(0);
-
-export interface NicSetup {
-  readonly lp: LogicalProcess;
-  readonly config: NicConfig;
-  readonly dma: DmaConfig;
-  /** Of `nicFunctionParameters`. */
-  readonly pcieFunction: FunctionConfig;
-  readonly linkIdentity: LinkIdentity;
-  readonly link: LinkConfig;
-  readonly linkEnd: LinkEndConfig;
-  readonly linkPeer: LinkEndConfig;
-  readonly ethernet: EthernetConfig;
-  readonly pcieWriter: ChannelWriter;
-  readonly pcieReader: ChannelReader;
-  /** The channels of the cable, of `ethernetChannelBytes`. */
-  readonly wireWriter: ChannelWriter;
-  readonly wireReader: ChannelReader;
-  /** Seed of the cable's loss and corruption. */
-  readonly seed: number;
-  /** The board's MAC address; see {@link macAddressOf}. */
-  readonly macAddress: readonly number[];
-}
-
-/** A locally administered MAC address for a node, from 0. */
-export const macAddressOf = (nodeIndex: number): readonly number[] => [0x02, 0x12, 0x34, 0, 0, nodeIndex + 1];
 
 export class Nic implements BarTarget {
   readonly lp: LogicalProcess;
@@ -189,8 +149,12 @@ export class Nic implements BarTarget {
       buffer: this.transmitBuffer,
       bufferFreed: () => this.transmitEngine.bufferFreed(),
     });
-    this.transmitBusMaster = this.#makeReader();
-    this.receiveBusMaster = this.#makeWriter();
+    this.transmitBusMaster = readingBusMaster(domain, config, this.dmaRead, (error, cycle) =>
+      this.transmitEngine.moved(error, cycle),
+    );
+    this.receiveBusMaster = writingBusMaster(domain, config, this.dmaWrite, sram, (error, cycle) =>
+      this.receiveEngine.moved(error, cycle),
+    );
     this.transmitRing = this.#makeRing('transmit', this.#bufferBytes, (cycle) =>
       this.transmitEngine.wake(cycle),
     );
@@ -280,49 +244,6 @@ export class Nic implements BarTarget {
 
   functionReset(cycle: number): void {
     this.#reset(cycle);
-  }
-
-  #makeReader(): BusMaster {
-    const { burstBytes, burstsOutstanding } = this.config;
-    const options = {
-      name: 'frames',
-      trafficClass: TrafficClass.frameRead,
-      fifoDepth: burstsOutstanding,
-      weight: 1,
-    };
-    const reads = this.dmaRead;
-    const requester = reads.addRequester(options, (bytes, status, cycle) =>
-      this.transmitBusMaster.done(bytes, status, cycle),
-    );
-    const port = {
-      canRequest: () => reads.canRequest(requester),
-      request: (address: number, bytes: number, place: number) =>
-        reads.request(requester, address, bytes, place, bytes),
-    };
-    const engine = new BusMaster('nicTransmitBusMaster', this.domain, port, burstBytes, (error, cycle) =>
-      this.transmitEngine.moved(error, cycle),
-    );
-    reads.onSpace(requester, () => engine.wake());
-    return engine;
-  }
-
-  #makeWriter(): BusMaster {
-    const { burstBytes, burstsOutstanding } = this.config;
-    const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
-    const writes = this.dmaWrite;
-    const requester = writes.addRequester(options, (bytes, cycle) =>
-      this.receiveBusMaster.done(bytes, 0, cycle),
-    );
-    const port = {
-      canRequest: () => writes.canRequest(requester),
-      request: (address: number, bytes: number, place: number) =>
-        writes.request(requester, address, bytes, this.#sram, place, bytes),
-    };
-    const engine = new BusMaster('nicReceiveBusMaster', this.domain, port, burstBytes, (error, cycle) =>
-      this.receiveEngine.moved(error, cycle),
-    );
-    writes.onSpace(requester, () => engine.wake());
-    return engine;
   }
 
   #makeRing(
@@ -420,35 +341,5 @@ export class Nic implements BarTarget {
     this.port.setEnabled(false);
     this.#isLinkChanged = false;
     this.#isResetting = false;
-  }
-}
-
-function checkSetup({ config, pcieFunction, macAddress, ethernet }: NicSetup): void {
-  const bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
-  if (bufferBytes > pcieFunction.bar2Bytes) {
-    const range = `with receiveBufferKib at most bar2Bytes (${pcieFunction.bar2Bytes})`;
-    throw new ConfigurationError('nic.transmitBufferKib', config.transmitBufferKib, range);
-  }
-  const frameBytes = ethernet.mtuBytes + 18;
-  if (frameBytes > config.transmitBufferKib * KIB || frameBytes > config.receiveBufferKib * KIB) {
-    throw new ConfigurationError(
-      'ethernet.mtuBytes',
-      ethernet.mtuBytes,
-      'a frame that fits the packet buffer',
-    );
-  }
-  const { msixTable, msixPending } = nicBar0.registers;
-  if (
-    pcieFunction.msixTableOffset !== msixTable.offset ||
-    pcieFunction.msixPendingOffset !== msixPending.offset
-  ) {
-    throw new ConfigurationError(
-      'msixTableOffset',
-      pcieFunction.msixTableOffset,
-      `${msixTable.offset}, the interface's`,
-    );
-  }
-  if (macAddress.length !== MAC_BYTES || (macAddress[0]! & 1) !== 0) {
-    throw new ConfigurationError('macAddress', macAddress.join(':'), '6 bytes of a unicast address');
   }
 }

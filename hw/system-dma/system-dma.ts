@@ -14,25 +14,15 @@
  * none: the channel stops with its error bit and an interrupt. Nothing is thrown at software.
  * Source: Intel 8237A data sheet; the fly-by cycle of one bus is drawn over two here, memory's and PCIe.
  */
-import {
-  systemDmaBits,
-  systemDmaChannelBytes,
-  systemDmaChannelCount,
-  systemDmaChannelPorts,
-  systemDmaPorts,
-  systemDmaWordBytes,
-} from '../../abi/nic/index.ts';
+import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { fieldOf } from '../../base/registers.ts';
 import { BlockAccount, type ClockDomain, type LogicalProcess } from '../../sim/index.ts';
 import type { AccessDone, HostMemory } from '../pcie/index.ts';
 import { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
 import type { SystemDmaConfig } from './parameters.ts';
+import { SystemDmaPorts } from './ports.ts';
 
-const FOUR_GIB = 0x1_0000_0000;
-const CHANNEL_AREA_BYTES = systemDmaChannelCount * systemDmaChannelBytes;
-const ALL_CHANNELS = (1 << systemDmaChannelCount) - 1;
 const NO_CHANNEL = -1;
 
 const STALL_BUS = 0;
@@ -84,7 +74,7 @@ export class SystemDma {
   readonly #word = new Uint8Array(systemDmaWordBytes);
   readonly #wordView = viewOf(this.#word);
   readonly #loadDone: AccessDone;
-  #isEnabled = false;
+  readonly #ports: SystemDmaPorts;
   #step = IDLE;
   #channel = NO_CHANNEL;
   #lastChannel = systemDmaChannelCount - 1;
@@ -100,130 +90,30 @@ export class SystemDma {
     this.domain = options.lp.addClockDomain(options.config.clockMHz);
     this.channels = Array.from({ length: systemDmaChannelCount }, () => new SystemDmaChannel());
     this.#stage = this.domain.addStage((cycle) => this.#run(cycle));
+    this.#ports = new SystemDmaPorts(this.channels, {
+      isAtWork: (channel) => channel === this.#channel && !this.#isCleared,
+      cleared: () => {
+        this.#isCleared = true;
+      },
+      written: () => this.#wakeNow(),
+    });
     this.#loadDone = (status, value) => this.#loaded(status, value);
     options.port.onStoreSpace(() => this.#wakeNow());
   }
 
-  // ---- ports: called by software, at the present instant ----
-
-  /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; one that does not exist reads all ones. */
+  /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts, at the present instant. */
   portRead(port: number): number {
-    if (port < CHANNEL_AREA_BYTES) return this.#readChannel(port);
-    switch (systemDmaPorts.nameAt(port)) {
-      case 'command':
-        return this.#isEnabled ? 1 : 0;
-      case 'status':
-        return this.#readStatus();
-      case 'mask':
-        return this.#bitsOf((channel) => channel.isMasked);
-      case 'request':
-      case 'masterClear':
-        return 0;
-      default:
-        return 0xffff_ffff;
-    }
+    return this.#ports.read(port);
   }
 
   /** Writes a port; it takes effect at the controller's next clock edge. */
   portWrite(port: number, value: number): void {
-    if (port < CHANNEL_AREA_BYTES) {
-      this.#writeChannel(port, value >>> 0);
-      return;
-    }
-    switch (systemDmaPorts.nameAt(port)) {
-      case 'command':
-        this.#isEnabled = fieldOf(value, systemDmaBits.command.enable) === 1;
-        break;
-      case 'request':
-        for (const [index, channel] of this.channels.entries()) {
-          if (((value >>> index) & 1) === 1) channel.isRequested = true;
-        }
-        break;
-      case 'mask':
-        for (const [index, channel] of this.channels.entries())
-          channel.isMasked = ((value >>> index) & 1) === 1;
-        break;
-      case 'masterClear':
-        for (const channel of this.channels) channel.clear();
-        this.#isEnabled = false;
-        this.#isCleared = true;
-        break;
-      default:
-        return;
-    }
-    this.#wakeNow();
+    this.#ports.write(port, value);
   }
 
   /** Nothing is being moved. */
   get isIdle(): boolean {
     return this.#step === IDLE;
-  }
-
-  #readChannel(port: number): number {
-    const channel = this.channels[Math.floor(port / systemDmaChannelBytes)]!;
-    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
-      case 'addressLow':
-        return channel.address % FOUR_GIB;
-      case 'addressHigh':
-        return Math.floor(channel.address / FOUR_GIB);
-      case 'count':
-        return channel.count;
-      case 'deviceLow':
-        return channel.device % FOUR_GIB;
-      case 'deviceHigh':
-        return Math.floor(channel.device / FOUR_GIB);
-      case 'mode':
-        return channel.mode;
-      default:
-        return 0xffff_ffff;
-    }
-  }
-
-  /** The registers of a channel that is at work do not change. */
-  #writeChannel(port: number, value: number): void {
-    const index = Math.floor(port / systemDmaChannelBytes);
-    if (index === this.#channel && !this.#isCleared) return;
-    const channel = this.channels[index]!;
-    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
-      case 'addressLow':
-        channel.setAddressLow(value);
-        return;
-      case 'addressHigh':
-        channel.setAddressHigh(value);
-        return;
-      case 'count':
-        channel.setCount(value);
-        return;
-      case 'deviceLow':
-        channel.setDeviceLow(value);
-        return;
-      case 'deviceHigh':
-        channel.setDeviceHigh(value);
-        return;
-      case 'mode':
-        channel.mode = value;
-        return;
-      default:
-    }
-  }
-
-  #readStatus(): number {
-    const value =
-      this.#bitsOf((channel) => channel.hasReachedCount) |
-      (this.#bitsOf((channel) => channel.isReady) << systemDmaBits.status.request.low) |
-      (this.#bitsOf((channel) => channel.hasFailed) << systemDmaBits.status.error.low);
-    for (const channel of this.channels) {
-      channel.hasReachedCount = false;
-      channel.hasFailed = false;
-    }
-    return value;
-  }
-
-  #bitsOf(test: (channel: SystemDmaChannel) => boolean): number {
-    return (
-      this.channels.reduce((bits, channel, index) => bits | (test(channel) ? 1 << index : 0), 0) &
-      ALL_CHANNELS
-    );
   }
 
   // ---- the machine ----
@@ -262,7 +152,7 @@ export class SystemDma {
   /** Asks for the bus for the next channel that wants it. */
   #choose(cycle: number): void {
     this.#isCleared = false;
-    this.#channel = this.#isEnabled ? this.#nextChannel() : NO_CHANNEL;
+    this.#channel = this.#ports.isEnabled ? this.#nextChannel() : NO_CHANNEL;
     if (this.#channel === NO_CHANNEL) {
       this.#step = IDLE;
       this.account.rest(cycle);
@@ -368,7 +258,7 @@ export class SystemDma {
       channel.finish();
       this.#interrupt(cycle);
       this.#giveBus(cycle);
-    } else if (channel.isBlock && channel.isReady && this.#isEnabled) {
+    } else if (channel.isBlock && channel.isReady && this.#ports.isEnabled) {
       this.#beginWord(cycle);
     } else {
       this.#giveBus(cycle);

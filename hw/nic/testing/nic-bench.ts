@@ -35,7 +35,8 @@ import {
   rootPortParameters,
 } from '../../pcie/index.ts';
 import { BenchMemory } from '../../pcie/root-complex-bench.ts';
-import { macAddressOf, Nic } from '../nic.ts';
+import { Nic } from '../nic.ts';
+import { macAddressOf } from '../nic-setup.ts';
 import { type NicConfig, nicFunctionParameters, nicParameters } from '../parameters.ts';
 
 const FUNCTION_ID = 0x0100;

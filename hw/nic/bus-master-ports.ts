@@ -1,0 +1,56 @@
+/**
+ * Where the two bus masters meet the DMA engines: bursts of frames, asked for as long as the engine's fifo has room.
+ *
+ *     transmit  memory ── read engine ──► packet buffer        receive  packet buffer ── write engine ──► memory
+ */
+import type { ClockDomain } from '../../sim/index.ts';
+import { type DmaReadEngine, type DmaWriteEngine, TrafficClass } from '../dma/index.ts';
+import { BusMaster } from './bus-master.ts';
+import type { NicConfig } from './parameters.ts';
+
+/** Told when a count has reached zero or an error has ended it. */
+export type Moved = (error: number, cycle: number) => void;
+
+/** Moves frames from memory into the SRAM of the read engine. */
+export function readingBusMaster(
+  domain: ClockDomain,
+  { burstBytes, burstsOutstanding }: NicConfig,
+  reads: DmaReadEngine,
+  moved: Moved,
+): BusMaster {
+  const options = {
+    name: 'frames',
+    trafficClass: TrafficClass.frameRead,
+    fifoDepth: burstsOutstanding,
+    weight: 1,
+  };
+  const requester = reads.addRequester(options, (bytes, status, cycle) => master.done(bytes, status, cycle));
+  const port = {
+    canRequest: () => reads.canRequest(requester),
+    request: (address: number, bytes: number, place: number) =>
+      reads.request(requester, address, bytes, place, bytes),
+  };
+  const master = new BusMaster('nicTransmitBusMaster', domain, port, burstBytes, moved);
+  reads.onSpace(requester, () => master.wake());
+  return master;
+}
+
+/** Moves frames from `sram` into memory. */
+export function writingBusMaster(
+  domain: ClockDomain,
+  { burstBytes, burstsOutstanding }: NicConfig,
+  writes: DmaWriteEngine,
+  sram: Uint8Array,
+  moved: Moved,
+): BusMaster {
+  const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
+  const requester = writes.addRequester(options, (bytes, cycle) => master.done(bytes, 0, cycle));
+  const port = {
+    canRequest: () => writes.canRequest(requester),
+    request: (address: number, bytes: number, place: number) =>
+      writes.request(requester, address, bytes, sram, place, bytes),
+  };
+  const master = new BusMaster('nicReceiveBusMaster', domain, port, burstBytes, moved);
+  writes.onSpace(requester, () => master.wake());
+  return master;
+}

@@ -1,0 +1,67 @@
+/** What a NIC is made of: its configuration and the ends of its link and its cable; and what cannot be. */
+import { nicBar0 } from '../../abi/nic/index.ts';
+import { ConfigurationError } from '../../base/assert.ts';
+import type { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import type { EthernetConfig } from '../../wire/index.ts';
+import type { DmaConfig } from '../dma/index.ts';
+import type { FunctionConfig, LinkConfig, LinkEndConfig, LinkIdentity } from '../pcie/index.ts';
+import type { NicConfig } from './parameters.ts';
+
+const KIB = 1024;
+const MAC_BYTES = 6;
+
+export interface NicSetup {
+  readonly lp: LogicalProcess;
+  readonly config: NicConfig;
+  readonly dma: DmaConfig;
+  /** Of `nicFunctionParameters`. */
+  readonly pcieFunction: FunctionConfig;
+  readonly linkIdentity: LinkIdentity;
+  readonly link: LinkConfig;
+  readonly linkEnd: LinkEndConfig;
+  readonly linkPeer: LinkEndConfig;
+  readonly ethernet: EthernetConfig;
+  readonly pcieWriter: ChannelWriter;
+  readonly pcieReader: ChannelReader;
+  /** The channels of the cable, of `ethernetChannelBytes`. */
+  readonly wireWriter: ChannelWriter;
+  readonly wireReader: ChannelReader;
+  /** Seed of the cable's loss and corruption. */
+  readonly seed: number;
+  /** The board's MAC address; see {@link macAddressOf}. */
+  readonly macAddress: readonly number[];
+}
+
+/** A locally administered MAC address for a node, from 0. */
+export const macAddressOf = (nodeIndex: number): readonly number[] => [0x02, 0x12, 0x34, 0, 0, nodeIndex + 1];
+
+/** @throws ConfigurationError for a packet buffer that is not BAR2, or another MSI-X table than the interface's */
+export function checkSetup({ config, pcieFunction, macAddress, ethernet }: NicSetup): void {
+  const bufferBytes = (config.transmitBufferKib + config.receiveBufferKib) * KIB;
+  if (bufferBytes > pcieFunction.bar2Bytes) {
+    const range = `with receiveBufferKib at most bar2Bytes (${pcieFunction.bar2Bytes})`;
+    throw new ConfigurationError('nic.transmitBufferKib', config.transmitBufferKib, range);
+  }
+  const frameBytes = ethernet.mtuBytes + 18;
+  if (frameBytes > config.transmitBufferKib * KIB || frameBytes > config.receiveBufferKib * KIB) {
+    throw new ConfigurationError(
+      'ethernet.mtuBytes',
+      ethernet.mtuBytes,
+      'a frame that fits the packet buffer',
+    );
+  }
+  const { msixTable, msixPending } = nicBar0.registers;
+  if (
+    pcieFunction.msixTableOffset !== msixTable.offset ||
+    pcieFunction.msixPendingOffset !== msixPending.offset
+  ) {
+    throw new ConfigurationError(
+      'msixTableOffset',
+      pcieFunction.msixTableOffset,
+      `${msixTable.offset}, the interface's`,
+    );
+  }
+  if (macAddress.length !== MAC_BYTES || (macAddress[0]! & 1) !== 0) {
+    throw new ConfigurationError('macAddress', macAddress.join(':'), '6 bytes of a unicast address');
+  }
+}
