@@ -1,8 +1,8 @@
 /**
- * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, completes send work
- * requests in order, and sends the requester back when packets have to be repeated.
+ * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, has the send work
+ * requests complete that they are for, and sends the requester back when packets have to be repeated.
  *
- * Records of a QP complete strictly in their order: an acknowledgement for a later PSN completes all before it, but
+ * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
  * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.7.3.3).
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
@@ -22,45 +22,29 @@ import { endsMessage, Opcode } from '../../wire/opcodes.ts';
 import * as packet from '../../wire/packet.ts';
 import * as psnConstants from '../../wire/psn.ts';
 import { psnDistance } from '../../wire/psn.ts';
-import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import * as pageFaults from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import * as qpTable from './qp-table.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
+import type { RequestCompletion } from './request-completion.ts';
+import * as responsePlacement from './response-placement.ts';
+import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 import type { SendRecords } from './send-records.ts';
-import * as sendRecords from './send-records.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
-import * as translationCache from './translation-cache.ts';
-import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID } = aethConstants;
-const { PACKET_PAYLOAD_OFFSET, WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
+const { WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
 const { PSN_MASK } = psnConstants;
-const { PORT_RECEIVER } = coreConstants;
-const { SEGMENTS_MAX } = qpTable;
-const { STALL_COMPLETION, STALL_DMA, STALL_TRANSLATION, WAIT } = receivePipeline;
-const { MILESTONE_ACKNOWLEDGED } = sendRecords;
-const { PARKED_CREDITS, PARKED_FENCE, PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RNR, PARKED_WINDOW } =
-  sendScheduler;
-const { RIGHT_LOCAL_WRITE } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
-const { SIDE_REQUESTER } = pageFaults;
+const { STALL_COMPLETION, WAIT } = receivePipeline;
+const { ABSENT, PLACED } = responsePlacement;
+const { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
 
 const RNR_RETRY_FOREVER = 7;
-/** Of placing an answer: its page has been asked for. */
-const ABSENT = 2;
 
 export interface AcknowledgementListener {
-  /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
-  qpFailed(qp: number, cycle: number): void;
-  /** A record completed without a CQE. */
-  recordCompletedSilently(record: number, cycle: number): void;
   /** The head record completes without an answer, but there is no room for its CQE yet. */
   localCompletionWaits(qp: number): void;
 }
@@ -68,15 +52,14 @@ export interface AcknowledgementListener {
 export class Acknowledgements {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
-  readonly #writer: PayloadWriter;
+  readonly #placement: ResponsePlacement;
   readonly #records: SendRecords;
-  readonly #completions: CompletionWriter;
+  readonly #completion: RequestCompletion;
   readonly #scheduler: SendScheduler;
   readonly #timers: RetryTimers;
   readonly #account: BlockAccount;
   readonly #listener: AcknowledgementListener;
-  /** Payload bytes of the READ response being worked on that are on their way. */
-  #placed = 0;
+  /** The payload of the packet being worked on is being placed. */
   #isPlacing = false;
 
   constructor(
@@ -84,7 +67,7 @@ export class Acknowledgements {
     port: ReceivedPackets,
     writer: PayloadWriter,
     records: SendRecords,
-    completions: CompletionWriter,
+    completion: RequestCompletion,
     scheduler: SendScheduler,
     timers: RetryTimers,
     account: BlockAccount,
@@ -92,9 +75,9 @@ export class Acknowledgements {
   ) {
     this.#core = core;
     this.#port = port;
-    this.#writer = writer;
+    this.#placement = new ResponsePlacement(core, port, writer, records, account);
     this.#records = records;
-    this.#completions = completions;
+    this.#completion = completion;
     this.#scheduler = scheduler;
     this.#timers = timers;
     this.#account = account;
@@ -128,43 +111,6 @@ export class Acknowledgements {
     if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
     if (pair.recordHead === -1 || pair.state === QpState.ERR) return 0;
     return this.#takeNak(qp, psn, syndrome, cycle);
-  }
-
-  /**
-   * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
-   * that has been sent. False: no room for the CQE.
-   */
-  completeLocally(qp: number, cycle: number): boolean {
-    const { qps } = this.#core;
-    for (;;) {
-      const record = qps.rows[qp]!.recordHead;
-      if (record === -1) return true;
-      const request = this.#records.rows[record]!;
-      const syndrome = request.syndrome;
-      const isDoneAlone = request.opcode === WqeOpcode.NOP || request.isDone === 1;
-      if (syndrome === 0 && !isDoneAlone) return true;
-      if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
-      if (!this.#completeHead(qp, cycle)) return false;
-    }
-  }
-
-  /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
-  fail(qp: number, syndrome: number, cycle: number): boolean {
-    if (this.#completions.isFull) return false;
-    const record = this.#unlinkHead(qp);
-    this.#post(qp, record, syndrome, cycle);
-    this.#listener.qpFailed(qp, cycle);
-    return true;
-  }
-
-  /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
-  flushHead(qp: number, cycle: number): void {
-    this.#post(qp, this.#unlinkHead(qp), CqeSyndrome.WR_FLUSH_ERR, cycle);
-  }
-
-  /** Drops all records of a QP without completions (2RST). */
-  dropAll(qp: number): void {
-    while (this.#core.qps.rows[qp]!.recordHead !== -1) this.#records.release(this.#unlinkHead(qp));
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
@@ -211,7 +157,7 @@ export class Acknowledgements {
       if (record === -1) break;
       const request = records.rows[record]!;
       if (request.psnCount === 0) {
-        if (!this.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
+        if (!this.#completion.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
         if (pair.recordHead === record) break;
         if (pair.state === QpState.ERR) return true;
         continue;
@@ -223,14 +169,14 @@ export class Acknowledgements {
         if (expected !== this.#core.pageFaults.awaitedPsn[qp]) this.goBack(qp, expected, cycle);
         return true;
       }
-      if (!this.#completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
+      if (!this.#completion.completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
     }
     const acknowledged = this.#acknowledgedBy(qp, psn);
     if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
       pair.lastAckedPsn = acknowledged;
       this.#timers.progress(qp);
     }
-    if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
+    if (!this.#completion.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
     return true;
   }
 
@@ -248,77 +194,6 @@ export class Acknowledgements {
   #waitForCompletion(cycle: number): boolean {
     this.#account.stall(cycle, STALL_COMPLETION);
     return false;
-  }
-
-  /** Completes the head record successfully. False: no room for its CQE. */
-  #completeHead(qp: number, cycle: number): boolean {
-    const record = this.#core.qps.rows[qp]!.recordHead;
-    if (this.#records.rows[record]!.isSignalled === 1) {
-      if (this.#completions.isFull) return false;
-      this.#unlinkHead(qp);
-      this.#post(qp, record, 0, cycle);
-    } else {
-      this.#unlinkHead(qp);
-      this.#records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
-      this.#listener.recordCompletedSilently(record, cycle);
-    }
-    this.#unparkAfterCompletion(qp, cycle);
-    return true;
-  }
-
-  #unlinkHead(qp: number): number {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
-    const record = pair.recordHead;
-    const request = this.#records.rows[record]!;
-    const next = request.next;
-    pair.recordHead = next;
-    if (next === -1) pair.recordTail = -1;
-    if (pair.recordCursor === record) {
-      pair.recordCursor = next;
-      pair.packetCursor = 0;
-    }
-    pair.recordCount--;
-    if (request.psnCount > 0 && request.isReadOrAtomic === 1) {
-      pair.readsOutstanding--;
-    }
-    return record;
-  }
-
-  #post(qp: number, record: number, syndrome: number, cycle: number): void {
-    const { qps } = this.#core;
-    const records = this.#records;
-    records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
-    const request = records.rows[record]!;
-    request.syndrome = syndrome;
-    const opcode = request.opcode;
-    const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
-    this.#completions.post(
-      qps.rows[qp]!.sendCqn,
-      qp,
-      record,
-      1,
-      opcode,
-      request.wqeCounter,
-      bytes,
-      0,
-      0,
-      syndrome,
-      0,
-      cycle,
-    );
-  }
-
-  #unparkAfterCompletion(qp: number, cycle: number): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
-    const reason = pair.parkedFor;
-    const isOver =
-      reason === PARKED_WINDOW ||
-      reason === PARKED_READ_LIMIT ||
-      (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
-      (reason === PARKED_CREDITS && pair.recordCount === 0);
-    if (isOver) this.#scheduler.unpark(qp, cycle + 1);
   }
 
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
@@ -368,7 +243,7 @@ export class Acknowledgements {
   }
 
   #failOrWait(qp: number, syndrome: number, cycle: number): number {
-    if (this.fail(qp, syndrome, cycle)) return 0;
+    if (this.#completion.fail(qp, syndrome, cycle)) return 0;
     this.#account.stall(cycle, STALL_COMPLETION);
     return WAIT;
   }
@@ -391,15 +266,15 @@ export class Acknowledgements {
         return 0;
       }
       this.#isPlacing = true;
-      this.#placed = 0;
+      this.#placement.begin();
     }
     const record = pair.recordHead;
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
-    const placed = this.#place(offset, qp, record, bytes, cycle);
-    if (placed !== 1) return this.#notPlaced(placed, qp, psn, cycle);
+    const placed = this.#placement.place(offset, qp, record, bytes, cycle);
+    if (placed !== PLACED) return this.#notPlaced(placed, qp, psn, cycle);
     // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
-    if (this.#completions.isFull) {
+    if (this.#completion.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
       return WAIT;
     }
@@ -417,8 +292,8 @@ export class Acknowledgements {
     );
     if (request.responsesReceived !== request.psnCount)
       return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
-    this.#completeHead(qp, cycle);
-    if (!this.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
+    this.#completion.completeHead(qp, cycle);
+    if (!this.#completion.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
     return bytes;
   }
 
@@ -436,59 +311,5 @@ export class Acknowledgements {
   #endPlacing(result: number): number {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
-  }
-
-  /** Scatters response payload into the record's segments. 1, 0 (a segment is refused), ABSENT or WAIT. */
-  #place(offset: number, qp: number, record: number, bytes: number, cycle: number): number {
-    const { qps, translator } = this.#core;
-    const records = this.#records;
-    const pair = qps.rows[qp]!;
-    const request = records.rows[record]!;
-    const received = request.responsesReceived * pair.mtuBytes;
-    while (this.#placed < bytes) {
-      let position = received + this.#placed;
-      let segment = 0;
-      const count = request.segmentCount;
-      while (segment < count && position >= records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
-        position -= records.segmentBytes[record * SEGMENTS_MAX + segment]!;
-        segment++;
-      }
-      if (segment === count) return 0;
-      const index = record * SEGMENTS_MAX + segment;
-      const wanted = Math.min(bytes - this.#placed, records.segmentBytes[index]! - position);
-      const address = records.segmentAddress[index]! + position;
-      const found = translator.translate(
-        PORT_RECEIVER,
-        records.segmentKey[index]!,
-        pair.pd,
-        address,
-        wanted,
-        RIGHT_LOCAL_WRITE,
-      );
-      if (found === PENDING) {
-        this.#account.stall(cycle, STALL_TRANSLATION);
-        return WAIT;
-      }
-      if (found >= BAD_KEY) {
-        const { pageFaults: faults } = this.#core;
-        const rest = records.segmentBytes[index]! - position;
-        const key = records.segmentKey[index]!;
-        const isAsked = found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, rest, 1, cycle);
-        return isAsked ? ABSENT : 0;
-      }
-      if (!this.#writer.canWrite) {
-        this.#account.stall(cycle, STALL_DMA);
-        return WAIT;
-      }
-      const part = Math.min(wanted, translator.contiguousBytes);
-      this.#writer.write(
-        translator.physicalAddress,
-        part,
-        this.#port.rxBytes,
-        offset + PACKET_PAYLOAD_OFFSET + this.#placed,
-      );
-      this.#placed += part;
-    }
-    return 1;
   }
 }

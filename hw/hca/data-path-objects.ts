@@ -62,7 +62,7 @@ export class DataPathObjects implements DataPathControl {
     pair.parkedFor = NOT_PARKED;
     pair.isScheduled = 0;
     pair.messageKind = 0;
-    this.#parts.acknowledgements.dropAll(slot);
+    this.#parts.requestCompletion.dropAll(slot);
     this.#parts.responses.drop(slot);
     this.#parts.timers.forget(slot);
     this.#parts.flusher.forget(slot);
@@ -188,7 +188,7 @@ export class DataPathObjects implements DataPathControl {
   reset(): void {
     const { qps } = this.#parts.core;
     for (const slot of qps.liveSlots()) {
-      this.#parts.acknowledgements.dropAll(slot);
+      this.#parts.requestCompletion.dropAll(slot);
       this.#parts.timers.forget(slot);
       this.#parts.flusher.forget(slot);
       const pair = qps.rows[slot]!;

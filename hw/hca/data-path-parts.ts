@@ -12,6 +12,7 @@ import type { PageFaults } from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 import type { Receiver } from './receiver.ts';
+import type { RequestCompletion } from './request-completion.ts';
 import type { Requester } from './requester.ts';
 import type { ResponseEngine } from './response-engine.ts';
 import type { RetryTimers } from './retry-timers.ts';
@@ -33,6 +34,7 @@ export interface DataPathParts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
   readonly requester: Requester;
+  readonly requestCompletion: RequestCompletion;
   readonly transmitter: Transmitter;
   readonly loopback: Loopback;
   readonly receiver: Receiver;

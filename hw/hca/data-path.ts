@@ -45,6 +45,7 @@ import { ReceiveScatter } from './receive-scatter.ts';
 import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
 import { ReceivedPackets } from './received-packets.ts';
 import { Receiver, type SpecialQps } from './receiver.ts';
+import { RequestCompletion } from './request-completion.ts';
 import { RequestEnds } from './request-ends.ts';
 import { Requester } from './requester.ts';
 import { Responder } from './responder.ts';
@@ -123,6 +124,7 @@ export class DataPath implements DataPathParts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
   readonly requester: Requester;
+  readonly requestCompletion: RequestCompletion;
   readonly transmitter: Transmitter;
   readonly loopback: Loopback;
   readonly receiver: Receiver;
@@ -224,20 +226,20 @@ export class DataPath implements DataPathParts {
       wqeFetchFailed: (qp, cycle) => this.#errors.queueFailed(qp, cycle),
     });
     this.requester = this.#makeRequester(setup.address);
+    this.requestCompletion = new RequestCompletion(core, this.records, this.completions, this.scheduler, {
+      qpFailed: (qp, cycle) => this.#errors.fail(qp, cycle),
+      recordCompletedSilently: (record, cycle) => this.#ends.recordDone(record, cycle, true),
+    });
     this.acknowledgements = new Acknowledgements(
       core,
       packets,
       this.writer,
       this.records,
-      this.completions,
+      this.requestCompletion,
       this.scheduler,
       this.timers,
       this.receiver.account,
-      {
-        qpFailed: (qp, cycle) => this.#errors.fail(qp, cycle),
-        recordCompletedSilently: (record, cycle) => this.#ends.recordDone(record, cycle, true),
-        localCompletionWaits: (qp) => this.#ends.waits(qp),
-      },
+      { localCompletionWaits: (qp) => this.#ends.waits(qp) },
     );
     const scatter = new ReceiveScatter(core, this.writer, this.receives, this.receiver.account);
     this.datagrams = new DatagramReceiver(
@@ -267,7 +269,7 @@ export class DataPath implements DataPathParts {
       this.wqeFetch,
       this.receives,
       this.completions,
-      this.acknowledgements,
+      this.requestCompletion,
     );
     this.flusher.onUnstartedFlushed = (opcode) => this.operations.flushedUnstarted(opcode);
     this.doorbells = new Doorbells(core, this.lines, setup.geometry, {

@@ -12,10 +12,10 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { controlSegment } from '../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import type { Acknowledgements } from './acknowledgements.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
+import type { RequestCompletion } from './request-completion.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
@@ -35,7 +35,7 @@ export class Flusher {
   readonly #fetch: WqeFetch;
   readonly #receives: ReceiveWqeFetch;
   readonly #completions: CompletionWriter;
-  readonly #acknowledgements: Acknowledgements;
+  readonly #requests: RequestCompletion;
   readonly #work: Fifo;
   readonly #isQueued: Uint8Array;
   readonly #phase: Uint8Array;
@@ -51,14 +51,14 @@ export class Flusher {
     fetch: WqeFetch,
     receives: ReceiveWqeFetch,
     completions: CompletionWriter,
-    acknowledgements: Acknowledgements,
+    requests: RequestCompletion,
   ) {
     this.#core = core;
     this.#lines = lines;
     this.#fetch = fetch;
     this.#receives = receives;
     this.#completions = completions;
-    this.#acknowledgements = acknowledgements;
+    this.#requests = requests;
     const count = core.qps.capacity;
     this.#work = new Fifo(2 * count);
     this.#isQueued = new Uint8Array(count);
@@ -150,7 +150,7 @@ export class Flusher {
     const pair = qps.rows[qp]!;
     if (pair.recordHead !== -1) {
       this.flushedCount++;
-      this.#acknowledgements.flushHead(qp, cycle);
+      this.#requests.flushHead(qp, cycle);
       return true;
     }
     const line = pair.wqeLine;

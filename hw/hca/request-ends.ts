@@ -20,7 +20,7 @@ export class RequestEnds {
   }
 
   completeLocally(qp: number, cycle: number): void {
-    if (!this.#parts.acknowledgements.completeLocally(qp, cycle)) this.#waitingForCompletion.add(qp);
+    if (!this.#parts.requestCompletion.completeLocally(qp, cycle)) this.#waitingForCompletion.add(qp);
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
@@ -35,7 +35,7 @@ export class RequestEnds {
     this.#parts.flusher.completionSpace(cycle);
     if (this.#waitingForCompletion.size === 0) return;
     for (const qp of this.#waitingForCompletion) {
-      if (!this.#parts.acknowledgements.completeLocally(qp, cycle)) return;
+      if (!this.#parts.requestCompletion.completeLocally(qp, cycle)) return;
       this.#waitingForCompletion.delete(qp);
     }
   }
