@@ -18,6 +18,10 @@ export class SetAssociativeDirectory {
   /** A line locked for the requester it was filled for: given up last until it was used. */
   readonly #isLocked: Uint8Array;
   readonly #policy: ReplacementPolicy;
+  /** Raised whenever a line may hold another tag: what was found before it is not to be trusted. */
+  version = 0;
+  /** Line touched last, which has the newest stamp and is not locked; -1 when another was placed since. */
+  #newestLine = -1;
   /** Line found last: most accesses find the same one again. */
   #foundLine = 0;
   #clock = 0;
@@ -49,6 +53,8 @@ export class SetAssociativeDirectory {
 
   /** Notes a use of `line`. */
   touch(line: number): void {
+    if (line === this.#newestLine) return;
+    this.#newestLine = line;
     if (this.#policy === 'lru') this.#stamps[line] = ++this.#clock;
     this.#isLocked[line] = 0;
   }
@@ -73,6 +79,8 @@ export class SetAssociativeDirectory {
   /** Puts `tag` into `line`, locked until its first {@link touch}. */
   place(line: number, tag: number): void {
     if (this.tags[line] !== -1) this.evictionCount++;
+    this.version++;
+    this.#newestLine = -1;
     this.tags[line] = tag;
     this.#stamps[line] = ++this.#clock;
     this.#isLocked[line] = 1;
@@ -80,11 +88,13 @@ export class SetAssociativeDirectory {
 
   /** Empties a line. */
   clear(line: number): void {
+    this.version++;
     this.tags[line] = -1;
     this.#isLocked[line] = 0;
   }
 
   clearAll(): void {
+    this.version++;
     this.tags.fill(-1);
     this.#isLocked.fill(0);
   }

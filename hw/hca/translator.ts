@@ -11,6 +11,8 @@
  */
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
+import { RememberedTranslation } from './remembered-translation.ts';
+import type { SetAssociativeDirectory } from './replacement.ts';
 import type { MptCache, MttCache } from './translation-cache.ts';
 import * as translationCache from './translation-cache.ts';
 
@@ -53,6 +55,13 @@ export class Translator {
   contiguousBytes = 0;
 
   readonly #setup: TranslatorSetup;
+  readonly #mptDirectory: SetAssociativeDirectory;
+  readonly #mttDirectory: SetAssociativeDirectory;
+  /** By port. */
+  readonly #remembered: readonly RememberedTranslation[];
+  /** Line of the MTT in which the last access found its page, and how far into the page it was. */
+  #mttLine = NO_LINE;
+  #inPage = 0;
   readonly #view: DataView;
   readonly #wakePort: ((cycle: number) => void)[];
   readonly #fillKind: Uint8Array;
@@ -75,6 +84,9 @@ export class Translator {
   constructor(setup: TranslatorSetup) {
     const { portCount, sram } = setup;
     this.#setup = setup;
+    this.#mptDirectory = setup.mptCache.directory;
+    this.#mttDirectory = setup.mttCache.directory;
+    this.#remembered = Array.from({ length: portCount }, () => new RememberedTranslation());
     this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
     this.#wakePort = new Array<(cycle: number) => void>(portCount).fill(() => undefined);
     this.#fillKind = new Uint8Array(portCount);
@@ -103,15 +115,68 @@ export class Translator {
     lengthBytes: number,
     rights: number,
   ): number {
-    const cache = this.#setup.mptCache;
+    const last = this.#remembered[port]!;
+    if (
+      last.key === key &&
+      last.pd === pd &&
+      last.rights === rights &&
+      last.mptVersion === this.#mptDirectory.version &&
+      last.mttVersion === this.#mttDirectory.version &&
+      address >= last.firstByte &&
+      address < last.pageEnd &&
+      address + lengthBytes <= last.regionEnd
+    ) {
+      return this.#translateAgain(last, address, lengthBytes);
+    }
+    const directory = this.#mptDirectory;
     const index = key >>> 8;
-    let line = cache.directory.find(index);
-    if (line === -1) line = this.#takeBuffered(port, FILL_MPT, index);
-    if (line === -1) return this.#missMpt(port, index);
-    cache.directory.touch(line);
+    let line = directory.find(index);
+    if (line === NO_LINE) line = this.#takeBuffered(port, FILL_MPT, index);
+    if (line === NO_LINE) return this.#missMpt(port, index);
+    directory.touch(line);
     const answer = this.#translateWith(line, port, key, pd, address, lengthBytes, rights);
     if (answer !== PENDING) this.#countMpt(port, index);
+    if (answer === TRANSLATED) this.#remember(last, line, key, pd, address, rights);
     return answer;
+  }
+
+  /** What has been found on chip is still there. */
+  #translateAgain(last: RememberedTranslation, address: number, lengthBytes: number): number {
+    this.#mptDirectory.touch(last.mptLine);
+    this.#mptDirectory.hitCount++;
+    if (last.mttLine !== NO_LINE) {
+      this.#mttDirectory.touch(last.mttLine);
+      this.#mttDirectory.hitCount++;
+    }
+    const rest = last.pageEnd - address;
+    this.physicalAddress = address + last.distance;
+    this.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
+    return TRANSLATED;
+  }
+
+  #remember(
+    last: RememberedTranslation,
+    line: number,
+    key: number,
+    pd: number,
+    address: number,
+    rights: number,
+  ): void {
+    const cache = this.#setup.mptCache;
+    const start = cache.start[line]!;
+    const isPhysical = cache.isPhysical[line] === 1;
+    last.key = key;
+    last.pd = pd;
+    last.rights = rights;
+    last.mptVersion = this.#mptDirectory.version;
+    last.mttVersion = this.#mttDirectory.version;
+    last.mptLine = line;
+    last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
+    last.distance = this.physicalAddress - address;
+    last.regionEnd = start + cache.length[line]!;
+    const pageStart = address - this.#inPage;
+    last.firstByte = isPhysical ? start : Math.max(start, pageStart);
+    last.pageEnd = isPhysical ? last.regionEnd : pageStart + cache.pageBytes[line]!;
   }
 
   /** The checks, with the MPT entry on chip. */
@@ -164,27 +229,29 @@ export class Translator {
     byte: number,
     lengthBytes: number,
   ): number {
-    const cache = this.#setup.mttCache;
+    const directory = this.#mttDirectory;
     const page = Math.floor(byte / pageBytes);
     const entryOffset = mttOffset + page * 8;
     const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
-    let line = cache.directory.find(tag);
+    let line = directory.find(tag);
     let isFresh = false;
-    if (line === -1) {
+    if (line === NO_LINE) {
       line = this.#takeBuffered(port, FILL_MTT, tag);
       isFresh = true;
     }
-    if (line === -1) return this.#missMtt(port, tag);
-    cache.directory.touch(line);
+    if (line === NO_LINE) return this.#missMtt(port, tag);
+    directory.touch(line);
+    this.#mttLine = line;
     if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
-    else cache.directory.hitCount++;
-    const pageAddress = cache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
+    else directory.hitCount++;
+    const pageAddress = this.#setup.mttCache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
     if (pageAddress < 0) {
       this.#absentLine = line;
       this.#isAbsentFresh = isFresh;
       return BAD_PAGE;
     }
     const within = byte - page * pageBytes;
+    this.#inPage = within;
     this.physicalAddress = pageAddress + within;
     this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
     return TRANSLATED;
