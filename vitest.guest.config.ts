@@ -2,15 +2,16 @@ import { defineConfig } from 'vitest/config';
 import { reportersOf } from './vitest.config.ts';
 
 /**
- * Stock Linux guests in QEMU, one machine after the other: two at once on two cores would only wait for each other. A step
- * is tried twice, and says so: the guest's own time limits run by the wall clock of a machine that others share.
+ * Stock Linux guests in QEMU, in three files that run beside each other, made for two cores: one keeps them busy, one waits
+ * half of the time, one nearly all of it. A step is tried twice, and says so: the guest's own time limits run by the wall
+ * clock of a machine that others share.
  */
 export default defineConfig({
   test: {
     include: ['test/guest/**/*.spec.ts'],
-    fileParallelism: false,
+    maxWorkers: 3,
     retry: 1,
-    testTimeout: 180_000,
+    testTimeout: 300_000,
     hookTimeout: 600_000,
     reporters: reportersOf('guest'),
   },

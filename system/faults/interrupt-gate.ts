@@ -3,7 +3,7 @@
  * lost, come late, or that the device never sent. Counts what passes, for the balance of interrupts.
  *
  *     root complex ── message ──► lost? · late? ──► sink
- *                                 spurious ───────►
+ *                                 spurious ───────►       at a time of its own, or behind one of the device's
  */
 import type { InterruptSink } from '../../hw/pcie/root-complex-interfaces.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -46,9 +46,9 @@ export class InterruptGate implements InterruptSink {
 
   /** Takes the faults of interrupts; to be called once, before time starts. */
   inject(faults: readonly FaultOf<'interrupt'>[]): void {
-    for (const { interrupt, vector, at } of faults)
-      if (interrupt === 'spurious') this.#lp.queue.schedule(at!, this.#raiseHandler, vector);
-    this.#faults = faults.filter(({ interrupt }) => interrupt !== 'spurious');
+    for (const { vector, at } of faults)
+      if (at !== undefined) this.#lp.queue.schedule(at, this.#raiseHandler, vector);
+    this.#faults = faults.filter(({ at }) => at === undefined);
     this.#faults.forEach((_, index) => {
       this.#seen[index] = 0;
     });
@@ -56,7 +56,8 @@ export class InterruptGate implements InterruptSink {
 
   message(address: number, data: number, nowPs: number): void {
     this.messageCount++;
-    const fault = this.#faults.length === 0 ? undefined : this.#faultOf(this.#sink.vectorOf(address, data));
+    const fault =
+      this.#faults.length === 0 ? undefined : this.#faultOf(this.#sink.vectorOf(address, data), nowPs);
     if (fault === undefined) {
       this.#sink.message(address, data, nowPs);
     } else if (fault.interrupt === 'lost') {
@@ -73,13 +74,16 @@ export class InterruptGate implements InterruptSink {
     this.#sink.intx(pin, isAsserted, nowPs);
   }
 
-  /** The first fault that means this message; every fault counts it. */
-  #faultOf(vector: number): FaultOf<'interrupt'> | undefined {
+  /** The first fault that holds this message back; every fault counts it, and those that follow it are sent off. */
+  #faultOf(vector: number, nowPs: number): FaultOf<'interrupt'> | undefined {
     let found: FaultOf<'interrupt'> | undefined;
     for (const [index, fault] of this.#faults.entries()) {
       if (fault.vector !== undefined && fault.vector !== vector) continue;
       this.#seen[index] = this.#seen[index]! + 1;
-      if (found === undefined && isNth(fault.nth, this.#seen[index]!)) found = fault;
+      if (!isNth(fault.nth, this.#seen[index]!)) continue;
+      if (fault.interrupt === 'spurious')
+        this.#lp.queue.schedule(nowPs + (fault.delay ?? 0), this.#raiseHandler, vector);
+      else found ??= fault;
     }
     return found;
   }

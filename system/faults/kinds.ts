@@ -67,9 +67,11 @@ export const faultKinds = {
     fields: {
       interrupt: choice(['lost', 'late', 'spurious'], 'what happens to the message'),
       vector: optional(integer(0, 2047, 'only messages of this vector; the vector of a spurious one')),
-      nth: nth('which message of the device (of the vector, when one is named)'),
+      nth: nth(
+        'which message of the device (of the vector, when one is named); the one that a spurious one follows',
+      ),
       delay: optional(time('how late')),
-      at: optional(time('when a spurious one arrives')),
+      at: optional(time('when a spurious one arrives, instead of nth')),
     },
     doc: 'An MSI-X message gets lost or comes late, or one arrives that the device never sent.',
     seen: "Lost: the driver's watchdog finds the entries in the event queue and goes on. Late: everything later. Spurious: a handler that finds nothing.",
@@ -171,7 +173,8 @@ export function contradictionOf(fault: Fault): readonly [string, unknown, string
       return fault.at === undefined ? undefined : ['at', fault.at, 'left out: nth says which message'];
     }
     if (fault.vector === undefined) return ['vector', 'left out', 'the vector of the message'];
-    if (fault.at === undefined) return ['at', 'left out', 'a time'];
+    if (fault.at !== undefined && fault.delay !== undefined)
+      return ['delay', fault.delay, 'left out when at is given'];
   } else if (fault.kind === 'packet') {
     if (fault.packet === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];
   } else if ('after' in fault) {

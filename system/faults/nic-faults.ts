@@ -1,7 +1,8 @@
 /** Faults of a conventional NIC: what a plan does to frames on its cable and to its port. */
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Nic } from '../../hw/nic/index.ts';
-import type { Fault } from './kinds.ts';
+import { ANY_ACCESS, isNth } from './fields.ts';
+import type { Fault, FaultOf } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
 /** Faults that mean something to a NIC; interrupts and reads are the root complex's. */
@@ -11,7 +12,7 @@ const kinds: ReadonlySet<Fault['kind']> = new Set(['interrupt', 'read', 'packet'
  * Injects the faults of a node into its NIC; to be called once, before time starts.
  * @throws ConfigurationError for a fault that only an HCA can have
  */
-export function injectNicFaults(faults: readonly Fault[], node: number, { port, lp }: Nic): void {
+export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic): void {
   for (const fault of faults)
     if (!kinds.has(fault.kind))
       throw new ConfigurationError(
@@ -21,22 +22,43 @@ export function injectNicFaults(faults: readonly Fault[], node: number, { port, 
       );
   for (const { packet, nth, delay } of faultsOf(faults, node, 'packet'))
     for (let place = nth.first; place <= nth.last; place++) {
-      if (packet === 'corrupted') port.faults.corruptFrame(place);
-      else port.faults.delayFrame(place, delay!);
+      if (packet === 'corrupted') nic.port.faults.corruptFrame(place);
+      else nic.port.faults.delayFrame(place, delay!);
     }
-  const switches = [
-    ...faultsOf(faults, node, 'port').map((fault) => ({ ...fault, isUp: fault.port === 'up' })),
-    ...faultsOf(faults, node, 'cable').map((fault) => ({ ...fault, isUp: fault.cable === 'plugged' })),
-  ];
-  const handler = lp.queue.addHandler((isUp) => port.setEnabled(isUp === 1));
-  for (const { at, after, isUp, for: lastsPs } of switches) {
-    if (after !== undefined || at === undefined)
-      throw new ConfigurationError(
-        'after',
-        after ?? 'left out',
-        'left out, and at given, with machine.adapter=nic',
-      );
-    lp.queue.schedule(at, handler, isUp ? 1 : 0);
-    if (lastsPs !== undefined) lp.queue.schedule(at + lastsPs, handler, isUp ? 0 : 1);
+  const switches = faultsOf(faults, node, 'port', 'cable');
+  if (switches.length > 0) new PortSwitches(nic, switches);
+}
+
+type PortFault = FaultOf<'port'> | FaultOf<'cable'>;
+
+/** The port disabled and the cable pulled: at a time, or when software has touched the NIC so many times. */
+class PortSwitches {
+  readonly #nic: Nic;
+  readonly #handler: number;
+
+  /** @throws ConfigurationError for one that waits for a command: a NIC has none */
+  constructor(nic: Nic, faults: readonly PortFault[]) {
+    this.#nic = nic;
+    this.#handler = nic.lp.queue.addHandler((isUp) => nic.port.setEnabled(isUp === 1));
+    const counted: PortFault[] = [];
+    for (const fault of faults) {
+      if (fault.after === undefined) this.#schedule(fault, fault.at ?? 0);
+      else if (fault.after === ANY_ACCESS) counted.push(fault);
+      else throw new ConfigurationError('after', fault.after, 'access, or at, with machine.adapter=nic');
+    }
+    if (counted.length === 0) return;
+    let accesses = 0;
+    nic.onAccess = () => {
+      accesses++;
+      for (const fault of counted)
+        if (isNth(fault.nth, accesses)) this.#schedule(fault, nic.lp.nowPs + (fault.delay ?? 0));
+    };
+  }
+
+  #schedule(fault: PortFault, atPs: number): void {
+    const { queue } = this.#nic.lp;
+    const isUp = fault.kind === 'port' ? fault.port === 'up' : fault.cable === 'plugged';
+    queue.schedule(atPs, this.#handler, isUp ? 1 : 0);
+    if (fault.for !== undefined) queue.schedule(atPs + fault.for, this.#handler, isUp ? 0 : 1);
   }
 }

@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { commandOf, faultListing, faultSections, pageWith, readPage } from './listing.ts';
 import { checkedFaults, parsedFault, readFaults } from './plan.ts';
 
@@ -67,6 +67,7 @@ describe('what is no fault is refused with entry, field, value and range', () =>
     ['interrupt=late,nth=1', 'field delay, is "left out"'],
     ['interrupt=spurious,at=1us', 'field vector, is "left out"'],
     ['interrupt=lost,at=1us', 'field at, is 1000000, expected left out'],
+    ['interrupt=spurious,vector=1,at=1us,delay=1us', 'expected left out when at is given'],
     ['packet=corrupted,nth=every', 'field nth, is "every"'],
     ['catastrophic=0,at=1us', 'field catastrophic, is "0", expected an integer from 1'],
   ])('%s', (text, message) => {
@@ -83,8 +84,10 @@ describe('what is no fault is refused with entry, field, value and range', () =>
 });
 
 describe('a file of faults', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'faults-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
   const fileOf = (text: string): string => {
-    const path = join(mkdtempSync(join(tmpdir(), 'faults-')), 'plan.json');
+    const path = join(folder, 'plan.json');
     writeFileSync(path, text);
     return path;
   };

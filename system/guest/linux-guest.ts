@@ -26,6 +26,8 @@ const consoleCharactersMax = 256 * 1024;
 const consoleLinesShown = 12;
 const powerOffTimeoutMs = 20_000;
 const agentSocketTimeoutMs = 20_000;
+/** Longest time of the emulator's own commands; a busy machine is slow, and Linux waits a minute for a device. */
+const checkSeconds = 150;
 /** A guest that is gone has QEMU's reason within this. */
 const complaintPatienceMs = 300;
 
@@ -89,12 +91,15 @@ export class LinuxGuest {
     return await this.#explained(this.#line.run(command, limits));
   }
 
-  /** Runs a command that has to succeed. @throws GuestError with its output when it does not */
-  async check(command: string, timeoutSeconds = 60): Promise<string> {
-    const { output, exitStatus, hasTimedOut } = await this.run(command, { timeoutSeconds });
-    if (hasTimedOut) throw new GuestError(`${this.name}: ${command}: not done within ${timeoutSeconds} s`);
-    if (exitStatus !== 0)
-      throw new GuestError(`${this.name}: ${command}: exit ${exitStatus}: ${output.trim()}`);
+  /**
+   * Runs a command that has to succeed.
+   * @param what names it in errors: a script of several lines says little
+   * @throws GuestError with its output when it does not
+   */
+  async check(command: string, what = command): Promise<string> {
+    const { output, exitStatus, hasTimedOut } = await this.run(command, { timeoutSeconds: checkSeconds });
+    if (hasTimedOut) throw new GuestError(`${this.name}: ${what}: not done within ${checkSeconds} s`);
+    if (exitStatus !== 0) throw new GuestError(`${this.name}: ${what}: exit ${exitStatus}: ${output.trim()}`);
     return output;
   }
 

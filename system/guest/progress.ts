@@ -19,6 +19,8 @@ class BarProgress implements FetchProgress {
       format: `{bar} {percentage}% ${title}`,
       stream: process.stderr,
       clearOnComplete: false,
+      // Else the bar turns off the terminal's wrapping of lines, and a program that is ended early leaves it so.
+      linewrap: true,
     });
     this.#bar.start(100, 0);
   }

@@ -154,8 +154,8 @@ export class GuestSession implements AsyncDisposable {
   async load(): Promise<void> {
     await Promise.all(
       this.guests.map(async (guest, index) => {
-        if (this.guests.length > 1) await guest.check(networkCommand(index));
-        await guest.check(loadCommand);
+        if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
+        await guest.check(loadCommand, 'loading the drivers');
       }),
     );
   }

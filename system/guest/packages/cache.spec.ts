@@ -123,6 +123,9 @@ describe('the cache of kits', () => {
     writeFileSync(file, '');
     const options = { folder: join(file, 'cache'), mirror: 'http://mirror.example/debian', progress };
     await expect(ensureKits([kit], options)).rejects.toThrow(/a folder that can be made \(ENOTDIR\)/);
+    // Node's own recursive mkdir never returns from here.
+    const nowhere = { ...options, folder: '/proc/no-such' };
+    await expect(ensureKits([kit], nowhere)).rejects.toThrow(/a folder that can be made \(ENOENT\)/);
   });
 
   it('names another kit by another folder when what is asked for changes', () => {

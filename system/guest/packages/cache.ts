@@ -20,7 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { ConfigurationError } from '../../../base/assert.ts';
 import { kernelVersionIn, runDepmod } from '../image/modules.ts';
@@ -137,10 +137,22 @@ async function unpack(archive: string, folder: string): Promise<void> {
 /** @throws ConfigurationError when the cache cannot be there */
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true });
+    makeEach(resolve(folder));
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new ConfigurationError('cache', folder, `a folder that can be made (${code})`);
+  }
+}
+
+/** One after the other: asked to make all at once, Node tries for ever where none can be, as below /proc. */
+function makeEach(folder: string): void {
+  if (existsSync(folder)) return;
+  makeEach(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!existsSync(folder)) throw error;
   }
 }
 

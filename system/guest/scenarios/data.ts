@@ -18,7 +18,11 @@ const guestsRoute: Route = {
   run: (stage, test) => stage.pairAcross(test),
 };
 
-const allSteps = (route: Route): Step[] => [...pingPongSteps(route), ...perftestSteps(route)];
+const allSteps = (route: Route): Step[] => [
+  ...pingPongSteps(route),
+  ...perftestSteps(route),
+  ...allSizesSteps(route),
+];
 
 export const loopback: Scenario = {
   name: 'loopback',
@@ -28,7 +32,7 @@ export const loopback: Scenario = {
   guests: 1,
   faults: [],
   isLoaded: true,
-  steps: [...allSteps(loopbackRoute), ...allSizesSteps(loopbackRoute, ['bw', 'lat'])],
+  steps: allSteps(loopbackRoute),
 };
 
 export const cable: Scenario = {
@@ -39,8 +43,7 @@ export const cable: Scenario = {
   guests: 1,
   faults: [],
   isLoaded: true,
-  // Latency over all sizes takes longest of all, and shows nothing over a cable that loopback does not.
-  steps: [...allSteps(cableRoute), ...allSizesSteps(cableRoute, ['bw'])],
+  steps: allSteps(cableRoute),
 };
 
 export const twoGuests: Scenario = {

@@ -1,6 +1,10 @@
 /** What scenarios do with the drivers: load and unload them, and look what the kernel has to say. */
 import { ScenarioFailure, type Stage } from './stage.ts';
 
+/** Gives the first adapter to the driver, which is loaded, and takes it away. */
+export const bind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/bind';
+export const unbind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/unbind';
+
 /** In the order in which they can be unloaded. */
 const driverModules = ['rdma_ucm', 'rdma_cm', 'ib_umad', 'mlx4_ib', 'mlx4_core'];
 
@@ -27,13 +31,11 @@ export async function unloadAnyhow(stage: Stage): Promise<void> {
   );
 }
 
-/** Tries to load mlx4_core, which must not find a device it can use. @returns what the kernel said */
+/** Tries to load mlx4_core, which must not find a device it can use, and stays loaded. @returns what the kernel said */
 export async function loadInVain(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
   await stage.check('modprobe mlx4_core; sleep 0.1; ! ls /sys/class/infiniband/mlx4_0 2>/dev/null');
-  const said = await stage.messagesSince(mark);
-  await unloadAnyhow(stage);
-  return said;
+  return await stage.messagesSince(mark);
 }
 
 /** A message that crosses the adapter and comes back with the right bytes. */
@@ -43,9 +45,15 @@ export const pingPong = (stage: Stage, options = ''): Promise<string> =>
     client: `ibv_rc_pingpong -c -n 50 ${options} localhost`,
   });
 
-async function expectNoWarning(stage: Stage, mark: number): Promise<void> {
+/** The kernel must not have warned of anything since the mark. @throws ScenarioFailure */
+export async function expectNoWarning(stage: Stage, mark: number): Promise<void> {
   const warnings = await stage.warningsSince(mark);
   if (warnings.length > 0) throw new ScenarioFailure(`the kernel warned:\n${warnings.join('\n')}`);
+}
+
+/** Waits until the function answers again: its configuration space reads as all ones while it does not. */
+export async function waitUntilBack(stage: Stage): Promise<void> {
+  await stage.check('until [ "$(setpci -s 01:00.0 VENDOR_ID)" = 15b3 ]; do sleep 0.2; done');
 }
 
 /** Takes the adapter off the bus and finds it again, as after a change of cards. */

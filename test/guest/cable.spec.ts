@@ -1,3 +1,0 @@
-import { testScenario } from './suite.ts';
-
-await testScenario('cable', 'backports');
