@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { Random } from '../sim/index.ts';
 import { Machine, type MachineOptions } from './machine.ts';
 import { partitions } from './partition/placement.ts';
@@ -13,6 +13,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const programs = new URL('./testing-programs.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 /** Small hosts build faster. */
 const small = { 'host.memory.sizeMib': 128, 'host.core.count': 2 };
 

@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { configHashOf, configurationOf } from './configuration.ts';
 import { profileListing } from './listing.ts';
@@ -10,6 +10,7 @@ import { profiles } from './profiles.ts';
 import { checkedValue, parsedAssignment } from './values.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-profile-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 function file(name: string, content: string): string {
   const path = join(folder, name);
