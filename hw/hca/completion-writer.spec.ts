@@ -330,7 +330,7 @@ describe('moderation', () => {
       await bench.run(10);
       expect(bench.a.events.lines).toHaveLength(index === 3 ? 1 : 0);
     }
-    expect(bench.a.dataPath.completions.moderatedEventCount).toBe(2);
+    expect(bench.a.dataPath.completions.notifier.moderatedCount).toBe(2);
   });
 
   it('begins the period anew with each round: a timer of the one before fires nothing', async () => {

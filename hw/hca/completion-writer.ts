@@ -1,28 +1,26 @@
 /**
- * The completion writer: writes CQEs into completion queues by DMA, in the order in which they were posted, and
- * raises completion events.
+ * The completion writer: writes CQEs into completion queues by DMA, in the order in which they were posted.
  *
- *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> DMA write ──> arm check ──> EQ
+ *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> staging, DMA write ──> notifier ──> EQ
  *
  * A CQE leaves behind all payload requested before it, because the write engine keeps one order. The consumer
  * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 import { QueueStatus } from '../../abi/cqc.ts';
-import * as cqeConstants from '../../abi/cqe.ts';
-import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../abi/cqe.ts';
-import { CqArmCommand, cqRecord } from '../../abi/doorbells.ts';
+import { cqeBytes } from '../../abi/cqe.ts';
+import { cqRecord } from '../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../abi/eqe.ts';
-import { BlockAccount, Fifo } from '../../sim/index.ts';
-import * as cqTable from './completion-queue.ts';
+import { BlockAccount } from '../../sim/index.ts';
+import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
+import { CQE_STAGING_BYTES, CqeStaging } from './cqe-staging.ts';
+import { PostedCompletion } from './posted-completion.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { cqeOwnerOffset } = cqeConstants;
 const { PORT_COMPLETION } = coreConstants;
-const { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } = cqTable;
 const { BAD_KEY, PENDING } = translatorConstants;
 
 const STALL_CONTEXT = 0;
@@ -30,18 +28,10 @@ const STALL_TRANSLATION = 1;
 const STALL_DMA = 2;
 const STALL_CONSUMER = 3;
 const STALL_EVENTS = 4;
+/** In place of a stall: the completion is dealt with. */
+const DONE = -1;
 
 const COUNTER_MASK = 0xffffff;
-const HALF_COUNTER = 0x800000;
-
-/** Whether one 24-bit counter is ahead of another, by less than half of its range. */
-function isBeyond(counter: number, other: number): boolean {
-  const ahead = (counter - other) & COUNTER_MASK;
-  return ahead > 0 && ahead < HALF_COUNTER;
-}
-/** More staging slots than the fifo has places: one CQE is being written while the fifo is full. */
-const CQE_FIFO_DEPTH = 16;
-const CQE_STAGING_SLOTS = 32;
 const RECORD_BYTES = 8;
 
 export interface CompletionListener {
@@ -55,13 +45,16 @@ export interface CompletionListener {
   completionSpace(cycle: number): void;
 }
 
-export interface CompletionEvents {
-  canPost(): boolean;
-  postCompletion(eqn: number, cqn: number, cycle: number): void;
-  onSpace(listener: (cycle: number) => void): void;
+/** MODIFY_CQ's new buffer: where the old one lies, in which the last entry says so. */
+interface Resize {
+  readonly cq: number;
+  readonly logEntries: number;
+  readonly pageBytes: number;
+  readonly mttOffset: number;
 }
 
 export class CompletionWriter {
+  static readonly sramBytes = CQE_STAGING_BYTES + 64;
   readonly account = new BlockAccount('completionWriter', [
     'context',
     'translation',
@@ -69,51 +62,28 @@ export class CompletionWriter {
     'consumer',
     'events',
   ]);
-  moderatedEventCount = 0;
   discardedCount = 0;
+  readonly notifier: CompletionNotifier;
   readonly #core: HcaCore;
-  readonly #events: CompletionEvents;
+  readonly #staging: CqeStaging;
   readonly #stage: number;
-  readonly #writeRequester: number;
   readonly #readRequester: number;
-  readonly #timerHandler: number;
   #listener: CompletionListener | undefined;
 
+  /** The fifo. */
+  readonly #posted: readonly PostedCompletion[];
   readonly #capacity: number;
-  readonly #cqn: Int32Array;
-  readonly #qp: Int32Array;
-  readonly #qpn: Int32Array;
-  readonly #record: Int32Array;
-  readonly #wqeCounter: Int32Array;
-  readonly #opcode: Uint8Array;
-  readonly #isSend: Uint8Array;
-  readonly #syndrome: Uint8Array;
-  readonly #isSolicited: Uint8Array;
-  readonly #byteCount: Float64Array;
-  readonly #immediate: Int32Array;
-  readonly #sourceLid: Int32Array;
-  /** Of a datagram: the word with the source QPN, and the service level. */
-  readonly #source: Int32Array;
-  readonly #serviceLevel: Uint8Array;
   #head = 0;
   #count = 0;
-  /** Staging area of CQEs on their way, and of doorbell records read. */
-  readonly #cqeSram: number;
+  /** Of the datagram whose completion is posted next. */
+  #nextSource = 0;
+  #nextServiceLevel = 0;
   readonly #recordSram: number;
-  readonly #cqeSlots: number;
-  #cqeSlot = 0;
-  readonly #recordOfSlot: Int32Array;
-  readonly #cqOfSlot: Int32Array;
   #isReadingConsumer = false;
   /** CQ whose doorbell record has just been read, so that it is read once per CQE at most. */
   #consumerReadOf = -1;
-  /** A completion event that still has to be posted. */
-  #eventFor = -1;
-  /** CQs whose event an arm request or a timer has released, each at most once. */
-  readonly #due: Fifo;
-  readonly #isDue: Uint8Array;
   /** A resize under way; MODIFY_CQ is one command at a time. */
-  #resize: { cq: number; logEntries: number; pageBytes: number; mttOffset: number } | undefined;
+  #resize: Resize | undefined;
 
   /** @param sramOffset of {@link CompletionWriter.sramBytes} bytes */
   constructor(
@@ -124,48 +94,24 @@ export class CompletionWriter {
     sramOffset: number,
   ) {
     this.#core = core;
-    this.#events = events;
     const capacity = core.config.completionFifoDepth;
     this.#capacity = capacity;
-    this.#cqn = new Int32Array(capacity);
-    this.#qp = new Int32Array(capacity);
-    this.#qpn = new Int32Array(capacity);
-    this.#record = new Int32Array(capacity);
-    this.#wqeCounter = new Int32Array(capacity);
-    this.#opcode = new Uint8Array(capacity);
-    this.#isSend = new Uint8Array(capacity);
-    this.#syndrome = new Uint8Array(capacity);
-    this.#isSolicited = new Uint8Array(capacity);
-    this.#byteCount = new Float64Array(capacity);
-    this.#immediate = new Int32Array(capacity);
-    this.#sourceLid = new Int32Array(capacity);
-    this.#source = new Int32Array(capacity);
-    this.#serviceLevel = new Uint8Array(capacity);
-    this.#cqeSlots = CQE_STAGING_SLOTS;
-    this.#due = new Fifo(core.cqs.capacity);
-    this.#isDue = new Uint8Array(core.cqs.capacity);
-    this.#cqeSram = sramOffset;
-    this.#recordSram = sramOffset + this.#cqeSlots * cqeBytes;
-    this.#recordOfSlot = new Int32Array(this.#cqeSlots).fill(-1);
-    this.#cqOfSlot = new Int32Array(this.#cqeSlots).fill(-1);
-    this.#writeRequester = core.dmaWrite.addRequester(
-      { name: 'cqe', trafficClass: cqeClass, fifoDepth: CQE_FIFO_DEPTH },
-      (slot, cycle) => this.#written(slot, cycle),
+    this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
+    this.#recordSram = sramOffset + CQE_STAGING_BYTES;
+    this.#staging = new CqeStaging(core, cqeClass, sramOffset, (cq, record, cycle) =>
+      this.#issued(cq, record, cycle),
     );
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'cqRecord', trafficClass: recordClass, fifoDepth: 1, weight: 2 },
       (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
     );
-    this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    this.notifier = new CompletionNotifier(core, events, wake);
+    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     core.translator.attach(PORT_COMPLETION, wake);
     core.cqcCache.attach(PORT_COMPLETION, wake);
-    core.dmaWrite.onSpace(this.#writeRequester, () => wake(core.domain.cycle + 1));
-    events.onSpace(wake);
+    this.#staging.onSpace(() => wake(core.domain.cycle + 1));
   }
-
-  static readonly sramBytes = CQE_STAGING_SLOTS * cqeBytes + 64;
 
   connect(listener: CompletionListener): void {
     this.#listener = listener;
@@ -198,32 +144,31 @@ export class CompletionWriter {
     cycle: number,
   ): void {
     const { qps, cqs } = this.#core;
-    const at = (this.#head + this.#count++) % this.#capacity;
-    this.#cqn[at] = cqn;
-    this.#qp[at] = qp;
-    this.#qpn[at] = qps.numberOf[qp]!;
-    this.#record[at] = record;
-    this.#isSend[at] = isSend;
-    this.#opcode[at] = opcode;
-    this.#wqeCounter[at] = wqeCounter;
-    this.#byteCount[at] = byteCount;
-    this.#immediate[at] = immediate;
-    this.#isSolicited[at] = isSolicited;
-    this.#syndrome[at] = syndrome;
-    this.#sourceLid[at] = sourceLid;
-    this.#source[at] = this.#nextSource;
-    this.#serviceLevel[at] = this.#nextServiceLevel;
+    let at = this.#head + this.#count++;
+    if (at >= this.#capacity) at -= this.#capacity;
+    const posted = this.#posted[at]!;
+    const pair = qps.rows[qp]!;
+    posted.cqn = cqn;
+    posted.qp = qp;
+    posted.qpn = qps.numberOf[qp]!;
+    posted.record = record;
+    posted.isSend = isSend;
+    posted.opcode = opcode;
+    posted.wqeCounter = wqeCounter;
+    posted.byteCount = byteCount;
+    posted.immediate = immediate;
+    posted.isSolicited = isSolicited;
+    posted.syndrome = syndrome;
+    posted.sourceLid = sourceLid;
+    posted.source = this.#nextSource;
+    posted.serviceLevel = this.#nextServiceLevel;
     this.#nextSource = 0;
     this.#nextServiceLevel = 0;
-    const pair = qps.rows[qp]!;
     pair.inPipelineCount++;
     const cq = cqs.slotOf(cqn);
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
-
-  #nextSource = 0;
-  #nextServiceLevel = 0;
 
   /**
    * Says of the completion posted next where its datagram came from.
@@ -232,21 +177,6 @@ export class CompletionWriter {
   describeSource(source: number, serviceLevel: number): void {
     this.#nextSource = source;
     this.#nextServiceLevel = serviceLevel;
-  }
-
-  /**
-   * A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. Fires at once for CQEs that are neither
-   * consumed nor told of by an earlier event, which the context keeps as its last notified counter: a program that arms
-   * before it polls gets one event for a CQE, not two.
-   */
-  arm(cq: number, command: number, consumer: number, cycle: number): void {
-    const { cqs } = this.#core;
-    const queue = cqs.rows[cq]!;
-    queue.consumer = consumer;
-    queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
-    queue.heldCount = 0;
-    const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;
-    if (isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)) this.#makeDue(cq, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
@@ -261,44 +191,50 @@ export class CompletionWriter {
   reset(): void {
     this.#head = 0;
     this.#count = 0;
-    this.#eventFor = -1;
-    this.#due.clear();
-    this.#isDue.fill(0);
+    this.notifier.reset();
     this.#isReadingConsumer = false;
     this.#resize = undefined;
   }
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
-    if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
-    if (this.#due.headCycle <= cycle) {
-      this.#fireDue(cycle);
-      // Posted before the next CQE may raise an event of its own.
-      if (this.#eventFor !== -1 && !this.#postEvent(cycle)) return this.account.stall(cycle, STALL_EVENTS);
-    }
-    // An arm request that came while the stage was awake already is due later than that.
-    if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, Math.max(cycle + 1, this.#due.headCycle));
+    if (!this.#tell(cycle)) return this.account.stall(cycle, STALL_EVENTS);
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
-      if (stall !== -1) return this.account.stall(cycle, stall);
+      if (stall !== DONE) return this.account.stall(cycle, stall);
     }
     if (this.#count === 0) return this.account.rest(cycle);
-    const stall = this.#write(this.#head, cycle);
-    if (stall !== -1) return this.account.stall(cycle, stall);
+    const stall = this.#write(this.#posted[this.#head]!, cycle);
+    if (stall !== DONE) return this.account.stall(cycle, stall);
     this.#pop(cycle);
     this.account.serve(cycle, this.#core.config.completionCycles);
-    if (this.#count > 0 || this.#eventFor !== -1 || this.#resize !== undefined)
+    if (this.#count > 0 || this.notifier.hasFired || this.#resize !== undefined)
       this.#core.domain.wake(this.#stage, cycle + this.#core.config.completionCycles);
   }
 
-  /** Writes the completion at `at`. Returns -1, or why it has to wait. */
-  #write(at: number, cycle: number): number {
-    const { cqs, cqcCache, translator, dmaWrite } = this.#core;
-    const cq = cqs.slotOf(this.#cqn[at]!);
+  /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
+  #tell(cycle: number): boolean {
+    const { notifier } = this;
+    if (!notifier.post(cycle)) return false;
+    if (notifier.dueCycle <= cycle) {
+      notifier.fireDue(cycle);
+      if (!notifier.post(cycle)) return false;
+    }
+    // An arm request that came while the stage was awake already is due later than that.
+    const { dueCycle } = notifier;
+    if (dueCycle < Number.POSITIVE_INFINITY)
+      this.#core.domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
+    return true;
+  }
+
+  /** Writes a completion. Returns DONE, or why it has to wait. */
+  #write(posted: PostedCompletion, cycle: number): number {
+    const { cqs, cqcCache, translator } = this.#core;
+    const cq = cqs.slotOf(posted.cqn);
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
-      this.#discard(at, cycle);
-      return -1;
+      this.#discard(posted, cycle);
+      return DONE;
     }
     if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
     if (!this.#hasRoom(cq)) {
@@ -308,8 +244,8 @@ export class CompletionWriter {
       }
       this.#consumerReadOf = -1;
       this.#fail(cq, CqErrorSyndrome.OVERRUN, cycle);
-      this.#discard(at, cycle);
-      return -1;
+      this.#discard(posted, cycle);
+      return DONE;
     }
     const queue = cqs.rows[cq]!;
     const entry = queue.producer & ((1 << queue.logEntries) - 1);
@@ -324,14 +260,15 @@ export class CompletionWriter {
     if (found === PENDING) return STALL_TRANSLATION;
     if (found >= BAD_KEY) {
       this.#fail(cq, CqErrorSyndrome.ACCESS, cycle);
-      this.#discard(at, cycle);
-      return -1;
+      this.#discard(posted, cycle);
+      return DONE;
     }
-    if (!dmaWrite.canRequest(this.#writeRequester)) return STALL_DMA;
+    if (!this.#staging.hasRoom) return STALL_DMA;
     this.#consumerReadOf = -1;
-    this.#issue(at, cq, translator.physicalAddress);
-    this.#afterCqe(at, cq, cycle);
-    return -1;
+    this.#staging.issue(posted, cq, queue, translator.physicalAddress);
+    queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
+    return DONE;
   }
 
   #hasRoom(cq: number): boolean {
@@ -357,146 +294,23 @@ export class CompletionWriter {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Builds the CQE in its staging slot, whose last user is done, and requests the write. */
-  #issue(at: number, cq: number, address: number): void {
-    const { cqs, sram, sramView, dmaWrite } = this.#core;
-    const slot = this.#cqeSlot;
-    this.#cqeSlot = (slot + 1) % this.#cqeSlots;
-    const offset = this.#cqeSram + slot * cqeBytes;
-    for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
-    const isError = this.#syndrome[at] !== 0;
-    const queue = cqs.rows[cq]!;
-    const ownerBit = (queue.producer >>> queue.logEntries) & 1;
-    const opcode = isError ? CqeOpcode.ERROR : this.#opcode[at]!;
-    const ownership =
-      (ownerBit << cqe.fields.owner.shift) | (this.#isSend[at]! << cqe.fields.isSend.shift) | opcode;
-    sramView.setUint8(offset + cqeOwnerOffset, ownership);
-    if (isError) {
-      const f = errorCqe.fields;
-      f.qpn.set(sramView, offset, this.#qpn[at]!);
-      f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
-      f.syndrome.set(sramView, offset, this.#syndrome[at]!);
-    } else {
-      const f = cqe.fields;
-      f.qpn.set(sramView, offset, this.#qpn[at]!);
-      f.immediate.set(sramView, offset, this.#immediate[at]!);
-      f.sourceLid.set(sramView, offset, this.#sourceLid[at]!);
-      f.byteCount.set(sramView, offset, this.#byteCount[at]!);
-      f.wqeCounter.set(sramView, offset, this.#wqeCounter[at]!);
-      if (this.#source[at] !== 0) {
-        sramView.setInt32(offset + f.sourceQpn.wordOffset, this.#source[at]!);
-        f.serviceLevel.set(sramView, offset, this.#serviceLevel[at]!);
-      }
-    }
-    this.#recordOfSlot[slot] = this.#record[at]!;
-    this.#cqOfSlot[slot] = cq;
-    dmaWrite.request(this.#writeRequester, address, cqeBytes, sram, offset, slot);
-  }
-
-  #afterCqe(at: number, cq: number, cycle: number): void {
-    const { cqs } = this.#core;
-    const queue = cqs.rows[cq]!;
-    queue.producer = (queue.producer + 1) & COUNTER_MASK;
-    const counts = this.#isSolicited[at] === 1 || this.#syndrome[at] !== 0;
-    if (counts) queue.solicitedProducer = queue.producer;
-    const isDue = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
-    if (isDue) this.#notify(cq, cycle);
-  }
-
-  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
-  #notify(cq: number, cycle: number): void {
-    const { cqs, lp, domain } = this.#core;
-    const queue = cqs.rows[cq]!;
-    queue.heldCount++;
-    const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
-    if (!isModerated || queue.heldCount >= queue.moderationCount) return this.#fire(cq);
-    this.moderatedEventCount++;
-    if (queue.hasModerationTimer === 1) return;
-    queue.hasModerationTimer = 1;
-    const duePs = domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
-    lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
-  }
-
-  /** The moderation period is over. */
-  #moderationDue(cq: number, generation: number): void {
-    const { cqs, domain, lp } = this.#core;
-    const queue = cqs.rows[cq]!;
-    if (cqs.numberOf[cq] === -1 || generation !== queue.generation) return;
-    queue.hasModerationTimer = 0;
-    if (queue.heldCount === 0) return;
-    if (queue.armState !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
-  }
-
-  #makeDue(cq: number, cycle: number): void {
-    if (this.#isDue[cq] === 1) return;
-    this.#isDue[cq] = 1;
-    this.#due.push(cq, cycle);
-    this.#core.domain.wake(this.#stage, cycle);
-  }
-
-  #fireDue(cycle: number): void {
-    const cq = this.#due.pop();
-    this.#isDue[cq] = 0;
-    if (this.#core.cqs.numberOf[cq] !== -1 && this.#core.cqs.rows[cq]!.armState !== CQ_NOT_ARMED)
-      this.#fire(cq);
-    this.#core.domain.wake(this.#stage, cycle + 1);
-  }
-
-  #fire(cq: number): void {
-    const { cqs } = this.#core;
-    const queue = cqs.rows[cq]!;
-    queue.armState = CQ_NOT_ARMED;
-    queue.lastNotified = queue.producer;
-    queue.heldCount = 0;
-    if (queue.hasModerationTimer === 1) {
-      // The timer still in the queue belongs to the round that ends here.
-      queue.hasModerationTimer = 0;
-      queue.generation++;
-    }
-    queue.firedCount++;
-    this.#eventFor = cq;
-  }
-
-  #postEvent(cycle: number): boolean {
-    const { cqs } = this.#core;
-    if (!this.#events.canPost()) return false;
-    const cq = this.#eventFor;
-    this.#eventFor = -1;
-    if (cqs.numberOf[cq] !== -1) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqs.numberOf[cq]!, cycle);
-    return true;
-  }
-
-  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns -1 or the stall. */
-  #writeResize(resize: { cq: number; logEntries: number; pageBytes: number; mttOffset: number }): number {
-    const { cqs, translator, dmaWrite, sram, sramView } = this.#core;
+  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns DONE or the stall. */
+  #writeResize(resize: Resize): number {
+    const { cqs, translator } = this.#core;
     const { cq, logEntries, pageBytes, mttOffset } = resize;
     const queue = cqs.rows[cq]!;
-    const entry = queue.producer & ((1 << logEntries) - 1);
-    const found = translator.translateBuffer(
-      PORT_COMPLETION,
-      mttOffset,
-      pageBytes,
-      entry * cqeBytes,
-      cqeBytes,
-    );
+    const byte = (queue.producer & ((1 << logEntries) - 1)) * cqeBytes;
+    const found = translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, cqeBytes);
     if (found === PENDING) return STALL_TRANSLATION;
-    if (!dmaWrite.canRequest(this.#writeRequester)) return STALL_DMA;
+    if (!this.#staging.hasRoom) return STALL_DMA;
     this.#resize = undefined;
     if (found >= BAD_KEY) {
       queue.inPipelineCount--;
-      return -1;
+      return DONE;
     }
-    const slot = this.#cqeSlot;
-    this.#cqeSlot = (slot + 1) % this.#cqeSlots;
-    const offset = this.#cqeSram + slot * cqeBytes;
-    for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
-    cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
-    cqe.fields.owner.set(sramView, offset, (queue.producer >>> logEntries) & 1);
+    this.#staging.issueResize(cq, queue, logEntries, translator.physicalAddress);
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
-    this.#recordOfSlot[slot] = -1;
-    this.#cqOfSlot[slot] = cq;
-    dmaWrite.request(this.#writeRequester, translator.physicalAddress, cqeBytes, sram, offset, slot);
-    return -1;
+    return DONE;
   }
 
   #fail(cq: number, syndrome: number, cycle: number): void {
@@ -505,27 +319,25 @@ export class CompletionWriter {
     this.#listener!.cqFailed(cq, syndrome, cycle);
   }
 
-  #discard(at: number, cycle: number): void {
+  #discard(posted: PostedCompletion, cycle: number): void {
     this.discardedCount++;
-    const cq = this.#core.cqs.slotOf(this.#cqn[at]!);
-    if (cq !== -1) this.#core.cqs.rows[cq]!.inPipelineCount--;
-    if (this.#record[at] !== -1) this.#listener!.cqeDiscarded(this.#record[at]!, cycle);
+    const { cqs } = this.#core;
+    const cq = cqs.slotOf(posted.cqn);
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
+    if (posted.record !== -1) this.#listener!.cqeDiscarded(posted.record, cycle);
   }
 
   #pop(cycle: number): void {
     const { qps } = this.#core;
-    const qp = this.#qp[this.#head]!;
+    const { qp } = this.#posted[this.#head]!;
     qps.rows[qp]!.inPipelineCount--;
     this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
     this.#count--;
     this.#listener!.completionSpace(cycle);
   }
 
-  #written(slot: number, cycle: number): void {
-    const { cqs } = this.#core;
-    const cq = this.#cqOfSlot[slot]!;
-    cqs.rows[cq]!.inPipelineCount--;
-    const record = this.#recordOfSlot[slot]!;
+  #issued(cq: number, record: number, cycle: number): void {
+    this.#core.cqs.rows[cq]!.inPipelineCount--;
     if (record !== -1) this.#listener!.cqeIssued(record, cycle);
   }
 }

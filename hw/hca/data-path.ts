@@ -16,7 +16,8 @@ import { TrafficClass } from '../dma/traffic-class.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { type AsyncEventSink, AsyncEvents } from './async-events.ts';
 import { ATOMIC_SRAM_BYTES } from './atomic-unit.ts';
-import { type CompletionEvents, CompletionWriter } from './completion-writer.ts';
+import type { CompletionEvents } from './completion-notifier.ts';
+import { CompletionWriter } from './completion-writer.ts';
 import type { ContextCache } from './context-cache.ts';
 import { makeContextCache } from './context-cache-parts.ts';
 import type { HcaCore } from './core.ts';
@@ -274,7 +275,7 @@ export class DataPath implements DataPathParts {
     this.flusher.onUnstartedFlushed = (opcode) => this.operations.flushedUnstarted(opcode);
     this.doorbells = new Doorbells(core, this.lines, setup.geometry, {
       sendRequested: (qp, cycle) => this.#arrivals.sendRequested(qp, cycle),
-      cqArmed: (cq, command, consumer, cycle) => this.completions.arm(cq, command, consumer, cycle),
+      cqArmed: (cq, command, consumer, cycle) => this.completions.notifier.arm(cq, command, consumer, cycle),
       eqDoorbell: (eqn, consumer, isArm, cycle) => events.eqDoorbell(eqn, consumer, isArm, cycle),
       translationsInvalidated: () => translator.forgetMtt(),
     });

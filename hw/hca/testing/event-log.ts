@@ -1,6 +1,6 @@
 /** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
 import type { AsyncEventSink } from '../async-events.ts';
-import type { CompletionEvents } from '../completion-writer.ts';
+import type { CompletionEvents } from '../completion-notifier.ts';
 import { type PageRequestSink, pageRequestSides } from '../page-faults.ts';
 
 export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSink {

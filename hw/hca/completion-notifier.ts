@@ -1,0 +1,155 @@
+/**
+ * Completion events: which CQE tells software, and when. A CQ that is armed fires once, for the next CQE or the next solicited
+ * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
+ * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
+ */
+import { CqArmCommand } from '../../abi/doorbells.ts';
+import { Fifo } from '../../sim/index.ts';
+import * as completionQueue from './completion-queue.ts';
+import type { HcaCore } from './core.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } = completionQueue;
+
+const NONE = -1;
+const COUNTER_MASK = 0xffffff;
+const HALF_COUNTER = 0x800000;
+
+/** Whether one 24-bit counter is ahead of another, by less than half of its range. */
+function isBeyond(counter: number, other: number): boolean {
+  const ahead = (counter - other) & COUNTER_MASK;
+  return ahead > 0 && ahead < HALF_COUNTER;
+}
+
+export interface CompletionEvents {
+  canPost(): boolean;
+  postCompletion(eqn: number, cqn: number, cycle: number): void;
+  onSpace(listener: (cycle: number) => void): void;
+}
+
+export class CompletionNotifier {
+  /** CQEs whose event was held back. */
+  moderatedCount = 0;
+  readonly #core: HcaCore;
+  readonly #events: CompletionEvents;
+  readonly #wake: (cycle: number) => void;
+  readonly #timerHandler: number;
+  /** CQ whose event has fired and still has to be posted. */
+  #fired = NONE;
+  /** CQs whose event an arm request or a timer has released, each at most once. */
+  readonly #due: Fifo;
+  readonly #isDue: Uint8Array;
+
+  constructor(core: HcaCore, events: CompletionEvents, wake: (cycle: number) => void) {
+    this.#core = core;
+    this.#events = events;
+    this.#wake = wake;
+    this.#due = new Fifo(core.cqs.capacity);
+    this.#isDue = new Uint8Array(core.cqs.capacity);
+    this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
+    events.onSpace(wake);
+  }
+
+  /** True while an event that has fired still has to be posted: no other may fire. */
+  get hasFired(): boolean {
+    return this.#fired !== NONE;
+  }
+
+  /** Cycle from which {@link fireDue} has something to do, or Infinity. */
+  get dueCycle(): number {
+    return this.#due.headCycle;
+  }
+
+  /**
+   * A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. Fires at once for CQEs that are neither
+   * consumed nor told of by an earlier event, which the context keeps as its last notified counter: a program that arms
+   * before it polls gets one event for a CQE, not two.
+   */
+  arm(cq: number, command: number, consumer: number, cycle: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    queue.consumer = consumer;
+    queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
+    queue.heldCount = 0;
+    const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;
+    if (isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)) this.#makeDue(cq, cycle + 1);
+  }
+
+  /** A CQE has been issued; `counts`: solicited, or an error. */
+  issued(cq: number, counts: boolean, cycle: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    if (counts) queue.solicitedProducer = queue.producer;
+    const isWanted = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
+    if (isWanted) this.#notify(cq, cycle);
+  }
+
+  /** Fires for the CQ that has been due longest. */
+  fireDue(cycle: number): void {
+    const { cqs } = this.#core;
+    const cq = this.#due.pop();
+    this.#isDue[cq] = 0;
+    if (cqs.numberOf[cq] !== NONE && cqs.rows[cq]!.armState !== CQ_NOT_ARMED) this.#fire(cq);
+    this.#wake(cycle + 1);
+  }
+
+  /** Posts the event that has fired, if one has. False: there is no room for it. */
+  post(cycle: number): boolean {
+    if (this.#fired === NONE) return true;
+    if (!this.#events.canPost()) return false;
+    const { cqs } = this.#core;
+    const cq = this.#fired;
+    this.#fired = NONE;
+    if (cqs.numberOf[cq] !== NONE) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqs.numberOf[cq]!, cycle);
+    return true;
+  }
+
+  reset(): void {
+    this.#fired = NONE;
+    this.#due.clear();
+    this.#isDue.fill(0);
+  }
+
+  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
+  #notify(cq: number, cycle: number): void {
+    const { cqs, lp, domain } = this.#core;
+    const queue = cqs.rows[cq]!;
+    queue.heldCount++;
+    const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
+    if (!isModerated || queue.heldCount >= queue.moderationCount) return this.#fire(cq);
+    this.moderatedCount++;
+    if (queue.hasModerationTimer === 1) return;
+    queue.hasModerationTimer = 1;
+    const duePs = domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
+    lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
+  }
+
+  /** The moderation period is over. */
+  #moderationDue(cq: number, generation: number): void {
+    const { cqs, domain, lp } = this.#core;
+    const queue = cqs.rows[cq]!;
+    if (cqs.numberOf[cq] === NONE || generation !== queue.generation) return;
+    queue.hasModerationTimer = 0;
+    if (queue.heldCount === 0) return;
+    if (queue.armState !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
+  }
+
+  #makeDue(cq: number, cycle: number): void {
+    if (this.#isDue[cq] === 1) return;
+    this.#isDue[cq] = 1;
+    this.#due.push(cq, cycle);
+    this.#wake(cycle);
+  }
+
+  #fire(cq: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    queue.armState = CQ_NOT_ARMED;
+    queue.lastNotified = queue.producer;
+    queue.heldCount = 0;
+    if (queue.hasModerationTimer === 1) {
+      // The timer still in the queue belongs to the round that ends here.
+      queue.hasModerationTimer = 0;
+      queue.generation++;
+    }
+    queue.firedCount++;
+    this.#fired = cq;
+  }
+}

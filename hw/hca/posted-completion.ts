@@ -1,0 +1,27 @@
+/**
+ * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
+ * made once; a field that begins as NaN may hold any number, the others hold 32-bit integers.
+ */
+export class PostedCompletion {
+  cqn = 0;
+  qp = 0;
+  qpn = 0;
+  /** Send record released when the CQE is issued, or -1. */
+  record = 0;
+  isSend = 0;
+  opcode = 0;
+  wqeCounter = 0;
+  byteCount = Number.NaN;
+  immediate = 0;
+  isSolicited = 0;
+  /** 0, or that of an error CQE. */
+  syndrome = 0;
+  sourceLid = 0;
+  /** Of a datagram: the word with the source QPN, and the service level. */
+  source = 0;
+  serviceLevel = 0;
+
+  constructor() {
+    this.byteCount = 0;
+  }
+}
