@@ -26,13 +26,15 @@ import {
   qpEqe,
   srqEqe,
 } from '../../abi/eqe.ts';
-import { mttEntry, mttEntryBytes } from '../../abi/mtt.ts';
-import { passBit, ringIndex, viewOf } from '../../base/index.ts';
+import { passBit } from '../../base/index.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { TrafficClass } from '../dma/traffic-class.ts';
 import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-ports.ts';
-import { type EqTable, NO_PAGE } from './eq-table.ts';
+import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
+import type { EqTable } from './eq-table.ts';
+import { EventFifo } from './event-fifo.ts';
+import { EventRoutes } from './event-routes.ts';
 import type { IcmMap } from './icm.ts';
 import { InterruptModeration } from './interrupt-moderation.ts';
 import { type ProtocolViolations, violation } from './protocol-violations.ts';
@@ -43,8 +45,6 @@ const stallDmaWrite = 1;
 const stallContext = 2;
 /** The writer is the only user of its context cache. */
 const contextPort = 0;
-const NOT_MAPPED = -1;
-const eventTypeCount = 64;
 
 export interface EventWriterSetup {
   readonly domain: ClockDomain;
@@ -75,61 +75,34 @@ export class EventWriter {
   droppedCount = 0;
   readonly #setup: EventWriterSetup;
   readonly #stage: number;
-  readonly #reader: number;
+  readonly #pages: EqPages;
+  readonly #routes = new EventRoutes();
   readonly #writer: number;
-  readonly #mttOffset: number;
-  readonly #mttView: DataView;
-  /** The fifo: 32-byte entries and the EQN each is for. Three counters run freely over it. */
-  readonly #depth: number;
-  readonly #bytes: Uint8Array;
+  readonly #fifo: EventFifo;
   readonly #view: DataView;
-  readonly #eqnOf: Int32Array;
-  readonly #visibleCycle: Float64Array;
-  #pushed = 0;
-  #taken = 0;
-  #released = 0;
-  /** Entries whose write has been requested or that were dropped in front of one; see {@link #release}. */
-  readonly #isDone: Uint8Array;
-  /** EQ that each event type is mapped to, or -1. */
-  readonly #eqnOfType = new Int32Array(eventTypeCount).fill(-1);
   #armedSlots: number[] = [];
-  #isTranslating = false;
-  #translatingSlot = -1;
   #epoch = 0;
   #contexts: EventContexts | undefined;
   #spaceListeners: ((cycle: number) => void)[] = [];
 
   constructor(setup: EventWriterSetup) {
     this.#setup = setup;
-    this.moderation = new InterruptModeration(
-      setup.eqs,
-      setup.interrupts,
-      () => this.#released === this.#taken,
-    );
-    this.#depth = setup.fifoDepth;
-    this.#bytes = new Uint8Array(setup.fifoDepth * eqeBytes);
-    this.#view = viewOf(this.#bytes);
-    this.#eqnOf = new Int32Array(setup.fifoDepth);
-    this.#visibleCycle = new Float64Array(setup.fifoDepth);
-    this.#isDone = new Uint8Array(setup.fifoDepth);
-    this.#mttOffset = setup.sram.allocate(mttEntryBytes);
-    this.#mttView = viewOf(setup.sram.bytes);
+    this.moderation = new InterruptModeration(setup.eqs, setup.interrupts, () => this.#fifo.hasAllLeft);
+    this.#fifo = new EventFifo(setup.fifoDepth);
+    this.#view = this.#fifo.view;
     this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
-    this.#reader = setup.reads.addRequester(
-      { name: 'eqTranslation', trafficClass: TrafficClass.translation, fifoDepth: 1, weight: 1 },
-      (cookie, status, cycle) => this.#translated(cookie, status, cycle),
-    );
+    this.#pages = new EqPages(setup, (cycle) => setup.domain.wake(this.#stage, cycle));
     this.#writer = setup.writes.addRequester(
       { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },
       (cookie, cycle) => this.#written(cookie, cycle),
     );
     setup.writes.onSpace(this.#writer, () => this.#wake());
-    setup.reads.onSpace(this.#reader, () => this.#wake());
+    this.#pages.onSpace(() => this.#wake());
   }
 
   /** True when another event can be posted; a poster that finds it false stalls until {@link onSpace}. */
   canPost(): boolean {
-    return this.#pushed - this.#released < this.#depth;
+    return !this.#fifo.isFull;
   }
 
   /** Says what is to be told when a full fifo has room again. */
@@ -139,7 +112,7 @@ export class EventWriter {
 
   /** True when nothing waits to be written. */
   get isIdle(): boolean {
-    return this.#pushed === this.#released;
+    return this.#fifo.isEmpty;
   }
 
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
@@ -238,10 +211,7 @@ export class EventWriter {
 
   /** MAP_EQ: the types whose bits are set in the mask go to this EQ from now on, or nowhere (eqn −1 takes them away). */
   mapEvents(maskHigh: number, maskLow: number, eqn: number): void {
-    for (let type = 0; type < eventTypeCount; type++) {
-      const word = type < 32 ? maskLow : maskHigh;
-      if (((word >>> (type & 31)) & 1) === 1) this.#eqnOfType[type] = eqn;
-    }
+    this.#routes.map(maskHigh, maskLow, eqn);
   }
 
   /** Has EQ contexts come through a cache; without one all of them are on chip. */
@@ -252,45 +222,37 @@ export class EventWriter {
 
   /** EQ that events of a type go to, or -1. */
   eqnOfType(type: number): number {
-    return this.#eqnOfType[type]!;
+    return this.#routes.eqnOf(type);
   }
 
   /** HW2SW_EQ: the EQ's mappings end. The caller frees the slot, so that events still waiting for it are dropped. */
   forgetQueue(slot: number): void {
-    const eqn = this.#setup.eqs.numberOf[slot]!;
-    for (let type = 0; type < eventTypeCount; type++) {
-      if (this.#eqnOfType[type] === eqn) this.#eqnOfType[type] = -1;
-    }
+    this.#routes.forget(this.#setup.eqs.numberOf[slot]!);
     this.moderation.forget(slot);
     this.#contexts?.forget(slot);
-    if (this.#translatingSlot === slot) this.#translatingSlot = -1;
+    this.#pages.forget(slot);
     this.#setup.eqs.isArmNew[slot] = 0;
     this.#armedSlots = this.#armedSlots.filter((armed) => armed !== slot);
   }
 
   /** True while an event for the EQ is in the fifo or on its way: HW2SW_EQ waits for it. */
   queueIsBusy(eqn: number): boolean {
-    for (let at = this.#released; at < this.#pushed; at++)
-      if (this.#eqnOf[at % this.#depth] === eqn) return true;
-    return false;
+    return this.#fifo.holds(eqn);
   }
 
   reset(cycle: number): void {
     this.#epoch++;
-    this.#pushed = 0;
-    this.#taken = 0;
-    this.#released = 0;
-    this.#eqnOfType.fill(-1);
+    this.#fifo.clear();
+    this.#routes.reset();
     this.#armedSlots = [];
-    this.#isTranslating = false;
-    this.#translatingSlot = -1;
+    this.#pages.reset();
     this.moderation.reset();
     this.#contexts?.reset();
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
   #pushAsync(type: number, subtype: number, cycle: number): number {
-    const eqn = this.#eqnOfType[type]!;
+    const eqn = this.#routes.eqnOf(type);
     if (eqn < 0) {
       this.#setup.violations.count(violation.eventUnmapped);
       this.droppedCount++;
@@ -301,16 +263,7 @@ export class EventWriter {
 
   /** Appends a zeroed EQE with its type and returns its offset in the fifo. The poster has asked {@link canPost}. */
   #push(eqn: number, type: number, subtype: number, cycle: number): number {
-    if (!this.canPost()) throw new RangeError(`post into a full event fifo of ${this.#depth}`);
-    const entry = this.#pushed % this.#depth;
-    const base = entry * eqeBytes;
-    this.#pushed++;
-    this.#bytes.fill(0, base, base + eqeBytes);
-    eqe.fields.type.set(this.#view, base, type);
-    eqe.fields.subtype.set(this.#view, base, subtype);
-    this.#eqnOf[entry] = eqn;
-    this.#isDone[entry] = 0;
-    this.#visibleCycle[entry] = cycle + 1;
+    const base = this.#fifo.push(eqn, type, subtype, cycle + 1);
     this.#setup.domain.wake(this.#stage, cycle + 1);
     return base;
   }
@@ -318,7 +271,7 @@ export class EventWriter {
   #run(cycle: number): void {
     if (this.#armedSlots.length > 0) this.#considerArmed(cycle);
     if (this.moderation.nextCycle <= cycle) this.moderation.runTimers(cycle);
-    if (this.#taken < this.#pushed) this.#writeHead(cycle);
+    if (this.#fifo.hasWaiting) this.#writeHead(cycle);
     if (this.moderation.nextCycle !== Number.POSITIVE_INFINITY) {
       this.#setup.domain.wake(this.#stage, this.moderation.nextCycle);
     }
@@ -335,13 +288,13 @@ export class EventWriter {
   /** Writes the oldest event, drops it, or stalls until it can be written. */
   #writeHead(cycle: number): void {
     const { domain, eqs } = this.#setup;
-    const entry = this.#taken % this.#depth;
-    const earliest = Math.max(this.#visibleCycle[entry]!, this.account.freeCycle);
+    const entry = this.#fifo.head;
+    const earliest = Math.max(this.#fifo.visibleCycle(entry), this.account.freeCycle);
     if (earliest > cycle) {
       domain.wake(this.#stage, earliest);
       return;
     }
-    const slot = eqs.slotOf(this.#eqnOf[entry]!);
+    const slot = eqs.slotOf(this.#fifo.eqnOf(entry));
     if (slot < 0 || !this.#hasRoom(slot, cycle)) {
       this.#drop(entry, cycle);
       return;
@@ -350,7 +303,7 @@ export class EventWriter {
       this.account.stall(cycle, stallContext);
       return;
     }
-    const address = this.#addressOfNext(slot);
+    const address = this.#pages.addressOfNext(slot);
     if (address === UNREACHABLE) {
       eqs.status[slot] = QueueStatus.WRITE_FAILURE;
       this.#setup.violations.count(violation.eventQueueAccess);
@@ -358,7 +311,8 @@ export class EventWriter {
       return;
     }
     if (address === UNKNOWN) {
-      this.#translate(slot, cycle);
+      if (this.#pages.lookUp(slot)) domain.wake(this.#stage, cycle + 1);
+      else this.account.stall(cycle, stallTranslation);
       return;
     }
     if (!this.#setup.writes.canRequest(this.#writer)) {
@@ -373,24 +327,25 @@ export class EventWriter {
     const base = entry * eqeBytes;
     const producer = eqs.producerCounter[slot]!;
     eqe.fields.owner.set(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
-    writes.request(this.#writer, address, eqeBytes, this.#bytes, base, this.#epoch * this.#depth + entry);
+    const cookie = this.#epoch * this.#fifo.depth + entry;
+    writes.request(this.#writer, address, eqeBytes, this.#fifo.bytes, base, cookie);
     eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
     this.writtenCount++;
-    this.#taken++;
+    this.#fifo.take();
     this.moderation.consider(slot, cycle);
     this.#next(cycle);
   }
 
   #drop(entry: number, cycle: number): void {
     this.droppedCount++;
-    this.#taken++;
+    this.#fifo.take();
     this.#next(cycle);
     this.#release(entry, cycle);
   }
 
   #next(cycle: number): void {
     this.account.serve(cycle, this.#setup.eventCycles);
-    if (this.#taken < this.#pushed) this.#setup.domain.wake(this.#stage, cycle + this.#setup.eventCycles);
+    if (this.#fifo.hasWaiting) this.#setup.domain.wake(this.#stage, cycle + this.#setup.eventCycles);
   }
 
   /** False when the EQ cannot take another entry; the first time, the overflow is reported. */
@@ -400,89 +355,23 @@ export class EventWriter {
     if (eqs.ignoresOverrun[slot] === 1 || eqs.unconsumed(slot) < 1 << eqs.logEntries[slot]!) return true;
     eqs.status[slot] = QueueStatus.OVERFLOW;
     violations.count(violation.eventQueueOverrun);
-    const reporter = this.#eqnOfType[EventType.EQ_OVERFLOW]!;
+    const reporter = this.#routes.eqnOf(EventType.EQ_OVERFLOW);
     if (reporter >= 0 && reporter !== eqs.numberOf[slot] && this.canPost()) {
       this.#push(reporter, EventType.EQ_OVERFLOW, 0, cycle);
     }
     return false;
   }
 
-  /** DMA address of the EQ's next entry, UNKNOWN when its page must be looked up, UNREACHABLE when it has none. */
-  #addressOfNext(slot: number): number {
-    const { eqs } = this.#setup;
-    const offset =
-      eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
-    const pageIndex = offset >>> eqs.logPageBytes[slot]!;
-    if (eqs.pageIndex[slot] !== pageIndex) return UNKNOWN;
-    const pageAddress = eqs.pageAddress[slot]!;
-    return pageAddress === NOT_MAPPED
-      ? UNREACHABLE
-      : pageAddress + (offset & ((1 << eqs.logPageBytes[slot]!) - 1));
-  }
-
-  /** Reads the MTT entry of the page that the EQ's next entry lies in. */
-  #translate(slot: number, cycle: number): void {
-    const { eqs, icm, reads } = this.#setup;
-    if (this.#isTranslating || !reads.canRequest(this.#reader)) {
-      this.account.stall(cycle, stallTranslation);
-      return;
-    }
-    const offset =
-      eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
-    const pageIndex = offset >>> eqs.logPageBytes[slot]!;
-    eqs.pageIndex[slot] = pageIndex;
-    eqs.pageAddress[slot] = NOT_MAPPED;
-    const address = icm.mttEntryAddress(eqs.mttAddress[slot]! + pageIndex * mttEntryBytes);
-    if (address === NOT_MAPPED) {
-      this.#setup.domain.wake(this.#stage, cycle + 1);
-      return;
-    }
-    eqs.pageIndex[slot] = NO_PAGE;
-    this.#isTranslating = true;
-    this.#translatingSlot = slot;
-    this.account.stall(cycle, stallTranslation);
-    reads.request(
-      this.#reader,
-      address,
-      mttEntryBytes,
-      this.#mttOffset,
-      this.#epoch * PAGE_LIMIT + pageIndex,
-    );
-  }
-
-  #translated(cookie: number, status: number, cycle: number): void {
-    if (Math.floor(cookie / PAGE_LIMIT) !== this.#epoch) return;
-    const { eqs, domain } = this.#setup;
-    const slot = this.#translatingSlot;
-    this.#isTranslating = false;
-    this.#translatingSlot = -1;
-    if (slot >= 0) {
-      const isPresent = mttEntry.fields.present.get(this.#mttView, this.#mttOffset) === 1;
-      const address = mttEntry.fields.pageAddress.getNumber(this.#mttView, this.#mttOffset);
-      eqs.pageIndex[slot] = cookie % PAGE_LIMIT;
-      eqs.pageAddress[slot] = status === 0 && isPresent ? address : NOT_MAPPED;
-    }
-    domain.wake(this.#stage, cycle + 1);
-  }
-
   #written(cookie: number, cycle: number): void {
-    if (Math.floor(cookie / this.#depth) === this.#epoch) this.#release(cookie % this.#depth, cycle);
+    const { depth } = this.#fifo;
+    if (Math.floor(cookie / depth) === this.#epoch) this.#release(cookie % depth, cycle);
   }
 
-  /** Gives entries back in order: a dropped one waits for those in front of it that are being written. */
   #release(entry: number, cycle: number): void {
-    const wasFull = !this.canPost();
-    this.#isDone[entry] = 1;
-    while (this.#released < this.#taken && this.#isDone[this.#released % this.#depth] === 1) this.#released++;
-    if (wasFull && this.canPost()) for (const listener of this.#spaceListeners) listener(cycle);
+    if (this.#fifo.release(entry)) for (const listener of this.#spaceListeners) listener(cycle);
   }
 
   #wake(): void {
     this.#setup.domain.wake(this.#stage, this.#setup.domain.cycle + 1);
   }
 }
-
-const UNKNOWN = -2;
-const UNREACHABLE = -3;
-/** More pages than an EQ can have: 2^22 entries of 32 bytes in pages of 4 KiB. */
-const PAGE_LIMIT = 2 ** 20;
