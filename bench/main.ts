@@ -1,5 +1,7 @@
 /**
- * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on.
+ * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on, built as `npm pack` packs it.
+ * (Sources run slower: Node takes the types out by a WebAssembly module whose memory grows, which detaches an ArrayBuffer,
+ * and from then on V8 checks at each access to a typed array whether its memory is still there.)
  *
  * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the
  * same process right before it. A figure divided by its calibration carries over between machines.
@@ -88,13 +90,8 @@ async function main(): Promise<void> {
   const command = new Command('bench')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option('--only <text>', 'only benchmarks whose name contains this', '')
-    .option('--rehearse', 'load everything and measure nothing: fills the compile cache', false)
     .parse();
-  const { json, only, rehearse } = command.opts<{ json?: string; only: string; rehearse: boolean }>();
-  if (rehearse) {
-    await runOnce({ ...loads['write-64'], messagesPerQp: 1 }, 'single');
-    return;
-  }
+  const { json, only } = command.opts<{ json?: string; only: string }>();
   const figures: Figure[] = [];
   const plan: [string, Load, Partition][] = [
     ...Object.entries(loads).map(([name, load]): [string, Load, Partition] => [name, load, 'single']),
