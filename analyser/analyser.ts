@@ -159,7 +159,7 @@ export class Analyser implements LinkTap {
   ): void {
     this.#lastPs = nowPs;
     this.#requests.set(tag, { kind, target, address, lengthBytes, value });
-    if (kind === CONFIG_WRITE) this.#config.write(target, address, value, nowPs);
+    if (kind === CONFIG_WRITE) this.#config.write(target, address, lengthBytes, value, nowPs);
   }
 
   completion(tag: number, status: number, value: number, nowPs: number): void {

@@ -10,6 +10,7 @@ import { hex } from './trace-event.ts';
 const barBase = 0x10;
 const barCount = 6;
 const barFlagBits = 0xf;
+const dwordBytes = 4;
 const allOnes = 0xffff_ffff;
 /** Device control register in the PCI Express capability: bit 15 starts a function-level reset. */
 const deviceControl = capabilityOffset.pciExpress + 8;
@@ -91,12 +92,20 @@ export class ConfigFollower {
     this.#say('reads', target, offset, status === 0 ? hex(value) : `failed, status ${status}`, nowPs);
   }
 
-  write(target: number, offset: number, value: number, nowPs: number): void {
+  /** A write of 1 to 4 bytes within one dword; the bytes it does not name stay as they are. */
+  write(target: number, offset: number, lengthBytes: number, value: number, nowPs: number): void {
+    const mask = (allOnes >>> (8 * (dwordBytes - lengthBytes))) >>> 0;
+    const written = (value & mask) >>> 0;
+    const shift = 8 * (offset % dwordBytes);
     const bar = (offset - barBase) >> 2;
-    if (offset >= barBase && bar < barCount && offset % 4 === 0) this.#values[bar] = value;
-    if (offset === deviceControl && (value & functionLevelReset) !== 0)
+    if (bar >= 0 && bar < barCount)
+      this.#values[bar] = (this.#values[bar]! & ~(mask << shift)) | (written << shift);
+    const isDeviceControl = offset - (offset % dwordBytes) === deviceControl;
+    if (isDeviceControl && ((written << shift) & functionLevelReset) !== 0)
       this.#onReset('a function-level reset', nowPs);
-    this.#say('<-', target, offset, hex(value >>> 0), nowPs);
+    const length =
+      lengthBytes === dwordBytes ? '' : `, ${lengthBytes} ${lengthBytes === 1 ? 'byte' : 'bytes'}`;
+    this.#say('<-', target, offset, hex(written) + length, nowPs);
   }
 
   #say(verb: string, target: number, offset: number, text: string, nowPs: number): void {
