@@ -72,6 +72,18 @@ describe('a channel', () => {
     },
   );
 
+  it('copies once at either side what goes eager, twice over the memory bus, and never what goes by rendezvous', async () => {
+    const lengths = [1000, 4096, 50_000];
+    const { report } = await run(['sender', 'receiver'], { config: { cutoffBytes }, lengths });
+    for (const { memoryBus, cpu } of report.nodes) {
+      expect(memoryBus.copies).toBe(2 * (1000 + 4096));
+      expect(memoryBus.total).toBeGreaterThan(memoryBus.copies + 55_000);
+      // host.cost: 50 cycles a copy, and a cycle for 4 bytes.
+      const cycles = cpu.cores.reduce((sum, core) => sum + core.cycles.copy, 0);
+      expect(cycles).toBe(2 * 50 + (1000 + 4096) / 4);
+    }
+  });
+
   it('is not made with a cut-off that nobody has chosen, or that no buffer could hold', async () => {
     const { results } = await run(['unchosen', 'unchosen'], {});
     const refused = ['ConfigurationError', 'ConfigurationError'];

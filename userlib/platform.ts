@@ -120,6 +120,8 @@ export interface VerbsPlatform {
   readonly devices: readonly KernelDevice[];
   /** Called when defined; costs nothing when not. */
   readonly tap?: OperationTap;
+  /** Told of each copy that the processor makes for the program. Absent: copies are not counted. */
+  copied?(lengthBytes: number): void;
   /**
    * Has `hook` called when the process ends, before its memory goes: the kernel closes the device files that are still
    * open. @returns how to take it back

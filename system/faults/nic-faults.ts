@@ -1,4 +1,6 @@
 /** Faults of a conventional NIC: what a plan does to frames on its cable and to its port. */
+
+import { commandNameOf } from '../../abi/commands.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Nic } from '../../hw/nic/index.ts';
 import { ANY_ACCESS, isNth } from './fields.ts';
@@ -44,7 +46,12 @@ class PortSwitches {
     for (const fault of faults) {
       if (fault.after === undefined) this.#schedule(fault, fault.at ?? 0);
       else if (fault.after === ANY_ACCESS) counted.push(fault);
-      else throw new ConfigurationError('after', fault.after, 'access, or at, with machine.adapter=nic');
+      else
+        throw new ConfigurationError(
+          'after',
+          commandNameOf(fault.after) ?? 'any',
+          'access, or at, with machine.adapter=nic',
+        );
     }
     if (counted.length === 0) return;
     let accesses = 0;

@@ -61,6 +61,8 @@ export class HostNode {
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
+  /** Copies that programs' libraries have made, and their bytes. */
+  readonly userCopies = { count: 0, bytes: 0 };
   /** Looks on between host and HCA, when the plan asks for it. */
   readonly analyser: Analyser | undefined;
   /** What firmware found in the slot; undefined until it has looked. */

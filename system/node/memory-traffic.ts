@@ -2,7 +2,7 @@
 import type { HostNode } from './host-node.ts';
 
 export interface MemoryTraffic {
-  /** Copies of the kernel between user and socket buffers. */
+  /** Copies of the kernel between user and socket buffers, and of the messaging library between user and its own. */
   readonly copies: number;
   /** Words that a core moved between memory and a card, and those of the system DMA controller. */
   readonly programmed: number;
@@ -20,12 +20,12 @@ export interface MemoryTraffic {
 const pageBytes = 4096;
 const wordBytes = 4;
 
-export function memoryTrafficOf({ host, rootComplex, nic, systemDma }: HostNode): MemoryTraffic {
+export function memoryTrafficOf({ host, rootComplex, nic, systemDma, userCopies }: HostNode): MemoryTraffic {
   const { counts } = host.mm;
   const programmed = nic?.programmed;
   const { swappedInPages, swappedOutPages, filePagesRead, filePagesWritten } = counts;
   const parts = {
-    copies: 2 * (nic?.network?.counts.copiedBytes ?? 0),
+    copies: 2 * ((nic?.network?.counts.copiedBytes ?? 0) + userCopies.bytes),
     programmed: programmed === undefined ? 0 : programmed.readBytes + programmed.writtenBytes,
     systemDma: wordBytes * (systemDma?.wordsMoved ?? 0),
     deviceReads: rootComplex.reads.readBytes,

@@ -68,7 +68,7 @@ export class TransferMeter {
   }
 
   #read(): HostSpent {
-    const { host, nic, port } = this.#node;
+    const { host, nic, port, userCopies } = this.#node;
     const { cores, interrupts, systemCalls } = host.report();
     const cycles: Partial<Record<CpuCause, number>> = {};
     let cyclesTotal = 0;
@@ -87,8 +87,8 @@ export class TransferMeter {
       interrupts: interrupts.reduce((total, { handled }) => total + handled, 0),
       systemCalls: systemCalls.control + systemCalls.dataPath,
       contextSwitches: host.cores.reduce((total, { contextSwitchCount }) => total + contextSwitchCount, 0),
-      copies: (counts?.copies ?? 0) + (programmed?.copies ?? 0),
-      copiedBytes: (counts?.copiedBytes ?? 0) + (programmed?.copiedBytes ?? 0),
+      copies: (counts?.copies ?? 0) + (programmed?.copies ?? 0) + userCopies.count,
+      copiedBytes: (counts?.copiedBytes ?? 0) + (programmed?.copiedBytes ?? 0) + userCopies.bytes,
       memory: memoryTrafficOf(this.#node),
       tlps: sumOf(transmitter.tlpCount) + sumOf(receiver.received.tlps),
       linkBytes: sumOf(transmitter.tlpLinkBytes) + sumOf(receiver.received.linkBytes),

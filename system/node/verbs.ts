@@ -17,13 +17,17 @@ function watchedTap({ operations }: HostNode, races: RaceWatch, processId: numbe
 export type Verbs = VerbsPlatform;
 
 export function verbsOf(node: HostNode, { cpu, memory, costs, process }: HostContext): Verbs {
-  const { driver } = node;
+  const { driver, userCopies } = node;
   return {
     cpu,
     memory,
     costs,
     devices: driver === undefined ? [] : [driver],
     tap: node.races === undefined ? node.operations : watchedTap(node, node.races, process.id),
+    copied: (lengthBytes) => {
+      userCopies.count++;
+      userCopies.bytes += lengthBytes;
+    },
     onExit: (hook) => process.onExit(hook),
   };
 }

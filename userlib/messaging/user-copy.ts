@@ -25,6 +25,7 @@ export function copyUserMemory(
 ): void {
   const { memory } = platform;
   cpu.charge('copy', copyCycles(platform, lengthBytes));
+  platform.copied?.(lengthBytes);
   for (let done = 0; done < lengthBytes; ) {
     const fromPage = pageBytes - ((from + done) % pageBytes);
     const toPage = pageBytes - ((to + done) % pageBytes);
