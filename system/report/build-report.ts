@@ -8,6 +8,7 @@ import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
 import { ethernetOf, nicDeviceOf, nicOf } from './nic-report.ts';
 import {
+  type DeviceInterruptRow,
   type InterruptRow,
   type LinkDirection,
   type NodeReport,
@@ -126,21 +127,31 @@ function interruptsOf(host: HostLedger, hca: Pick<HcaLedger, 'vectors'>): Interr
     ...host.interrupts.map(({ vector }) => vector).filter((vector) => !known.has(vector)),
   ];
   return vectors.map((vector) => {
-    const device = hca.vectors.find((row) => row.vector === vector);
     const platform = host.interrupts.find((row) => row.vector === vector);
     return {
-      vector,
-      requested: device?.requested ?? 0,
-      moderated: device?.moderated ?? 0,
-      masked: device?.masked ?? 0,
-      coalesced: device?.coalesced ?? 0,
-      sent: device?.delivered ?? 0,
+      ...deviceInterruptsOf(hca, vector),
       delivered: platform?.delivered ?? 0,
       handled: platform?.handled ?? 0,
       merged: platform?.merged ?? 0,
       spurious: platform?.spurious ?? 0,
     };
   });
+}
+
+/** What a device knows of a vector, all zero where it is the platform's alone. */
+export function deviceInterruptsOf(
+  { vectors }: Pick<HcaLedger, 'vectors'>,
+  vector: number | string,
+): DeviceInterruptRow {
+  const row = vectors.find((one) => one.vector === vector);
+  return {
+    vector,
+    requested: row?.requested ?? 0,
+    moderated: row?.moderated ?? 0,
+    masked: row?.masked ?? 0,
+    coalesced: row?.coalesced ?? 0,
+    sent: row?.delivered ?? 0,
+  };
 }
 
 /** One direction of a cable. */

@@ -17,8 +17,9 @@ export const reportSchema = 'hca-report/1';
 /** Cycles of one core by cause. `ahead` are charged cycles that lie beyond the end of the run. */
 export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
 
-export interface InterruptRow {
-  /** MSI-X vector, or the name of a legacy pin. */
+/** What a device did for one MSI-X vector. */
+export interface DeviceInterruptRow {
+  /** In a row of the platform, the name of a legacy pin as well. */
   readonly vector: number | string;
   /** Reasons of the device to interrupt, and those that moderation joined to another. */
   readonly requested: number;
@@ -26,8 +27,12 @@ export interface InterruptRow {
   /** Messages that found the vector masked, and those that found its pending bit set. */
   readonly masked: number;
   readonly coalesced: number;
-  /** Messages sent by the device, interrupts delivered to a core, served by a handler, found pending there. */
+  /** Messages sent. */
   readonly sent: number;
+}
+
+export interface InterruptRow extends DeviceInterruptRow {
+  /** Interrupts delivered to a core, served by a handler, found pending there, without a handler. */
   readonly delivered: number;
   readonly handled: number;
   readonly merged: number;

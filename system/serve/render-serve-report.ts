@@ -1,6 +1,7 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
 import { countText, timeText } from '../report/format.ts';
-import { cacheTable, checksLine, pcieTable, tableOf, wireTable } from '../report/render.ts';
+import { cacheTable, checksLine, pcieTable, wireTable } from '../report/render.ts';
+import { tableOf } from '../report/table.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
 
 /** All tables, one below the other; those without rows are left out. */

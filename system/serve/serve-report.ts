@@ -7,7 +7,14 @@
 
 import type { Analysis } from '../analysis/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
-import { deviceOf, linkOf, nonZero, operationsOf, wireOf } from '../report/build-report.ts';
+import {
+  deviceInterruptsOf,
+  deviceOf,
+  linkOf,
+  nonZero,
+  operationsOf,
+  wireOf,
+} from '../report/build-report.ts';
 import {
   behind,
   blockFailures,
@@ -18,7 +25,13 @@ import {
   vectorFailures,
   wireFailures,
 } from '../report/checks.ts';
-import type { CheckReport, NodeReport, OperationReport, WireReport } from '../report/schema.ts';
+import type {
+  CheckReport,
+  DeviceInterruptRow,
+  NodeReport,
+  OperationReport,
+  WireReport,
+} from '../report/schema.ts';
 import type { Defect } from './emulation.ts';
 import type { Cabling } from './served-plan.ts';
 import type { SlotAccesses, SlotLedger } from './slot-ledger.ts';
@@ -37,14 +50,9 @@ export const meaning = {
 } as const;
 
 /** One MSI-X vector from the device's reason to the guest. */
-export interface ServedInterruptRow {
+export interface ServedInterruptRow extends DeviceInterruptRow {
   readonly vector: number;
-  readonly requested: number;
-  readonly moderated: number;
-  readonly masked: number;
-  readonly coalesced: number;
-  /** Messages sent by the device, those that reached the guest's machine, and descriptors written to tell the guest. */
-  readonly sent: number;
+  /** Messages that reached the guest's machine, and descriptors written to tell the guest. */
   readonly delivered: number;
   readonly raised: number;
   /** Of these, those since the guest's machine last enabled MSI-X: what a guest's driver has counted. */
@@ -178,15 +186,10 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
   return known
     .toSorted((left, right) => left - right)
     .map((vector) => {
-      const device = hca.vectors.find((row) => row.vector === vector);
       const line = vectors.find((row) => row.vector === vector);
       return {
+        ...deviceInterruptsOf(hca, vector),
         vector,
-        requested: device?.requested ?? 0,
-        moderated: device?.moderated ?? 0,
-        masked: device?.masked ?? 0,
-        coalesced: device?.coalesced ?? 0,
-        sent: device?.delivered ?? 0,
         delivered: line?.arrived ?? 0,
         raised: line?.raised ?? 0,
         raisedSinceEnabled: line?.raisedSinceEnabled ?? 0,
