@@ -1,0 +1,41 @@
+/** What the receive-WQE fetch knows of one receive queue, and how far it is with looking for more WQEs of it. */
+
+/** Phases of a look: asked for, the doorbell record read, then the WQEs. */
+export const IDLE = 0;
+export const ASKED = 1;
+export const READING_RECORD = 2;
+export const RECORD_READ = 3;
+export const READING_WQES = 4;
+
+/** Counters are 16 bits. */
+export class ReceiveQueueState {
+  phase = IDLE;
+  posted = 0;
+  consumed = 0;
+  /** Of a shared queue: index of the next WQE. */
+  nextIndex = 0;
+  /** The receiver has asked since the look began: a look that finds nothing is an answer to it. */
+  isAwaited = 0;
+  isKnownEmpty = 0;
+  hasFailed = 0;
+  readsUnderWay = 0;
+  /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
+  needsLook = 0;
+
+  /** WQEs known to be posted and not consumed. */
+  get available(): number {
+    return (this.posted - this.consumed) & 0xffff;
+  }
+
+  /** The queue is new: nothing of it is known. A read under way is still counted. */
+  begin(): void {
+    this.phase = IDLE;
+    this.posted = 0;
+    this.consumed = 0;
+    this.nextIndex = 0;
+    this.isAwaited = 0;
+    this.isKnownEmpty = 0;
+    this.hasFailed = 0;
+    this.needsLook = 0;
+  }
+}
