@@ -11,7 +11,7 @@ import { writeJson } from '../system/cli/output.ts';
 import { Machine } from '../system/machine.ts';
 import type { Partition } from '../system/partition/placement.ts';
 import type { JsonValue } from '../system/program.ts';
-import { tableOf } from '../system/report/render.ts';
+import { tableOf } from '../system/report/table.ts';
 import { holdModelHeap } from './kernel-hold.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

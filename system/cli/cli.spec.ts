@@ -34,6 +34,20 @@ function hca(...args: string[]): Promise<Ended> {
   });
 }
 
+/** The most memory that the process of a command had resident, as the kernel counts it. */
+async function peakKib(args: readonly string[]): Promise<number> {
+  const child = spawn(process.execPath, [main, ...args], { stdio: 'ignore' });
+  let peak = 0;
+  const look = setInterval(() => {
+    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+    peak = Math.max(peak, Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? 0));
+  }, 20);
+  const code = await new Promise((resolve) => child.on('exit', resolve));
+  clearInterval(look);
+  expect(code).toBe(0);
+  return peak;
+}
+
 describe('bad input ends with exit code 2 and one line that names it', () => {
   const cases: [words: string, args: string[]][] = [
     ['"/no/such/file"', ['move', '/no/such/file']],
@@ -49,6 +63,11 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
     ['did you mean write-lat', ['perf', 'write-lta']],
     ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
+    ['--rx-depth is 9000, expected at most 4095', ['perf', 'send-bw', '-q', '1024', '-r', '9000']],
+    ['fault 1 (packet), field nth, is "0"', ['perf', 'write-bw', '--fault', 'packet=late,nth=0']],
+    ['did you mean read', ['move', main, '--fault', 'reed=lost']],
+    ['expected a file that can be written', ['move', main, '--trace', 'all', '--trace-file', '/no/such/log']],
+    [`"${folder}", expected a file that can be written (EISDIR)`, ['move', main, '--report', folder]],
     ['a file that can be written', ['perf', 'read-lat', '--json', '/no/such/folder/out.json']],
     ["unknown option '--frobnicate'", ['profiles', '--frobnicate']],
     ["unknown option '--watch'", ['serve', '--socket', join(folder, 'socket'), '--watch', 'races']],
@@ -69,7 +88,52 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
   });
 });
 
+describe('Ctrl-C in the middle of a run', () => {
+  it('ends it at once, and leaves no file half written', async () => {
+    const before = readdirSync(folder);
+    const args = ['perf', 'write-lat', '--iters', '100000000', '--json', join(folder, 'never.json')];
+    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    // The head of the table is there when the run begins.
+    child.stdout.once('data', () => child.kill('SIGINT'));
+    expect(await new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))).toBe('SIGINT');
+    expect(readdirSync(folder)).toEqual(before);
+  });
+});
+
+describe('standard output is pure JSON with --json -', () => {
+  const one = join(folder, 'byte.bin');
+  writeFileSync(one, 'x');
+  const traced = ['--trace', 'commands', '--trace-file', join(folder, 'pure.log'), '--lint'];
+  const single = ['--partition', 'single', '--traditional', 'none'];
+  it.each([
+    [['move', one, '--watch', 'races', ...single, ...traced]],
+    [['perf', 'send-lat', '-n', '5', '--odp', '--watch', 'races', ...traced]],
+    [['compare', '--sizes', '64', '--paths', 'write', '--count', '1']],
+    [['cutoff', '--sizes', '64..256', '--waiting', 'poll']],
+    [['devinfo']],
+    [['profiles']],
+    [['faults']],
+  ])('of %s', async (args) => {
+    const { code, out, err } = await hca(...args, '--json', '-');
+    expect([code, err]).toEqual([0, '']);
+    expect(() => JSON.parse(out) as unknown).not.toThrow();
+  });
+});
+
 describe('hca move', () => {
+  it.skipIf(process.platform !== 'linux')('holds no file in memory, however large it is', async () => {
+    const none = ['--partition', 'single', '--traditional', 'none'];
+    const [small, large] = [join(folder, 'small.bin'), join(folder, 'large.bin')];
+    const mib = 1024 ** 2;
+    writeFileSync(small, Buffer.alloc(16 * mib, 1));
+    writeFileSync(large, Buffer.alloc(64 * mib, 2));
+    const smallKib = await peakKib(['move', small, ...none]);
+    const largeKib = await peakKib(['move', large, ...none]);
+    // What is held of a file at either host would make at least the difference of the two.
+    expect(largeKib - smallKib).toBeLessThan(48 * 1024);
+    expect(largeKib).toBeLessThan(1024 ** 2);
+  });
+
   it('moves a file in workers and writes the report, and the facts of the run beside it', async () => {
     const file = join(folder, 'file.bin');
     writeFileSync(file, Buffer.alloc(4097, 7));

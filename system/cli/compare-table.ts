@@ -2,7 +2,7 @@
 import type { HostSpent } from '../node/transfer-meter.ts';
 import { pathTitles } from '../programs/compare-plan.ts';
 import { bytesText, countText, timeText } from '../report/format.ts';
-import { tableOf } from '../report/render.ts';
+import { tableOf } from '../report/table.ts';
 import type { CompareRow } from './compare-run.ts';
 
 /** Host 0 and host 1, one above the other would take twice the rows. */

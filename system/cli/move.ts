@@ -9,8 +9,9 @@ import type { Partition } from '../partition/placement.ts';
 import type { JsonValue } from '../program.ts';
 import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '../programs/move-plan.ts';
 import { bytesText, timeText } from '../report/format.ts';
-import { renderReport, tableOf } from '../report/render.ts';
+import { renderReport } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
+import { tableOf } from '../report/table.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
@@ -54,6 +55,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   const analysis = analysisOptionsOf(options);
   checkWritable(options.report);
   checkWritable(options.json);
+  checkWritable(analysis?.trace?.file);
   const screen = new Screen(options.json);
   const chunks = Math.ceil(fileBytes / options.chunk);
   const args: MoveArgs = {
@@ -97,7 +99,8 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     writeFileAtomically(options.report, jsonText(report));
     writeFileAtomically(runFactsFile(options.report), jsonText(facts));
   }
-  if (options.json !== undefined) writeJson(options.json, { ...outcome, comparison, report });
+  if (options.json !== undefined)
+    writeJson(options.json, { schema: 'hca-move/1', ...outcome, comparison, report });
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(

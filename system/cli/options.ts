@@ -1,7 +1,7 @@
 /** Options that several commands share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { type FaultEntry, type FaultPlan, parsedFault, readFaults } from '../faults/index.ts';
+import { checkedFaults, type FaultEntry, type FaultPlan, parsedFault, readFaults } from '../faults/index.ts';
 import type { MachineOptions } from '../machine.ts';
 import { partitions } from '../partition/placement.ts';
 import { configurationOf, type ParameterValue, parsedAssignment } from '../profile/index.ts';
@@ -92,10 +92,14 @@ export function machineOptionsOf({
   };
 }
 
-/** The same for a command whose programs speak verbs. @throws ConfigurationError for a machine without HCAs */
+/**
+ * The same for a command whose programs speak verbs.
+ * @throws ConfigurationError for a machine without HCAs, and for bad faults before anything has run
+ */
 export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice): MachineOptions {
   const options = machineOptionsOf(choice);
-  const { adapter } = configurationOf(options).machine;
+  const { adapter, nodeCount } = configurationOf(options).machine;
+  checkedFaults(options.faults ?? [], nodeCount);
   if (adapter === 'hca') return options;
   throw new ConfigurationError(
     'machine.adapter',

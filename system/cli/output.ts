@@ -1,5 +1,5 @@
 /** How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { ConfigurationError } from '../../base/assert.ts';
 
 /** Exit codes: bad input; and a run that failed or whose results are wrong. */
@@ -33,6 +33,8 @@ export function writeFileAtomically(file: string, content: string): void {
  */
 export function checkWritable(file: string | undefined): void {
   if (file === undefined || file === '-') return;
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+    throw new ConfigurationError('output file', file, 'a file that can be written (EISDIR)');
   const temporary = `${file}.${process.pid}.tmp`;
   try {
     closeSync(openSync(temporary, 'wx'));

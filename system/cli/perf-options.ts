@@ -33,6 +33,8 @@ const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 /** Bytes a bandwidth test moves when nobody says how many iterations: enough for a steady state. */
 const bandwidthBytes = 64 * 1024 ** 2;
 const sizeMax = 2 ** 30;
+/** Entries of the largest CQ: all QPs of a test complete into one. */
+const completionsMax = 2 ** 22 - 1;
 
 export function addPerfOptions(command: Command): Command {
   return command
@@ -83,6 +85,11 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
   if (verb === 'atomic' && choice.size !== undefined && choice.size !== 8)
     throw new ConfigurationError('--size', choice.size, `8 for ${test}`);
   if (isLatency && choice.qps !== 1) throw new ConfigurationError('--qps', choice.qps, `1 for ${test}`);
+  const depthMax = Math.floor(completionsMax / choice.qps);
+  const deeper = choice.txDepth >= choice.rxDepth ? '--tx-depth' : '--rx-depth';
+  const depth = Math.max(choice.txDepth, choice.rxDepth);
+  if (depth > depthMax)
+    throw new ConfigurationError(deeper, depth, `at most ${depthMax} with --qps ${choice.qps}`);
   if (test === 'write-lat' && choice.events === true)
     throw new ConfigurationError(
       '--events',

@@ -31,6 +31,7 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const analysis = analysisOptionsOf(options);
   const config = configurationOf(machine);
   checkWritable(options.json);
+  checkWritable(analysis?.trace?.file);
   const screen = new Screen(options.json);
   screen.print(headerOf(rows[0]!));
   const orders = rows.map((args) => ({ machine: analysed(machine, analysis, args, rows.length), args }));

@@ -2,13 +2,13 @@
  * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
  */
-import Table from 'cli-table3';
 import type { MemoryCounts } from '../../host/index.ts';
 import { raceText } from '../node/race-watch.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
+import { tableOf } from './table.ts';
 
-type Cell = string | number;
+export { tableOf };
 
 /** All tables, one below the other. */
 export function renderReport(report: Report): string {
@@ -25,17 +25,6 @@ export function renderReport(report: Report): string {
     ...raceLines(report.nodes),
     checksLine(report.checks),
   ].join('\n');
-}
-
-/** A table with a title above it; numbers are aligned to the right. */
-export function tableOf(title: string, head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const table = new Table({
-    head: [...head],
-    style: { head: [], border: [], compact: true },
-    colAligns: head.map((_, column) => (column === 0 ? 'left' : 'right')),
-  });
-  for (const row of rows) table.push([...row]);
-  return `${title}\n${table.toString()}`;
 }
 
 function operationsTable({ operations }: Report): string {

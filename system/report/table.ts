@@ -1,0 +1,64 @@
+/**
+ * Tables for a terminal. One that is wider than the terminal is cut into several, one below the other, each with the first
+ * column again; a column that is still too wide is wrapped. Into a file or a pipe a table goes as wide as it is.
+ */
+import Table from 'cli-table3';
+
+export type Cell = string | number;
+
+/** Columns of the terminal that standard output is, else those that COLUMNS names, else any number. */
+const terminalColumns = (): number =>
+  process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
+
+/** A border, and a space on either side. */
+const frameColumns = 3;
+
+/** A table with a title above it; numbers are aligned to the right. */
+export function tableOf(
+  title: string,
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  columns = terminalColumns(),
+): string {
+  const widths = head.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => String(row[column] ?? '').length)),
+  );
+  const parts = groupsOf(widths, columns).map((group) => partOf(group, head, rows, widths, columns));
+  return [title, ...parts].join('\n');
+}
+
+/** Columns that fit beside each other, each group with the first one. */
+function groupsOf(widths: readonly number[], columns: number): number[][] {
+  const groups: number[][] = [[0]];
+  for (let column = 1; column < widths.length; column++) {
+    const group = groups.at(-1)!;
+    if (group.length === 1 || widthOf([...group, column], widths) <= columns) group.push(column);
+    else groups.push([0, column]);
+  }
+  return groups;
+}
+
+const widthOf = (group: readonly number[], widths: readonly number[]): number =>
+  group.reduce((sum, column) => sum + widths[column]! + frameColumns, 1);
+
+function partOf(
+  group: readonly number[],
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  widths: readonly number[],
+  columns: number,
+): string {
+  const excess = Math.max(0, widthOf(group, widths) - columns);
+  const last = group.length - 1;
+  const table = new Table({
+    head: group.map((column) => head[column]!),
+    style: { head: [], border: [], compact: true },
+    colAligns: group.map((column) => (column === 0 || excess > 0 ? 'left' : 'right')),
+    wordWrap: excess > 0,
+    colWidths: group.map((column, at) =>
+      excess > 0 && at === last ? Math.max(widths[column]! + 2 - excess, frameColumns + 1) : null,
+    ),
+  });
+  for (const row of rows) table.push(group.map((column) => row[column] ?? ''));
+  return table.toString();
+}
