@@ -29,6 +29,24 @@ describe('a chart in the terminal', () => {
   });
 });
 
+describe('a line that is held against another', () => {
+  const formula = { name: 'copy, formula', besides: 'copy', points: [[64, 2] as const] };
+  const held = {
+    ...chart,
+    lines: [{ name: 'copy', points: [[64, 1] as const] }, formula],
+    marks: [{ x: 100, text: 'even at 100' }],
+  };
+
+  it('is not drawn in the terminal, and dashed on a page, where marks are, too', () => {
+    expect(terminalChart(held, { width: 40, height: 10 })).not.toContain('formula');
+    const page = htmlPage({ title: 't', text: [], charts: [held] });
+    expect(page).toMatch(/"label":"copy, formula"[^}]*"dash":/);
+    expect(page).not.toMatch(/"label":"copy"[^}]*"dash":/);
+    expect(page).toContain('"marks":[{"x":100,"text":"even at 100"}]');
+    expect(page).toContain('<th>copy, formula (µs)</th>');
+  });
+});
+
 describe('a page', () => {
   const page = htmlPage({ title: 'a & b', text: ['x < y'], charts: [chart] });
 

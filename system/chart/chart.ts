@@ -4,6 +4,14 @@ export interface ChartLine {
   readonly name: string;
   /** By rising x; all values above 0. */
   readonly points: readonly (readonly [x: number, y: number])[];
+  /** Name of the line that this one is to be held against: drawn over it, dashed, on pages; not in the terminal. */
+  readonly besides?: string;
+}
+
+/** A place on the x axis that is worth a word. */
+export interface ChartMark {
+  readonly x: number;
+  readonly text: string;
 }
 
 export interface Chart {
@@ -11,6 +19,8 @@ export interface Chart {
   readonly xLabel: string;
   readonly yLabel: string;
   readonly lines: readonly ChartLine[];
+  /** On pages. */
+  readonly marks?: readonly ChartMark[];
 }
 
 /** The x values of all lines, each once, rising. */

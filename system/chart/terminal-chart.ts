@@ -17,7 +17,8 @@ type Point = [x: number, y: number];
 
 /** The chart as lines of text. */
 export function terminalChart(chart: Chart, { width, height }: TerminalChartOptions): string {
-  const lines = chart.lines.map((line) => filledOut(line, width));
+  const shown = chart.lines.filter(({ besides }) => besides === undefined);
+  const lines = shown.map((line) => filledOut(line, width));
   const signOf = signByPoint(lines);
   const xs = lines.flatMap((points) => points.map(([x]) => x));
   const text = plot(lines, {
@@ -33,7 +34,7 @@ export function terminalChart(chart: Chart, { width, height }: TerminalChartOpti
     formatter: (value, { axis }) =>
       axis === 'x' ? sizeText(Math.round(2 ** value)) : (10 ** value).toPrecision(3),
   });
-  const legend = chart.lines.map(({ name }, at) => `${signs[at % signs.length]!} ${name}`).join('    ');
+  const legend = shown.map(({ name }, at) => `${signs[at % signs.length]!} ${name}`).join('    ');
   return `${chart.title} (${chart.yLabel})\n${text.trimEnd()}\n${legend}\n`;
 }
 

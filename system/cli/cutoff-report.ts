@@ -75,15 +75,24 @@ export function crossingText(crossing: Crossing): string {
 const bytesText = (bytes: number | undefined): string =>
   bytes === undefined ? 'no size in the range' : `${bytes} bytes`;
 
-function chartOf(sizes: readonly number[], { waiting, simulatedPs }: CutoffResult): Chart {
+function chartOf(sizes: readonly number[], result: CutoffResult): Chart {
+  const { waiting, simulatedPs, formulaPs, crossings } = result;
+  const pointsOf = (figuresPs: readonly number[]) =>
+    sizes.map((size, at) => [size, figuresPs[at]! / 1e6] as const);
+  const marks = crossings.flatMap(({ from, to, simulatedBytes }) =>
+    simulatedBytes === undefined
+      ? []
+      : [{ x: simulatedBytes, text: `${wayNames[from]} → ${wayNames[to]}: ${simulatedBytes} bytes` }],
+  );
   return {
     title: `One way of a message, waiting by ${waiting}`,
     xLabel: 'bytes',
     yLabel: 'µs',
-    lines: ways.map((way) => ({
-      name: wayNames[way],
-      points: sizes.map((size, at) => [size, simulatedPs[way][at]! / 1e6] as const),
-    })),
+    lines: ways.flatMap((way) => [
+      { name: wayNames[way], points: pointsOf(simulatedPs[way]) },
+      { name: `${wayNames[way]}, formula`, besides: wayNames[way], points: pointsOf(formulaPs[way]) },
+    ]),
+    marks,
   };
 }
 
