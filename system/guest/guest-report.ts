@@ -1,5 +1,5 @@
 /** What `hca guest` reports, "hca-guest-report/1": what ran, what the commands did, and the devices' own report. */
-import { tableOf } from '../report/render.ts';
+import { tableOf } from '../report/table.ts';
 import { renderServeReport, type ServeReport } from '../serve/index.ts';
 import type { CommandResult } from './agent.ts';
 import type { VectorComparison } from './interrupts.ts';
