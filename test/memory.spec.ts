@@ -3,8 +3,8 @@
  * in and out around them, and through a fork.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { expectBalanced } from './expectations.ts';
-import { programsOf, runPrograms } from './machines.ts';
+import { expectBalanced, expectUntouched } from './expectations.ts';
+import { bothPartitions, bystanders, programOf, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -22,6 +22,26 @@ describe('a workload of four times physical memory', () => {
       expect(memory.oomKills).toBe(undefined);
       expect(cpu.systemCalls.dataPath).toBe(0);
     }
+  });
+});
+
+describe.each(bothPartitions)('memory and swap that run out (%s)', (partition) => {
+  it('cost the process that took them its life, and nobody else a byte', async () => {
+    const outcome = await runPrograms(
+      [programOf('pressure', 'overseer', 0), programOf('pressure', 'glutton', 0), ...bystanders()],
+      { partition, set: { 'host.swap.sizeMib': 8 } },
+    );
+    const { results, report } = outcome;
+    expect(results[0]).toEqual({
+      kills: 1,
+      refusedBySwap: true,
+      swappedOut: true,
+      isGivenBack: true,
+      isOwnRight: true,
+    });
+    expect(results[1]).toBeUndefined();
+    expectUntouched(outcome);
+    expect(report.nodes.map(({ memory }) => memory.oomKills)).toEqual([1, undefined]);
   });
 });
 

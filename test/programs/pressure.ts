@@ -4,6 +4,7 @@
  */
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
 import { postSend } from '../../userlib/index.ts';
+import { progressOf, roundsMore } from './bystander.ts';
 import { statusesOf, take } from './outcomes.ts';
 import { areEqual, patternOf, readOf, remoteAt, segment, writeOf } from './requests.ts';
 import { type Pair, Side } from './side.ts';
@@ -126,4 +127,36 @@ export async function trespass(program: ProgramContext): Promise<JsonValue> {
     isUntouched: areEqual(side.read(pair.buffer, 64), new Uint8Array(64)),
     reasons: [...new Set(faults)],
   };
+}
+
+/** Takes memory and writes to it, more and more, with a buffer pinned, until it is killed for it. */
+export async function glutton(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  await side.area(bufferBytes);
+  for (let chunk = 0; ; chunk++) {
+    const address = program.memory.map(mib);
+    for (let at = 0; at < mib; at += pageBytes) program.memory.write(address + at, Uint8Array.of(chunk));
+    await program.cpu.sleep(1e6);
+  }
+}
+
+/** Waits until memory and swap have run out and somebody was killed for it. @returns what is left, once others went on */
+export async function overseer(program: ProgramContext): Promise<JsonValue> {
+  const { host, cpu, memory } = program;
+  const { counts, frames } = host.mm;
+  const own = memory.map(mib);
+  memory.write(own, patternOf(5, mib));
+  await roundsMore(program, 3);
+  const freeBefore = frames.freeCount;
+  while (counts.oomKills === 0) await cpu.sleep(100e6);
+  await roundsMore(program, 3);
+  const told = {
+    kills: counts.oomKills,
+    refusedBySwap: counts.swapFullRefusals > 0,
+    swappedOut: counts.swappedOutPages > 0,
+    isGivenBack: frames.freeCount >= freeBefore,
+    isOwnRight: areEqual(memory.read(own, mib), patternOf(5, mib)),
+  };
+  progressOf(host).isStopping = true;
+  return told;
 }
