@@ -1,0 +1,157 @@
+/** The packed package as its users have it: outside of the repository, from JavaScript, from TypeScript, from a shell. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
+
+const repository = fileURLToPath(new URL('..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'hca-package-'));
+const installed = join(folder, 'node_modules', 'hca-emulator');
+const bin = join(installed, 'bin', 'hca.js');
+let files: readonly string[] = [];
+
+const run = (command: string, args: readonly string[], cwd = folder): string =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** Writes a file beside the installed package and returns its path. */
+function written(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+beforeAll(() => {
+  const [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', folder], repository)) as [
+    { filename: string; files: { path: string }[] },
+  ];
+  files = packed.files.map(({ path }) => path);
+  run('tar', ['xzf', packed.filename]);
+  cpSync(join(folder, 'package'), installed, { recursive: true });
+  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  for (const name of [...Object.keys(dependencies), '@types/node']) {
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(repository, 'node_modules', name), link);
+  }
+  written('package.json', '{ "type": "module" }');
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the package', () => {
+  it('holds what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
+    for (const path of ['dist/index.js', 'dist/index.d.ts', 'bin/hca.js', 'README.md', 'LICENSE'])
+      expect(files).toContain(path);
+    expect(files.filter((path) => /spec|testing|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  });
+
+  it('runs programs, stops anywhere, shows registers, memory and books, and injects faults, from JavaScript', () => {
+    const program = written(
+      'program.js',
+      'export const greet = async ({ args, node, verbs }) => ({ args, node, devices: verbs.devices.length });',
+    );
+    const main = written(
+      'main.js',
+      `import { createCq, DeadlockError, Machine, openEndpoint, renderReport } from 'hca-emulator';
+      const set = { 'host.memory.sizeMib': 64 };
+      const seen = [];
+      {
+        await using machine = await Machine.create({ set, seed: 3 });
+        await machine.runTo(1e9);
+        seen.push(machine.nowPs, await machine.readConfig32(0, 0));
+        await machine.load({ node: 1, name: 'mark', run: async ({ memory, log, cpu }) => {
+          const address = memory.map(64);
+          memory.write(address, Uint8Array.of(1, 2, 3));
+          log(String(address));
+          await cpu.sleep(1e9);
+        } });
+        seen.push(await machine.runUntil(async () => (await machine.log()).some((line) => line.program === 'mark'), 1e6));
+        const { text } = (await machine.log()).find((line) => line.program === 'mark');
+        seen.push([...(await machine.readVirtual(1, 'mark', Number(text), 3))]);
+        seen.push((await machine.run()).reason, (await machine.ledgers()).hcas.length);
+        const report = await machine.report();
+        seen.push(report.checks.balanced, renderReport(report).includes('The books balance'));
+      }
+      {
+        const faults = [{ command: 'SW2HW_CQ', nth: 1, status: 'BAD_RES_STATE' }];
+        await using machine = await Machine.create({ set, faults });
+        const make = async (program) => createCq((await openEndpoint(program)).context, 4).then(() => 'made', String);
+        await machine.load({ node: 0, run: make });
+        await machine.run();
+        seen.push(...(await machine.results()));
+      }
+      {
+        await using machine = await Machine.create({ set, partition: 'per-device' });
+        await machine.load({ node: 0, args: 7, run: { url: ${JSON.stringify(`file://${program}`)}, exportName: 'greet' } });
+        await machine.run();
+        seen.push(...(await machine.results()), (await machine.runFacts()).threads);
+      }
+      {
+        await using machine = await Machine.create({ set });
+        await machine.load({ node: 0, run: ({ exchange }) => exchange.take('nothing') });
+        seen.push(await machine.run().catch((error) => error instanceof DeadlockError));
+      }
+      console.log(JSON.stringify(seen));`,
+    );
+    expect(JSON.parse(run(process.execPath, [main]))).toEqual([
+      ...[1e9, 0x1003_15b3, true, [1, 2, 3], 'ended', 2, true, true],
+      expect.stringContaining('SW2HW_CQ ended with status BAD_RES_STATE'),
+      { args: 7, node: 0, devices: 1 },
+      4,
+      true,
+    ]);
+  });
+
+  it('has types that the strictest compiler takes, and that refuse what is wrong', () => {
+    const main = written(
+      'main.ts',
+      `import { type FaultPlan, getDeviceList, type JsonValue, Machine, type MachineOptions } from 'hca-emulator';
+      import { openEndpoint, type ProgramContext, type Report } from 'hca-emulator';
+      const faults: FaultPlan = [{ packet: 'corrupted', nth: 5 }];
+      const options: MachineOptions = { set: { 'host.memory.sizeMib': 64 }, faults };
+      async function count(program: ProgramContext): Promise<JsonValue> {
+        await openEndpoint(program);
+        return getDeviceList(program.verbs).length;
+      }
+      await using machine = await Machine.create(options);
+      const number = await machine.load({ node: 0, run: count });
+      const reason: 'ended' | 'limit' = (await machine.run()).reason;
+      const report: Report = await machine.report();
+      // @ts-expect-error: a program may have returned nothing
+      const result: JsonValue = (await machine.results())[number];
+      // @ts-expect-error: no such partition
+      const wrong: MachineOptions = { partition: 'both' };
+      console.log(reason, result, report.nodes.length, wrong.partition);`,
+    );
+    const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'];
+    const target = [
+      '--target',
+      'esnext',
+      '--module',
+      'nodenext',
+      '--types',
+      'node',
+      '--skipLibCheck',
+      'false',
+    ];
+    run(process.execPath, [
+      join(repository, 'node_modules', 'typescript', 'bin', 'tsc'),
+      ...[...strict, '--verbatimModuleSyntax', ...target, main],
+    ]);
+    expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
+  });
+
+  it('brings the command, with its workers and its pool', () => {
+    const moved = run(process.execPath, [bin, 'move', '--traditional', 'none']);
+    expect(moved.match(/equal/g)).toHaveLength(3);
+    expect(moved).toContain(join(installed, 'README.md'));
+    const rows = run(process.execPath, [bin, 'perf', 'write-bw', '--all', '--iters', '2']).trim().split('\n');
+    expect(rows).toHaveLength(1 + 23);
+  });
+});
