@@ -1,0 +1,185 @@
+/**
+ * The memory that a request names: whether it may be accessed, by the rights of the QP first, then of the region; and the
+ * payload of WRITEs and SENDs on its way there, piece by piece. A packet that has to wait goes on where it stopped.
+ */
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { EventType } from '../../abi/eqe.ts';
+import type { BlockAccount } from '../../sim/index.ts';
+import { NakCode } from '../../wire/aeth.ts';
+import { Opcode } from '../../wire/opcodes.ts';
+import * as packetConstants from '../../wire/packet.ts';
+import type { HcaCore } from './core.ts';
+import * as coreConstants from './core.ts';
+import type { InboundRequest } from './inbound-request.ts';
+import * as qpTable from './qp-table.ts';
+import * as receivePipeline from './receive-pipeline.ts';
+import type { ReceiveScatter } from './receive-scatter.ts';
+import * as receiveScatter from './receive-scatter.ts';
+import type { RequestRefusals } from './request-refusals.ts';
+import * as requestTraits from './request-traits.ts';
+import * as translationCache from './translation-cache.ts';
+import * as translatorConstants from './translator.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PACKET_PAYLOAD_OFFSET } = packetConstants;
+const { PORT_RECEIVER } = coreConstants;
+const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } = qpTable;
+const { STALL_TRANSLATION, WAIT } = receivePipeline;
+const { LIST_ABSENT, LIST_FULL, LIST_REFUSED } = receiveScatter;
+const { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
+const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
+const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+
+/** What beside WAIT is answered: go on, or the request has been refused. */
+export const ALLOWED = 1;
+export const REFUSED = 0;
+
+const ATOMIC_BYTES = 8;
+
+export class RequestMemory {
+  readonly #core: HcaCore;
+  readonly #request: InboundRequest;
+  readonly #scatter: ReceiveScatter;
+  readonly #refusals: RequestRefusals;
+  readonly #account: BlockAccount;
+
+  constructor(
+    core: HcaCore,
+    request: InboundRequest,
+    scatter: ReceiveScatter,
+    refusals: RequestRefusals,
+    account: BlockAccount,
+  ) {
+    this.#core = core;
+    this.#request = request;
+    this.#scatter = scatter;
+    this.#refusals = refusals;
+    this.#account = account;
+  }
+
+  /** Rights of WRITE, READ and atomics. ALLOWED, REFUSED or WAIT. */
+  checkRights(cycle: number): number {
+    const request = this.#request;
+    const { kind, pair } = request;
+    if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return ALLOWED;
+    const address = request.remoteAddress;
+    const key = request.remoteKey;
+    if (kind === MESSAGE_WRITE) {
+      const bytes = request.dmaBytes;
+      const allowed = this.#mayAccess(QP_RIGHT_WRITE, key, address, bytes, RIGHT_REMOTE_WRITE, cycle);
+      if (allowed !== ALLOWED) return allowed;
+      pair.writeAddress = address;
+      pair.writeKey = key;
+      pair.writeRemaining = bytes;
+      pair.writeBytes = bytes;
+      return ALLOWED;
+    }
+    if (request.opcode === Opcode.RC_RDMA_READ_REQUEST)
+      return this.#mayAccess(QP_RIGHT_READ, key, address, request.dmaBytes, RIGHT_REMOTE_READ, cycle);
+    if (address % ATOMIC_BYTES !== 0) {
+      this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return REFUSED;
+    }
+    return this.#mayAccess(QP_RIGHT_ATOMIC, key, address, ATOMIC_BYTES, RIGHT_REMOTE_ATOMIC, cycle);
+  }
+
+  /** Writes the packet's payload to memory, piece by piece. ALLOWED: all of it, or the receive has failed; REFUSED or WAIT. */
+  place(cycle: number): number {
+    const request = this.#request;
+    const bytes = request.payloadBytes;
+    const source = request.offset + PACKET_PAYLOAD_OFFSET;
+    while (request.placed < bytes && request.receiveSyndrome === 0) {
+      const left = bytes - request.placed;
+      const from = source + request.placed;
+      const placed =
+        request.kind === MESSAGE_WRITE
+          ? this.#placeWrite(left, from, cycle)
+          : this.#placeSend(left, from, cycle);
+      if (placed !== ALLOWED) return placed;
+    }
+    return ALLOWED;
+  }
+
+  #mayAccess(
+    qpRight: number,
+    key: number,
+    address: number,
+    bytes: number,
+    right: number,
+    cycle: number,
+  ): number {
+    const { pair } = this.#request;
+    if ((pair.remoteRights & qpRight) === 0) {
+      // A function that this QP does not support: an invalid request, not an access error (table 60).
+      this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
+      return REFUSED;
+    }
+    if (bytes === 0) return ALLOWED;
+    const found = this.#core.translator.translate(PORT_RECEIVER, key, pair.pd, address, bytes, right);
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (found < BAD_KEY) return ALLOWED;
+    const isWrite = right === RIGHT_REMOTE_READ ? 0 : 1;
+    if (found === PAGE_FAULT && this.#refusals.askForPage(key, address, bytes, isWrite, cycle))
+      return REFUSED;
+    this.#refusals.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+    return REFUSED;
+  }
+
+  #placeWrite(left: number, from: number, cycle: number): number {
+    const { translator } = this.#core;
+    const request = this.#request;
+    const { pair } = request;
+    const { writeKey, writeAddress } = pair;
+    const found = translator.translate(
+      PORT_RECEIVER,
+      writeKey,
+      pair.pd,
+      writeAddress,
+      left,
+      RIGHT_REMOTE_WRITE,
+    );
+    if (found >= BAD_KEY) {
+      this.#refuseWrite(found, cycle);
+      return REFUSED;
+    }
+    const moved = this.#scatter.write(found, left, request.bytes, from, cycle);
+    if (moved === WAIT) return WAIT;
+    request.placed += moved;
+    pair.writeAddress = writeAddress + moved;
+    pair.writeRemaining -= moved;
+    return ALLOWED;
+  }
+
+  /** What the packet has written so far is written again when it comes again. */
+  #refuseWrite(found: number, cycle: number): void {
+    const { pair, placed } = this.#request;
+    const address = pair.writeAddress;
+    const bytes = pair.writeRemaining;
+    if (found === PAGE_FAULT && this.#refusals.askForPage(pair.writeKey, address, bytes, 1, cycle)) {
+      pair.writeAddress = address - placed;
+      pair.writeRemaining = bytes + placed;
+      return;
+    }
+    this.#refusals.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
+  }
+
+  /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
+  #placeSend(left: number, from: number, cycle: number): number {
+    const request = this.#request;
+    const { qp } = request;
+    const moved = this.#scatter.place(qp, left, request.bytes, from, cycle);
+    if (moved === WAIT) return WAIT;
+    if (moved === LIST_ABSENT) {
+      this.#scatter.retreat(qp, request.placed);
+      this.#refusals.refuseForNow(cycle);
+      return REFUSED;
+    }
+    if (moved === LIST_FULL) request.receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+    else if (moved === LIST_REFUSED) request.receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    else request.placed += moved;
+    return ALLOWED;
+  }
+}

@@ -1,0 +1,50 @@
+/** What the opcode of a connection's request says: which kind of message it belongs to, and what its place in it demands. */
+import { endsMessage, hasImmediate, Opcode, startsMessage } from '../../wire/opcodes.ts';
+import { UC_OPCODE_BASE } from './qp-table.ts';
+
+/** Kinds of messages. READs and atomics are one packet, and none. */
+export const MESSAGE_NONE = 0;
+export const MESSAGE_SEND = 1;
+export const MESSAGE_WRITE = 2;
+/** No request of a connection. */
+export const MESSAGE_UNKNOWN = -1;
+
+/** Traits, as bits of {@link traitsByOpcode}. */
+export const STARTS_MESSAGE = 1 << 0;
+export const ENDS_MESSAGE = 1 << 1;
+export const HAS_IMMEDIATE = 1 << 2;
+/** The first packet of a SEND, the last one of a WRITE with immediate. */
+export const TAKES_RECEIVE_WQE = 1 << 3;
+export const COMPLETES_RECEIVE_WQE = 1 << 4;
+
+const OPCODE_COUNT = 256;
+export const kindByOpcode = Int8Array.from({ length: OPCODE_COUNT }, (_, opcode) => messageKindOf(opcode));
+export const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+
+function messageKindOf(opcode: number): number {
+  if (opcode >= UC_OPCODE_BASE) {
+    const isUnreliable = opcode <= Opcode.UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
+    return isUnreliable ? messageKindOf(opcode - UC_OPCODE_BASE) : MESSAGE_UNKNOWN;
+  }
+  if (opcode <= Opcode.RC_SEND_ONLY_WITH_IMMEDIATE) return MESSAGE_SEND;
+  if (opcode <= Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE) return MESSAGE_WRITE;
+  const isSingle =
+    opcode === Opcode.RC_RDMA_READ_REQUEST ||
+    opcode === Opcode.RC_COMPARE_SWAP ||
+    opcode === Opcode.RC_FETCH_ADD;
+  return isSingle ? MESSAGE_NONE : MESSAGE_UNKNOWN;
+}
+
+function traitsOf(opcode: number): number {
+  const isSend = messageKindOf(opcode) === MESSAGE_SEND;
+  const starts = startsMessage(opcode);
+  const ends = endsMessage(opcode);
+  const withImmediate = hasImmediate(opcode);
+  return (
+    (starts ? STARTS_MESSAGE : 0) |
+    (ends ? ENDS_MESSAGE : 0) |
+    (withImmediate ? HAS_IMMEDIATE : 0) |
+    ((isSend ? starts : withImmediate) ? TAKES_RECEIVE_WQE : 0) |
+    (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0)
+  );
+}
