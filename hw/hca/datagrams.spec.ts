@@ -1,71 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { CqeSyndrome, ReceiveOpcode } from '../../abi/cqe.ts';
-import { mcgEntry } from '../../abi/mcg.ts';
-import { PathMtu, QpState, ServiceType } from '../../abi/qpc.ts';
-import { linesOf, readGolden } from '../../abi/testing/golden.ts';
-import { type addressVector, mlxControlSegment } from '../../abi/wqe.ts';
+import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
-import { fromHex, type Initial } from '../../base/index.ts';
 import { grh } from '../../wire/headers.ts';
 import { Opcode, packetBytesOf } from '../../wire/opcodes.ts';
-import { type DataPathBench, type DataPathNode, dataPathBench, tightest } from './testing/data-path-bench.ts';
-import {
-  Cq,
-  PD,
-  pattern,
-  Qp,
-  type QpOptions,
-  Region,
-  type SendRequest,
-  Srq,
-} from './testing/data-path-verbs.ts';
+import { dataPathBench, tightest } from './testing/data-path-bench.ts';
+import { PD, pattern, Region, type SendRequest, Srq } from './testing/data-path-verbs.ts';
+import { datagramQp, datagramScene, datagramTo } from './testing/datagrams.ts';
 
-const QKEY = 0x1111_1111;
-const ud = { serviceType: ServiceType.UD, qkey: QKEY, pathMtu: PathMtu.MTU_2048, logMaxMessage: 13 } as const;
 const GID_OF_B = Uint8Array.from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0, 0, 2]);
 const GROUP = Uint8Array.from([0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
 
-/** A datagram QP in RTS, with a CQ of its own. */
-function datagramQp(node: DataPathNode, options: Partial<QpOptions> = {}) {
-  const cq = new Cq(node);
-  const qp = new Qp(node, { sendCq: cq, ...options, fields: { ...ud, ...options.fields } });
-  qp.connect(0, 100, 0);
-  return { qp, cq };
-}
-
-function datagramTo(
-  qpn: number,
-  lid: number,
-  vector: Initial<typeof addressVector> = {},
-  qkey = QKEY,
-): Required<Pick<SendRequest, 'datagram'>>['datagram'] {
-  return {
-    addressVector: { port: 1, pd: PD, destinationLid: lid, ...vector },
-    destinationQpn: qpn,
-    qkey,
-  };
-}
-
-interface Scene {
-  bench: DataPathBench;
-  a: ReturnType<typeof datagramQp>;
-  b: ReturnType<typeof datagramQp>;
-  from: Region;
-  to: Region;
-}
-
-async function scene(options: Parameters<typeof dataPathBench>[0] = {}): Promise<Scene> {
-  const bench = await dataPathBench(options);
-  const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];
-  const [from, to] = [new Region(bench.a, 4096), new Region(bench.b, 4096, { pageOffset: 1000 })];
-  from.fill(7);
-  await bench.run(3);
-  return { bench, a, b, from, to };
-}
-
 describe('a datagram', () => {
   test('reaches the QP that its WQE names, behind 40 bytes, with its sender in the CQE; the send is complete once sent', async () => {
-    const { bench, a, b, from, to } = await scene();
+    const { bench, a, b, from, to } = await datagramScene();
     b.qp.receive([to.part(0, 2000)]);
     const vector = { serviceLevel: 5 };
     a.qp.send({
@@ -96,7 +44,7 @@ describe('a datagram', () => {
   });
 
   test('carries immediate data; without any, the CQE has the index of the P_Key', async () => {
-    const { bench, a, b, to } = await scene();
+    const { bench, a, b, to } = await datagramScene();
     bench.b.address.pkeys.set([0xffff, 0x8123]);
     bench.a.address.pkeys[1] = 0x0123;
     const [sender, receiver] = [
@@ -129,7 +77,7 @@ describe('a datagram', () => {
   });
 
   test('with a GRH brings it into the first 40 bytes, 40 bytes longer on the cable, and only to whose GID it has', async () => {
-    const { bench, a, b, from, to } = await scene();
+    const { bench, a, b, from, to } = await datagramScene();
     const vector = {
       grhPresent: 1,
       hopLimit: 3,
@@ -171,7 +119,7 @@ describe('a datagram', () => {
   });
 
   test('is dropped and counted for a wrong Q_Key, a foreign P_Key, two limited members, and without a receive', async () => {
-    const { bench, a, b, to } = await scene();
+    const { bench, a, b, to } = await datagramScene();
     const send = (datagram: ReturnType<typeof datagramTo>): number =>
       a.qp.send({ opcode: WqeOpcode.SEND, datagram, inline: pattern(1, 4) });
     send(datagramTo(b.qp.qpn, 2));
@@ -207,7 +155,7 @@ describe('a datagram', () => {
       [{ opcode: WqeOpcode.RDMA_WRITE }, CqeSyndrome.LOCAL_QP_OP_ERR],
     ];
     for (const [change, syndrome] of cases) {
-      const { bench, a, from } = await scene();
+      const { bench, a, from } = await datagramScene();
       const segments = change.segments === undefined ? [] : [from.part(0, 2049)];
       a.qp.send({ opcode: WqeOpcode.SEND, datagram: datagramTo(9, 2), ...change, segments });
       await bench.run(20);
@@ -217,7 +165,7 @@ describe('a datagram', () => {
   });
 
   test('longer than its receive list ends the receive with a length error', async () => {
-    const { bench, a, b, from, to } = await scene();
+    const { bench, a, b, from, to } = await datagramScene();
     b.qp.receive([to.part(0, 139)]);
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: datagramTo(b.qp.qpn, 2), segments: [from.part(0, 100)] });
     await bench.run(20);
@@ -226,7 +174,7 @@ describe('a datagram', () => {
   });
 
   test('to the own LID goes by the loopback, to itself as well', async () => {
-    const { bench, a, from } = await scene();
+    const { bench, a, from } = await datagramScene();
     const to = new Region(bench.a, 400);
     a.qp.receive([to.part(0, 300)]);
     bench.a.address.lmc = 1;
@@ -289,158 +237,5 @@ describe('a datagram', () => {
           });
       return sides.every(({ sent, received }) => sent === 100 && received === 100);
     });
-  });
-});
-
-describe('a multicast datagram', () => {
-  const toGroup = datagramTo(0xffffff, 0xc009, { grhPresent: 1, destinationGid: GROUP });
-  const join = (node: DataPathNode, members: readonly { qpn: number; blockLoopback?: 0 | 1 }[]): void =>
-    node.groups.set(3, mcgEntry.encode({ memberCount: members.length, mgid: GROUP, members: [...members] }));
-
-  test('reaches every member at either end, the sender too unless it does not want to', async () => {
-    const { bench, a, b, to } = await scene();
-    const second = datagramQp(bench.b);
-    const echo = datagramQp(bench.a);
-    const own = new Region(bench.a, 1000);
-    await bench.run(3);
-    join(bench.a, [{ qpn: a.qp.qpn, blockLoopback: 1 }, { qpn: echo.qp.qpn }]);
-    join(bench.b, [{ qpn: b.qp.qpn }, { qpn: second.qp.qpn }, { qpn: 0x999 }]);
-    a.qp.receive([own.part(0, 200)]);
-    echo.qp.receive([own.part(200, 200)]);
-    b.qp.receive([to.part(0, 200)]);
-    second.qp.receive([to.part(200, 200)]);
-    a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
-    await bench.run(20);
-    for (const { cq } of [echo, b, second])
-      expect(cq.drain().map(({ byteCount }) => byteCount)).toEqual([70]);
-    expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);
-    expect([to.read(40, 30), to.read(240, 30), own.read(240, 30)]).toEqual(Array(3).fill(pattern(9, 30)));
-    echo.qp.receive([own.part(200, 200)]);
-    echo.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(8, 30) });
-    await bench.run(20);
-    expect(echo.cq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
-  });
-
-  test('of a group that nobody here has joined is nobody’s business', async () => {
-    const { bench, a } = await scene();
-    a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
-    await bench.run(20);
-    expect(bench.b.port.packets).toHaveLength(1);
-    expect([bench.a, bench.b].map(({ dataPath }) => dataPath.violations.report())).toEqual([{}, {}]);
-  });
-});
-
-describe('QP0 and QP1', () => {
-  const special = { serviceType: ServiceType.MLX, pathMtu: PathMtu.MTU_4096, logMaxMessage: 11 } as const;
-  const BASE = 0x200;
-
-  /** QP0 and QP1 of a node's port, as mlx4_ib makes them: one CQ, Q_Keys 0 and 0x80010000. */
-  function specialQps(node: DataPathNode) {
-    const cq = new Cq(node);
-    node.specialQpBase = BASE;
-    const qp0 = new Qp(node, { sendCq: cq, qpn: BASE, sqLogStride16: 4, fields: special });
-    const qp1 = new Qp(node, {
-      sendCq: cq,
-      qpn: BASE + 2,
-      sqLogStride16: 4,
-      fields: { ...special, qkey: 0x8001_0000 },
-    });
-    qp0.connect(0, 0, 0);
-    qp1.connect(0, 0, 0);
-    return { cq, qp0, qp1 };
-  }
-
-  /** A MAD of the stock Linux driver as captured: its WQE, with data pointers into `region`. */
-  function capturedWqe(qpn: number, region: Region): Uint8Array {
-    const line = linesOf(readGolden(), 'wqe').find(
-      (each) => each.file === 'x-kernel-mads' && each.qpn === qpn,
-    )!;
-    const wqe = fromHex(line.bytes);
-    const view = new DataView(wqe.buffer);
-    // Control 16, inline header 4 and 28 bytes of headers; then two pointers of 24 and 232 bytes.
-    [48, 64].forEach((at, index) => {
-      view.setUint32(at + 4, region.key);
-      view.setBigUint64(at + 8, BigInt(region.address + 24 * index));
-    });
-    return wqe;
-  }
-
-  test.each([
-    ['a subnet management packet to QP0', BASE, 0, 15],
-    ['a performance query to QP1', BASE + 2, 1, 0],
-  ] as const)('%s of the Linux driver reaches the other node’s', async (_name, qpn, wireQpn, lane) => {
-    const bench = await dataPathBench();
-    const [a, b] = [specialQps(bench.a), specialQps(bench.b)];
-    const [mad, to] = [new Region(bench.a, 256), new Region(bench.b, 512)];
-    mad.fill(5);
-    await bench.run(3);
-    (qpn === BASE ? b.qp0 : b.qp1).receive([to.part(0, 296)]);
-    (qpn === BASE ? a.qp0 : a.qp1).sendBytes(capturedWqe(qpn, mad));
-    await bench.run(30);
-    expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
-    expect(bench.b.dataPath.violations.report()).toEqual({});
-    // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
-    expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
-    expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
-    expect(to.read(40, 256)).toEqual(pattern(5, 256));
-    expect(bench.b.port.packets[0]).toMatchObject({
-      opcode: Opcode.UD_SEND_ONLY,
-      qpn: wireQpn,
-      payloadBytes: 256,
-    });
-    // LRH 8, BTH 12, DETH 8, a MAD, ICRC 4, VCRC 2.
-    expect(bench.a.wire.transmitted.packetBytes).toBe(290);
-    expect(bench.b.port.packets[0]!.virtualLane).toBe(lane);
-  });
-
-  test('subnet management goes on before the port is active, general services do not come back', async () => {
-    const bench = await dataPathBench();
-    const a = specialQps(bench.a);
-    const [mad, to] = [new Region(bench.a, 256), new Region(bench.a, 1024)];
-    await bench.run(3);
-    bench.a.address.isActive = false;
-    a.qp0.receive([to.part(0, 296)]);
-    a.qp1.receive([to.part(512, 296)]);
-    for (const [qp, qpn] of [
-      [a.qp0, BASE],
-      [a.qp1, BASE + 2],
-    ] as const) {
-      const wqe = capturedWqe(qpn, mad);
-      // To LID 1, which is the port's own.
-      mlxControlSegment.fields.remoteLid.set(new DataView(wqe.buffer), 0, 1);
-      wqe[20 + 3] = 1;
-      qp.sendBytes(wqe);
-    }
-    await bench.run(30);
-    expect(a.cq.drain().map(({ qpn, isSend }) => [qpn, isSend])).toEqual(
-      expect.arrayContaining([
-        [BASE, true],
-        [BASE, false],
-        [BASE + 2, true],
-      ]),
-    );
-    expect(a.cq.takenCount()).toBe(3);
-  });
-
-  test('a WQE whose headers are no UD packet is a local QP operation error', async () => {
-    const bench = await dataPathBench();
-    const a = specialQps(bench.a);
-    const mad = new Region(bench.a, 256);
-    await bench.run(3);
-    const wqe = capturedWqe(BASE, mad);
-    wqe[20 + 8] = Opcode.RC_SEND_ONLY;
-    a.qp0.sendBytes(wqe);
-    await bench.run(20);
-    expect(a.cq.poll()?.syndrome).toBe(CqeSyndrome.LOCAL_QP_OP_ERR);
-  });
-
-  test('are unknown while CONF_SPECIAL_QP has named none', async () => {
-    const bench = await dataPathBench();
-    const a = specialQps(bench.a);
-    const mad = new Region(bench.a, 256);
-    await bench.run(3);
-    a.qp0.sendBytes(capturedWqe(BASE, mad));
-    await bench.run(20);
-    expect(bench.b.dataPath.violations.report()).toEqual({ packetUnknownQp: 1 });
   });
 });

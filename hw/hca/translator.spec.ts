@@ -316,3 +316,56 @@ describe('Translator', () => {
     );
   });
 });
+
+describe('what a port remembers of its last translation', () => {
+  const good = { startAddress: 0x5000n, lengthBytes: 0x1800n, mttAddress: 0, logPageSize: 12 };
+
+  it('is held to every rule, and to the page', () => {
+    const { access, translator, writeMpt, writeMtt } = bench();
+    writeMpt(1, region(0x1aa, { ...good, remoteWriteEnabled: 0 }));
+    writeMtt(0, [0x9000n, 0x4_2000_7000n]);
+    const accesses: [Parameters<typeof access>, number][] = [
+      [[0, 0x1ab, 7, 0x5100, 8, 1], BAD_KEY],
+      [[0, 0x1aa, 8, 0x5100, 8, 1], BAD_PD],
+      [[0, 0x1aa, 7, 0x4fff, 8, 1], OUT_OF_BOUNDS],
+      [[0, 0x1aa, 7, 0x5100, 0x1701, 1], OUT_OF_BOUNDS],
+      [[0, 0x1aa, 7, 0x5100, 8, 8], MISSING_RIGHT],
+    ];
+    for (const [wrong, answer] of accesses) {
+      expect(access(0, 0x1aa, 7, 0x5000, 8, 1)).toBe(TRANSLATED);
+      expect(access(...wrong)).toBe(answer);
+    }
+    expect(access(0, 0x1aa, 7, 0x5fff, 0x100, 1)).toBe(TRANSLATED);
+    expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x9fff, 1]);
+    expect(access(0, 0x1aa, 7, 0x6000, 0x100, 1)).toBe(TRANSLATED);
+    expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x4_2000_7000, 0x100]);
+  });
+
+  it('is gone when the region or its pages have changed', () => {
+    const { access, translator, writeMpt, writeMtt } = bench();
+    writeMpt(1, region(0x1aa, good));
+    writeMtt(0, [0x9000n, 0xa000n]);
+    expect(access(0, 0x1aa, 7, 0x5010, 8, 1)).toBe(TRANSLATED);
+    writeMtt(0, [0xb000n, 0xa000n]);
+    translator.forgetMtt();
+    expect(access(0, 0x1aa, 7, 0x5010, 8, 1)).toBe(TRANSLATED);
+    expect(translator.physicalAddress).toBe(0xb010);
+    writeMpt(1, region(0x1aa, { ...good, status: MptStatus.FREE }));
+    translator.forgetMpt(1);
+    expect(access(0, 0x1aa, 7, 0x5010, 8, 1)).toBe(BAD_KEY);
+  });
+
+  it('keeps its lines recently used, and is gone with them', () => {
+    const { access, mptCache, writeMpt, writeMtt } = bench(2, 2);
+    for (const index of [1, 2, 3]) writeMpt(index, region(index << 8, good));
+    writeMtt(0, [0x9000n, 0xa000n]);
+    const use = (port: number, index: number): number => {
+      const before = mptCache.directory.missCount;
+      access(port, index << 8, 7, 0x5000, 8, 1);
+      return mptCache.directory.missCount - before;
+    };
+    // Port 0's second access, of what it remembers, leaves port 1's line the older one: the third region takes that.
+    expect([use(0, 1), use(1, 2), use(0, 1), use(2, 3), use(0, 1), use(1, 2)]).toEqual([1, 1, 0, 1, 0, 1]);
+    expect([use(2, 3), use(0, 1)]).toEqual([1, 1]);
+  });
+});
