@@ -1,0 +1,100 @@
+/** README and pages name only commands, options, files and pages that there are. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, vi } from 'vitest';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const main = join(root, 'system/cli/main.ts');
+const skipped = new Set(['node_modules', 'dist', '.git']);
+
+/** Every file below the root, by its path from there. */
+const tree = readdirSync(root, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
+  .filter((path) => !skipped.has(path.split('/')[0]!));
+const pages = tree.filter((path) => path.endsWith('.md'));
+const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
+
+/** What a page says to type, word by word: `hca …`, however it is started. */
+function commandsOf(text: string): string[][] {
+  const lines = [...text.matchAll(/(?:npx (hca)|npm (start)(?: --)?) +([^`\n·|]*)/g)];
+  return lines.map(([, hca, , rest]) => {
+    const bare = rest!.replace(/'[^']*'|"[^"]*"/g, 'QUOTED').replace(/\s#.*|\s{3,}.*|[;&)].*|←.*/s, '');
+    return [...(hca === undefined ? ['move'] : []), ...bare.trim().split(/\s+/)];
+  });
+}
+
+const helps = new Map<string, string>();
+function helpOf(command: string): string {
+  const help =
+    helps.get(command) ?? execFileSync(process.execPath, [main, command, '--help'], { encoding: 'utf8' });
+  helps.set(command, help);
+  return help;
+}
+
+const program = execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' });
+const known = [...program.matchAll(/^ {2}(\w+) \[options\]/gm)].map(([, name]) => name!);
+
+function unknownOptionsIn(text: string): string[] {
+  return commandsOf(text).flatMap(([command, ...words]) => {
+    if (!/^[a-z]+$/.test(command!)) return [];
+    if (!known.includes(command!)) return [`hca ${command}`];
+    const options = words
+      .filter((word) => /^--?[a-z]/i.test(word))
+      .map((word) => word.replace(/[=.].*|,$/, ''));
+    return options
+      .filter((option) => !new RegExp(`^ +.*${option}[ ,]`, 'm').test(helpOf(command!)))
+      .map((option) => `hca ${command} ${option}`);
+  });
+}
+
+function missingFilesIn(text: string, folder: string): string[] {
+  const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)].map(([, target]) => target!);
+  const files = [...text.matchAll(/`(\w[\w./-]*\.ts)`/g)].map(([, file]) => file!);
+  return [
+    ...links.filter((target) => !existsSync(join(root, folder, target))),
+    ...files.filter((file) => !tree.some((path) => path === file || path.endsWith(`/${file}`))),
+  ];
+}
+
+function missingTestsIn(text: string): string[] {
+  const named = [...text.matchAll(/vitest run ([^`\n]*)/g)].flatMap(([, rest]) =>
+    rest!.split(' -')[0]!.split(/\s+/),
+  );
+  return named.filter((word) => !tree.some((path) => path.includes(word) && path.endsWith('.spec.ts')));
+}
+
+describe('every page', () => {
+  it('says commands and options that there are', () => {
+    expect(known.length).toBeGreaterThan(7);
+    expect(pages.flatMap((page) => commandsOf(textOf(page))).length).toBeGreaterThan(40);
+    expect(pages.flatMap((page) => unknownOptionsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
+      [],
+    );
+    expect(
+      unknownOptionsIn('`npx hca perf write-lat --al`, `npx hca prof`, `npm start -- F --nope=1`'),
+    ).toEqual(['hca perf --al', 'hca prof', 'hca move --nope']);
+  });
+
+  it('links to pages and names files that there are', () => {
+    const missing = pages.flatMap((page) =>
+      missingFilesIn(textOf(page), dirname(page)).map((what) => `${page}: ${what}`),
+    );
+    expect(missing).toEqual([]);
+    expect(missingFilesIn('[a](nowhere.md) [b](../README.md) `nothing.ts` `machine.ts`', 'docs')).toEqual([
+      'nowhere.md',
+      'nothing.ts',
+    ]);
+  });
+
+  it('names tests that there are', () => {
+    expect(pages.flatMap((page) => missingTestsIn(textOf(page)).map((what) => `${page}: ${what}`))).toEqual(
+      [],
+    );
+    expect(missingTestsIn('`npx vitest run test/docs test/nothing -t "a"`')).toEqual(['test/nothing']);
+  });
+});
