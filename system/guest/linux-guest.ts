@@ -7,7 +7,7 @@
  * gone after `dispose`, whatever happened before.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentLine, type CommandLimits, type CommandResult } from './agent.ts';
@@ -80,6 +80,11 @@ export class LinuxGuest {
       throw error;
     }
     return guest;
+  }
+
+  /** Milliseconds of processor time that QEMU has used: the guest's processors and its own devices. */
+  get cpuMs(): number {
+    return this.#isGone ? 0 : cpuMsOf(this.#process.pid!);
   }
 
   get consoleText(): string {
@@ -163,6 +168,12 @@ export class LinuxGuest {
       );
     }
   }
+}
+
+/** User and system time of a process and its threads, which /proc tells in hundredths of a second (proc(5)). */
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /s, '').split(' ');
+  return 10 * (Number(fields[11]) + Number(fields[12]));
 }
 
 /** Keeps the end of what a stream says; the function returns it. */

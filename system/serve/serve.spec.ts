@@ -201,6 +201,13 @@ describe('the options of a served machine', () => {
     expect(cablingOf({ hcas: 2, cable: true })).toBe('cable');
   });
 
+  it('are of a host that takes large payloads unless a profile is named', () => {
+    const linkOf = (options: object) => serveOrderOf({ socket: 's', ...options }).config.pcie.link;
+    expect(linkOf({}).maxPayloadBytes).toBe(512);
+    expect(linkOf({ profile: 'connectx3-qdr' }).maxPayloadBytes).toBe(256);
+    expect(linkOf({ set: { 'pcie.link.maxPayloadBytes': 1024 } }).maxPayloadBytes).toBe(1024);
+  });
+
   it('are printed as a shell takes them', () => {
     const [memory, device] = qemuOptionLines(["/tmp/it's.sock"]);
     expect(memory).toContain('memory-backend-memfd');

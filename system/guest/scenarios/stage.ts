@@ -57,6 +57,13 @@ export class Stage {
     return output;
   }
 
+  /** Milliseconds of processor time used so far: by this process, which emulates the adapters, and by the guests. */
+  cpuMs(): { emulator: number; guests: number } {
+    const { user, system } = process.cpuUsage();
+    const guests = this.session.guests.reduce((sum, guest) => sum + guest.cpuMs, 0);
+    return { emulator: (user + system) / 1000, guests };
+  }
+
   /** Runs server and client of a test in guest 0; what the client printed. */
   pair({ server, client }: PairedTest): Promise<string> {
     return this.check(`pair '${server}' '${client}'`);
