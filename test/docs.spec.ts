@@ -98,3 +98,44 @@ describe('every page', () => {
     expect(missingTestsIn('`npx vitest run test/docs test/nothing -t "a"`')).toEqual(['test/nothing']);
   });
 });
+
+describe('the README shows', () => {
+  const readme = textOf('README.md');
+  const hca = (args: readonly string[]): string[] =>
+    execFileSync(process.execPath, [main, ...args], {
+      encoding: 'utf8',
+      cwd: root,
+      env: { ...process.env, COLUMNS: '120' },
+    }).split('\n');
+  /** The lines below a command, up to an empty one or the end of the block. */
+  const shownBelow = (command: string): string[] => {
+    const [, block = ''] = readme.split(`$ ${command}\n`);
+    return block.split(/\n\n|\n```/)[0]!.split('\n');
+  };
+
+  it('what npm start prints on a terminal of 120 columns, line by line, but for wall time and hash', () => {
+    const printed = hca(['move', 'LICENSE']);
+    const shown = shownBelow('npm start -- LICENSE').filter((line) => !line.startsWith('…'));
+    expect(shown.length).toBeGreaterThan(20);
+    for (const line of shown) {
+      const pattern = line
+        .replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+        .replaceAll('…', '.*')
+        .replace(/(?<=in )\d+\\\.\d+ s/, String.raw`\d+\.\d+ s`)
+        .replace(/Node v.*/, String.raw`Node v[\d.]+ Configuration [\da-f]{12}\.`);
+      const at = printed.findIndex((text) => new RegExp(`^${pattern}$`).test(text));
+      expect(at, line).toBeGreaterThanOrEqual(0);
+      printed.splice(0, at + 1);
+    }
+  });
+
+  it('what hca perf measures', () => {
+    const rows = shownBelow('npx hca perf write-lat --all -m 2048 --iters 60').slice(1);
+    expect(rows).toHaveLength(3);
+    for (const row of rows) {
+      const figures = row.trim().split(/\s+/).slice(0, 5);
+      const args = ['perf', 'write-lat', '-m', '2048', '--iters', '60', '--size', figures[0]!];
+      expect(hca(args)[1]!.trim().split(/\s+/).slice(0, 5)).toEqual(figures);
+    }
+  });
+});
