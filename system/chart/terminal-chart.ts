@@ -32,7 +32,7 @@ export function terminalChart(chart: Chart, { width, height }: TerminalChartOpti
       symbol: signOf.get(`${x} ${y}`) ?? signs[0],
     }),
     formatter: (value, { axis }) =>
-      axis === 'x' ? sizeText(Math.round(2 ** value)) : (10 ** value).toPrecision(3),
+      axis === 'x' ? sizeText(Math.round(2 ** value)) : `${Number((10 ** value).toPrecision(3))}`,
   });
   const legend = shown.map(({ name }, at) => `${signs[at % signs.length]!} ${name}`).join('    ');
   return `${chart.title} (${chart.yLabel})\n${text.trimEnd()}\n${legend}\n`;

@@ -61,6 +61,11 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ['did you mean sockets', ['compare', '--paths', 'send,socket']],
     ['expected the smaller size first', ['compare', '--sizes', '4K..64']],
     ['a file that can be written', ['compare', '--html', '/no/such/folder/out.html']],
+    // Found by workers, of which there are several.
+    [
+      'fault is "reset", expected one of interrupt, read, packet, port, cable',
+      ['compare', '--paths', 'write,sockets', '--sizes', '64', '--fault', 'reset=stuck'],
+    ],
     ['did you mean write-lat', ['perf', 'write-lta']],
     ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
     ['--rx-depth is 9000, expected at most 4095', ['perf', 'send-bw', '-q', '1024', '-r', '9000']],
@@ -85,6 +90,21 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     const file = join(folder, 'out.json');
     expect((await hca('move', '/no/such/file', '--report', file)).code).toBe(2);
     expect(readdirSync(folder)).toEqual(before);
+  });
+});
+
+describe('a run that fails', () => {
+  const tiny = ['--set', 'host.memory.sizeMib=64', '--set', 'host.swap.sizeMib=0'];
+  const out = [...tiny, '--set', 'host.memory.reservedKib=65472'];
+  it.each([
+    ['alone', 'NetError: ENOMEM', ['compare', '--paths', 'sockets', '--sizes', '64', ...out]],
+    ['among others', 'ENOMEM', ['compare', '--paths', 'sockets,write', '--sizes', '64', ...out]],
+    ['on the pool of cutoff', 'ENOMEM', ['cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out]],
+    ['on the pool of perf', 'ENOMEM', ['perf', 'write-lat', '--all', ...out]],
+  ])('%s ends with exit code 1 and one line that says why', async (_where, words, args) => {
+    const { code, err } = await hca(...args);
+    expect([code, err.trim().split('\n').length]).toEqual([1, 1]);
+    expect(err).toContain(words);
   });
 });
 

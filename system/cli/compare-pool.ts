@@ -1,7 +1,7 @@
 /** Runs comparisons side by side, each a simulation in a worker of its own. */
 import { availableParallelism } from 'node:os';
-import { Piscina } from 'piscina';
 import runCompare, { type CompareOrder, type CompareRow } from './compare-run.ts';
+import { TaskPool } from './task-pool.ts';
 
 /**
  * Yields rows in the order of the orders, whatever is done first.
@@ -16,21 +16,17 @@ export async function* comparisons(
     onDone(1);
     return;
   }
-  const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-  const filename = new URL(`./compare-run${ending}`, import.meta.url).href;
-  const threads = Math.max(1, Math.min(orders.length, availableParallelism()));
-  const pool = new Piscina({ filename, minThreads: 1, maxThreads: threads });
+  await using pool = new TaskPool<CompareOrder, CompareRow>(
+    'compare-run',
+    Math.max(1, Math.min(orders.length, availableParallelism())),
+  );
   let done = 0;
-  try {
-    const rows = orders.map(async (order) => {
-      const row = (await pool.run(order)) as CompareRow;
-      onDone(++done);
-      return row;
-    });
-    // A failure is met where its row would be yielded.
-    for (const row of rows) row.catch(() => {});
-    for (const row of rows) yield await row;
-  } finally {
-    await pool.destroy();
-  }
+  const rows = orders.map(async (order) => {
+    const row = await pool.run(order);
+    onDone(++done);
+    return row;
+  });
+  // A failure is met where its row would be yielded.
+  for (const row of rows) row.catch(() => {});
+  for (const row of rows) yield await row;
 }

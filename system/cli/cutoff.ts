@@ -1,7 +1,5 @@
 /** `hca cutoff`: copy, registration on the fly and cached registration over sizes, and where they cross. */
-import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { Piscina } from 'piscina';
 import { costParameters } from '../../host/host-parameters.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import {
@@ -20,6 +18,7 @@ import { type Crossing, type CutoffResult, resultPage, resultText, ways } from '
 import { type CutoffLine, type CutoffOrder, messagingOf } from './cutoff-run.ts';
 import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { TaskPool } from './task-pool.ts';
 
 const sizeLeast = 1;
 const sizeMost = 8 * 2 ** 20;
@@ -69,45 +68,41 @@ async function cutoff(options: CutoffOptions): Promise<void> {
   const waits: readonly WaitingBy[] = options.waiting === 'both' ? ['poll', 'event'] : [options.waiting];
   const changes = options.rendezvous === undefined ? {} : { rendezvousBy: options.rendezvous };
   const messaging = { ...config.messaging, ...changes };
-  const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-  const filename = new URL(`./cutoff-run${ending}`, import.meta.url).href;
-  const pool = new Piscina({ filename, minThreads: 1, maxThreads: availableParallelism() });
-  try {
-    const studies = waits.map((waiting) => new Study(pool, machine, config, messaging, waiting));
-    const results: CutoffResult[] = [];
-    // All begin at once: the pool takes them in turn.
-    const all = studies.map((study) => study.run(sizes));
-    for (const study of all) study.catch(() => undefined);
-    for (const study of all) {
-      const result = await study;
-      results.push(result);
-      screen.print(resultText(sizes, result));
-    }
-    if (options.html !== undefined) writeFileAtomically(options.html, resultPage(sizes, results));
-    const configHash = configHashOf(config);
-    const { rendezvousBy } = messaging;
-    if (options.json !== undefined)
-      writeJson(options.json, { schema: 'hca-cutoff/1', configHash, rendezvousBy, sizes, results });
-    for (const complaint of studies.flatMap(({ complaints }) => complaints)) {
-      process.stderr.write(`hca: ${complaint}\n`);
-      process.exitCode = exitFailed;
-    }
-  } finally {
-    await pool.destroy();
+  await using pool: CutoffPool = new TaskPool('cutoff-run');
+  const studies = waits.map((waiting) => new Study(pool, machine, config, messaging, waiting));
+  const results: CutoffResult[] = [];
+  // All begin at once: the pool takes them in turn.
+  const all = studies.map((study) => study.run(sizes));
+  for (const study of all) study.catch(() => undefined);
+  for (const study of all) {
+    const result = await study;
+    results.push(result);
+    screen.print(resultText(sizes, result));
+  }
+  if (options.html !== undefined) writeFileAtomically(options.html, resultPage(sizes, results));
+  const configHash = configHashOf(config);
+  const { rendezvousBy } = messaging;
+  if (options.json !== undefined)
+    writeJson(options.json, { schema: 'hca-cutoff/1', configHash, rendezvousBy, sizes, results });
+  for (const complaint of studies.flatMap(({ complaints }) => complaints)) {
+    process.stderr.write(`hca: ${complaint}\n`);
+    process.exitCode = exitFailed;
   }
 }
+
+type CutoffPool = TaskPool<CutoffOrder, CutoffLine>;
 
 /** The three lines for one way of waiting. */
 class Study {
   readonly complaints: string[] = [];
-  readonly #pool: Piscina;
+  readonly #pool: CutoffPool;
   readonly #machine: MachineOptions;
   readonly #config: MachineConfig;
   readonly #messaging: MessagingConfig;
   readonly #waiting: WaitingBy;
 
   constructor(
-    pool: Piscina,
+    pool: CutoffPool,
     machine: MachineOptions,
     config: MachineConfig,
     messaging: MessagingConfig,
@@ -171,7 +166,7 @@ class Study {
       way,
       sizes,
     };
-    const line = (await this.#pool.run(order)) as CutoffLine;
+    const line = await this.#pool.run(order);
     if (line.wrong > 0) this.complaints.push(`${line.wrong} messages arrived with other bytes (${way})`);
     if (!line.isBalanced) this.complaints.push('the books of a run do not balance');
     return line.latencyPs;

@@ -83,7 +83,7 @@ function programOf(): Command {
     .option('--html <file>', 'write a page with the plots, which needs nothing else')
     .option(...jsonOption)
     .action(compare);
-  addMachineOptions(compareCommand);
+  addFaultOptions(addMachineOptions(compareCommand));
 
   const devinfoCommand = program
     .command('devinfo')

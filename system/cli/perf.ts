@@ -1,6 +1,4 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
-import { availableParallelism } from 'node:os';
-import { Piscina } from 'piscina';
 import {
   type AnalysisChoice,
   type AnalysisOptions,
@@ -18,6 +16,7 @@ import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './opt
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
+import { TaskPool } from './task-pool.ts';
 
 export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, FaultChoice {
   readonly partition: Partition;
@@ -82,16 +81,10 @@ async function* inOrder(orders: readonly PerfOrder[]): AsyncGenerator<PerfRow> {
     yield await runPerf(orders[0]!);
     return;
   }
-  const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
-  const filename = new URL(`./perf-run${ending}`, import.meta.url).href;
-  const pool = new Piscina({ filename, minThreads: 1, maxThreads: availableParallelism() });
-  try {
-    const rows = orders.map((order) => pool.run(order) as Promise<PerfRow>);
-    for (const row of rows) row.catch(() => undefined);
-    for (const row of rows) yield await row;
-  } finally {
-    await pool.destroy();
-  }
+  await using pool = new TaskPool<PerfOrder, PerfRow>('perf-run');
+  const rows = orders.map((order) => pool.run(order));
+  for (const row of rows) row.catch(() => undefined);
+  for (const row of rows) yield await row;
 }
 
 /** The head of perftest's table. */

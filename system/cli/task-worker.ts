@@ -1,0 +1,18 @@
+/** What a worker of a {@link TaskPool} does with an order; see there. */
+import { ConfigurationError } from '../../base/assert.ts';
+import { RunError } from '../../sim/index.ts';
+import type { TaskAnswer, TaskOrder } from './task-pool.ts';
+
+export default async function runTask({ module, order }: TaskOrder): Promise<TaskAnswer> {
+  const { default: task } = (await import(module)) as { readonly default: (order: unknown) => unknown };
+  try {
+    return { result: await task(order) };
+  } catch (error) {
+    if (error instanceof ConfigurationError) {
+      const { field, value, range } = error;
+      return { misuse: { field, value: typeof value === 'object' ? String(value) : value, range } };
+    }
+    if (error instanceof RunError) return { failure: error.message };
+    throw error;
+  }
+}
