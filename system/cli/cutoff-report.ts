@@ -79,8 +79,8 @@ function chartOf(sizes: readonly number[], result: CutoffResult): Chart {
   const { waiting, simulatedPs, formulaPs, crossings } = result;
   const pointsOf = (figuresPs: readonly number[]) =>
     sizes.map((size, at) => [size, figuresPs[at]! / 1e6] as const);
-  const marks = crossings.flatMap(({ from, to, simulatedBytes }) =>
-    simulatedBytes === undefined
+  const marks = crossings.flatMap(({ from, to, simulatedBytes, note }) =>
+    simulatedBytes === undefined || note !== undefined
       ? []
       : [{ x: simulatedBytes, text: `${wayNames[from]} → ${wayNames[to]}: ${simulatedBytes} bytes` }],
   );

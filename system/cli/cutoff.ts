@@ -14,7 +14,7 @@ import {
 import type { MachineOptions } from '../machine.ts';
 import { configHashOf, configurationOf, type MachineConfig } from '../profile/index.ts';
 import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.ts';
-import { type Crossing, type CutoffResult, resultPage, resultText, ways } from './cutoff-report.ts';
+import { type Crossing, type CutoffResult, resultPage, resultText, wayNames, ways } from './cutoff-report.ts';
 import { type CutoffLine, type CutoffOrder, messagingOf } from './cutoff-run.ts';
 import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
@@ -128,6 +128,7 @@ class Study {
     const pairs = [
       ['eager', 'cached'],
       ['eager', 'onTheFly'],
+      ['onTheFly', 'cached'],
     ] as const;
     const crossings: Crossing[] = [];
     for (const [from, to] of pairs) {
@@ -148,6 +149,8 @@ class Study {
     const crossing = { from, to, simulatedBytes, formulaBytes };
     if (simulatedBytes === undefined && formulaBytes === undefined)
       return { ...crossing, note: this.#whyNever(from, to, samples, range) };
+    if (simulatedBytes === range.least && formulaBytes === range.least)
+      return { ...crossing, note: `${wayNames[to]} is cheaper in all of this range` };
     return crossing;
   }
 
