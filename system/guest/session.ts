@@ -76,7 +76,8 @@ until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 
 done`;
 
 export class GuestSession implements AsyncDisposable {
-  readonly guests: readonly LinuxGuest[];
+  readonly #guests: LinuxGuest[];
+  readonly #guestOptions: readonly LinuxGuestOptions[];
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
   readonly #removeFolder: () => void;
@@ -84,13 +85,15 @@ export class GuestSession implements AsyncDisposable {
   readonly #listening: { isOn: boolean };
 
   private constructor(
-    guests: readonly LinuxGuest[],
+    guests: LinuxGuest[],
+    options: readonly LinuxGuestOptions[],
     machine: ServedMachine,
     versions: SessionVersions,
     listening: { isOn: boolean },
     removeFolder: () => void,
   ) {
-    this.guests = guests;
+    this.#guests = guests;
+    this.#guestOptions = options;
     this.machine = machine;
     this.versions = versions;
     this.#removeFolder = removeFolder;
@@ -119,14 +122,25 @@ export class GuestSession implements AsyncDisposable {
         { ...options.serve, socket: join(folder, 'hca'), hcas, cable },
         { onNotice: (text) => listening.isOn && options.onNotice(text) },
       );
-      const guests = await startAll(guestOptions(options, files, machine.sockets, folder));
-      return new GuestSession(guests, machine, versionsOf(files), listening, removeFolder);
+      const each = guestOptions(options, files, machine.sockets, folder);
+      const guests = await startAll(each);
+      return new GuestSession(guests, each, machine, versionsOf(files), listening, removeFolder);
     } catch (error) {
       await machine?.close();
       removeFolder();
       process.removeListener('exit', removeFolder);
       throw error;
     }
+  }
+
+  get guests(): readonly LinuxGuest[] {
+    return this.#guests;
+  }
+
+  /** Cuts a guest's power and boots another in its place, on the same adapters. @throws GuestError */
+  async replaceGuest(index: number): Promise<void> {
+    await this.guest(index).dispose();
+    this.#guests[index] = await LinuxGuest.start(this.#guestOptions[index]!);
   }
 
   /** The guest of that number. @throws ConfigurationError when there is none */

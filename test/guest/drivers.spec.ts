@@ -5,3 +5,4 @@ await testScenario('probe', 'debian');
 await testScenario('faults-work', 'backports');
 await testScenario('faults-probe', 'debian');
 await testScenario('probe', 'backports');
+await testScenario('rough-guests', 'backports');

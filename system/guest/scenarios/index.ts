@@ -5,6 +5,7 @@ import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
 import { probe } from './probe.ts';
+import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
 
@@ -20,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   faultsAtProbe,
   faultsAtWork,
   faultsOfSilence,
+  roughGuests,
   softRoce,
   softRoceCable,
 ];
