@@ -3,6 +3,7 @@
  * in and out around them, and through a fork.
  */
 import { describe, expect, it, vi } from 'vitest';
+import { renderReport } from '../system/report/render.ts';
 import { expectBalanced, expectUntouched } from './expectations.ts';
 import { bothPartitions, bystanders, programOf, programsOf, runPrograms } from './machines.ts';
 
@@ -83,5 +84,8 @@ describe('an IOMMU', () => {
     ]);
     expect(report.nodes[1]!.iommu!.faults).toBeGreaterThan(0);
     expect(report.nodes[1]!.deviceFaults).toHaveProperty('writeOutsideMemory');
+    const text = renderReport(report);
+    expect(text).toMatch(/IOMMU.*turned away[\s\S]*faults +│ +0 │ +\d+ │[\s\S]*writeOutsideMemory/);
+    expect(text).not.toContain('On-demand paging');
   });
 });

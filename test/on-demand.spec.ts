@@ -4,6 +4,7 @@
  * cannot be paged in ends in the error that a pinned region would give.
  */
 import { describe, expect, it, vi } from 'vitest';
+import { renderReport } from '../system/report/render.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, programsOf, runPrograms } from './machines.ts';
 
@@ -43,6 +44,7 @@ describe.each(bothPartitions)('on-demand regions (%s)', (partition) => {
       expect(steadyPs).toBeLessThan(20e6);
     }
     expect(report.nodes.map(({ onDemand }) => onDemand !== undefined)).toEqual([sender, receiver]);
+    expect(renderReport(report)).toMatch(/On-demand paging[\s\S]*cycles waited, /);
     for (const { onDemand, hca } of report.nodes) {
       if (onDemand === undefined) continue;
       const { requests, refused, waitCycles } = onDemand.device;

@@ -5,6 +5,7 @@
 import type { MemoryCounts } from '../../host/index.ts';
 import { raceText } from '../node/race-watch.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
+import { iommuTable, onDemandTable } from './memory-tables.ts';
 import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
 import { tableOf } from './table.ts';
 
@@ -17,6 +18,8 @@ export function renderReport(report: Report): string {
     cpuTable(report.nodes),
     memoryTable(report.nodes),
     memoryBusTable(report.nodes),
+    ...iommuTable(report.nodes),
+    ...onDemandTable(report.nodes),
     pcieTable(report.nodes),
     ...(report.config.machine.adapter === 'nic' ? [nicTable(report.nodes)] : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
