@@ -12,6 +12,8 @@ import type { ContextTable } from './context-table.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import { type ReplacementPolicy, SetAssociativeDirectory } from './replacement.ts';
 
+const NONE = -1;
+
 export interface ContextCacheSetup {
   readonly entries: number;
   readonly ways: number;
@@ -34,6 +36,19 @@ export interface ContextCacheSetup {
   readonly writeDepth: number;
 }
 
+/** What the cache knows of one user. */
+class ContextPort {
+  /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
+  missedTag = NONE;
+  /** Context that the port may use once, since it was read for it. */
+  grantedTag = NONE;
+  /** Its last access that found its context on chip: the context, its line, the directory's version, and whether it dirtied. */
+  slot = NONE;
+  line = NONE;
+  version = NONE;
+  isDirty = false;
+}
+
 export class ContextCache {
   readonly directory: SetAssociativeDirectory;
   writeBackCount = 0;
@@ -45,10 +60,7 @@ export class ContextCache {
   readonly #wakePort: ((cycle: number) => void)[];
   /** Ports turned away because no line or no DMA room was free. */
   #turnedAway = 0;
-  /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
-  readonly #missedTag: Float64Array;
-  /** Context that a port may use once, since it was read for it; or -1. */
-  readonly #grantedTag: Float64Array;
+  readonly #ports: readonly ContextPort[];
 
   constructor(setup: ContextCacheSetup) {
     this.#setup = setup;
@@ -57,8 +69,7 @@ export class ContextCache {
     this.#isFilling = new Uint8Array(setup.entries);
     this.#waiters = new Int32Array(setup.entries);
     this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
-    this.#missedTag = new Float64Array(setup.portCount).fill(-1);
-    this.#grantedTag = new Float64Array(setup.portCount).fill(-1);
+    this.#ports = Array.from({ length: setup.portCount }, () => new ContextPort());
   }
 
   /** Says what is to be woken when a miss of `port` has been served. */
@@ -69,25 +80,37 @@ export class ContextCache {
   /** True when the context is on chip; else the port is woken later and asks again. */
   access(port: number, slot: number, dirties: boolean): boolean {
     const directory = this.directory;
+    const user = this.#ports[port]!;
+    // Nothing has changed since the port's last access of the same context: it is a hit again.
+    if (user.slot === slot && user.version === directory.version && (user.isDirty || !dirties)) {
+      directory.touch(user.line);
+      directory.hitCount++;
+      return true;
+    }
     const line = directory.find(slot);
-    const isGranted = this.#grantedTag[port] === slot;
-    this.#grantedTag[port] = -1;
-    if (line !== -1 && this.#isFilling[line] === 0) {
+    const isGranted = user.grantedTag === slot;
+    user.grantedTag = NONE;
+    user.slot = NONE;
+    if (line !== NONE && this.#isFilling[line] === 0) {
       directory.touch(line);
       if (dirties) this.#isDirty[line] = 1;
-      if (this.#missedTag[port] === slot) this.#missedTag[port] = -1;
+      if (user.missedTag === slot) user.missedTag = NONE;
       else directory.hitCount++;
+      user.slot = slot;
+      user.line = line;
+      user.version = directory.version;
+      user.isDirty = dirties;
       return true;
     }
     if (isGranted) {
-      this.#missedTag[port] = -1;
+      user.missedTag = NONE;
       return true;
     }
-    if (this.#missedTag[port] !== slot) {
-      this.#missedTag[port] = slot;
+    if (user.missedTag !== slot) {
+      user.missedTag = slot;
       directory.missCount++;
     }
-    if (line !== -1) this.#waiters[line] = this.#waiters[line]! | (1 << port);
+    if (line !== NONE) this.#waiters[line] = this.#waiters[line]! | (1 << port);
     else this.#startFill(port, slot);
     return false;
   }
@@ -95,8 +118,7 @@ export class ContextCache {
   /** A context was created on chip or destroyed: no line of it is worth anything. */
   forget(slot: number): void {
     const line = this.directory.find(slot);
-    for (let port = 0; port < this.#grantedTag.length; port++)
-      if (this.#grantedTag[port] === slot) this.#grantedTag[port] = -1;
+    for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
     if (line !== -1 && this.#isFilling[line] === 0) {
       this.directory.clear(line);
       this.#isDirty[line] = 0;
@@ -109,8 +131,11 @@ export class ContextCache {
     this.#isFilling.fill(0);
     this.#waiters.fill(0);
     this.#turnedAway = 0;
-    this.#missedTag.fill(-1);
-    this.#grantedTag.fill(-1);
+    for (const user of this.#ports) {
+      user.missedTag = NONE;
+      user.grantedTag = NONE;
+      user.slot = NONE;
+    }
   }
 
   /** DMA read of line `cookie` is complete. */
@@ -118,8 +143,12 @@ export class ContextCache {
     if (this.#isFilling[cookie] === 0) return;
     this.#isFilling[cookie] = 0;
     const waiters = this.#waiters[cookie]! | this.#turnedAway;
-    for (let port = 0; port < this.#grantedTag.length; port++)
-      if ((this.#waiters[cookie]! >> port) & 1) this.#grantedTag[port] = this.directory.tags[cookie]!;
+    for (let port = 0; port < this.#ports.length; port++) {
+      if (((this.#waiters[cookie]! >> port) & 1) === 0) continue;
+      const user = this.#ports[port]!;
+      user.grantedTag = this.directory.tags[cookie]! | 0;
+      user.slot = NONE;
+    }
     this.#waiters[cookie] = 0;
     this.#turnedAway = 0;
     this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);

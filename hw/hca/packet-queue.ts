@@ -9,6 +9,9 @@ export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 
 /** One packet. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
 export class PacketSlot {
+  /** Number of the slot, and place of its payload in the HCA's memory. */
+  readonly slot: number;
+  readonly payloadOffset: number;
   qp = 0;
   epoch = 0;
   opcode = 0;
@@ -33,7 +36,9 @@ export class PacketSlot {
   /** Cycle from which a complete packet can be sent. */
   readyCycle = Number.NaN;
 
-  constructor() {
+  constructor(slot: number, payloadOffset: number) {
+    this.slot = slot;
+    this.payloadOffset = payloadOffset;
     this.address = 0;
     this.key = 0;
     this.dmaBytes = 0;
@@ -49,12 +54,14 @@ export class PacketQueue {
   readonly operands: Int32Array;
   #head = 0;
   #count = 0;
+  #oldest: PacketSlot;
 
   /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
   constructor(capacity: number, sramOffset: number) {
     this.capacity = capacity;
     this.sramOffset = sramOffset;
-    this.rows = Array.from({ length: capacity }, () => new PacketSlot());
+    this.rows = Array.from({ length: capacity }, (_, slot) => new PacketSlot(slot, this.payloadOffset(slot)));
+    this.#oldest = this.rows[0]!;
     this.operands = new Int32Array(capacity * 4);
   }
 
@@ -71,15 +78,21 @@ export class PacketQueue {
     return this.#head;
   }
 
+  /** The packet in the oldest slot; a leftover when there is none. */
+  get oldest(): PacketSlot {
+    return this.#oldest;
+  }
+
   /** True when the oldest slot has everything it needs. */
   get isHeadComplete(): boolean {
-    const packet = this.rows[this.#head]!;
+    const packet = this.#oldest;
     return this.#count > 0 && packet.isSealed === 1 && packet.pendingReads === 0;
   }
 
   /** Opens a slot. The caller has checked {@link isFull}. */
   open(qp: number, epoch: number, record: number): number {
-    const slot = (this.#head + this.#count) % this.capacity;
+    let slot = this.#head + this.#count;
+    if (slot >= this.capacity) slot -= this.capacity;
     this.#count++;
     const packet = this.rows[slot]!;
     packet.qp = qp;
@@ -99,6 +112,7 @@ export class PacketQueue {
   /** Frees the oldest slot. */
   close(): void {
     this.#head = this.#head + 1 === this.capacity ? 0 : this.#head + 1;
+    this.#oldest = this.rows[this.#head]!;
     this.#count--;
   }
 
@@ -108,6 +122,7 @@ export class PacketQueue {
 
   clear(): void {
     this.#head = 0;
+    this.#oldest = this.rows[0]!;
     this.#count = 0;
   }
 }

@@ -26,8 +26,8 @@ import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import * as portAddress from './port-address.ts';
 import { isOwnLid, type PortAddress } from './port-address.ts';
-import type { QpTable } from './qp-table.ts';
 import * as qpTable from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import { receiverStallReasons } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
@@ -41,6 +41,12 @@ const { QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } = datagramReceiver;
 const { FIRST_MULTICAST_LID } = portAddress;
 const { UD_OPCODE_BASE } = qpTable;
 const { STALL_COMPLETION, STALL_CONTEXT, WAIT } = receivePipeline;
+
+/** What the receiver asks of an opcode, as bits of {@link factsByOpcode}. */
+const IS_KNOWN = 1;
+const IS_REQUEST = 2;
+const OPCODE_COUNT = 256;
+const factsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => factsOf(opcode));
 
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;
@@ -65,8 +71,9 @@ export class Receiver {
   /** Packets that came by the cable, and by the loopback. */
   readonly #arrived: Fifo;
   readonly #looped: Fifo;
-  /** The fifo whose oldest packet is being worked on. */
+  /** The fifo whose oldest packet is being worked on, and whether it is that of the loopback. */
   #source: Fifo;
+  #isLoopback = false;
   readonly #stage: number;
   #responder: Responder | undefined;
   #acknowledgements: Acknowledgements | undefined;
@@ -159,7 +166,8 @@ export class Receiver {
   /** Turns to the packet that has been there longer. A packet begun is finished first. */
   #selectSource(): void {
     const isLoopback = this.#looped.headCycle < this.#arrived.headCycle;
-    if (isLoopback === this.#packets.isLoopback) return;
+    if (isLoopback === this.#isLoopback) return;
+    this.#isLoopback = isLoopback;
     this.#source = isLoopback ? this.#looped : this.#arrived;
     this.#packets.select(isLoopback);
   }
@@ -178,16 +186,21 @@ export class Receiver {
     this.#active = this.#memberCount === 0 ? -1 : this.#nextMember(source.head);
     if (this.#active === -1) this.#release(source.pop());
     const { config } = this.#core;
-    const busyCycles = Math.max(config.receivePacketCycles, Math.ceil(bytes / config.receiveBytesPerCycle));
+    const moveCycles = bytes === 0 ? 0 : Math.ceil(bytes / config.receiveBytesPerCycle);
+    const busyCycles = moveCycles > config.receivePacketCycles ? moveCycles : config.receivePacketCycles;
     this.account.serve(cycle, busyCycles);
     if (this.#active !== -1) return this.wake(cycle + busyCycles);
-    const nextCycle = Math.min(this.#arrived.headCycle, this.#looped.headCycle);
-    if (nextCycle < Number.POSITIVE_INFINITY) this.wake(Math.max(cycle + busyCycles, nextCycle));
+    const arrivedCycle = this.#arrived.headCycle;
+    const loopedCycle = this.#looped.headCycle;
+    const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
+    if (nextCycle === Number.POSITIVE_INFINITY) return;
+    const freeCycle = cycle + busyCycles;
+    this.wake(nextCycle > freeCycle ? nextCycle : freeCycle);
   }
 
   /** The packet is worked off: its buffer is freed when its payload has left. */
   #release(offset: number): void {
-    if (!this.#packets.isLoopback) return this.#writer.finish(offset);
+    if (!this.#isLoopback) return this.#writer.finish(offset);
     this.#loopback.received(offset);
     this.#writer.finish(~offset);
   }
@@ -227,7 +240,7 @@ export class Receiver {
     const word = offset >> 2;
     const words = this.#packets.rxWords;
     const opcode = words[word + WORD_OPCODE]!;
-    if (!this.#packets.isLoopback && !this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
+    if (!this.#isLoopback && !this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
       violations.count('packetForeignLid');
       return -1;
     }
@@ -239,16 +252,21 @@ export class Receiver {
       violations.count('packetUnknownQp');
       return -1;
     }
-    if (!isKnownOpcode(opcode) || (opcode & SERVICE_MASK) !== qps.rows[qp]!.opcodeBase) {
+    const pair = qps.rows[qp]!;
+    const facts = factsByOpcode[opcode]!;
+    if ((facts & IS_KNOWN) === 0 || (opcode & SERVICE_MASK) !== pair.opcodeBase) {
       violations.count('packetOpcode');
       return -1;
     }
-    if (!this.#hasRightGrh(offset, qp)) {
+    const hasGrh = (words[word + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
+    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(offset, qp, pair, hasGrh)) {
       violations.count('packetForeignGid');
       return -1;
     }
-    this.#isRequest = isRequest(opcode);
-    if (this.#isRequest ? takesRequests(qps, qp) : takesResponses(qps, qp)) return qp;
+    this.#isRequest = (facts & IS_REQUEST) !== 0;
+    const { state } = pair;
+    const isReady = state >= QpState.RTR && state !== QpState.ERR;
+    if (isReady && (this.#isRequest || state !== QpState.RTR)) return qp;
     violations.count('packetQpState');
     return -1;
   }
@@ -261,10 +279,8 @@ export class Receiver {
   }
 
   /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
-  #hasRightGrh(offset: number, qp: number): boolean {
+  #hasRightGrh(offset: number, qp: number, pair: QueuePair, hasGrh: boolean): boolean {
     const { qps } = this.#core;
-    const hasGrh = (this.#packets.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
-    const pair = qps.rows[qp]!;
     const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
@@ -307,18 +323,19 @@ export class Receiver {
       const qpn = this.#groups.memberQpn(this.#member);
       const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
       const qp = qpn === -1 || isEcho ? -1 : qps.slotOf(qpn);
-      if (qp !== -1 && qps.rows[qp]!.opcodeBase === UD_OPCODE_BASE && takesRequests(qps, qp)) return qp;
+      if (qp === -1) continue;
+      const pair = qps.rows[qp]!;
+      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return qp;
     }
     this.#memberCount = 0;
     return -1;
   }
 }
 
-function takesRequests(qps: QpTable, qp: number): boolean {
-  const state = qps.rows[qp]!.state;
-  return state >= QpState.RTR && state !== QpState.ERR;
+function takesRequests(pair: QueuePair): boolean {
+  return pair.state >= QpState.RTR && pair.state !== QpState.ERR;
 }
 
-function takesResponses(qps: QpTable, qp: number): boolean {
-  return takesRequests(qps, qp) && qps.rows[qp]!.state !== QpState.RTR;
+function factsOf(opcode: number): number {
+  return (isKnownOpcode(opcode) ? IS_KNOWN : 0) | (isRequest(opcode) ? IS_REQUEST : 0);
 }

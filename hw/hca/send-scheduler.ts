@@ -80,16 +80,26 @@ export class SendScheduler {
 
   /** Takes the next QP, or returns -1 when none may be considered at `cycle`. */
   take(cycle: number): number {
-    while (this.#delayed.headCycle <= cycle) {
-      const qp = this.#delayed.pop();
-      if (this.#qps.rows[qp]!.isScheduled !== IN_DELAY_LINE) continue;
-      this.#qps.rows[qp]!.isScheduled = IN_RING;
-      this.#ring.push(qp, cycle);
+    const ring = this.#ring;
+    const delayed = this.#delayed;
+    const { rows } = this.#qps;
+    while (delayed.headCycle <= cycle) {
+      const qp = delayed.pop();
+      const pair = rows[qp]!;
+      if (pair.isScheduled !== IN_DELAY_LINE) continue;
+      // Through the ring, and out of it: the only one there.
+      if (ring.count === 0 && delayed.headCycle > cycle) {
+        pair.isScheduled = NOWHERE;
+        return qp;
+      }
+      pair.isScheduled = IN_RING;
+      ring.push(qp, cycle);
     }
-    while (this.#ring.headCycle <= cycle) {
-      const qp = this.#ring.pop();
-      if (this.#qps.rows[qp]!.isScheduled !== IN_RING) continue;
-      this.#qps.rows[qp]!.isScheduled = NOWHERE;
+    while (ring.headCycle <= cycle) {
+      const qp = ring.pop();
+      const pair = rows[qp]!;
+      if (pair.isScheduled !== IN_RING) continue;
+      pair.isScheduled = NOWHERE;
       return qp;
     }
     return -1;
@@ -97,7 +107,9 @@ export class SendScheduler {
 
   /** Earliest cycle at which {@link take} may find a QP. */
   get nextCycle(): number {
-    return Math.min(this.#ring.headCycle, this.#delayed.headCycle);
+    const ring = this.#ring.headCycle;
+    const delayed = this.#delayed.headCycle;
+    return ring < delayed ? ring : delayed;
   }
 
   reset(): void {

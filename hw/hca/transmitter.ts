@@ -18,10 +18,11 @@ import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
-import { PacketQueue } from './packet-queue.ts';
+import { PacketQueue, type PacketSlot } from './packet-queue.ts';
 import * as portAddress from './port-address.ts';
 import { isOwnLid, type PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
 import type { SendRecords } from './send-records.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -33,6 +34,7 @@ const { WORD_LIDS, WORD_PSN, WORD_RKEY } = packetConstants;
 const { FIRST_MULTICAST_LID, PERMISSIVE_LID } = portAddress;
 const { UD_OPCODE_BASE } = qpTable;
 
+const NEVER = Number.POSITIVE_INFINITY;
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
@@ -115,21 +117,19 @@ export class Transmitter {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
-    const slot = queue.head;
-    const packet = queue.rows[slot]!;
-    const opcode = packet.opcode;
+    const packet = queue.oldest;
+    const { opcode } = packet;
     const isDatagram = opcode >= UD_OPCODE_BASE;
-    const ways = isDatagram ? this.#waysOfDatagram(packet.record) : this.#waysOf(packet.qp);
-    const grh = isDatagram
-      ? this.#records.datagrams.hasGrh[packet.record]!
-      : this.#core.qps.rows[packet.qp]!.hasGrh;
+    const pair = this.#core.qps.rows[packet.qp]!;
+    const ways = isDatagram ? this.#waysOfDatagram(packet.record) : this.#waysOf(packet.qp, pair);
+    const grh = isDatagram ? this.#records.datagrams.hasGrh[packet.record]! : pair.hasGrh;
     const lane = isDatagram ? this.#records.datagrams.virtualLane[packet.record]! : 0;
     const grhFlag = grh === 1 ? FLAG_GRH : 0;
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
       return this.account.stall(cycle, STALL_LOOPBACK);
     if ((ways & WAY_CABLE) !== 0 && !this.#port.canTransmit(opcode, packet.payloadBytes, grhFlag, lane))
       return this.account.stall(cycle, STALL_WIRE);
-    this.#send(queue, slot, ways, grhFlag, lane, cycle);
+    this.#send(queue, packet, pair, ways, grhFlag, lane, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
     if (this.responses.isHeadComplete || this.requests.isHeadComplete) this.wake(cycle + busyCycles);
@@ -137,15 +137,16 @@ export class Transmitter {
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {
-    const response = this.#headReadyCycle(this.responses, cycle);
-    const request = this.#headReadyCycle(this.requests, cycle);
-    if (response <= cycle) return this.responses;
-    if (request <= cycle) return this.requests;
-    const next = Math.min(request, response);
-    if (next < Number.POSITIVE_INFINITY) {
+    const { responses, requests } = this;
+    const response = responses.isHeadComplete ? this.#headReadyCycle(responses, cycle) : NEVER;
+    const request = requests.isHeadComplete ? this.#headReadyCycle(requests, cycle) : NEVER;
+    if (response <= cycle) return responses;
+    if (request <= cycle) return requests;
+    const next = request < response ? request : response;
+    if (next < NEVER) {
       this.account.stall(cycle, STALL_FORMATION);
       this.wake(next);
-    } else if (this.requests.isEmpty && this.responses.isEmpty) {
+    } else if (requests.isEmpty && responses.isEmpty) {
       this.account.rest(cycle);
     } else {
       this.account.stall(cycle, STALL_PAYLOAD);
@@ -159,18 +160,16 @@ export class Transmitter {
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
     while (queue.isHeadComplete) {
-      const slot = queue.head;
-      const packet = queue.rows[slot]!;
-      const qp = packet.qp;
-      const record = packet.record;
+      const packet = queue.oldest;
+      const { qp, record } = packet;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
-      const isCurrent = record === -1 ? packet.epoch !== -1 : packet.epoch === this.#core.qps.rows[qp]!.epoch;
+      const isCurrent = packet.epoch === (record === -1 ? 0 : this.#core.qps.rows[qp]!.epoch);
       if (isCurrent && packet.failure === 0) return packet.readyCycle;
       this.droppedPacketCount++;
       if (isCurrent && record !== -1) this.#listener!.payloadFailed(record, qp, cycle);
-      this.#free(queue, qp, cycle);
+      this.#free(queue, this.#core.qps.rows[qp]!, cycle);
     }
-    return Number.POSITIVE_INFINITY;
+    return NEVER;
   }
 
   #loopbackSpace(): void {
@@ -179,10 +178,9 @@ export class Transmitter {
   }
 
   /** A connected QP's packets to this very port never see the cable. */
-  #waysOf(qp: number): number {
+  #waysOf(qp: number, pair: QueuePair): number {
     const { qps } = this.#core;
     const address = this.#address;
-    const pair = qps.rows[qp]!;
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
       pair.isForcedBack === 1 ||
@@ -200,49 +198,49 @@ export class Transmitter {
     return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
   }
 
-  #send(queue: PacketQueue, slot: number, ways: number, grhFlag: number, lane: number, cycle: number): void {
-    const packet = queue.rows[slot]!;
-    const qp = packet.qp;
-    const payloadBytes = packet.payloadBytes;
+  #send(
+    queue: PacketQueue,
+    packet: PacketSlot,
+    pair: QueuePair,
+    ways: number,
+    grhFlag: number,
+    lane: number,
+    cycle: number,
+  ): void {
+    const { opcode, payloadBytes, record, isLast, qp } = packet;
     const flags = packet.flags | grhFlag | (packet.isRepeat === 1 ? FLAG_RETRANSMISSION : 0);
-    const formedCycle = cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
+    const formedCycle =
+      payloadBytes === 0 ? cycle : cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
-      const offset = this.#loopback.begin(packet.opcode, payloadBytes, flags, lane, formedCycle);
-      this.#fill(queue, slot, bytes, words, floats, offset);
-      if (grhFlag !== 0) this.#fillGrh(queue, slot, bytes, offset);
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
+      this.#fill(queue, packet, pair, bytes, words, floats, offset);
+      if (grhFlag !== 0) this.#fillGrh(packet, bytes, offset);
     }
     if ((ways & WAY_CABLE) !== 0) {
       const nowPs = this.#core.domain.clock.edgePs(formedCycle);
       const port = this.#port;
-      const offset = port.beginPacket(packet.opcode, payloadBytes, flags, nowPs, lane);
-      this.#fill(queue, slot, port.txBytes, port.txWords, port.txFloats, offset);
-      if (grhFlag !== 0) this.#fillGrh(queue, slot, port.txBytes, offset);
+      const offset = port.beginPacket(opcode, payloadBytes, flags, nowPs, lane);
+      this.#fill(queue, packet, pair, port.txBytes, port.txWords, port.txFloats, offset);
+      if (grhFlag !== 0) this.#fillGrh(packet, port.txBytes, offset);
     }
-    if (packet.isRepeat === 1) {
-      this.repeatedPacketCount++;
-    }
-    const record = packet.record;
-    const isLast = packet.isLast;
-    this.#free(queue, qp, cycle);
+    if (packet.isRepeat === 1) this.repeatedPacketCount++;
+    this.#free(queue, pair, cycle);
     if (record !== -1) this.#listener!.requestSent(record, qp, isLast, cycle);
   }
 
   /** The packet's words, operands and payload, into the record at `offset`. */
   #fill(
     queue: PacketQueue,
-    slot: number,
+    packet: PacketSlot,
+    pair: QueuePair,
     bytes: Uint8Array,
     words: Int32Array,
     floats: Float64Array,
     offset: number,
   ): void {
-    const { qps, sram } = this.#core;
-    const packet = queue.rows[slot]!;
-    const qp = packet.qp;
-    const payloadBytes = packet.payloadBytes;
+    const { opcode, payloadBytes } = packet;
     const word = offset >> 2;
-    const pair = qps.rows[qp]!;
     words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
     words[word + WORD_PSN] = packet.psn;
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
@@ -251,14 +249,17 @@ export class Transmitter {
     words[word + WORD_AETH] = packet.aeth;
     words[word + WORD_IMMEDIATE] = packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
-    if (packet.opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.record, words, word);
-    const operandWords = operandBytes(packet.opcode) >> 2;
-    const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
-    for (let index = 0; index < operandWords; index++)
-      words[payload + index] = queue.operands[slot * 4 + index]!;
+    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.record, words, word);
+    const operandWords = operandBytes(opcode) >> 2;
+    if (operandWords > 0) this.#fillOperands(queue, packet.slot, operandWords, words, word);
     if (payloadBytes === 0) return;
-    const from = queue.payloadOffset(slot);
-    copyBytes(bytes, words, offset + PACKET_PAYLOAD_OFFSET, sram, this.#sramWords, from, payloadBytes);
+    const to = offset + PACKET_PAYLOAD_OFFSET;
+    copyBytes(bytes, words, to, this.#core.sram, this.#sramWords, packet.payloadOffset, payloadBytes);
+  }
+
+  #fillOperands(queue: PacketQueue, slot: number, count: number, words: Int32Array, word: number): void {
+    const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
+    for (let index = 0; index < count; index++) words[payload + index] = queue.operands[slot * 4 + index]!;
   }
 
   /** The words in which a datagram's headers differ from those of a connected QP's packet. */
@@ -272,11 +273,9 @@ export class Transmitter {
   }
 
   /** The GRH: of the address vector or software's own, or made from the QP's path. */
-  #fillGrh(queue: PacketQueue, slot: number, bytes: Uint8Array, offset: number): void {
+  #fillGrh(packet: PacketSlot, bytes: Uint8Array, offset: number): void {
     const { qps } = this.#core;
-    const packet = queue.rows[slot]!;
-    const opcode = packet.opcode;
-    const payloadBytes = packet.payloadBytes;
+    const { opcode, payloadBytes } = packet;
     const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
     if (opcode >= UD_OPCODE_BASE) {
       const from = packet.record * GRH_BYTES;
@@ -288,10 +287,8 @@ export class Transmitter {
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
 
-  #free(queue: PacketQueue, qp: number, cycle: number): void {
-    const { qps } = this.#core;
+  #free(queue: PacketQueue, pair: QueuePair, cycle: number): void {
     queue.close();
-    const pair = qps.rows[qp]!;
     pair.inPipelineCount--;
     if (queue === this.requests) this.#listener!.requestSlotFreed(cycle);
     else this.#listener!.responseSlotFreed(cycle);

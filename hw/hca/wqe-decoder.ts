@@ -27,9 +27,25 @@ const atomic = atomicSegment.fields;
 const pointer = dataPointer.fields;
 const inline = inlineHeader.fields;
 
+// Places and masks as numbers of this module: an accessor's own are loads from its closure.
+const opcodePlace = control.opcode.wordOffset;
+const opcodeMask = control.opcode.mask;
 const sizePlace = control.ds.wordOffset;
+const sizeMask = control.ds.mask;
+const fenceMask = control.fence.mask;
 const flagsPlace = control.completion.wordOffset;
+const completionMask = control.completion.mask;
+const solicitedMask = control.solicited.mask;
+const immediatePlace = control.immediate.wordOffset;
 const completionBits = completionRequested << control.completion.shift;
+const remoteAddressPlace = remote.address.wordOffset;
+const remoteKeyPlace = remote.rkey.wordOffset;
+const pointerKeyPlace = pointer.lkey.wordOffset;
+const pointerAddressPlace = pointer.address.wordOffset;
+const pointerBytesMask = pointer.byteCount.mask;
+const inlineMask = inline.isInline.mask;
+const inlineBytesMask = inline.byteCount.mask;
+const TWO_TO_32 = 2 ** 32;
 
 const LINE_BYTES = 64;
 export const INLINE_HEADER_BYTES = 4;
@@ -38,11 +54,11 @@ const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
 
 export function opcodeOf(view: DataView, at: number): number {
-  return control.opcode.get(view, at);
+  return view.getUint32(at + opcodePlace) & opcodeMask;
 }
 
 export function isFenced(view: DataView, at: number): boolean {
-  return control.fence.get(view, at) === 1;
+  return (view.getUint8(at + sizePlace) & fenceMask) !== 0;
 }
 
 /** READ and the atomics: requests that a response answers and that take responder resources. */
@@ -68,6 +84,26 @@ function isExecutable(opcode: number, isReliable: boolean): boolean {
   );
 }
 
+/** What the decoder asks of an opcode, as bits of {@link traitsByOpcode}. */
+const EXECUTABLE = 1;
+const EXECUTABLE_UNRELIABLY = 2;
+const HAS_REMOTE_ADDRESS = 4;
+const IS_ATOMIC = 8;
+const OPCODE_COUNT = opcodeMask + 1;
+const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+
+function traitsOf(opcode: number): number {
+  const isSend = opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
+  const isAtomic = opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
+  if (wqeOpcodeRows[opcode] === undefined) return 0;
+  return (
+    (isExecutable(opcode, true) ? EXECUTABLE : 0) |
+    (isExecutable(opcode, false) ? EXECUTABLE_UNRELIABLY : 0) |
+    (opcode >= WqeOpcode.RDMA_WRITE && !isSend ? HAS_REMOTE_ADDRESS : 0) |
+    (isAtomic ? IS_ATOMIC : 0)
+  );
+}
+
 /**
  * Fills `record` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
  * @returns 0, or the CQE syndrome of what is wrong with the WQE
@@ -82,17 +118,16 @@ export function decodeWqe(
 ): number {
   const sizeBytes = decodeControl(view, at, records, record);
   const request = records.rows[record]!;
-  const opcode = request.opcode;
-  if (wqeOpcodeRows[opcode] === undefined || !isExecutable(opcode, isReliable))
-    return CqeSyndrome.LOCAL_QP_OP_ERR;
+  const traits = traitsByOpcode[request.opcode]!;
+  if ((traits & (isReliable ? EXECUTABLE : EXECUTABLE_UNRELIABLY)) === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
   let next = wqeUnitBytes;
-  if (opcode >= WqeOpcode.RDMA_WRITE && opcode !== WqeOpcode.SEND && opcode !== WqeOpcode.SEND_IMM) {
+  if ((traits & HAS_REMOTE_ADDRESS) !== 0) {
     if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
-    request.remoteAddress = remote.address.getNumber(view, at + next);
-    request.remoteKey = remote.rkey.get(view, at + next);
+    request.remoteAddress = addressAt(view, at + next + remoteAddressPlace);
+    request.remoteKey = view.getUint32(at + next + remoteKeyPlace);
     next += wqeUnitBytes;
   }
-  if (opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA) {
+  if ((traits & IS_ATOMIC) !== 0) {
     if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
     loadOperands(view, at + next, records, record);
     next += wqeUnitBytes;
@@ -100,23 +135,27 @@ export function decodeWqe(
   return loadData(view, bytes, at, next, sizeBytes, records, record);
 }
 
+/** A 64-bit address, high word first; exact below 2^53. */
+function addressAt(view: DataView, place: number): number {
+  return view.getUint32(place) * TWO_TO_32 + view.getUint32(place + 4);
+}
+
 /** The control segment, which all services share. Returns the size of the WQE in bytes. */
 export function decodeControl(view: DataView, at: number, records: SendRecords, record: number): number {
-  const opcode = control.opcode.get(view, at);
+  const opcode = view.getUint32(at + opcodePlace) & opcodeMask;
   const sizeByte = view.getUint8(at + sizePlace);
-  const sizeBytes = (sizeByte & control.ds.mask) * wqeUnitBytes;
   const flags = view.getUint32(at + flagsPlace);
   const request = records.rows[record]!;
   request.opcode = opcode;
-  request.isSignalled = (flags & control.completion.mask) === completionBits ? 1 : 0;
-  request.isSolicited = (flags & control.solicited.mask) !== 0 ? 1 : 0;
-  request.isFenced = (sizeByte & control.fence.mask) !== 0 ? 1 : 0;
+  request.isSignalled = (flags & completionMask) === completionBits ? 1 : 0;
+  request.isSolicited = (flags & solicitedMask) !== 0 ? 1 : 0;
+  request.isFenced = (sizeByte & fenceMask) !== 0 ? 1 : 0;
   request.isReadOrAtomic = isReadOrAtomic(opcode) ? 1 : 0;
-  request.immediate = view.getInt32(at + control.immediate.wordOffset);
+  request.immediate = view.getInt32(at + immediatePlace);
   request.segmentCount = 0;
   request.isInline = 0;
   request.messageBytes = 0;
-  return sizeBytes;
+  return (sizeByte & sizeMask) * wqeUnitBytes;
 }
 
 function loadOperands(view: DataView, at: number, records: SendRecords, record: number): void {
@@ -143,8 +182,8 @@ export function loadData(
   let messageBytes = 0;
   while (next < sizeBytes) {
     const head = view.getUint32(at + next + headPlace);
-    if ((head & inline.isInline.mask) !== 0) {
-      const length = head & inline.byteCount.mask;
+    if ((head & inlineMask) !== 0) {
+      const length = head & inlineBytesMask;
       if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
         return CqeSyndrome.LOCAL_QP_OP_ERR;
       const from = at + next + INLINE_HEADER_BYTES;
@@ -154,12 +193,12 @@ export function loadData(
       next = nextAfterInline(next, length);
       continue;
     }
-    const length = head & pointer.byteCount.mask;
+    const length = head & pointerBytesMask;
     if (length > 0) {
       if (count === SEGMENTS_MAX) return CqeSyndrome.LOCAL_QP_OP_ERR;
       const index = record * SEGMENTS_MAX + count++;
-      records.segmentAddress[index] = pointer.address.getNumber(view, at + next);
-      records.segmentKey[index] = pointer.lkey.get(view, at + next);
+      records.segmentAddress[index] = addressAt(view, at + next + pointerAddressPlace);
+      records.segmentKey[index] = view.getUint32(at + next + pointerKeyPlace);
       records.segmentBytes[index] = length;
       messageBytes += length;
     }
@@ -170,7 +209,7 @@ export function loadData(
   request.segmentCount = count;
   request.isInline = inlineBytes > 0 ? 1 : 0;
   request.messageBytes = inlineBytes + messageBytes;
-  const isAtomic = request.opcode === WqeOpcode.ATOMIC_CS || request.opcode === WqeOpcode.ATOMIC_FA;
+  const isAtomic = (traitsByOpcode[request.opcode]! & IS_ATOMIC) !== 0;
   return isAtomic && messageBytes !== ATOMIC_BYTES ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
 }
 
