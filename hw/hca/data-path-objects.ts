@@ -70,7 +70,7 @@ export class DataPathObjects implements DataPathControl {
     this.#parts.receives.close(slot);
     this.#parts.wqeFetch.release(slot, this.#parts.core.domain.cycle);
     const line = pair.wqeLine;
-    if (line !== -1 && this.#parts.lines.isFetching[line] === 0) this.#parts.lines.free(line);
+    if (line !== -1 && this.#parts.lines.rows[line]!.isFetching === 0) this.#parts.lines.free(line);
     pair.wqeLine = -1;
     this.#parts.qpcCache.forget(slot);
     this.#parts.requester.wake(this.#parts.core.domain.cycle + 1);

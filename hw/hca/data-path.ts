@@ -377,7 +377,7 @@ export class DataPath implements DataPathParts {
       requestSent: (record, qp, isLast, cycle) => {
         if (isLast === 1) this.records.setMilestone(record, MILESTONE_TRANSMITTED, cycle);
         if (qps.rows[qp]!.opcodeBase !== 0) return this.#ends.sentForGood(record, qp, isLast, cycle);
-        this.timers.sent(qp, this.core.domain.clock.edgePs(cycle));
+        this.timers.sentAt(qp, cycle);
       },
       payloadFailed: (record, qp, cycle) => this.#errors.payloadFailed(record, qp, cycle),
       requestSlotFreed: (cycle) => this.requester.slotFreed(cycle),

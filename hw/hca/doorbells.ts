@@ -241,7 +241,8 @@ export class Doorbells {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     const line = pair.wqeLine;
-    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) pair.hasDoorbell = 1;
+    const held = this.#lines.rows[line]!;
+    if (held.validCount > 0 || held.mayHaveMore === 1) pair.hasDoorbell = 1;
     pair.wqeLine = -1;
   };
 
@@ -254,7 +255,8 @@ export class Doorbells {
     const pair = qp === -1 ? undefined : qps.rows[qp]!;
     const isNext = pair?.uarPage === page && pair.state === QpState.RTS && pair.sqCounter === counter;
     const own = isNext ? pair.wqeLine : -1;
-    const canTake = isNext && pair.isFetching === 0 && (own === -1 || this.#lines.validCount[own] === 0);
+    const canTake =
+      isNext && pair.isFetching === 0 && (own === -1 || this.#lines.rows[own]!.validCount === 0);
     if (!canTake) {
       this.blueFlameFromMemoryCount++;
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
@@ -269,9 +271,10 @@ export class Doorbells {
     const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
     pair.wqeLine = line;
-    this.#lines.firstCounter[line] = counter;
-    this.#lines.validCount[line] = 1;
-    this.#lines.mayHaveMore[line] = 0;
+    const held = this.#lines.rows[line]!;
+    held.firstCounter = counter;
+    held.validCount = 1;
+    held.mayHaveMore = 0;
     this.#lines.setTimes(line, counter, cycle, cycle);
     this.#listener.sendRequested(qp, cycle);
   }

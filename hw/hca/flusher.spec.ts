@@ -193,8 +193,8 @@ describe('a reset of the data path', () => {
         await bench.run(20);
         for (const { dataPath, wire } of bench.nodes) {
           expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
-          expect(dataPath.lines.qp.every((qp) => qp === -1)).toBe(true);
-          expect(dataPath.lines.isFetching.every((flag) => flag === 0)).toBe(true);
+          expect(dataPath.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
+          expect(dataPath.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
           expect(dataPath.transmitter.requests.isEmpty).toBe(true);
           expect(dataPath.transmitter.responses.isEmpty).toBe(true);
           expect(wire.receiveBufferedBytes).toBe(0);

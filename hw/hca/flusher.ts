@@ -155,7 +155,8 @@ export class Flusher {
     }
     const line = pair.wqeLine;
     this.#fetch.release(qp, cycle);
-    if (line !== -1 && this.#lines.validCount[line]! > 0) {
+    const held = line === -1 ? undefined : this.#lines.rows[line]!;
+    if (held !== undefined && held.validCount > 0) {
       const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
@@ -165,7 +166,7 @@ export class Flusher {
       return true;
     }
     if (pair.isFetching === 1) return false;
-    if (pair.hasDoorbell === 1 || (line !== -1 && this.#lines.mayHaveMore[line] === 1)) {
+    if (pair.hasDoorbell === 1 || held?.mayHaveMore === 1) {
       this.#fetch.ask(qp, cycle);
       return false;
     }

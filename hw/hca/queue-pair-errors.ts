@@ -64,7 +64,7 @@ export class QueuePairErrors {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
     const line = pair.wqeLine;
-    if (line !== -1) this.#parts.lines.mayHaveMore[line] = 0;
+    if (line !== -1) this.#parts.lines.rows[line]!.mayHaveMore = 0;
     if (pair.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
     else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
     pair.hasDoorbell = 0;

@@ -26,7 +26,7 @@ import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
 import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
-import type { WqeLines } from './wqe-lines.ts';
+import type { WqeLine, WqeLines } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PORT_REQUESTER } = coreConstants;
@@ -192,9 +192,9 @@ export class Requester {
     const { sramView, config } = this.#core;
     const line = pair.wqeLine;
     this.#fetch.release(qp, cycle);
-    if (line === -1 || this.#lines.validCount[line] === 0) {
-      const mayHaveMore = line !== -1 && this.#lines.mayHaveMore[line] === 1;
-      if (pair.hasDoorbell === 1 || mayHaveMore) this.#fetch.ask(qp, cycle);
+    const held = line === -1 ? undefined : this.#lines.rows[line]!;
+    if (held === undefined || held.validCount === 0) {
+      if (pair.hasDoorbell === 1 || held?.mayHaveMore === 1) this.#fetch.ask(qp, cycle);
       return NOTHING;
     }
     const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
@@ -209,19 +209,17 @@ export class Requester {
     }
     const record = this.#maker.make(qp, line, at, cycle);
     if (this.#records.rows[record]!.psnCount === 0) this.#endWithoutPackets(qp, pair, record, cycle);
-    this.#lines.hitCount++;
-    this.#lines.touch(line);
-    this.#lines.advance(line);
-    this.#fetchAhead(qp, line, cycle);
+    this.#lines.use(line);
+    this.#fetchAhead(qp, held, cycle);
     pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
     if (pair.recordCount > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
     return 1;
   }
 
   /** Looks for more WQEs while the last ones on chip are executed: a prefetch that ran out of them would stop the QP. */
-  #fetchAhead(qp: number, line: number, cycle: number): void {
-    const isRunningLow = this.#lines.validCount[line]! < this.#core.config.wqePrefetchCount;
-    if (isRunningLow && this.#lines.mayHaveMore[line] === 1) this.#fetch.ask(qp, cycle);
+  #fetchAhead(qp: number, line: WqeLine, cycle: number): void {
+    const isRunningLow = line.validCount < this.#core.config.wqePrefetchCount;
+    if (isRunningLow && line.mayHaveMore === 1) this.#fetch.ask(qp, cycle);
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */

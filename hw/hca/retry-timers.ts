@@ -41,6 +41,14 @@ export class RetryTimers {
     this.#listener = listener;
   }
 
+  /** A packet that wants an answer was sent at an edge; most find a timer set and others under way. */
+  sentAt(qp: number, cycle: number): void {
+    const { qps, domain } = this.#core;
+    const pair = qps.rows[qp]!;
+    if (pair.recordCount !== 1 && pair.hasTimer === 1) return;
+    this.sent(qp, domain.clock.edgePs(cycle));
+  }
+
   /** A packet that wants an answer was sent at `nowPs`. */
   sent(qp: number, nowPs: number): void {
     const { qps, lp } = this.#core;

@@ -66,7 +66,7 @@ describe('the WQE fetch', () => {
         expect(aCq.consumer).toBe(6 * 17);
         for (let index = posted - 64; index < posted; index++)
           expect(remote.read((index % 64) * 32, 20), `WQE ${index}`).toEqual(pattern(index * 3, 20));
-        expect(bench.a.dataPath.lines.isFetching.every((flag) => flag === 0)).toBe(true);
+        expect(bench.a.dataPath.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
       });
 
   it('serves more QPs than there are lines, each in turn', async () => {
@@ -134,7 +134,7 @@ describe('the WQE fetch', () => {
       qps.free(a.slot);
     }
     const { lines } = bench.a.dataPath;
-    expect([...lines.qp]).toEqual([-1, -1]);
+    expect(lines.rows.map(({ qp }) => qp)).toEqual([-1, -1]);
     await given.checkBystanders();
   });
 });

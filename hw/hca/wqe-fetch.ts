@@ -82,8 +82,10 @@ export class WqeFetch {
   /** The requester has looked at the QP's line, which may now be given up. */
   release(qp: number, cycle: number): void {
     const line = this.#core.qps.rows[qp]!.wqeLine;
-    if (line === -1 || this.#lines.isLocked[line] === 0) return;
-    this.#lines.isLocked[line] = 0;
+    if (line === -1) return;
+    const held = this.#lines.rows[line]!;
+    if (held.isLocked === 0) return;
+    held.isLocked = 0;
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
@@ -124,11 +126,10 @@ export class WqeFetch {
     const stride = pair.sqStrideBytes;
     const logCount = pair.sqLogCount;
     const own = pair.wqeLine;
-    const first =
-      own === -1 || this.#lines.validCount[own] === 0 ? pair.sqCounter : this.#lines.endCounter(own);
+    const takenPlaces = own === -1 ? 0 : this.#lines.rows[own]!.validCount;
+    const first = takenPlaces === 0 ? pair.sqCounter : this.#lines.endCounter(own);
     const index = first & ((1 << logCount) - 1);
     const places = WQE_LINE_BYTES / stride;
-    const takenPlaces = own === -1 ? 0 : this.#lines.validCount[own]!;
     const blocks = Math.min(
       this.#isCareful[qp] === 1 ? 1 : config.wqePrefetchCount,
       (1 << logCount) - index,
@@ -162,7 +163,7 @@ export class WqeFetch {
     pair.wqeLine = line;
     this.#hadDoorbell[line] = pair.hasDoorbell;
     pair.hasDoorbell = 0;
-    this.#lines.isFetching[line] = 1;
+    this.#lines.rows[line]!.isFetching = 1;
     this.#fetchBegun[line] = cycle;
     this.#firstFetched[line] = first;
     this.#blocksInLine[line] = whole / stride;
@@ -176,14 +177,16 @@ export class WqeFetch {
   readonly #evict = (qp: number): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
-    if (this.#lines.validCount[line]! > 0 || this.#lines.mayHaveMore[line] === 1) pair.hasDoorbell = 1;
+    const held = this.#lines.rows[line]!;
+    if (held.validCount > 0 || held.mayHaveMore === 1) pair.hasDoorbell = 1;
     pair.wqeLine = -1;
   };
 
   #readDone(line: number, status: number, cycle: number): void {
     const { qps, sramView, domain } = this.#core;
-    const qp = this.#lines.qp[line]!;
-    this.#lines.isFetching[line] = 0;
+    const held = this.#lines.rows[line]!;
+    const qp = held.qp;
+    held.isFetching = 0;
     this.#outstanding--;
     domain.wake(this.#stage, cycle + 1);
     if (qp === -1) return;
@@ -194,7 +197,7 @@ export class WqeFetch {
     const count = this.#blocksInLine[line]!;
     if (status !== 0) return this.#readFailed(qp, line, count, cycle);
     this.#isCareful[qp] = 0;
-    this.#lines.isLocked[line] = 1;
+    held.isLocked = 1;
     const first = this.#firstFetched[line]!;
     for (let block = 0; block < count; block++)
       this.#lines.setTimes(line, first + block, this.#fetchBegun[line]!, cycle);

@@ -14,7 +14,7 @@ describe('WqeLines', () => {
     expect(lines.claim(7, -1, evict)).toBe(0);
     expect(lines.claim(8, -1, evict)).toBe(1);
     expect(lines.claim(7, 0, evict)).toBe(0);
-    lines.validCount[1] = 3;
+    lines.rows[1]!.validCount = 3;
     expect(lines.claim(9, -1, evict)).toBe(1);
     expect([lost, lines.evictionCount]).toEqual([[8], 1]);
     lines.free(0);
@@ -26,10 +26,10 @@ describe('WqeLines', () => {
     const lines = new WqeLines(2, 0);
     lines.claim(1, -1, noOne);
     lines.claim(2, -1, noOne);
-    lines.isFetching[0] = 1;
-    lines.isLocked[1] = 1;
+    lines.rows[0]!.isFetching = 1;
+    lines.rows[1]!.isLocked = 1;
     expect(lines.claim(3, -1, noOne)).toBe(-1);
-    lines.isLocked[1] = 0;
+    lines.rows[1]!.isLocked = 0;
     expect(lines.claim(3, -1, noOne)).toBe(1);
   });
 
@@ -49,26 +49,26 @@ describe('WqeLines', () => {
         controlSegment.fields.owner.set(view, lines.placeOf(0, firstCounter + index, stride), bit);
       });
       lines.scan(0, view, firstCounter, bits.length, stride, logCount);
-      expect(lines.validCount[0]).toBe(valid);
-      expect(lines.mayHaveMore[0]).toBe(valid === bits.length ? 1 : 0);
-      expect(lines.firstCounter[0]).toBe(firstCounter);
+      expect(lines.rows[0]!.validCount).toBe(valid);
+      expect(lines.rows[0]!.mayHaveMore).toBe(valid === bits.length ? 1 : 0);
+      expect(lines.rows[0]!.firstCounter).toBe(firstCounter);
       expect(lines.endCounter(0)).toBe((firstCounter + valid) & 0xffff);
     }
   });
 
   it('moves on through the line as a ring, with the 16-bit counter', () => {
     const lines = new WqeLines(1, 64);
-    lines.firstCounter[0] = 0xffff;
-    lines.validCount[0] = 2;
+    lines.rows[0]!.firstCounter = 0xffff;
+    lines.rows[0]!.validCount = 2;
     expect(lines.firstPlace(0, 256)).toBe(64 + 768);
     lines.advance(0);
-    expect([lines.firstCounter[0], lines.validCount[0]]).toEqual([0, 1]);
+    expect([lines.rows[0]!.firstCounter, lines.rows[0]!.validCount]).toEqual([0, 1]);
     expect(lines.firstPlace(0, 256)).toBe(64);
   });
 
   it('remembers when each WQE was asked for and came', () => {
     const lines = new WqeLines(2, 0);
-    lines.firstCounter[1] = 5;
+    lines.rows[1]!.firstCounter = 5;
     lines.setTimes(1, 5, 100, 300);
     lines.setTimes(1, 6, 200, 400);
     expect([lines.fetchBegunCycle(1), lines.fetchedCycle(1)]).toEqual([100, 300]);
@@ -79,9 +79,9 @@ describe('WqeLines', () => {
   it('is empty after a reset', () => {
     const lines = new WqeLines(2, 0);
     lines.claim(1, -1, noOne);
-    lines.isFetching[0] = 1;
-    lines.isLocked[0] = 1;
+    lines.rows[0]!.isFetching = 1;
+    lines.rows[0]!.isLocked = 1;
     lines.reset();
-    expect([...lines.qp, ...lines.isFetching, ...lines.isLocked]).toEqual([-1, -1, 0, 0, 0, 0]);
+    for (const line of lines.rows) expect(line).toMatchObject({ qp: -1, isFetching: 0, isLocked: 0 });
   });
 });

@@ -10,40 +10,44 @@ export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */
 const PLACES_MAX = WQE_LINE_BYTES / 16;
 
+/** A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+export class WqeLine {
+  /** QP of the line; -1 when free. */
+  qp = -1;
+  isFetching = 0;
+  /** Fetched, and not yet looked at by the requester: not to be given up. */
+  isLocked = 0;
+  /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
+  firstCounter = 0;
+  validCount = 0;
+  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
+  mayHaveMore = 0;
+  /** When it was last used. */
+  stamp = Number.NaN;
+
+  constructor() {
+    this.stamp = 0;
+  }
+}
+
 export class WqeLines {
   readonly count: number;
   readonly sramOffset: number;
   hitCount = 0;
   missCount = 0;
   evictionCount = 0;
-  /** QP of each line; -1 when free. */
-  readonly qp: Int32Array;
-  readonly isFetching: Uint8Array;
-  /** Fetched, and not yet looked at by the requester: not to be given up. */
-  readonly isLocked: Uint8Array;
-  /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
-  readonly firstCounter: Int32Array;
-  readonly validCount: Int32Array;
+  readonly rows: readonly WqeLine[];
   /** By line and place: when the fetch that brought the WQE was begun, and when it was there. */
   readonly #fetchBegunCycle: Float64Array;
   readonly #fetchedCycle: Float64Array;
-  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
-  readonly mayHaveMore: Uint8Array;
-  readonly #stamp: Float64Array;
   #clock = 0;
 
   constructor(count: number, sramOffset: number) {
     this.count = count;
     this.sramOffset = sramOffset;
-    this.qp = new Int32Array(count).fill(-1);
-    this.isFetching = new Uint8Array(count);
-    this.isLocked = new Uint8Array(count);
-    this.firstCounter = new Int32Array(count);
-    this.validCount = new Int32Array(count);
+    this.rows = Array.from({ length: count }, () => new WqeLine());
     this.#fetchBegunCycle = new Float64Array(count * PLACES_MAX);
     this.#fetchedCycle = new Float64Array(count * PLACES_MAX);
-    this.mayHaveMore = new Uint8Array(count);
-    this.#stamp = new Float64Array(count);
   }
 
   /** Line to fill for `qp`: its own, a free one, or the least recently used. -1 when all are being filled or locked. */
@@ -51,44 +55,47 @@ export class WqeLines {
     let victim = own;
     if (victim === -1) {
       for (let line = 0; line < this.count; line++) {
-        if (this.isFetching[line] === 1 || this.isLocked[line] === 1) continue;
-        if (this.qp[line] === -1) {
+        const candidate = this.rows[line]!;
+        if (candidate.isFetching === 1 || candidate.isLocked === 1) continue;
+        if (candidate.qp === -1) {
           victim = line;
           break;
         }
-        if (victim === -1 || this.#stamp[line]! < this.#stamp[victim]!) victim = line;
+        if (victim === -1 || candidate.stamp < this.rows[victim]!.stamp) victim = line;
       }
     }
     if (victim === -1) return -1;
-    const loser = this.qp[victim]!;
+    const held = this.rows[victim]!;
+    const loser = held.qp;
     if (loser !== -1 && loser !== qp) {
-      if (this.validCount[victim]! > 0) this.evictionCount++;
+      if (held.validCount > 0) this.evictionCount++;
       onEvict(loser);
     }
     if (loser !== qp) {
-      this.qp[victim] = qp;
-      this.validCount[victim] = 0;
-      this.mayHaveMore[victim] = 0;
+      held.qp = qp;
+      held.validCount = 0;
+      held.mayHaveMore = 0;
     }
     this.touch(victim);
     return victim;
   }
 
   touch(line: number): void {
-    this.#stamp[line] = ++this.#clock;
+    this.rows[line]!.stamp = ++this.#clock;
   }
 
   free(line: number): void {
-    this.qp[line] = -1;
-    this.validCount[line] = 0;
-    this.mayHaveMore[line] = 0;
-    this.isLocked[line] = 0;
+    const held = this.rows[line]!;
+    held.qp = -1;
+    held.validCount = 0;
+    held.mayHaveMore = 0;
+    held.isLocked = 0;
   }
 
   /** Forgets all lines. */
   reset(): void {
     for (let line = 0; line < this.count; line++) this.free(line);
-    this.isFetching.fill(0);
+    for (const held of this.rows) held.isFetching = 0;
   }
 
   /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
@@ -98,7 +105,7 @@ export class WqeLines {
 
   /** Place of the first valid WQE. */
   firstPlace(line: number, strideBytes: number): number {
-    return this.placeOf(line, this.firstCounter[line]!, strideBytes);
+    return this.placeOf(line, this.rows[line]!.firstCounter, strideBytes);
   }
 
   /** Notes when the WQE with this counter was asked for and when it came. */
@@ -110,17 +117,18 @@ export class WqeLines {
 
   /** Cycle at which the fetch of the first valid WQE was begun. */
   fetchBegunCycle(line: number): number {
-    return this.#fetchBegunCycle[line * PLACES_MAX + (this.firstCounter[line]! & (PLACES_MAX - 1))]!;
+    return this.#fetchBegunCycle[line * PLACES_MAX + (this.rows[line]!.firstCounter & (PLACES_MAX - 1))]!;
   }
 
   /** Cycle at which the first valid WQE was on chip. */
   fetchedCycle(line: number): number {
-    return this.#fetchedCycle[line * PLACES_MAX + (this.firstCounter[line]! & (PLACES_MAX - 1))]!;
+    return this.#fetchedCycle[line * PLACES_MAX + (this.rows[line]!.firstCounter & (PLACES_MAX - 1))]!;
   }
 
   /** Counter behind the last valid WQE. */
   endCounter(line: number): number {
-    return (this.firstCounter[line]! + this.validCount[line]!) & 0xffff;
+    const held = this.rows[line]!;
+    return (held.firstCounter + held.validCount) & 0xffff;
   }
 
   /**
@@ -142,14 +150,23 @@ export class WqeLines {
       if (owner.get(view, this.placeOf(line, firstCounter + valid, strideBytes)) !== passBit) break;
       valid++;
     }
-    if (this.validCount[line] === 0) this.firstCounter[line] = firstCounter;
-    this.validCount[line] = this.validCount[line]! + valid;
-    this.mayHaveMore[line] = valid === blockCount ? 1 : 0;
+    const held = this.rows[line]!;
+    if (held.validCount === 0) held.firstCounter = firstCounter;
+    held.validCount += valid;
+    held.mayHaveMore = valid === blockCount ? 1 : 0;
+  }
+
+  /** The first valid WQE has been taken up. */
+  use(line: number): void {
+    this.hitCount++;
+    this.touch(line);
+    this.advance(line);
   }
 
   /** Moves past the first valid WQE. */
   advance(line: number): void {
-    this.firstCounter[line] = (this.firstCounter[line]! + 1) & 0xffff;
-    this.validCount[line] = this.validCount[line]! - 1;
+    const held = this.rows[line]!;
+    held.firstCounter = (held.firstCounter + 1) & 0xffff;
+    held.validCount--;
   }
 }
