@@ -81,9 +81,8 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
   return { eager, rendezvous };
 }
 
-/** Receives them into buffers of just their length. */
-export async function receiver(program: ProgramContext): Promise<JsonValue> {
-  const side = await MessageSide.open(program);
+/** Receives them into buffers of just their length. @returns for each whether it is right */
+async function receiveAll(side: MessageSide, program: ProgramContext): Promise<boolean[]> {
   const { lengths = [] } = program.args as unknown as MessagesArgs;
   const right: boolean[] = [];
   for (const [seed, length] of lengths.entries()) {
@@ -94,18 +93,16 @@ export async function receiver(program: ProgramContext): Promise<JsonValue> {
   return right;
 }
 
+/** Receives them as they come. */
+export async function receiver(program: ProgramContext): Promise<JsonValue> {
+  return receiveAll(await MessageSide.open(program), program);
+}
+
 /** Receives only after a long sleep: the sender must wait for credits, and nothing may be lost. */
 export async function lateReceiver(program: ProgramContext): Promise<JsonValue> {
   const side = await MessageSide.open(program);
   await program.cpu.sleep(2e9);
-  const { lengths = [] } = program.args as unknown as MessagesArgs;
-  const right: boolean[] = [];
-  for (const [seed, length] of lengths.entries()) {
-    const buffer = side.buffer(length);
-    right.push((await side.channel.receive(buffer, length)) === length && side.holds(buffer, seed, length));
-  }
-  await side.leave();
-  return right;
+  return receiveAll(side, program);
 }
 
 /** Both sides start several sends before they receive anything. */
