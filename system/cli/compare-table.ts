@@ -9,7 +9,8 @@ import type { CompareRow } from './compare-run.ts';
 const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string =>
   `${text(hosts[0])} / ${text(hosts[1])}`;
 
-const rateText = (bytesPerSecond: number): string =>
+/** A rate as people read it. */
+export const rateText = (bytesPerSecond: number): string =>
   bytesPerSecond >= 1e9
     ? `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`
     : `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;

@@ -13,6 +13,7 @@ import { renderReport } from '../report/render.ts';
 import type { Report } from '../report/schema.ts';
 import { tableOf } from '../report/table.ts';
 import { reportFailures, rowsOf } from './compare.ts';
+import { rateText } from './compare-table.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import {
@@ -151,7 +152,7 @@ function movedText({ file, fileBytes, chunkBytes }: MoveArgs, outcome: MoveOutco
   const rows = outcome.legs.map(({ method, startPs, endPs, bytesPerSecond, sha256, received }) => [
     method,
     timeText(endPs - startPs),
-    `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`,
+    rateText(bytesPerSecond),
     `${received.slice(0, 16)}…`,
     sha256 === received ? 'equal' : 'DIFFERENT',
   ]);
