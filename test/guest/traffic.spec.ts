@@ -3,5 +3,4 @@ import { testScenario } from './suite.ts';
 
 await testScenario('loopback', 'debian');
 await testScenario('cable', 'backports');
-await testScenario('two-guests', 'debian');
 await testScenario('soft-roce', 'debian');
