@@ -19,3 +19,16 @@ export function expectBalanced({ checks }: Report): void {
   expect(Object.values(each).flatMap(({ failures }) => failures)).toEqual([]);
   expect(balanced).toBe(true);
 }
+
+/** What a driver counts of objects and numbers when none is taken. */
+export const noResources = {
+  contexts: 0,
+  pds: 0,
+  regions: 0,
+  cqs: 0,
+  srqs: 0,
+  qps: 0,
+  channels: 0,
+  uars: 0,
+  mttEntries: 0,
+} as const;

@@ -8,7 +8,7 @@ import type { MachineOptions } from '../system/machine.ts';
 import { MachinePart } from '../system/partition/part.ts';
 import { planMachine } from '../system/plan.ts';
 import { configurationOf } from '../system/profile/index.ts';
-import { expectBalanced } from './expectations.ts';
+import { expectBalanced, noResources } from './expectations.ts';
 import { bothPartitions, bytesOf, programOf, runPrograms, smallMemory } from './machines.ts';
 import type { SurvivorArgs, SurvivorResult } from './programs/survivor.ts';
 
@@ -133,18 +133,6 @@ describe('an interrupt that does not come', () => {
 });
 
 describe('a probe', () => {
-  const nothing: Record<string, number> = {
-    contexts: 0,
-    pds: 0,
-    regions: 0,
-    cqs: 0,
-    srqs: 0,
-    qps: 0,
-    channels: 0,
-    uars: 0,
-    mttEntries: 0,
-  };
-
   /** Runs the start of a machine with faults; the error that ended it, and what is still taken at host 0. */
   async function started(faults: FaultPlan) {
     const plan = planMachine({
@@ -162,7 +150,7 @@ describe('a probe', () => {
     return {
       message: error instanceof Error ? error.message : 'ok',
       usedFrames: host.host.mm.frames.usedCount,
-      counts: host.driver?.resourceCounts() ?? nothing,
+      counts: host.driver?.resourceCounts() ?? noResources,
     };
   }
 
@@ -193,6 +181,6 @@ describe('a probe', () => {
     const { message, usedFrames, counts } = await started([fault]);
     expect(message).toContain(reason);
     expect(usedFrames).toBe(0);
-    expect(counts).toMatchObject(nothing);
+    expect(counts).toMatchObject(noResources);
   });
 });

@@ -3,25 +3,13 @@
  * middle of traffic harms nobody else, and no process reaches another one's queues.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { expectBalanced } from './expectations.ts';
+import { expectBalanced, noResources } from './expectations.ts';
 import { bothPartitions, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 /** Nothing is taken: no object, no page of ICM, no frame. */
-const nothing = {
-  contexts: 0,
-  pds: 0,
-  regions: 0,
-  cqs: 0,
-  srqs: 0,
-  qps: 0,
-  channels: 0,
-  uars: 0,
-  mttEntries: 0,
-  icmChunks: 0,
-  frames: 0,
-};
+const nothing = { ...noResources, icmChunks: 0, frames: 0 };
 
 describe.each(bothPartitions)('in partition %s', (partition) => {
   it('removal gives everything back; the device can be probed, used and removed again', async () => {
