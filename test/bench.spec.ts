@@ -1,0 +1,21 @@
+/** The benchmark as a script reads it. What it measures is not asserted: that is the computer's. */
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, it, vi } from 'vitest';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+it('npm run bench gives each figure with name, value, unit and calibration, and on standard output nothing else', () => {
+  const main = fileURLToPath(new URL('../bench/main.ts', import.meta.url));
+  const out = execFileSync(process.execPath, [main, '--only', 'no benchmark', '--json', '-'], {
+    encoding: 'utf8',
+  });
+  expect(JSON.parse(out)).toEqual([
+    {
+      name: 'memory',
+      value: expect.any(Number) as number,
+      unit: expect.stringContaining('MiB') as string,
+      calibration: expect.any(Number) as number,
+    },
+  ]);
+});
