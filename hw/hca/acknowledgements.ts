@@ -162,30 +162,28 @@ export class Acknowledgements {
         if (pair.state === QpState.ERR) return true;
         continue;
       }
-      if (psnDistance(records.lastPsn(record), psn) > 0) break;
+      if (psnDistance((request.firstPsn + request.psnCount - 1) & PSN_MASK, psn) > 0) break;
       if (request.isReadOrAtomic === 1) {
         // Its response was lost: what came later was answered, so it is asked for again.
         const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
         if (expected !== this.#core.pageFaults.awaitedPsn[qp]) this.goBack(qp, expected, cycle);
         return true;
       }
-      if (!this.#completion.completeHead(qp, cycle)) return this.#waitForCompletion(cycle);
+      if (!this.#completion.completeHead(qp, pair, cycle)) return this.#waitForCompletion(cycle);
     }
-    const acknowledged = this.#acknowledgedBy(qp, psn);
+    const acknowledged = pair.recordHead === -1 ? psn : this.#acknowledgedBy(pair.recordHead, psn);
     if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
       pair.lastAckedPsn = acknowledged;
       this.#timers.progress(qp);
     }
-    if (!this.#completion.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
+    if (pair.recordHead !== -1 && !this.#completion.completeLocally(qp, cycle))
+      this.#listener.localCompletionWaits(qp);
     return true;
   }
 
   /** A later answer says nothing of a READ or atomic whose own answer has not come. */
-  #acknowledgedBy(qp: number, psn: number): number {
-    const record = this.#core.qps.rows[qp]!.recordHead;
-    const records = this.#records;
-    if (record === -1) return psn;
-    const request = records.rows[record]!;
+  #acknowledgedBy(oldest: number, psn: number): number {
+    const request = this.#records.rows[oldest]!;
     if (request.psnCount === 0 || request.isReadOrAtomic === 0) return psn;
     const answered = (request.firstPsn + request.responsesReceived - 1) & PSN_MASK;
     return psnDistance(psn, answered) > 0 ? answered : psn;
@@ -292,7 +290,7 @@ export class Acknowledgements {
     );
     if (request.responsesReceived !== request.psnCount)
       return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
-    this.#completion.completeHead(qp, cycle);
+    this.#completion.completeHead(qp, pair, cycle);
     if (!this.#completion.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
     return bytes;
   }

@@ -6,6 +6,7 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
+import type { QueuePair } from './queue-pair.ts';
 import type { SendRecords } from './send-records.ts';
 import * as sendRecords from './send-records.ts';
 import type { SendScheduler } from './send-scheduler.ts';
@@ -13,7 +14,7 @@ import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { MILESTONE_ACKNOWLEDGED } = sendRecords;
-const { PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_WINDOW } = sendScheduler;
+const { NOT_PARKED, PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_WINDOW } = sendScheduler;
 
 export interface RequestCompletionListener {
   /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
@@ -53,60 +54,59 @@ export class RequestCompletion {
    * that has been sent. False: no room for the CQE.
    */
   completeLocally(qp: number, cycle: number): boolean {
-    const { qps } = this.#core;
+    const pair = this.#core.qps.rows[qp]!;
     for (;;) {
-      const record = qps.rows[qp]!.recordHead;
+      const record = pair.recordHead;
       if (record === -1) return true;
       const request = this.#records.rows[record]!;
-      const syndrome = request.syndrome;
-      const isDoneAlone = request.opcode === WqeOpcode.NOP || request.isDone === 1;
-      if (syndrome === 0 && !isDoneAlone) return true;
+      const { syndrome } = request;
       if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
-      if (!this.completeHead(qp, cycle)) return false;
+      if (request.opcode !== WqeOpcode.NOP && request.isDone === 0) return true;
+      if (!this.completeHead(qp, pair, cycle)) return false;
     }
   }
 
   /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
   fail(qp: number, syndrome: number, cycle: number): boolean {
     if (this.#completions.isFull) return false;
-    const record = this.#unlinkHead(qp);
-    this.#post(qp, record, syndrome, cycle);
+    const pair = this.#core.qps.rows[qp]!;
+    this.#post(qp, pair, this.#unlinkHead(pair), syndrome, cycle);
     this.#listener.qpFailed(qp, cycle);
     return true;
   }
 
   /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
   flushHead(qp: number, cycle: number): void {
-    this.#post(qp, this.#unlinkHead(qp), CqeSyndrome.WR_FLUSH_ERR, cycle);
+    const pair = this.#core.qps.rows[qp]!;
+    this.#post(qp, pair, this.#unlinkHead(pair), CqeSyndrome.WR_FLUSH_ERR, cycle);
   }
 
   /** Drops all records of a QP without completions (2RST). */
   dropAll(qp: number): void {
-    while (this.#core.qps.rows[qp]!.recordHead !== -1) this.#records.release(this.#unlinkHead(qp));
+    const pair = this.#core.qps.rows[qp]!;
+    while (pair.recordHead !== -1) this.#records.release(this.#unlinkHead(pair));
   }
 
   /** Completes the head record successfully. False: no room for its CQE. */
-  completeHead(qp: number, cycle: number): boolean {
-    const record = this.#core.qps.rows[qp]!.recordHead;
-    if (this.#records.rows[record]!.isSignalled === 1) {
+  completeHead(qp: number, pair: QueuePair, cycle: number): boolean {
+    const record = pair.recordHead;
+    const request = this.#records.rows[record]!;
+    if (request.isSignalled === 1) {
       if (this.#completions.isFull) return false;
-      this.#unlinkHead(qp);
-      this.#post(qp, record, 0, cycle);
+      this.#post(qp, pair, this.#unlinkHead(pair), 0, cycle);
     } else {
-      this.#unlinkHead(qp);
+      this.#unlinkHead(pair);
       this.#records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
       this.#listener.recordCompletedSilently(record, cycle);
     }
-    this.#unparkAfterCompletion(qp, cycle);
+    if (pair.parkedFor !== NOT_PARKED) this.#unparkAfterCompletion(qp, pair, cycle);
     return true;
   }
 
-  #unlinkHead(qp: number): number {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+  #unlinkHead(pair: QueuePair): number {
     const record = pair.recordHead;
     const request = this.#records.rows[record]!;
-    const next = request.next;
+    const { next } = request;
     pair.recordHead = next;
     if (next === -1) pair.recordTail = -1;
     if (pair.recordCursor === record) {
@@ -114,22 +114,19 @@ export class RequestCompletion {
       pair.packetCursor = 0;
     }
     pair.recordCount--;
-    if (request.psnCount > 0 && request.isReadOrAtomic === 1) {
-      pair.readsOutstanding--;
-    }
+    if (request.psnCount > 0 && request.isReadOrAtomic === 1) pair.readsOutstanding--;
     return record;
   }
 
-  #post(qp: number, record: number, syndrome: number, cycle: number): void {
-    const { qps } = this.#core;
+  #post(qp: number, pair: QueuePair, record: number, syndrome: number, cycle: number): void {
     const records = this.#records;
     records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
     const request = records.rows[record]!;
     request.syndrome = syndrome;
-    const opcode = request.opcode;
+    const { opcode } = request;
     const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
     this.#completions.post(
-      qps.rows[qp]!.sendCqn,
+      pair.sendCqn,
       qp,
       record,
       1,
@@ -144,9 +141,7 @@ export class RequestCompletion {
     );
   }
 
-  #unparkAfterCompletion(qp: number, cycle: number): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+  #unparkAfterCompletion(qp: number, pair: QueuePair, cycle: number): void {
     const reason = pair.parkedFor;
     const isOver =
       reason === PARKED_WINDOW ||

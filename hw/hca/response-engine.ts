@@ -306,8 +306,8 @@ export class ResponseEngine {
 
   /** What was begun for requests that have been dropped since is given up first. */
   #serveAck(qp: number, cycle: number): number {
-    this.#packets.abandon(cycle);
-    if (!this.#atomics.abandon(cycle)) return STALLED;
+    if (this.#packets.isOpen) this.#packets.abandon(cycle);
+    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
     return this.#sendAck(qp, cycle);
   }
 
