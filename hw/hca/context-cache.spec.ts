@@ -100,6 +100,24 @@ describe('ContextCache', () => {
     expect(cache.directory.evictionCount).toBe(2);
   });
 
+  it('takes repeated accesses of a port for hits that keep the line recently used, until another context has it', () => {
+    const { cache, use } = bench(2);
+    expect([use(0, 1), use(1, 2), use(0, 1)]).toEqual([1, 1, 0]);
+    // Port 0 has used its line again: the third context takes port 1's.
+    expect([use(2, 3), use(0, 1), use(1, 2), use(2, 4)]).toEqual([1, 0, 1, 1]);
+    expect(use(0, 1)).toBe(1);
+    expect(cache.directory.hitCount).toBe(2);
+  });
+
+  it('writes a context back that only a repeated access has changed', () => {
+    const { cache, use, settle } = bench(1);
+    use(0, 1, false);
+    use(0, 1, true);
+    use(0, 2);
+    settle();
+    expect(cache.writeBackCount).toBe(1);
+  });
+
   it('writes nothing back of a context that was forgotten', () => {
     const { cache, use, settle, dma } = bench(1);
     use(0, 1, true);
