@@ -313,3 +313,20 @@ export function frameBetween(from: number, to: number, lengthBytes: number, firs
   frame.set([0x08, 0x00], 12);
   return frame;
 }
+
+/** Two machines, brought up with rings of `count` descriptors, of which `given` are the receiving NIC's. */
+export async function upBench(
+  options: ConstructorParameters<typeof NicBench>[0] = {},
+  count = 16,
+  given = count - 1,
+): Promise<NicBench> {
+  const made = new NicBench(options);
+  await made.bringUp(count, given);
+  return made;
+}
+
+/** The same in parts. */
+export async function boundBench(count = 16, options: ConstructorParameters<typeof NicBench>[0] = {}) {
+  const made = await upBench(options, count);
+  return { a: made.a, b: made.b, run: made.run.bind(made) };
+}
