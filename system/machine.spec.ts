@@ -144,6 +144,29 @@ describe('what cannot be run is refused', () => {
     await expect(machine.load({ node: 0, run: async () => undefined })).rejects.toThrow('one for each core');
   });
 
+  it('to show what is not there, naming it', async () => {
+    await using machine = await Machine.create({ set: small });
+    const bytes = 128 * 1024 ** 2;
+    const refused: [() => unknown, string][] = [
+      [() => machine.readPhysical(0, bytes - 2, 4), 'lengthBytes is 4, expected an integer from 0 to 2'],
+      [() => machine.readPhysical(0, -4, 4), 'address is -4'],
+      [() => machine.readVirtual(0, 'nobody', 0, -1), 'lengthBytes is -1'],
+      [() => machine.readVirtual(0, 'nobody', 0, 1), 'process is "nobody"'],
+      [() => machine.readConfig32(0, 4096), 'offset is 4096, expected a multiple of 4 from 0 to 4092'],
+      [() => machine.readRegister32(0, 0, 2), 'offset is 2, expected a multiple of 4'],
+      [() => machine.readRegister32(0, 2, 2 ** 40), 'offset is 1099511627776'],
+      [() => machine.readRegister32(0, 1 as 0, 0), 'bar is 1, expected 0 or 2'],
+      [async () => machine.progressOf(2), 'node is 2'],
+      [() => Machine.create({ watch: 'all' as 'races' }), 'watch is "all", expected races'],
+    ];
+    for (const [look, words] of refused) {
+      const error: unknown = await Promise.resolve(look()).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ name: 'ConfigurationError', message: expect.stringContaining(words) });
+    }
+    expect(await machine.readConfig32(0, 4092)).toBe(0);
+    expect(await machine.readPhysical(0, bytes, 0)).toHaveLength(0);
+  });
+
   it('bad fault plans, naming entry and field', async () => {
     await expect(Machine.create({ faults: [{ packet: 'late', node: 2, nth: 1 }] })).rejects.toThrow(
       'fault 1, field node, is 2, expected an integer from 0 to 1',

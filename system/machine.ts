@@ -9,11 +9,12 @@
  *
  * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
  */
-import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { assertRange, ConfigurationError, InvariantError } from '../base/assert.ts';
 import { msToPs, nsToPs } from '../base/units.ts';
 import type { RunOutcome } from '../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan } from './faults/index.ts';
+import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
@@ -95,6 +96,8 @@ export class Machine implements AsyncDisposable {
     const profile = options.profile === undefined ? {} : { profile: options.profile };
     const config = configurationOf({ ...profile, set });
     const partition = checkedPartition(options.partition ?? 'single');
+    if (options.watch !== undefined && options.watch !== 'races')
+      throw new ConfigurationError('watch', options.watch, 'races');
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
       config,
@@ -225,8 +228,9 @@ export class Machine implements AsyncDisposable {
   // What there is to see.
 
   /** A dword of a device's configuration space, as the device holds it; no simulated time passes. */
-  readConfig32(node: number, offset: number): Promise<number> {
+  async readConfig32(node: number, offset: number): Promise<number> {
     this.#checkNode(node);
+    checkConfigOffset(offset);
     return this.#portOf(adapterName(this.config, node)).readConfig32(node, offset);
   }
 
@@ -234,8 +238,9 @@ export class Machine implements AsyncDisposable {
    * A little-endian dword of BAR 0 (registers) or 2 (doorbells: write-only, reads zero); no simulated time passes. A
    * register whose reading has an effect has it.
    */
-  readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
+  async readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
     this.#checkNode(node);
+    checkRegister(this.config, bar, offset);
     return this.#portOf(adapterName(this.config, node)).readRegister32(node, bar, offset);
   }
 
@@ -250,9 +255,11 @@ export class Machine implements AsyncDisposable {
     return memory;
   }
 
-  /** A copy of physical memory. */
+  /** A copy of physical memory. @throws ConfigurationError for what lies outside of it */
   async readPhysical(node: number, address: number, lengthBytes: number): Promise<Uint8Array> {
-    return (await this.physicalMemory(node)).slice(address, address + lengthBytes);
+    const memory = await this.physicalMemory(node);
+    checkPhysical(memory.length, address, lengthBytes);
+    return memory.slice(address, address + lengthBytes);
   }
 
   /** A copy of the memory of a process, by user address. @throws ConfigurationError where nothing is mapped */
@@ -263,6 +270,7 @@ export class Machine implements AsyncDisposable {
     lengthBytes: number,
   ): Promise<Uint8Array> {
     const memory = await this.physicalMemory(node);
+    assertRange('lengthBytes', lengthBytes, 0, memory.length);
     const port = this.#portOf(hostName(node));
     const copy = new Uint8Array(lengthBytes);
     for (let done = 0; done < lengthBytes; ) {
@@ -315,6 +323,7 @@ export class Machine implements AsyncDisposable {
 
   /** Done and total that the programs of a node reported last. */
   progressOf(node: number): { readonly done: number; readonly total: number } {
+    this.#checkNode(node);
     const [done, total] = new Float64Array(this.#plan.progress, node * 16, 2);
     return { done: done!, total: total! };
   }
