@@ -8,9 +8,8 @@ export class RememberedTranslation {
   key = Number.NaN;
   pd = 0;
   rights = 0;
-  /** The caches' versions at the time. */
-  mptVersion = -1;
-  mttVersion = -1;
+  /** The translator's version at the time. */
+  version = -1;
   /** Lines that were used; none of the MTT for a region of physical addresses. */
   mptLine = -1;
   mttLine = -1;

@@ -57,6 +57,8 @@ export class Translator {
   readonly #setup: TranslatorSetup;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
+  /** Raised whenever a line of a cache may hold something else: what was found before it is not to be trusted. */
+  #version = 0;
   /** By port. */
   readonly #remembered: readonly RememberedTranslation[];
   /** Line of the MTT in which the last access found its page, and how far into the page it was. */
@@ -117,17 +119,39 @@ export class Translator {
   ): number {
     const last = this.#remembered[port]!;
     if (
-      last.key === key &&
-      last.pd === pd &&
-      last.rights === rights &&
-      last.mptVersion === this.#mptDirectory.version &&
-      last.mttVersion === this.#mttDirectory.version &&
-      address >= last.firstByte &&
-      address < last.pageEnd &&
-      address + lengthBytes <= last.regionEnd
+      last.version !== this.#version ||
+      last.key !== key ||
+      last.pd !== pd ||
+      last.rights !== rights ||
+      address < last.firstByte ||
+      address >= last.pageEnd ||
+      address + lengthBytes > last.regionEnd
     ) {
-      return this.#translateAgain(last, address, lengthBytes);
+      return this.#translateWhole(port, key, pd, address, lengthBytes, rights);
     }
+    const mptDirectory = this.#mptDirectory;
+    mptDirectory.touch(last.mptLine);
+    mptDirectory.hitCount++;
+    if (last.mttLine !== NO_LINE) {
+      const mttDirectory = this.#mttDirectory;
+      mttDirectory.touch(last.mttLine);
+      mttDirectory.hitCount++;
+    }
+    const rest = last.pageEnd - address;
+    this.physicalAddress = address + last.distance;
+    this.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
+    return TRANSLATED;
+  }
+
+  /** A translation of which the port remembers nothing. */
+  #translateWhole(
+    port: number,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
     const directory = this.#mptDirectory;
     const index = key >>> 8;
     let line = directory.find(index);
@@ -136,22 +160,8 @@ export class Translator {
     directory.touch(line);
     const answer = this.#translateWith(line, port, key, pd, address, lengthBytes, rights);
     if (answer !== PENDING) this.#countMpt(port, index);
-    if (answer === TRANSLATED) this.#remember(last, line, key, pd, address, rights);
+    if (answer === TRANSLATED) this.#remember(this.#remembered[port]!, line, key, pd, address, rights);
     return answer;
-  }
-
-  /** What has been found on chip is still there. */
-  #translateAgain(last: RememberedTranslation, address: number, lengthBytes: number): number {
-    this.#mptDirectory.touch(last.mptLine);
-    this.#mptDirectory.hitCount++;
-    if (last.mttLine !== NO_LINE) {
-      this.#mttDirectory.touch(last.mttLine);
-      this.#mttDirectory.hitCount++;
-    }
-    const rest = last.pageEnd - address;
-    this.physicalAddress = address + last.distance;
-    this.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
-    return TRANSLATED;
   }
 
   #remember(
@@ -168,8 +178,7 @@ export class Translator {
     last.key = key;
     last.pd = pd;
     last.rights = rights;
-    last.mptVersion = this.#mptDirectory.version;
-    last.mttVersion = this.#mttDirectory.version;
+    last.version = this.#version;
     last.mptLine = line;
     last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
     last.distance = this.physicalAddress - address;
@@ -213,7 +222,8 @@ export class Translator {
   #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
     const line = this.#absentLine;
     if (line === NO_LINE) return BAD_PAGE;
-    this.#setup.mttCache.directory.clear(line);
+    this.#version++;
+    this.#mttDirectory.clear(line);
     if (this.#isAbsentFresh) return PAGE_FAULT;
     return this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
   }
@@ -272,13 +282,14 @@ export class Translator {
    * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
    */
   forgetMtt(): void {
-    this.#setup.mttCache.directory.clearAll();
+    this.#version++;
+    this.#mttDirectory.clearAll();
     this.#forgetReads();
   }
 
   /** Forgets everything cached. */
   forgetAll(): void {
-    this.#setup.mptCache.directory.clearAll();
+    this.#mptDirectory.clearAll();
     this.forgetMtt();
   }
 
@@ -379,6 +390,7 @@ export class Translator {
     if (this.#bufferedTag[buffer] !== tag) return -1;
     this.#bufferedTag[buffer] = -1;
     const cache = kind === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
+    this.#version++;
     const line = cache.directory.victimFor(tag);
     cache.directory.place(line, tag);
     cache.load(line, this.#view, this.#setup.sramOffset + buffer * MTT_LINE_BYTES);
