@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
@@ -72,6 +73,40 @@ describe('clock domain', () => {
     domain.runEdge();
     expect(cycles).toEqual([3]);
     expect(domain.nextPs).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('runs every stage at the earliest cycle that it was woken for, near ones and far ones', () => {
+    const wake = fc.tuple(
+      fc.nat(3),
+      fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 400 })),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.array(wake, { maxLength: 4 }), { minLength: 1, maxLength: 60 }), (plan) => {
+        const domain = new ClockDomain(new Clock(1000));
+        // What is due by a plain table, and what each run wakes next.
+        const dueCycles = new Map<number, number>();
+        let step = 0;
+        const wakeNext = (cycle: number): void => {
+          for (const [stage, ahead] of plan[step++] ?? []) {
+            domain.wake(stage, cycle + ahead);
+            dueCycles.set(stage, Math.min(dueCycles.get(stage) ?? Number.POSITIVE_INFINITY, cycle + ahead));
+          }
+        };
+        for (let stage = 0; stage < 4; stage++) {
+          domain.addStage((cycle) => {
+            expect(cycle).toBe(dueCycles.get(stage));
+            dueCycles.delete(stage);
+            wakeNext(cycle);
+          });
+        }
+        wakeNext(0);
+        while (domain.nextPs !== Number.POSITIVE_INFINITY) {
+          expect(domain.nextPs).toBe(1000 * Math.min(...dueCycles.values()));
+          domain.runEdge();
+        }
+        expect(dueCycles.size).toBe(0);
+      }),
+    );
   });
 
   it('holds 32 stages', () => {

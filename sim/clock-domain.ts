@@ -14,6 +14,7 @@ export type Stage = (cycle: number) => void;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const STAGE_COUNT_MAX = 32;
+const NEAR_CYCLES = 64;
 
 export class ClockDomain {
   readonly clock: Clock;
@@ -26,9 +27,12 @@ export class ClockDomain {
   activeEdgeCount = 0;
 
   readonly #stages: Stage[] = [];
-  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX).fill(NEVER);
-  /** Stages with a wake cycle, as a bit set: most edges concern two or three of them. */
+  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX);
+  /** Stages with a wake cycle, as a bit set: most edges concern one or two of them. */
   #waiting = 0;
+  /** Those of them that are looked at after each edge. The others (timeouts) are not due before {@link #farCycle}. */
+  #near = 0;
+  #farCycle = NEVER;
   /** Earliest wake cycle, and the stages that have it; while an edge runs, its stages that are still to run. */
   #nextCycle = NEVER;
   #dueStages = 0;
@@ -63,10 +67,11 @@ export class ClockDomain {
 
   /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
   wake(stage: number, cycle: number): void {
-    if (cycle >= this.#wakeCycle[stage]!) return;
-    this.#wakeCycle[stage] = cycle;
     const bit = 1 << stage;
+    if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
+    this.#wakeCycle[stage] = cycle;
     this.#waiting |= bit;
+    this.#near |= bit;
     if (cycle > this.#nextCycle) return;
     if (this.#isRunning || cycle === this.#nextCycle) {
       this.#dueStages |= bit;
@@ -85,32 +90,63 @@ export class ClockDomain {
   /** Runs the due stages of the next edge. */
   runEdge(): void {
     const cycle = this.#nextCycle;
-    const wakeCycle = this.#wakeCycle;
     this.cycle = cycle;
     this.activeEdgeCount++;
     this.#isRunning = true;
     for (let left = this.#dueStages; left !== 0; ) {
       const bit = left & -left;
-      const stage = 31 - Math.clz32(bit);
-      wakeCycle[stage] = NEVER;
       this.#waiting &= ~bit;
-      this.#stages[stage]!(cycle);
+      this.#near &= ~bit;
+      this.#stages[31 - Math.clz32(bit)]!(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & -(bit << 1);
     }
     this.#isRunning = false;
+    this.#findNext(cycle);
+  }
+
+  /** Finds the earliest wake cycle after the edge `cycle`, and the stages that have it. */
+  #findNext(cycle: number): void {
+    const wakeCycle = this.#wakeCycle;
+    const farCycle = cycle + NEAR_CYCLES;
+    let next = NEVER;
+    let dueStages = 0;
+    for (let left = this.#near; left !== 0; left &= left - 1) {
+      const bit = left & -left;
+      let due = wakeCycle[31 - Math.clz32(bit)]!;
+      if (due > farCycle) {
+        this.#near &= ~bit;
+        if (due < this.#farCycle) this.#farCycle = due;
+        continue;
+      }
+      // A stage that one upstream of it woke for this very edge runs at the next one.
+      if (due <= cycle) due = cycle + 1;
+      if (due > next) continue;
+      dueStages = due < next ? bit : dueStages | bit;
+      next = due;
+    }
+    if (next < this.#farCycle || this.#waiting === 0) {
+      this.#nextCycle = next;
+      this.#dueStages = dueStages;
+      this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
+    } else {
+      this.#findNextOfAll(cycle);
+    }
+  }
+
+  /** What {@link #findNext} does, with a look at every stage that waits. */
+  #findNextOfAll(cycle: number): void {
     let next = NEVER;
     let dueStages = 0;
     for (let left = this.#waiting; left !== 0; left &= left - 1) {
       const bit = left & -left;
-      let due = wakeCycle[31 - Math.clz32(bit)]!;
-      // A stage that one upstream of it woke for this very edge runs at the next one.
-      if (due <= cycle) due = cycle + 1;
-      if (due < next) {
-        next = due;
-        dueStages = bit;
-      } else if (due === next) dueStages |= bit;
+      const due = Math.max(this.#wakeCycle[31 - Math.clz32(bit)]!, cycle + 1);
+      if (due < next) dueStages = 0;
+      if (due <= next) dueStages |= bit;
+      next = Math.min(next, due);
     }
+    this.#near = this.#waiting;
+    this.#farCycle = NEVER;
     this.#nextCycle = next;
     this.#dueStages = dueStages;
     this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);

@@ -14,6 +14,9 @@ import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
 import { EventQueue } from './event-queue.ts';
 
+/** Sources that {@link LogicalProcess.advance} compares without a loop. */
+const QUICK_SOURCES = 4;
+
 /** Receives a record: `offset` is its place in the reader's data area; it must be released in the end. */
 export type RecordHandler = (offset: number) => void;
 
@@ -36,6 +39,8 @@ export class LogicalProcess {
   readonly queue: EventQueue;
   /** The current instant in picoseconds. */
   nowPs = 0;
+  /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
+  aheadPs = 0;
   /** Records delivered so far. */
   recordCount = 0;
   /**
@@ -56,8 +61,10 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
+  /** How far {@link advance} may run. A field, because a number among the arguments would be unpacked at each step. */
+  #limitPs = 0;
   /** Next instant of each source in the order of precedence: inbound ports, clock domains, event queue. */
-  #due: Float64Array = new Float64Array(1).fill(Number.POSITIVE_INFINITY);
+  #due: Float64Array = new Float64Array(QUICK_SOURCES);
 
   /** @param shuffle reorders what one instant leaves unordered; see {@link EventQueue} */
   constructor(name: string, shuffle?: () => number) {
@@ -165,30 +172,46 @@ export class LogicalProcess {
   }
 
   /**
-   * Runs everything due strictly before `limitPs`. Returns true when it stopped because programs were resumed:
-   * the caller then awaits {@link settle} and calls again.
+   * Runs everything due strictly before `limitPs`: then {@link aheadPs} says what is due next. Returns true when it
+   * stopped because programs were resumed: the caller then awaits {@link settle} and calls again.
    */
   advance(limitPs: number): boolean {
+    this.#limitPs = limitPs;
     const due = this.#due;
     const sourceCount = due.length;
     const portCount = this.#inbound.length;
+    const queueSource = portCount + this.#clockDomains.length;
     for (;;) {
+      // The first four by hand: most processes have no more, and a loop costs twice as much.
       let next = due[0]!;
       let first = 0;
-      for (let source = 1; source < sourceCount; source++) {
-        const instantPs = due[source]!;
-        if (instantPs < next) {
-          next = instantPs;
-          first = source;
-        }
+      if (due[1]! < next) {
+        next = due[1]!;
+        first = 1;
       }
-      if (next >= limitPs) return false;
+      if (due[2]! < next) {
+        next = due[2]!;
+        first = 2;
+      }
+      if (due[3]! < next) {
+        next = due[3]!;
+        first = 3;
+      }
+      for (let source = QUICK_SOURCES; source < sourceCount; source++) {
+        if (due[source]! >= next) continue;
+        next = due[source]!;
+        first = source;
+      }
+      if (next >= this.#limitPs) {
+        this.aheadPs = next;
+        return false;
+      }
       if (next < this.nowPs)
         throw new InvariantError(`next instant of ${this.name} in ps`, next, `at least ${this.nowPs}`);
       this.nowPs = next;
       if (this.#shuffle !== undefined) this.#runShuffled(next);
       else if (first < portCount) this.#deliver(this.#inbound[first]!);
-      else if (first < sourceCount - 1) this.#clockDomains[first - portCount]!.runEdge();
+      else if (first < queueSource) this.#clockDomains[first - portCount]!.runEdge();
       else this.queue.runNext();
       if (this.runningProgramCount > 0) return true;
     }
@@ -204,7 +227,8 @@ export class LogicalProcess {
 
   /** Gives every source its place in the table of what is due. */
   #layOutDue(): void {
-    const due = new Float64Array(this.#inbound.length + this.#clockDomains.length + 1);
+    const sourceCount = this.#inbound.length + this.#clockDomains.length + 1;
+    const due = new Float64Array(Math.max(QUICK_SOURCES, sourceCount)).fill(Number.POSITIVE_INFINITY);
     let source = 0;
     for (const port of this.#inbound) port.reader.attachDue(due, source++);
     for (const domain of this.#clockDomains) domain.attachDue(due, source++);

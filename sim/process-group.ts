@@ -46,7 +46,7 @@ export class ProcessGroup {
   /** Index of the process that ran last: whose code threw, when something was thrown. */
   current = 0;
 
-  /** Least sum of latencies on a way from one process to another in this group: [from * count + to]. */
+  /** Least sum of latencies on a way from one process to another in this group: [to * count + from]. */
   readonly #wayPs: Float64Array;
 
   /** @param processes completely wired: channels connected later are not seen */
@@ -66,7 +66,7 @@ export class ProcessGroup {
           continue;
         }
         inward.delete(writer.buffer);
-        const way = from * processes.length + target.process;
+        const way = target.process * processes.length + from;
         this.#wayPs[way] = Math.min(this.#wayPs[way]!, target.end.latencyPs);
         joinEnds(writer, target.end.reader, this.nextPs, target.process);
       }
@@ -102,20 +102,23 @@ export class ProcessGroup {
    * programs were resumed: the caller awaits {@link settle}, calls {@link finishTurn} and goes on.
    */
   runTurns(): number {
+    const { processes, nextPs } = this;
     for (;;) {
       const index = this.pick();
       if (index === NONE) return NONE;
       if (this.takeTurn(index)) return index;
-      this.finishTurn(index);
+      nextPs[index] = processes[index]!.aheadPs;
     }
   }
 
   /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
   takeTurn(index: number): boolean {
+    const process = this.processes[index]!;
+    const limitPs = this.limitPs(index);
     const windowEndPs = this.nextPs[index]! + this.windowPs;
     this.turnCount++;
     this.current = index;
-    return this.processes[index]!.advance(Math.min(this.limitPs(index), windowEndPs));
+    return process.advance(limitPs < windowEndPs ? limitPs : windowEndPs);
   }
 
   /** Lets the resumed programs of a process run until each waits for simulated time again. */
@@ -145,13 +148,20 @@ export class ProcessGroup {
 
   /** Instant below which process `index` may run: nothing unknown to it can take effect earlier. */
   limitPs(index: number): number {
-    const count = this.processes.length;
+    const nextPs = this.nextPs;
+    const wayPs = this.#wayPs;
+    const count = nextPs.length;
+    const first = index * count;
     let limit = this.stopPs;
-    if (this.arrivalPs[index]! < limit) limit = this.arrivalPs[index]!;
-    for (let from = 0, way = index; from < count; from++, way += count) {
-      const next = this.nextPs[from]!;
-      const arrival = this.arrivalPs[from]!;
-      const reach = Math.min(next, arrival) + this.#wayPs[way]!;
+    for (let from = 0; from < count; from++) {
+      const reach = nextPs[from]! + wayPs[first + from]!;
+      if (reach < limit) limit = reach;
+    }
+    if (this.inward.length === 0) return limit;
+    const arrivalPs = this.arrivalPs;
+    if (arrivalPs[index]! < limit) limit = arrivalPs[index]!;
+    for (let from = 0; from < count; from++) {
+      const reach = arrivalPs[from]! + wayPs[first + from]!;
       if (reach < limit) limit = reach;
     }
     return limit;
@@ -178,8 +188,12 @@ export class ProcessGroup {
   #earliest(): number {
     const nextPs = this.nextPs;
     let earliest = 0;
-    for (let index = 1; index < nextPs.length; index++)
-      if (nextPs[index]! < nextPs[earliest]!) earliest = index;
+    let earliestPs = nextPs[0]!;
+    for (let index = 1; index < nextPs.length; index++) {
+      if (nextPs[index]! >= earliestPs) continue;
+      earliest = index;
+      earliestPs = nextPs[index]!;
+    }
     return earliest;
   }
 
@@ -190,8 +204,8 @@ export class ProcessGroup {
     for (let between = 0; between < count; between++) {
       for (let from = 0; from < count; from++) {
         for (let to = 0; to < count; to++) {
-          const detour = way[from * count + between]! + way[between * count + to]!;
-          if (detour < way[from * count + to]!) way[from * count + to] = detour;
+          const detour = way[between * count + from]! + way[to * count + between]!;
+          if (detour < way[to * count + from]!) way[to * count + from] = detour;
         }
       }
     }
