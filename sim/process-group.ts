@@ -15,11 +15,14 @@
  */
 import { assertPositive, ConfigurationError } from '../base/assert.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
+import { allowMoreInlining } from './inlining.ts';
 import type { InboundPort, LogicalProcess } from './logical-process.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 const QUICK_SETTLE_TURNS = 64;
+
+allowMoreInlining();
 
 /** A channel end whose other end is in another thread. */
 export interface OutwardPort<End> {
