@@ -99,6 +99,7 @@ describe('a run that fails', () => {
   it.each([
     ['alone', 'NetError: ENOMEM', ['compare', '--paths', 'sockets', '--sizes', '64', ...out]],
     ['among others', 'ENOMEM', ['compare', '--paths', 'sockets,write', '--sizes', '64', ...out]],
+    ['of a program', 'more of host.memory.sizeMib', ['compare', '--paths', 'pio', '--sizes', '64', ...out]],
     ['on the pool of cutoff', 'ENOMEM', ['cutoff', '--sizes', '64..128', '--waiting', 'poll', ...out]],
     ['on the pool of perf', 'ENOMEM', ['perf', 'write-lat', '--all', ...out]],
   ])('%s ends with exit code 1 and one line that says why', async (_where, words, args) => {

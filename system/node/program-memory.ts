@@ -130,7 +130,14 @@ export class ProgramMemory {
   }
 
   #outside(what: string, address: number, lengthBytes: number): Error {
-    if (this.process.space.isKilled) return new ProcessKilledError(this.#cpu.name, 'out of memory');
+    const { space } = this.process;
+    if (space.isKilled) return new ProcessKilledError(this.#cpu.name, 'out of memory');
+    if (what === 'written' ? space.isWritable(address, lengthBytes) : space.isMapped(address, lengthBytes))
+      return new ConfigurationError(
+        `memory for ${lengthBytes} bytes ${what}`,
+        'none',
+        'more of host.memory.sizeMib or host.swap.sizeMib',
+      );
     return new ConfigurationError(
       `${lengthBytes} bytes ${what} at`,
       `0x${address.toString(16)}`,
