@@ -139,16 +139,25 @@ describe('time on a served machine', () => {
     }
   });
 
-  it('waits for an answer at most as long as it is told to', () => {
+  it('waits for answers at most so long for one access, however many it asks for', () => {
     const { process, time, wall } = clockwork();
     const again = process.queue.addHandler(() => {
       process.queue.schedule(process.nowPs + 1000, again);
     });
     process.queue.schedule(1000, again);
     time.touched();
-    wall.perLook = 3;
-    expect(time.runUntil({ isDone: false }, 10)).toBe(false);
-    expect(time.runUntil({ isDone: true }, 10)).toBe(true);
+    wall.perLook = 10;
+    const waitedMs = (): number => {
+      const startMs = wall.ms;
+      expect(time.runUntil({ isDone: false })).toBe(false);
+      return wall.ms - startMs;
+    };
+    // accessLimitMs, after a first look at the clock and with the last.
+    expect(waitedMs()).toBe(serving.accessLimitMs + 20);
+    for (let more = 0; more < 100; more++) expect(waitedMs()).toBe(10);
+    expect(time.runUntil({ isDone: true })).toBe(true);
+    time.arrive();
+    expect(waitedMs()).toBe(serving.accessLimitMs + 20);
   });
 
   it('does not wait for an answer when nothing moves any more', () => {

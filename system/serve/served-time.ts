@@ -41,6 +41,8 @@ export class ServedTime {
   #linePs = 0;
   #lineMs = NOT_FOLLOWED;
   #isIdle = false;
+  /** Wall time at which the access that is carried out has waited enough; NEVER before it has waited long. */
+  #accessEndMs = NEVER;
 
   /** @param scale simulated time per wall time while idle, above zero */
   constructor(runner: SteppedRunner, config: ServingConfig, scale: number, wall: WallClock) {
@@ -56,6 +58,7 @@ export class ServedTime {
 
   /** To be called before something is done to the machine from outside: while it was idle, time has passed. */
   arrive(): void {
+    this.#accessEndMs = NEVER;
     if (!this.#isIdle) return;
     const { nowPs, nextPs } = this.runner;
     const { freePs, idleStretchPs } = this.#config;
@@ -100,12 +103,11 @@ export class ServedTime {
 
   /**
    * Runs until `awaited` is done.
-   * @returns false when `limitMs` of wall time were not enough
+   * @returns false when `accessLimitMs` of wall time were not enough for all waits together since {@link arrive}
    */
-  runUntil(awaited: Awaited, limitMs: number = this.#config.accessLimitMs): boolean {
+  runUntil(awaited: Awaited): boolean {
     const { runner } = this;
-    const { loadStepPs } = this.#config;
-    let endMs = NEVER;
+    const { loadStepPs, accessLimitMs } = this.#config;
     for (let step = 1; ; step++) {
       // Where nothing happens there is nothing to step through.
       const nextPs = runner.nextPs;
@@ -114,8 +116,8 @@ export class ServedTime {
       if (awaited.isDone) return true;
       if (step % STEPS_PER_LOOK !== 0) continue;
       const nowMs = this.#wall();
-      if (endMs === NEVER) endMs = nowMs + limitMs;
-      else if (nowMs > endMs) return false;
+      if (this.#accessEndMs === NEVER) this.#accessEndMs = nowMs + accessLimitMs;
+      else if (nowMs > this.#accessEndMs) return false;
     }
   }
 

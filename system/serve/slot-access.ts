@@ -6,7 +6,7 @@
  *     load, config   ──► non-posted; time passes until the completion has come back
  *
  * Promises: accesses keep their order; a load that is refused, poisoned, timed out or given up reads all ones; nothing
- * here waits longer than `accessLimitMs` of wall time. A store allocates nothing.
+ * here waits longer than `accessLimitMs` of wall time, for all that one access of the guest asks. A store allocates nothing.
  */
 import type { CorePort } from '../../hw/pcie/index.ts';
 import type { Awaited, ServedTime } from './served-time.ts';
