@@ -71,7 +71,7 @@ export class CoreSpins {
     this.#chargeUntil(thread.evaluateCycle);
     core.target.memory.unwatch(thread);
     core.drain(thread);
-    core.resume(thread);
+    core.code.resume(thread);
   }
 
   #chargeUntil(cycle: number): void {

@@ -148,7 +148,7 @@ export class CoreThread {
 
   #spend(causeIndex: number, cycles: number): void {
     const core = this.core;
-    if (core.running !== this) throw core.misuse(this);
+    if (core.running !== this) throw core.code.misuse(this);
     if (!Number.isInteger(cycles) || cycles < 0)
       throw new ConfigurationError('cycles', cycles, 'a whole number');
     core.account.add(causeIndex, cycles);
@@ -185,7 +185,7 @@ export class CoreThread {
 
   settle(): Promise<void> {
     const core = this.core;
-    if (core.running !== this) throw core.misuse(this);
+    if (core.running !== this) throw core.code.misuse(this);
     if (this.localPs <= core.process.nowPs) {
       if (this.#store !== undefined && !this.#store.isDrained) core.drain(this);
       return resolved;
@@ -200,7 +200,7 @@ export class CoreThread {
    */
   spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void> {
     const core = this.core;
-    if (core.running !== this) throw core.misuse(this);
+    if (core.running !== this) throw core.code.misuse(this);
     if (isReady()) return resolved;
     if (!Number.isInteger(roundCycles) || roundCycles < 1) {
       throw new ConfigurationError('roundCycles', roundCycles, 'a whole number of at least 1');
@@ -212,7 +212,7 @@ export class CoreThread {
     this.isSpinHit = false;
     core.target.memory.watch(physicalAddress, this);
     const promise = new Promise<void>(this.#executor);
-    core.suspend(this);
+    core.code.suspend(this);
     this.mode = 'spinning';
     return promise;
   }
@@ -221,7 +221,8 @@ export class CoreThread {
   kill(reason: Error): void {
     this.killedBy = reason;
     if (this.kernelDepth > 0) return;
-    if (this.mode === 'waiting' && this.signalRef === 0) this.core.wakeAt(this, this.core.process.nowPs);
+    if (this.mode === 'waiting' && this.signalRef === 0)
+      this.core.waits.wakeAt(this, this.core.process.nowPs);
     // It is about to leave the core: then it goes on instead.
     if (this.after === 'leave' && this.mode !== 'waiting') this.isWoken = true;
     if (this.mode === 'spinning' || this.isSpinPending) {
@@ -241,16 +242,16 @@ export class CoreThread {
   }
 
   /**
-   * Gives the core up until {@link Core.wakeAt} names this thread, or until an instant.
+   * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or until an instant.
    * @returns false when the instant came first
    */
   async waitForWake(deadlinePs: number = never): Promise<boolean> {
-    if (this.core.running !== this) throw this.core.misuse(this);
+    if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.level === levelInterrupt) {
       throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');
     }
     if (this.killedBy !== undefined && this.kernelDepth === 0) throw this.killedBy;
-    if (deadlinePs !== never) this.core.setDeadline(this, deadlinePs);
+    if (deadlinePs !== never) this.core.waits.setDeadline(this, deadlinePs);
     await this.#wait('leave');
     return this.wakeResult;
   }
@@ -285,10 +286,10 @@ export class CoreThread {
   }
 
   #wait(after: AfterBusy): Promise<void> {
-    if (this.core.running !== this) throw this.core.misuse(this);
+    if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.killedBy !== undefined && this.kernelDepth === 0) return Promise.reject(this.killedBy);
     const promise = new Promise<void>(this.#executor);
-    this.core.suspend(this);
+    this.core.code.suspend(this);
     this.core.stayBusy(this, after);
     return promise;
   }

@@ -16,16 +16,16 @@
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
-import { InvariantError } from '../base/assert.ts';
 import type { Clock } from '../sim/clock.ts';
 import * as eventQueue from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
+import { CoreCode } from './core-code.ts';
 import { CoreSpins } from './core-spins.ts';
 import { CoreStores } from './core-stores.ts';
 import * as coreThread from './core-thread.ts';
 import { type AfterBusy, CoreThread } from './core-thread.ts';
+import { CoreWaits } from './core-waits.ts';
 import { CpuAccount, type CpuReport, causeIndexOf, cpuReportOf } from './cpu-account.ts';
-import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
 import type { CostConfig } from './host-parameters.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import type { StoreTarget } from './store-buffer.ts';
@@ -57,6 +57,8 @@ export class Core {
   /** Cores that run at one instant do so in the order of their numbers: their software shares a kernel. */
   readonly softwarePhase: number;
   readonly account = new CpuAccount();
+  readonly code = new CoreCode(this);
+  readonly waits: CoreWaits;
   /** The core's own time in cycles of its clock. */
   localCycle = 0;
   /** The bus to memory, where somebody else may take it: a core that works meanwhile is later by as much. */
@@ -83,8 +85,6 @@ export class Core {
   #busHeldPs = 0;
 
   readonly #busyHandler: number;
-  readonly #deadlineHandler: number;
-  readonly #wakeHandler: number;
   readonly #readyHandler: number;
   readonly #loadHandler: number;
   readonly #attentionHandler: number;
@@ -99,9 +99,8 @@ export class Core {
     this.#serveInterrupt = options.serveInterrupt;
     this.softwarePhase = PHASE_SOFTWARE + 1 + options.index;
     const add = (phase: number, handle: (thread: CoreThread) => void) => this.addHandler(handle, phase);
-    this.#deadlineHandler = add(PHASE_HARDWARE, (thread) => this.#deadlinePassed(thread));
-    this.#wakeHandler = add(PHASE_HARDWARE, (thread) => this.#signalled(thread));
-    this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.#makeReady(thread));
+    this.waits = new CoreWaits(this);
+    this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.makeReady(thread));
     this.#busyHandler = add(this.softwarePhase, (thread) => this.#busyEnded(thread));
     this.#loadHandler = add(this.softwarePhase, (thread) => this.#loadEnded(thread));
     this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), this.softwarePhase);
@@ -138,13 +137,6 @@ export class Core {
     this.process.queue.schedule(atPs, this.#readyHandler, thread.slot);
   }
 
-  /** The thread's code stops until it is resumed. */
-  suspend(thread: CoreThread): void {
-    if (this.running !== thread) throw this.misuse(thread);
-    this.running = undefined;
-    this.process.runningProgramCount--;
-  }
-
   /** Has the thread keep the core until simulated time has reached its own time. */
   stayBusy(thread: CoreThread, after: AfterBusy): void {
     thread.mode = 'busy';
@@ -156,16 +148,6 @@ export class Core {
   /** A commit was added to the thread's store buffer. */
   committed(thread: CoreThread): void {
     this.#stores.committed(thread);
-  }
-
-  /** Ends the thread's wait with false at an instant, unless something else ended it before. */
-  setDeadline(thread: CoreThread, atPs: number): void {
-    thread.deadlineRef = this.process.queue.schedule(atPs, this.#deadlineHandler, thread.slot);
-  }
-
-  /** Ends the thread's wait with true at an instant. */
-  wakeAt(thread: CoreThread, atPs: number): void {
-    thread.signalRef = this.process.queue.schedule(atPs, this.#wakeHandler, thread.slot);
   }
 
   /**
@@ -185,14 +167,6 @@ export class Core {
   /** Carries out the thread's stores that are due. */
   drain(thread: CoreThread): void {
     this.#stores.drain(thread);
-  }
-
-  /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
-  misuse(thread: CoreThread): ThreadNotRunningError {
-    const error = new ThreadNotRunningError(thread.name, thread.mode);
-    this.process.failure ??= new ProgramFailedError(thread.name, this.process.nowPs, error);
-    this.#stopAndLook();
-    return error;
   }
 
   // Accounts.
@@ -225,7 +199,8 @@ export class Core {
 
   // Which thread has the core.
 
-  #makeReady(thread: CoreThread): void {
+  /** The thread competes for the core from now on. */
+  makeReady(thread: CoreThread): void {
     this.#ready.add(thread, this.process.nowPs);
     this.#callAttention();
   }
@@ -319,61 +294,13 @@ export class Core {
       return;
     }
     thread.body = undefined;
-    this.#run(thread);
-    this.#runBody(thread, body);
-  }
-
-  async #runBody(thread: CoreThread, body: () => Promise<void>): Promise<void> {
-    try {
-      await body();
-      if (thread.storeIfAny?.hasUncommitted === true) {
-        throw new InvariantError(`stores of ${thread.name}`, 'pushed', 'committed before the thread ends');
-      }
-      this.suspend(thread);
-      this.stayBusy(thread, 'end');
-    } catch (thrown) {
-      this.#fail(thread, thrown);
-    }
-  }
-
-  /** Ends the run: the failure is seen when the logical process next lets programs run. */
-  #fail(thread: CoreThread, thrown: unknown): void {
-    this.process.failure ??= new ProgramFailedError(thread.name, this.process.nowPs, thrown);
-    thread.mode = 'ended';
-    thread.busyRef = this.cancel(thread.busyRef);
-    thread.evaluateRef = this.cancel(thread.evaluateRef);
-    thread.deadlineRef = this.cancel(thread.deadlineRef);
-    thread.signalRef = this.cancel(thread.signalRef);
-    if (this.running === thread) {
-      this.suspend(thread);
-      return;
-    }
-    this.#stopAndLook();
-  }
-
-  /** Counted as running for a moment, a thread that is not has the logical process stop and find the failure. */
-  #stopAndLook(): void {
-    this.process.runningProgramCount++;
-    setImmediate(() => this.process.runningProgramCount--);
-  }
-
-  #run(thread: CoreThread): void {
-    thread.mode = 'running';
-    this.running = thread;
-    this.process.runningProgramCount++;
-  }
-
-  /** The thread's code goes on now. */
-  resume(thread: CoreThread): void {
-    this.#run(thread);
-    if (thread.killedBy !== undefined && thread.kernelDepth === 0) thread.reject(thread.killedBy);
-    else thread.resolve();
+    this.code.begin(thread, body);
   }
 
   #leave(thread: CoreThread): void {
     if (thread.isWoken) {
       thread.isWoken = false;
-      this.resume(thread);
+      this.code.resume(thread);
       return;
     }
     thread.mode = 'waiting';
@@ -407,7 +334,7 @@ export class Core {
       thread.awaitsDrain = true;
       return;
     }
-    if (thread.after === 'resume') this.resume(thread);
+    if (thread.after === 'resume') this.code.resume(thread);
     else if (thread.after === 'leave') this.#leave(thread);
     else if (thread.after === 'end') this.#end(thread);
     else this.#load(thread);
@@ -436,31 +363,6 @@ export class Core {
     this.endStall();
     this.stayBusy(thread, 'resume');
     this.dispatch();
-  }
-
-  #deadlinePassed(thread: CoreThread): void {
-    thread.deadlineRef = 0;
-    // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
-    if (thread.signalRef === 0) this.#wake(thread, false);
-  }
-
-  #signalled(thread: CoreThread): void {
-    thread.signalRef = 0;
-    thread.deadlineRef = this.cancel(thread.deadlineRef);
-    this.#wake(thread, true);
-  }
-
-  #wake(thread: CoreThread, result: boolean): void {
-    thread.wakeResult = result;
-    if (thread.mode !== 'waiting') {
-      thread.isWoken = true;
-      return;
-    }
-    thread.mode = 'ready';
-    thread.after = 'resume';
-    thread.needsSwitch = true;
-    thread.leftCycle = this.localCycle;
-    this.#makeReady(thread);
   }
 
   /** The core stood still until now. */

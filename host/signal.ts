@@ -26,7 +26,7 @@ export class Signal {
       this.#raisedPs = Math.min(this.#raisedPs, atPs);
       return;
     }
-    for (const thread of this.#waiting) thread.core.wakeAt(thread, atPs);
+    for (const thread of this.#waiting) thread.core.waits.wakeAt(thread, atPs);
     this.#waiting.length = 0;
   }
 
@@ -45,7 +45,7 @@ export class Signal {
     }
     if (raisedPs !== notRaised && raisedPs <= deadlinePs) {
       this.#raisedPs = notRaised;
-      thread.core.wakeAt(thread, raisedPs);
+      thread.core.waits.wakeAt(thread, raisedPs);
       return thread.waitForWake();
     }
     this.#waiting.push(thread);

@@ -1,0 +1,92 @@
+/**
+ * The code of a core's threads: async functions that run while simulated time stands still.
+ *
+ *     begin ──> running ──suspend──> (a wait) ──resume──> running ── … ──> the last stretch of work, or a failure
+ *
+ * A thread is counted as running in its logical process from begin or resume to suspend, so that time waits for it. What
+ * it throws ends the run.
+ */
+import { InvariantError } from '../base/assert.ts';
+import type { Core } from './core.ts';
+import type { CoreThread } from './core-thread.ts';
+import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
+
+export class CoreCode {
+  readonly #core: Core;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** Starts a thread's code. */
+  begin(thread: CoreThread, body: () => Promise<void>): void {
+    this.#run(thread);
+    this.#runBody(thread, body);
+  }
+
+  /** The thread's code stops until it is resumed. */
+  suspend(thread: CoreThread): void {
+    const core = this.#core;
+    if (core.running !== thread) throw this.misuse(thread);
+    core.running = undefined;
+    core.process.runningProgramCount--;
+  }
+
+  /** The thread's code goes on now. */
+  resume(thread: CoreThread): void {
+    this.#run(thread);
+    if (thread.killedBy !== undefined && thread.kernelDepth === 0) thread.reject(thread.killedBy);
+    else thread.resolve();
+  }
+
+  /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
+  misuse(thread: CoreThread): ThreadNotRunningError {
+    const { process } = this.#core;
+    const error = new ThreadNotRunningError(thread.name, thread.mode);
+    process.failure ??= new ProgramFailedError(thread.name, process.nowPs, error);
+    this.#stopAndLook();
+    return error;
+  }
+
+  #run(thread: CoreThread): void {
+    thread.mode = 'running';
+    this.#core.running = thread;
+    this.#core.process.runningProgramCount++;
+  }
+
+  async #runBody(thread: CoreThread, body: () => Promise<void>): Promise<void> {
+    try {
+      await body();
+      if (thread.storeIfAny?.hasUncommitted === true) {
+        throw new InvariantError(`stores of ${thread.name}`, 'pushed', 'committed before the thread ends');
+      }
+      this.suspend(thread);
+      this.#core.stayBusy(thread, 'end');
+    } catch (thrown) {
+      this.#fail(thread, thrown);
+    }
+  }
+
+  /** Ends the run: the failure is seen when the logical process next lets programs run. */
+  #fail(thread: CoreThread, thrown: unknown): void {
+    const core = this.#core;
+    core.process.failure ??= new ProgramFailedError(thread.name, core.process.nowPs, thrown);
+    thread.mode = 'ended';
+    thread.busyRef = core.cancel(thread.busyRef);
+    thread.evaluateRef = core.cancel(thread.evaluateRef);
+    thread.deadlineRef = core.cancel(thread.deadlineRef);
+    thread.signalRef = core.cancel(thread.signalRef);
+    if (core.running === thread) {
+      this.suspend(thread);
+      return;
+    }
+    this.#stopAndLook();
+  }
+
+  /** Counted as running for a moment, a thread that is not has the logical process stop and find the failure. */
+  #stopAndLook(): void {
+    const { process } = this.#core;
+    process.runningProgramCount++;
+    setImmediate(() => process.runningProgramCount--);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Threads that gave their core up: what ends their waits.
+ *
+ *     sleep, signal.wait ──> waiting ──┬─ signal at its raiser's own time ──> true  ─┐
+ *                                      └─ deadline ─────────────────────────> false ─┴─> ready: competes for the core
+ *
+ * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
+ */
+import * as eventQueue from '../sim/event-queue.ts';
+import type { Core } from './core.ts';
+import type { CoreThread } from './core-thread.ts';
+
+// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PHASE_HARDWARE } = eventQueue;
+
+export class CoreWaits {
+  readonly #core: Core;
+  readonly #deadlineHandler: number;
+  readonly #wakeHandler: number;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#deadlineHandler = core.addHandler((thread) => this.#deadlinePassed(thread), PHASE_HARDWARE);
+    this.#wakeHandler = core.addHandler((thread) => this.#signalled(thread), PHASE_HARDWARE);
+  }
+
+  /** Ends the thread's wait with false at an instant, unless something else ended it before. */
+  setDeadline(thread: CoreThread, atPs: number): void {
+    thread.deadlineRef = this.#core.process.queue.schedule(atPs, this.#deadlineHandler, thread.slot);
+  }
+
+  /** Ends the thread's wait with true at an instant. */
+  wakeAt(thread: CoreThread, atPs: number): void {
+    thread.signalRef = this.#core.process.queue.schedule(atPs, this.#wakeHandler, thread.slot);
+  }
+
+  #deadlinePassed(thread: CoreThread): void {
+    thread.deadlineRef = 0;
+    // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
+    if (thread.signalRef === 0) this.#wake(thread, false);
+  }
+
+  #signalled(thread: CoreThread): void {
+    thread.signalRef = 0;
+    thread.deadlineRef = this.#core.cancel(thread.deadlineRef);
+    this.#wake(thread, true);
+  }
+
+  #wake(thread: CoreThread, result: boolean): void {
+    thread.wakeResult = result;
+    if (thread.mode !== 'waiting') {
+      thread.isWoken = true;
+      return;
+    }
+    thread.mode = 'ready';
+    thread.after = 'resume';
+    thread.needsSwitch = true;
+    thread.leftCycle = this.#core.localCycle;
+    this.#core.makeReady(thread);
+  }
+}
