@@ -5,72 +5,34 @@ import { cqc } from '../abi/cqc.ts';
 import { EventType, qpEqe, srqEqe } from '../abi/eqe.ts';
 import { mpt } from '../abi/mpt.ts';
 import { mttEntry } from '../abi/mtt.ts';
-import { qpMailbox } from '../abi/qpc.ts';
 import { srqc } from '../abi/srqc.ts';
-import type { HcrLine } from '../abi/testing/golden.ts';
-import { defaultsOf } from '../base/parameter.ts';
-import { Driver } from './driver.ts';
+import type { Driver } from './driver.ts';
 import type { CreateQp, KernelContext } from './kernel-verbs.ts';
-import { driverParameters } from './parameters.ts';
-import { type Answer, TestMachine } from './testing.ts';
-import { goldenCommands, goldenDevice, inputOf } from './testing-answers.ts';
+import type { Answer, TestMachine } from './testing.ts';
+import { goldenDevice, inputOf } from './testing-answers.ts';
+import { captured, TestContext } from './testing-context.ts';
 import type { TestProcess } from './testing-process.ts';
-import { AccessFlag, AsyncEventType, QpAttrMask as M, QpStateVerb, QpTypeVerb, SrqAttrMask } from './uapi.ts';
+import { AccessFlag, AsyncEventType, QpAttrMask as M, QpStateVerb, SrqAttrMask } from './uapi.ts';
 
-const { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR } = QpStateVerb;
-const { IBV_QPT_RC, IBV_QPT_UD } = QpTypeVerb;
+const { IBV_QPS_INIT } = QpStateVerb;
 const allLocal = AccessFlag.IBV_ACCESS_LOCAL_WRITE;
 
+let opened: TestContext;
 let machine: TestMachine;
 let driver: Driver;
 let process: TestProcess;
 let context: KernelContext;
 
-beforeEach(async () => {
-  machine = new TestMachine();
-  machine.script = goldenDevice;
-  driver = new Driver(machine.platform, { ...defaultsOf(driverParameters), completionEqEntries: 128 });
-  await driver.probe(machine.cpu);
-  process = machine.newProcess();
-  context = await driver.openDevice(machine.cpu, process);
-  machine.commands.length = 0;
-});
+const open = async (): Promise<void> => {
+  opened = await TestContext.open();
+  ({ machine, driver, process, context } = opened);
+};
+beforeEach(open);
 
-/** The first command of this name in a capture. */
-const captured = (file: string, op: string, inModifier?: string): HcrLine =>
-  goldenCommands(file).find((line) => line.op === op && (inModifier ?? line.in_mod) === line.in_mod)!;
-
-async function createCq(entries = 512): Promise<number> {
-  const request = {
-    entries,
-    bufferAddress: process.map(entries * 32),
-    doorbellRecordAddress: process.map(4096),
-    channel: -1,
-    completionVector: 0,
-  };
-  return (await context.createCq(machine.cpu, request)).handle;
-}
-
-async function createQp(overrides: Partial<CreateQp> = {}): Promise<{ handle: number; qpn: number }> {
-  const pd = overrides.pd ?? (await context.allocPd(machine.cpu)).handle;
-  const sendCq = overrides.sendCq ?? (await createCq());
-  return context.createQp(machine.cpu, {
-    pd,
-    type: IBV_QPT_RC,
-    sendCq,
-    receiveCq: sendCq,
-    srq: -1,
-    logSendWqes: 6,
-    logSendStride: 6,
-    receiveWqes: 512,
-    logReceiveStride: 4,
-    bufferAddress: process.map(4096 * 3),
-    bufferBytes: 4096 * 3,
-    doorbellRecordAddress: process.map(4096),
-    cap: { maxSendWr: 1, maxRecvWr: 500, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 },
-    ...overrides,
-  });
-}
+const createCq = (entries?: number): Promise<number> => opened.createCq(entries);
+const createQp = (overrides?: Partial<CreateQp>): ReturnType<TestContext['createQp']> =>
+  opened.createQp(overrides);
+const connected = (): Promise<number> => opened.connected();
 
 describe('memory regions', () => {
   it('are handed over with the flags, length and rights of Linux', async () => {
@@ -242,215 +204,6 @@ describe('completion queues', () => {
   });
 });
 
-/** Fields of a QP mailbox that belong to the run: addresses, numbers, PSNs. */
-function comparable(bytes: Uint8Array): unknown {
-  const { optionalParameterMask, context: fields } = qpMailbox.decode(bytes);
-  const { pd, uarPage, localQpn, remoteQpn, sendCqn, receiveCqn, srqn, ...rest } = fields;
-  const { nextSendPsn, nextReceivePsn, mttAddress, logPageSize4k, doorbellRecordAddress, ...same } = rest;
-  const { remoteGid, ...path } = same.primaryPath;
-  return { optionalParameterMask, same: { ...same, primaryPath: path } };
-}
-
-const gid = new Uint8Array(16).fill(0xfe);
-const toInit = { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags: 0 };
-const initMask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_ACCESS_FLAGS;
-const toRtr = {
-  qpState: IBV_QPS_RTR,
-  pathMtu: 3,
-  destQpNum: 0x209,
-  rqPsn: 0x3f6d44,
-  maxDestRdAtomic: 1,
-  minRnrTimer: 12,
-  ahAttr: {
-    isGlobal: 1,
-    dlid: 1,
-    sl: 0,
-    srcPathBits: 0,
-    portNum: 1,
-    grh: { dgid: gid, flowLabel: 0, sgidIndex: 0, hopLimit: 1, trafficClass: 0 },
-  },
-} as const;
-const rtrMask =
-  M.IBV_QP_STATE |
-  M.IBV_QP_AV |
-  M.IBV_QP_PATH_MTU |
-  M.IBV_QP_DEST_QPN |
-  M.IBV_QP_RQ_PSN |
-  M.IBV_QP_MAX_DEST_RD_ATOMIC |
-  M.IBV_QP_MIN_RNR_TIMER;
-const toRts = { qpState: IBV_QPS_RTS, timeout: 14, retryCnt: 7, rnrRetry: 7, sqPsn: 1, maxRdAtomic: 1 };
-const rtsMask =
-  M.IBV_QP_STATE |
-  M.IBV_QP_TIMEOUT |
-  M.IBV_QP_RETRY_CNT |
-  M.IBV_QP_RNR_RETRY |
-  M.IBV_QP_SQ_PSN |
-  M.IBV_QP_MAX_QP_RD_ATOMIC;
-
-async function connected(): Promise<number> {
-  const { handle } = await createQp();
-  await context.modifyQp(machine.cpu, handle, toInit, initMask);
-  await context.modifyQp(machine.cpu, handle, toRtr, rtrMask);
-  await context.modifyQp(machine.cpu, handle, toRts, rtsMask);
-  return handle;
-}
-
-describe('queue pairs', () => {
-  it('go through INIT, RTR and RTS with the mailboxes of Linux (rc_pingpong)', async () => {
-    await connected();
-    for (const op of ['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const) {
-      const expected = inputOf(captured('b-rc-pingpong', op), 0x100);
-      expect(comparable(machine.last(op).input), op).toEqual(comparable(expected));
-    }
-    expect(machine.last('INIT2RTR_QP').inputModifier).toBe(0x208);
-  });
-
-  it('carry remote rights and read resources as ib_write_bw, ib_read_bw and ib_atomic_lat set them', async () => {
-    const cases = [
-      ['d-write-bw-64', AccessFlag.IBV_ACCESS_REMOTE_WRITE, 0, 0],
-      ['f-read-bw-4096', AccessFlag.IBV_ACCESS_REMOTE_READ, 16, 16],
-      ['h-atomic-lat-cmp-swap', AccessFlag.IBV_ACCESS_REMOTE_ATOMIC, 16, 16],
-    ] as const;
-    for (const [file, qpAccessFlags, maxDestRdAtomic, maxRdAtomic] of cases) {
-      const { handle } = await createQp({ receiveWqes: 1 });
-      await context.modifyQp(machine.cpu, handle, { ...toInit, qpAccessFlags }, initMask);
-      const ahAttr = { dlid: 1, isGlobal: 0, portNum: 1 };
-      const rtr = { ...toRtr, pathMtu: 4, maxDestRdAtomic, ahAttr } as const;
-      await context.modifyQp(machine.cpu, handle, rtr, rtrMask);
-      await context.modifyQp(machine.cpu, handle, { ...toRts, maxRdAtomic }, rtsMask);
-      for (const op of ['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const) {
-        const expected = comparable(inputOf(captured(file, op), 0x100));
-        expect(comparable(machine.last(op).input), `${file} ${op}`).toEqual(expected);
-      }
-    }
-  });
-
-  it('of type UD carry the Q_Key, the largest MTU and the port (ud_pingpong)', async () => {
-    const { handle } = await createQp({ type: IBV_QPT_UD, logSendWqes: 5, logSendStride: 7 });
-    const attr = { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey: 0x1111_1111 };
-    const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_QKEY;
-    await context.modifyQp(machine.cpu, handle, attr, mask);
-    await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_RTR }, M.IBV_QP_STATE);
-    const rts = { qpState: IBV_QPS_RTS, sqPsn: 5 };
-    await context.modifyQp(machine.cpu, handle, rts, M.IBV_QP_STATE | M.IBV_QP_SQ_PSN);
-    for (const op of ['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const) {
-      const expected = comparable(inputOf(captured('i-ud-pingpong', op), 0x100));
-      expect(comparable(machine.last(op).input), op).toEqual(expected);
-    }
-  });
-
-  it('on a shared queue name it and have no receive queue (srq_pingpong)', async () => {
-    const pd = (await context.allocPd(machine.cpu)).handle;
-    const srq = await context.createSrq(machine.cpu, {
-      pd,
-      wqeCount: 512,
-      wqeStrideBytes: 32,
-      bufferAddress: process.map(512 * 32),
-      doorbellRecordAddress: process.map(4096),
-    });
-    const expectedSrq = srqc.decode(inputOf(captured('i-srq-pingpong', 'SW2HW_SRQ')));
-    const own = { srqn: 0, pd: 0, mttAddress: 0, doorbellRecordAddress: 0n, logPageSize4k: 0 };
-    const actualSrq = srqc.decode(machine.last('SW2HW_SRQ').input);
-    expect({ ...actualSrq, ...own }).toEqual({ ...expectedSrq, ...own });
-    const { handle } = await createQp({ pd, srq: srq.handle, receiveWqes: 0, doorbellRecordAddress: -1 });
-    await context.modifyQp(machine.cpu, handle, toInit, initMask);
-    await context.modifyQp(machine.cpu, handle, toRtr, rtrMask);
-    for (const op of ['RST2INIT_QP', 'INIT2RTR_QP'] as const) {
-      const expected = comparable(inputOf(captured('i-srq-pingpong', op), 0x100));
-      expect(comparable(machine.last(op).input), op).toEqual(expected);
-    }
-    expect(qpMailbox.decode(machine.last('RST2INIT_QP').input).context.srqn).toBe(srq.srqn);
-    await expect(context.destroySrq(machine.cpu, srq.handle)).rejects.toMatchObject({ code: 'EBUSY' });
-  });
-
-  it.each([
-    ['a transition that does not exist', { qpState: IBV_QPS_RTS }, rtsMask],
-    ['a required attribute that is missing', toInit, initMask & ~M.IBV_QP_PORT],
-    ['an attribute the transition does not take', { ...toInit, sqPsn: 1 }, initMask | M.IBV_QP_SQ_PSN],
-    ['a port that is not there', { ...toInit, portNum: 3 }, initMask],
-    ['a P_Key index beyond the table', { ...toInit, pkeyIndex: 500 }, initMask],
-  ])('refuse %s, without a command and without a change', async (_what, attr, mask) => {
-    const { handle } = await createQp();
-    const before = machine.commands.length;
-    await expect(context.modifyQp(machine.cpu, handle, attr, mask)).rejects.toMatchObject({ code: 'EINVAL' });
-    expect(machine.commands).toHaveLength(before);
-    await context.modifyQp(machine.cpu, handle, toInit, initMask);
-  });
-
-  it.each([
-    ['more reads than the device serves', { maxDestRdAtomic: 17 }],
-    ['an MTU that does not exist', { pathMtu: 6 }],
-    ['a PSN of 25 bits', { rqPsn: 2 ** 24 }],
-  ])('refuse %s on the way to RTR', async (_what, wrong) => {
-    const { handle } = await createQp();
-    await context.modifyQp(machine.cpu, handle, toInit, initMask);
-    const attr = { ...toRtr, ...wrong } as typeof toRtr;
-    await expect(context.modifyQp(machine.cpu, handle, attr, rtrMask)).rejects.toMatchObject({
-      code: 'EINVAL',
-    });
-  });
-
-  it('drain and come back, and ask for the event only when told to', async () => {
-    const handle = await connected();
-    const drain = { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 };
-    const mask = M.IBV_QP_STATE | M.IBV_QP_EN_SQD_ASYNC_NOTIFY;
-    await context.modifyQp(machine.cpu, handle, drain, mask);
-    expect(machine.last('RTS2SQD_QP').inputModifier).toBe(0x8000_0208);
-    await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_RTS }, M.IBV_QP_STATE);
-    expect(machine.names().at(-1)).toBe('SQD2RTS_QP');
-  });
-
-  it('go to ERR and to RESET from anywhere', async () => {
-    const handle = await connected();
-    await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_ERR }, M.IBV_QP_STATE);
-    await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_RESET }, M.IBV_QP_STATE);
-    expect(machine.names().slice(-2)).toEqual(['2ERR_QP', '2RST_QP']);
-    expect(machine.last('2RST_QP')).toMatchObject({ opcodeModifier: 2, inParam: 0n });
-  });
-
-  it('keep their state when the device refuses a transition', async () => {
-    const { handle } = await createQp();
-    machine.script = (command) => (command.name === 'RST2INIT_QP' ? { status: 0x10 } : goldenDevice(command));
-    await expect(context.modifyQp(machine.cpu, handle, toInit, initMask)).rejects.toMatchObject({
-      code: 'EINVAL',
-      status: 0x10,
-    });
-    machine.script = goldenDevice;
-    await context.modifyQp(machine.cpu, handle, toInit, initMask);
-  });
-
-  it('report what the device has', async () => {
-    const handle = await connected();
-    const output = qpMailbox.encode({
-      context: {
-        state: 6,
-        nextSendPsn: 0x77,
-        remoteQpn: 0x209,
-        primaryPath: { remoteLid: 9, scheduleQueue: 0x83 },
-      },
-    });
-    machine.script = (command) => (command.name === 'QUERY_QP' ? { output } : goldenDevice(command));
-    const attr = await context.queryQp(machine.cpu, handle);
-    expect(attr).toMatchObject({
-      qpState: IBV_QPS_ERR,
-      sqPsn: 0x77,
-      destQpNum: 0x209,
-      ahAttr: { dlid: 9, portNum: 1 },
-    });
-  });
-
-  it('map 256 KiB of every table on demand, and unmap it with the last one', async () => {
-    // 1024 QPs of 256 bytes fill one chunk of QPC; RDMARC has 512 bytes per QP, so 512 QPs a chunk.
-    const chunks = driver.device.icm.rdmarc.mappedChunks;
-    const first = await createQp();
-    expect(driver.device.icm.rdmarc.mappedChunks).toBe(chunks + 1);
-    expect(machine.last('MAP_ICM').inputModifier).toBe(1);
-    await context.destroyQp(machine.cpu, first.handle);
-    expect(driver.device.icm.rdmarc.mappedChunks).toBe(chunks);
-    expect(machine.last('UNMAP_ICM')).toMatchObject({ inputModifier: 64 });
-  });
-});
-
 describe('shared receive queues', () => {
   it('arm their limit and report what is left of it', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
@@ -597,12 +350,7 @@ describe('a device that is gone', () => {
     ['was reset', { status: CommandStatus.BAD_SYS_STATE }],
   ])('that %s keeps nothing: as much is given back as by one that is well', async (_what, answer) => {
     const left = await framesLeftBy(answer);
-    machine = new TestMachine();
-    machine.script = goldenDevice;
-    driver = new Driver(machine.platform, { ...defaultsOf(driverParameters), completionEqEntries: 128 });
-    await driver.probe(machine.cpu);
-    process = machine.newProcess();
-    context = await driver.openDevice(machine.cpu, process);
+    await open();
     expect(left).toBe(await framesLeftBy(undefined));
   });
 
