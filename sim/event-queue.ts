@@ -10,6 +10,14 @@
  * held in a float64.
  */
 import { InvariantError } from '../base/assert.ts';
+import { EventHeap } from './event-heap.ts';
+import * as eventRows from './event-rows.ts';
+import { isBefore } from './event-rows.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { LINE_SHIFT, FLOATS_SHIFT, WORDS_SHIFT } = eventRows;
+const { TIME, ORDER, A, B } = eventRows;
+const { HANDLER, NEXT, PREVIOUS, PLACE, GENERATION, FREE, IN_HEAP } = eventRows;
 
 /** An event's effect. `a` and `b` are whatever was given to {@link EventQueue.schedule}. */
 export type EventHandler = (a: number, b: number) => void;
@@ -33,8 +41,6 @@ const HORIZON_PS = SLOT_PS * SLOT_COUNT;
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = 0;
 const NO_SLOT = -1;
-const FREE = -1;
-const IN_HEAP = -2;
 const INDEX_BITS = 20;
 const INDEX_COUNT_MAX = 1 << INDEX_BITS;
 const GENERATION_MAX = 0x7fff_ffff;
@@ -48,24 +54,6 @@ const SUMMARY = BITMAP + SLOT_COUNT / 32;
 const SUMMARY_MASK = SLOT_COUNT / 1024 - 1;
 const FIRST = (SUMMARY + 16) >> 4;
 
-/**
- * One event is one cache line, 16 words: four floats, then words. An event is named by its line, so never by 0.
- * `order` puts the events of an instant in the order of their phases, and those of a phase in schedule order.
- */
-const FLOATS_SHIFT = 3;
-const WORDS_SHIFT = 4;
-const LINE_SHIFT = 6;
-const TIME = 0;
-const ORDER = 1;
-const A = 2;
-const B = 3;
-const HANDLER = 8;
-const NEXT = 9;
-const PREVIOUS = 10;
-/** Slot index while in the wheel, IN_HEAP while in the heap, FREE while free. */
-const PLACE = 11;
-const GENERATION = 12;
-const HEAP_POSITION = 13;
 /** Events of one queue, and of one phase: 7 × 10^13. */
 const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
 
@@ -90,8 +78,7 @@ export class EventQueue {
   /** Slot of the cursor and the picosecond at which that slot begins. */
   private cursor = 0;
   private cursorPs = 0;
-  private heap: Int32Array;
-  private heapCount = 0;
+  private readonly heap: EventHeap;
   private readonly shuffle: (() => number) | undefined;
 
   /**
@@ -105,7 +92,7 @@ export class EventQueue {
     const memory = new ArrayBuffer((FIRST + capacity) << LINE_SHIFT);
     this.floats = new Float64Array(memory);
     this.words = new Int32Array(memory);
-    this.heap = new Int32Array(capacity);
+    this.heap = new EventHeap(capacity, this.floats, this.words);
     this.linkFree(FIRST, FIRST + capacity);
   }
 
@@ -157,9 +144,9 @@ export class EventQueue {
     words[word + HANDLER] = handler;
     this.pendingCount++;
     if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
-    else this.insertInHeap(index);
+    else this.heap.add(index);
     const nextPs = this.due[this.dueIndex]!;
-    if (atPs < nextPs || (atPs === nextPs && this.isBefore(index, this.nextIndex))) {
+    if (atPs < nextPs || (atPs === nextPs && isBefore(this.floats, index, this.nextIndex))) {
       this.due[this.dueIndex] = atPs;
       this.nextIndex = index;
     }
@@ -175,7 +162,7 @@ export class EventQueue {
       return false;
     const place = this.words[word + PLACE]!;
     if (place === FREE) return false;
-    if (place === IN_HEAP) this.removeFromHeap(this.words[word + HEAP_POSITION]!);
+    if (place === IN_HEAP) this.heap.remove(index);
     else this.unlink(index, place);
     this.release(word, index);
     this.pendingCount--;
@@ -228,7 +215,7 @@ export class EventQueue {
     const words = this.words;
     const head = words[slot]!;
     let after = words[(head << WORDS_SHIFT) + PREVIOUS]!;
-    while (this.isBefore(index, after)) {
+    while (isBefore(this.floats, index, after)) {
       const previous = words[(after << WORDS_SHIFT) + PREVIOUS]!;
       if (after === head) words[slot] = index;
       after = previous;
@@ -240,14 +227,6 @@ export class EventQueue {
     words[word + NEXT] = before;
     words[(after << WORDS_SHIFT) + NEXT] = index;
     words[(before << WORDS_SHIFT) + PREVIOUS] = index;
-  }
-
-  private isBefore(index: number, other: number): boolean {
-    const floats = this.floats;
-    const mine = index << FLOATS_SHIFT;
-    const its = other << FLOATS_SHIFT;
-    const difference = floats[mine + TIME]! - floats[its + TIME]!;
-    return difference < 0 || (difference === 0 && floats[mine + ORDER]! < floats[its + ORDER]!);
   }
 
   private unlink(index: number, slot: number): void {
@@ -295,7 +274,7 @@ export class EventQueue {
   /** Every event in the heap lies a horizon or more past the cursor, hence behind every event in the wheel. */
   private findNext(): void {
     const slot = this.occupiedSlot();
-    const index = slot === NO_SLOT ? (this.heapCount > 0 ? this.heap[0]! : NONE) : this.words[slot]!;
+    const index = slot === NO_SLOT ? (this.heap.count > 0 ? this.heap.first : NONE) : this.words[slot]!;
     this.nextIndex = index;
     this.due[this.dueIndex] = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
   }
@@ -330,63 +309,19 @@ export class EventQueue {
       // The wheel is empty, so any slot may become the one of this instant.
       this.cursorPs = atPs;
     }
-    if (this.heapCount > 0) this.drainHeap();
+    if (this.heap.count > 0) this.drainHeap();
   }
 
   /** Brings delays that have come within the horizon into the wheel. */
   private drainHeap(): void {
-    while (this.heapCount > 0) {
-      const index = this.heap[0]!;
-      const atPs = this.floats[(index << FLOATS_SHIFT) + TIME]!;
-      const delayPs = atPs - this.cursorPs;
+    const { heap } = this;
+    while (heap.count > 0) {
+      const delayPs = heap.firstPs - this.cursorPs;
       if (delayPs >= HORIZON_PS) return;
-      this.removeFromHeap(0);
+      const index = heap.first;
+      heap.remove(index);
       this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
     }
-  }
-
-  private insertInHeap(index: number): void {
-    this.words[(index << WORDS_SHIFT) + PLACE] = IN_HEAP;
-    this.siftUp(this.heapCount++, index);
-  }
-
-  private removeFromHeap(position: number): void {
-    const last = this.heap[--this.heapCount]!;
-    if (position === this.heapCount) return;
-    this.siftDown(position, last);
-    this.siftUp(this.words[(last << WORDS_SHIFT) + HEAP_POSITION]!, last);
-  }
-
-  private siftUp(position: number, index: number): void {
-    let at = position;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const other = this.heap[parent]!;
-      if (!this.isBefore(index, other)) break;
-      this.setHeap(at, other);
-      at = parent;
-    }
-    this.setHeap(at, index);
-  }
-
-  private siftDown(position: number, index: number): void {
-    let at = position;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= this.heapCount) break;
-      const right = child + 1;
-      if (right < this.heapCount && this.isBefore(this.heap[right]!, this.heap[child]!)) child = right;
-      const other = this.heap[child]!;
-      if (this.isBefore(index, other)) break;
-      this.setHeap(at, other);
-      at = child;
-    }
-    this.setHeap(at, index);
-  }
-
-  private setHeap(position: number, index: number): void {
-    this.heap[position] = index;
-    this.words[(index << WORDS_SHIFT) + HEAP_POSITION] = position;
   }
 
   private shuffledSequence(): number {
@@ -412,9 +347,7 @@ export class EventQueue {
     words.set(this.words);
     this.words = words;
     this.floats = new Float64Array(memory);
-    const heap = new Int32Array(capacity);
-    heap.set(this.heap);
-    this.heap = heap;
+    this.heap.moveTo(capacity, this.floats, words);
     this.capacity = capacity;
     this.linkFree(FIRST + old, FIRST + capacity);
   }
