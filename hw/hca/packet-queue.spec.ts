@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
+import { isComplete, PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
 
 describe('PacketQueue', () => {
   it('hands slots out in order, each with a payload place of its own, and says when it is full', () => {
@@ -12,25 +12,25 @@ describe('PacketQueue', () => {
       [0, 1, 2].map((place) => place * PACKET_PAYLOAD_BYTES_MAX),
     );
     queue.close();
-    expect([queue.head, queue.open(4, 0, -1), queue.isFull]).toEqual([1, 0, true]);
+    expect([queue.oldest.slot, queue.open(4, 0, -1), queue.isFull]).toEqual([1, 0, true]);
     for (let index = 0; index < 3; index++) queue.close();
-    expect([queue.isEmpty, queue.head]).toEqual([true, 1]);
+    expect([queue.isEmpty, queue.open(5, 0, -1), queue.oldest.slot]).toEqual([true, 1, 1]);
   });
 
   it('has a complete head when the oldest packet is sealed and all its reads are done', () => {
     const queue = new PacketQueue(2, 0);
-    expect(queue.isHeadComplete).toBe(false);
+    expect(isComplete(queue.oldest)).toBe(false);
     const first = queue.open(1, 0, 5);
     const second = queue.open(1, 0, 6);
     queue.rows[second]!.isSealed = 1;
-    expect(queue.isHeadComplete).toBe(false);
+    expect(isComplete(queue.oldest)).toBe(false);
     queue.rows[first]!.pendingReads = 1;
     queue.rows[first]!.isSealed = 1;
-    expect(queue.isHeadComplete).toBe(false);
+    expect(isComplete(queue.oldest)).toBe(false);
     queue.rows[first]!.pendingReads = 0;
-    expect(queue.isHeadComplete).toBe(true);
+    expect(isComplete(queue.oldest)).toBe(true);
     queue.close();
-    expect(queue.isHeadComplete).toBe(true);
+    expect(isComplete(queue.oldest)).toBe(true);
   });
 
   it('opens a slot that knows nothing of the packet before it', () => {
@@ -49,6 +49,6 @@ describe('PacketQueue', () => {
     const queue = new PacketQueue(2, 0);
     queue.open(1, 0, -1);
     queue.clear();
-    expect([queue.isEmpty, queue.isHeadComplete]).toEqual([true, false]);
+    expect([queue.isEmpty, isComplete(queue.oldest)]).toEqual([true, false]);
   });
 });

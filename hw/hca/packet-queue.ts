@@ -46,22 +46,27 @@ export class PacketSlot {
   }
 }
 
+/** True when a packet has everything it needs. */
+export const isComplete = (packet: PacketSlot): boolean => packet.isSealed === 1 && packet.pendingReads === 0;
+
 export class PacketQueue {
   readonly capacity: number;
   readonly sramOffset: number;
   readonly rows: readonly PacketSlot[];
   /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
   readonly operands: Int32Array;
+  /** The packet in the oldest slot; one that is never complete when there is none. */
+  oldest: PacketSlot;
   #head = 0;
   #count = 0;
-  #oldest: PacketSlot;
+  readonly #none = new PacketSlot(-1, -1);
 
   /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
   constructor(capacity: number, sramOffset: number) {
     this.capacity = capacity;
     this.sramOffset = sramOffset;
     this.rows = Array.from({ length: capacity }, (_, slot) => new PacketSlot(slot, this.payloadOffset(slot)));
-    this.#oldest = this.rows[0]!;
+    this.oldest = this.#none;
     this.operands = new Int32Array(capacity * 4);
   }
 
@@ -73,28 +78,13 @@ export class PacketQueue {
     return this.#count === 0;
   }
 
-  /** The oldest slot. The caller has checked that there is one. */
-  get head(): number {
-    return this.#head;
-  }
-
-  /** The packet in the oldest slot; a leftover when there is none. */
-  get oldest(): PacketSlot {
-    return this.#oldest;
-  }
-
-  /** True when the oldest slot has everything it needs. */
-  get isHeadComplete(): boolean {
-    const packet = this.#oldest;
-    return this.#count > 0 && packet.isSealed === 1 && packet.pendingReads === 0;
-  }
-
   /** Opens a slot. The caller has checked {@link isFull}. */
   open(qp: number, epoch: number, record: number): number {
     let slot = this.#head + this.#count;
     if (slot >= this.capacity) slot -= this.capacity;
-    this.#count++;
     const packet = this.rows[slot]!;
+    if (this.#count === 0) this.oldest = packet;
+    this.#count++;
     packet.qp = qp;
     packet.epoch = epoch;
     packet.record = record;
@@ -112,8 +102,8 @@ export class PacketQueue {
   /** Frees the oldest slot. */
   close(): void {
     this.#head = this.#head + 1 === this.capacity ? 0 : this.#head + 1;
-    this.#oldest = this.rows[this.#head]!;
     this.#count--;
+    this.oldest = this.#count === 0 ? this.#none : this.rows[this.#head]!;
   }
 
   payloadOffset(slot: number): number {
@@ -122,7 +112,7 @@ export class PacketQueue {
 
   clear(): void {
     this.#head = 0;
-    this.#oldest = this.rows[0]!;
+    this.oldest = this.#none;
     this.#count = 0;
   }
 }

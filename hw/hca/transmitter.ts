@@ -18,7 +18,7 @@ import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
-import { PacketQueue, type PacketSlot } from './packet-queue.ts';
+import { isComplete, PacketQueue, type PacketSlot } from './packet-queue.ts';
 import * as portAddress from './port-address.ts';
 import { isOwnLid, type PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
@@ -104,7 +104,7 @@ export class Transmitter {
     const packet = queue.rows[slot]!;
     packet.pendingReads--;
     if (status !== 0) packet.failure = status;
-    if (packet.pendingReads !== 0 || packet.isSealed === 0 || slot !== queue.head) return;
+    if (packet !== queue.oldest || !isComplete(packet)) return;
     this.wake(Math.max(cycle + 1, packet.readyCycle));
   }
 
@@ -132,14 +132,14 @@ export class Transmitter {
     this.#send(queue, packet, pair, ways, grhFlag, lane, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
-    if (this.responses.isHeadComplete || this.requests.isHeadComplete) this.wake(cycle + busyCycles);
+    if (isComplete(this.responses.oldest) || isComplete(this.requests.oldest)) this.wake(cycle + busyCycles);
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {
     const { responses, requests } = this;
-    const response = responses.isHeadComplete ? this.#headReadyCycle(responses, cycle) : NEVER;
-    const request = requests.isHeadComplete ? this.#headReadyCycle(requests, cycle) : NEVER;
+    const response = isComplete(responses.oldest) ? this.#headReadyCycle(responses, cycle) : NEVER;
+    const request = isComplete(requests.oldest) ? this.#headReadyCycle(requests, cycle) : NEVER;
     if (response <= cycle) return responses;
     if (request <= cycle) return requests;
     const next = request < response ? request : response;
@@ -159,8 +159,7 @@ export class Transmitter {
    * front of it that are void or could not be read are dropped.
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
-    while (queue.isHeadComplete) {
-      const packet = queue.oldest;
+    for (let packet = queue.oldest; isComplete(packet); packet = queue.oldest) {
       const { qp, record } = packet;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
       const isCurrent = packet.epoch === (record === -1 ? 0 : this.#core.qps.rows[qp]!.epoch);
