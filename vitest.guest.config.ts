@@ -11,7 +11,7 @@ export default defineConfig({
     include: ['test/guest/**/*.spec.ts'],
     maxWorkers: 3,
     retry: 1,
-    testTimeout: 300_000,
+    testTimeout: 900_000,
     hookTimeout: 600_000,
     reporters: reportersOf('guest'),
   },

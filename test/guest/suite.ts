@@ -23,7 +23,7 @@ const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silen
 
 /** Booting takes seconds, several times that on a busy machine. */
 const bootTimeoutMs = 240_000;
-const stepTimeoutMs = 180_000;
+const stepTimeoutMs = 900_000;
 
 /** Why no guest can be had with this kernel; undefined when it can. Fetches what is missing. */
 async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {

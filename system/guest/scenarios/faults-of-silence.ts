@@ -7,7 +7,7 @@ import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure } from './stage.ts';
 
 /** Linux waits 60 s for a command (MLX4_CMD_TIME_CLASS_A), and then resets. */
-const waitSeconds = 150;
+const waitSeconds = 300;
 
 const bind = (address: string): string => `echo ${address} >/sys/bus/pci/drivers/mlx4_core/bind`;
 
