@@ -99,7 +99,7 @@ async function main(): Promise<void> {
     ['write-64-per-device', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-device'],
   ];
   // Everything is compiled before anything is measured.
-  if (only === '') await runOnce({ ...loads['write-64'], messagesPerQp: 20_000 }, 'single');
+  if (only === '') await runOnce({ ...loads['write-64'], messagesPerQp: 200_000 }, 'single');
   for (const [name, load, partition] of plan) {
     if (!name.includes(only)) continue;
     const found = await figuresOf(name, load, partition);
