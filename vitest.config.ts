@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
@@ -23,8 +22,6 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // On two cores vitest would leave one idle.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
     reporters: reportersOf('model'),
   },
 });
