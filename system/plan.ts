@@ -9,7 +9,7 @@ import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
 import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
 import { ethernetChannelBytes } from '../wire/ethernet-sizing.ts';
-import { wireChannelBytes } from '../wire/wire-port.ts';
+import { wireChannelBytes } from '../wire/wire-sizing.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { operationTimesBytes } from './node/operation-times.ts';

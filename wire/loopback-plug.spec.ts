@@ -3,10 +3,11 @@ import { defaultsOf } from '../base/parameter.ts';
 import { LogicalProcess } from '../sim/logical-process.ts';
 import { SingleRunner } from '../sim/single-runner.ts';
 import { PhysicalState } from './link-training.ts';
+import { loopbackPlug } from './loopback-plug.ts';
 import { Opcode } from './opcodes.ts';
 import { WORD_PSN } from './packet.ts';
 import { wireParameters } from './parameters.ts';
-import { loopbackPlug, WirePort } from './wire-port.ts';
+import { WirePort } from './wire-port.ts';
 
 // Two passages of 40 ns through the port and 2 m of 4.8 ns.
 const LATENCY_PS = 2 * 40_000 + 2 * 4_800;

@@ -14,37 +14,34 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import * as headers from './headers.ts';
-import * as linkCredits from './link-credits.ts';
-import { blocksOf, CreditReceiver, CreditSender } from './link-credits.ts';
+import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import { operandBytes, packetBytesOf, padBytes } from './opcodes.ts';
 import * as packetConstants from './packet.ts';
-import { packetBytesIn, virtualLaneOf } from './packet.ts';
+import { packetBytesIn } from './packet.ts';
 import { ReceiveCounters, TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
+import { ReceiveBuffers } from './receive-buffers.ts';
+import * as sendWait from './send-wait.ts';
+import { SendWait } from './send-wait.ts';
 import { WireFaults } from './wire-faults.ts';
-import { checkConfig, wireChannelBytes } from './wire-sizing.ts';
+import { checkConfig } from './wire-sizing.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLOW_CONTROL_PACKET_BYTES } = headers;
-const { CREDIT_BLOCK_BYTES } = linkCredits;
 const { DISCARDED, FLAG_CORRUPTED, FLAG_GRH, FLAG_RETRANSMISSION, FLOW_CONTROL } = packetConstants;
 const { GRH_ROOM_BYTES, LINK_TRAINING, MANAGEMENT_LANE, PACKET, PACKET_BYTES_SHIFT } = packetConstants;
 const { PAD_SHIFT, VIRTUAL_LANE_SHIFT, WORD_FC_CREDIT_LIMIT, WORD_FC_TOTAL_BLOCKS_SENT } = packetConstants;
 const { WORD_FC_VIRTUAL_LANE, WORD_LIDS, WORD_OPCODE, WORD_PACKET_FLAGS } = packetConstants;
 const { WORD_PAYLOAD_BYTES, WORD_TRAINING_STEP } = packetConstants;
-
-export { wireChannelBytes } from './wire-sizing.ts';
+const { NOT_WAITING, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } = sendWait;
 
 const NEVER = Number.POSITIVE_INFINITY;
-const NOT_WAITING = 0;
-const WAITING_FOR_CREDITS = 1;
-const WAITING_FOR_SERIALIZER = 2;
 
 export interface WirePortOptions {
   readonly lp: LogicalProcess;
@@ -54,17 +51,6 @@ export interface WirePortOptions {
   readonly reader: ChannelReader;
   /** The two are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
-}
-
-/**
- * What a port without a cable is made with: a plug that leads its transmitter to its own receiver. The link comes up as soon
- * as the port is enabled, and what is sent comes back, with the latency, credits and counters of a cable.
- */
-export function loopbackPlug(
-  config: WireConfig,
-): Required<Pick<WirePortOptions, 'writer' | 'reader' | 'isLoopbackPlug'>> {
-  const buffer = new SharedArrayBuffer(wireChannelBytes(config));
-  return { writer: new ChannelWriter(buffer), reader: new ChannelReader(buffer), isLoopbackPlug: true };
 }
 
 export class WirePort {
@@ -90,7 +76,8 @@ export class WirePort {
   readonly #serializer: Serializer;
   readonly #training: LinkTraining;
   readonly #sender = new CreditSender();
-  readonly #receiver: CreditReceiver;
+  readonly #buffers: ReceiveBuffers;
+  readonly #wait = new SendWait(this.transmitted);
   readonly #insideEvent: number;
   readonly #spaceEvent: number;
   readonly #trainedEvent: number;
@@ -104,10 +91,7 @@ export class WirePort {
   #isLinkUp = false;
   #changedPs = -1;
   #flowControlDuePs = NEVER;
-  #waitingFor = NOT_WAITING;
-  #waitingSincePs = 0;
   #spaceDuePs = NEVER;
-  #managementPackets = 0;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: WirePortOptions) {
@@ -126,10 +110,7 @@ export class WirePort {
     this.#latencyPs = wireLatencyPs(config);
     this.#serializer = new Serializer(byteTimeOf(config));
     this.#aheadPs = this.#serializer.durationPs(config.transmitAheadBytes);
-    this.#receiver = new CreditReceiver(
-      blocksOf(config.receiveBufferBytes),
-      blocksOf(config.creditReturnBytes),
-    );
+    this.#buffers = new ReceiveBuffers(config, this.received);
     this.#training = new LinkTraining({
       sendStep: (step) => this.#sendStep(step),
       startTimer: () => this.#startTraining(),
@@ -189,14 +170,14 @@ export class WirePort {
     if (!this.isUp) return true;
     const readyPs = this.#serializer.freePs - this.#aheadPs;
     if (readyPs > nowPs) {
-      this.#refuse(WAITING_FOR_SERIALIZER, nowPs);
+      this.#wait.begin(WAITING_FOR_SERIALIZER, nowPs);
       this.#wakeSenderAt(readyPs);
       return false;
     }
     if (virtualLane === MANAGEMENT_LANE) return true;
     const blocks = blocksOf(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0));
     if (this.#sender.canSend(blocks, nowPs)) return true;
-    this.#refuse(WAITING_FOR_CREDITS, nowPs);
+    this.#wait.begin(WAITING_FOR_CREDITS, nowPs);
     if (this.#sender.newLimitPs === nowPs) this.#wakeSenderAt(nowPs + 1);
     return false;
   }
@@ -221,7 +202,7 @@ export class WirePort {
   ): number {
     const instantPs = this.#lp.nowPs;
     if (this.#flowControlDuePs <= instantPs) this.#catchUp(instantPs);
-    if (this.#waitingFor !== NOT_WAITING) this.#closeWait(instantPs);
+    if (this.#wait.reason !== NOT_WAITING) this.#wait.end(instantPs);
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
     const isSent = this.isUp;
     const sentFlags = isSent
@@ -265,24 +246,25 @@ export class WirePort {
   consume(offset: number): void {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
     this.#reader.release(offset);
-    if (virtualLaneOf(flags) === MANAGEMENT_LANE) this.#managementPackets--;
-    else this.#free(blocksOf(packetBytesIn(flags)));
+    const nowPs = this.#lp.nowPs;
+    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
   }
 
   /** Most packets that can be received and not yet consumed. */
   get receivePacketsMax(): number {
-    return this.#receiver.bufferBlocks + this.config.managementBufferPackets;
+    return this.#buffers.packetsMax;
   }
 
   // ---- reports ----
 
   /** Bytes of lane 0 held in the receive buffer now, and at most so far; whole blocks. */
   get receiveBufferedBytes(): number {
-    return (this.#receiver.bufferBlocks - this.#receiver.freeBlocks) * CREDIT_BLOCK_BYTES;
+    return this.#buffers.bufferedBytes;
   }
 
   get receiveBufferHighWaterBytes(): number {
-    return (this.#receiver.bufferBlocks - this.#receiver.lowWater) * CREDIT_BLOCK_BYTES;
+    return this.#buffers.highWaterBytes;
   }
 
   /** Picoseconds the link has been occupied by what this end sent. */
@@ -338,7 +320,7 @@ export class WirePort {
     }
     const flags = words[word + WORD_PACKET_FLAGS]!;
     const packetBytes = packetBytesIn(flags);
-    if (!this.#takeBuffer(flags, packetBytes)) {
+    if (!this.#buffers.take(flags)) {
       this.#reader.release(offset);
       return;
     }
@@ -347,27 +329,6 @@ export class WirePort {
     books.count(words[word + WORD_OPCODE]!, packetBytes, words[word + WORD_PAYLOAD_BYTES]!);
     if (isCorrupted || this.#packetListener === undefined) this.consume(offset);
     else this.#packetListener(offset);
-  }
-
-  /** Room for a packet in its lane's buffer; false when there is none, which is counted. */
-  #takeBuffer(flags: number, packetBytes: number): boolean {
-    if (virtualLaneOf(flags) !== MANAGEMENT_LANE) {
-      if (this.#receiver.received(blocksOf(packetBytes))) return true;
-      this.received.overruns++;
-      return false;
-    }
-    if (this.#managementPackets === this.config.managementBufferPackets) {
-      this.received.managementDrops++;
-      return false;
-    }
-    this.#managementPackets++;
-    return true;
-  }
-
-  #free(blocks: number): void {
-    const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    if (this.#receiver.freed(blocks)) this.#scheduleFlowControl(nowPs);
   }
 
   #scheduleFlowControl(nowPs: number): void {
@@ -388,17 +349,17 @@ export class WirePort {
     const words = this.#writer.words;
     words[word + WORD_FC_VIRTUAL_LANE] = 0;
     words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#sender.totalBlocksSent;
-    words[word + WORD_FC_CREDIT_LIMIT] = this.#receiver.takeCreditLimit();
+    words[word + WORD_FC_CREDIT_LIMIT] = this.#buffers.credits.takeCreditLimit();
   }
 
   #receiveFlowControl(word: number, nowPs: number): void {
     if (!this.isUp) return;
     this.received.flowControlCount++;
-    if (!this.#receiver.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
+    if (!this.#buffers.credits.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
       this.received.creditResynchronizations++;
     }
     this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!, nowPs);
-    if (this.#waitingFor === WAITING_FOR_CREDITS) this.#spaceListener();
+    if (this.#wait.reason === WAITING_FOR_CREDITS) this.#spaceListener();
   }
 
   /** Books a packet that goes on the wire; returns the flags that faults add. */
@@ -430,20 +391,6 @@ export class WirePort {
     return isCorrupted ? FLAG_CORRUPTED : 0;
   }
 
-  #refuse(reason: number, nowPs: number): void {
-    if (this.#waitingFor === reason) return;
-    this.#closeWait(nowPs);
-    this.#waitingFor = reason;
-    this.#waitingSincePs = nowPs;
-  }
-
-  #closeWait(nowPs: number): void {
-    const waitedPs = nowPs - this.#waitingSincePs;
-    if (this.#waitingFor === WAITING_FOR_CREDITS) this.transmitted.creditWaitPs += waitedPs;
-    else if (this.#waitingFor === WAITING_FOR_SERIALIZER) this.transmitted.serializerWaitPs += waitedPs;
-    this.#waitingFor = NOT_WAITING;
-  }
-
   #wakeSenderAt(atPs: number): void {
     if (this.#spaceDuePs <= atPs) return;
     this.#spaceDuePs = atPs;
@@ -453,7 +400,7 @@ export class WirePort {
   #spaceDue(): void {
     if (this.#lp.nowPs < this.#spaceDuePs) return;
     this.#spaceDuePs = NEVER;
-    if (this.#waitingFor !== NOT_WAITING) this.#spaceListener();
+    if (this.#wait.reason !== NOT_WAITING) this.#spaceListener();
   }
 
   #sendStep(step: number): void {
@@ -473,9 +420,9 @@ export class WirePort {
     this.#changedPs = nowPs;
     if (isUp) {
       this.#sender.reset();
-      this.#receiver.reset();
+      this.#buffers.credits.reset();
       this.#scheduleFlowControl(nowPs);
-    } else if (this.#waitingFor !== NOT_WAITING) {
+    } else if (this.#wait.reason !== NOT_WAITING) {
       this.#wakeSenderAt(nowPs + 1);
     }
     for (const listener of this.#stateListeners) listener(isUp, nowPs);

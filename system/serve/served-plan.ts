@@ -8,7 +8,7 @@
  * guest's. An HCA without a cable has a plug in its port that leads what it sends back to it, or nothing.
  */
 import { ConfigurationError } from '../../base/assert.ts';
-import { wireChannelBytes } from '../../wire/wire-port.ts';
+import { wireChannelBytes } from '../../wire/wire-sizing.ts';
 import type { Fault } from '../faults/index.ts';
 import {
   bytesToDevice,

@@ -1,0 +1,16 @@
+/**
+ * What a port without a cable is made with: a plug that leads its transmitter to its own receiver. The link comes up as soon
+ * as the port is enabled, and what is sent comes back, with the latency, credits and counters of a cable.
+ */
+import { ChannelReader, ChannelWriter } from '../sim/channel.ts';
+import type { WireConfig } from './parameters.ts';
+import type { WirePortOptions } from './wire-port.ts';
+import { wireChannelBytes } from './wire-sizing.ts';
+
+/** The two ends of a plug, for the options of a {@link WirePort}. */
+export function loopbackPlug(
+  config: WireConfig,
+): Required<Pick<WirePortOptions, 'writer' | 'reader' | 'isLoopbackPlug'>> {
+  const buffer = new SharedArrayBuffer(wireChannelBytes(config));
+  return { writer: new ChannelWriter(buffer), reader: new ChannelReader(buffer), isLoopbackPlug: true };
+}

@@ -1,0 +1,68 @@
+/**
+ * The receive buffers of a port: lane 0's in blocks of credit, which a sender that keeps to its credits never overruns, and
+ * lane 15's in packets, which has no credits and drops what finds it full (IBTA volume 1, 7.6 and 7.9).
+ */
+import * as linkCredits from './link-credits.ts';
+import { blocksOf, CreditReceiver } from './link-credits.ts';
+import * as packetConstants from './packet.ts';
+import { packetBytesIn, virtualLaneOf } from './packet.ts';
+import type { ReceiveCounters } from './packet-counters.ts';
+import type { WireConfig } from './parameters.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { CREDIT_BLOCK_BYTES } = linkCredits;
+const { MANAGEMENT_LANE } = packetConstants;
+
+export class ReceiveBuffers {
+  /** Lane 0's credits. */
+  readonly credits: CreditReceiver;
+  readonly #managementMax: number;
+  readonly #counters: ReceiveCounters;
+  #managementPackets = 0;
+
+  /** @param counters in which refused packets are counted */
+  constructor(config: WireConfig, counters: ReceiveCounters) {
+    this.credits = new CreditReceiver(
+      blocksOf(config.receiveBufferBytes),
+      blocksOf(config.creditReturnBytes),
+    );
+    this.#managementMax = config.managementBufferPackets;
+    this.#counters = counters;
+  }
+
+  /** Room for the packet of these record flags in its lane's buffer; false when there is none, which is counted. */
+  take(flags: number): boolean {
+    if (virtualLaneOf(flags) !== MANAGEMENT_LANE) {
+      if (this.credits.received(blocksOf(packetBytesIn(flags)))) return true;
+      this.#counters.overruns++;
+      return false;
+    }
+    if (this.#managementPackets === this.#managementMax) {
+      this.#counters.managementDrops++;
+      return false;
+    }
+    this.#managementPackets++;
+    return true;
+  }
+
+  /** Gives a packet's room back. True when credits are now due to be returned to the sender. */
+  free(flags: number): boolean {
+    if (virtualLaneOf(flags) !== MANAGEMENT_LANE) return this.credits.freed(blocksOf(packetBytesIn(flags)));
+    this.#managementPackets--;
+    return false;
+  }
+
+  /** Most packets that can be held. */
+  get packetsMax(): number {
+    return this.credits.bufferBlocks + this.#managementMax;
+  }
+
+  /** Bytes of lane 0 held now, and at most so far; whole blocks. */
+  get bufferedBytes(): number {
+    return (this.credits.bufferBlocks - this.credits.freeBlocks) * CREDIT_BLOCK_BYTES;
+  }
+
+  get highWaterBytes(): number {
+    return (this.credits.bufferBlocks - this.credits.lowWater) * CREDIT_BLOCK_BYTES;
+  }
+}

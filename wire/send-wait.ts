@@ -1,0 +1,36 @@
+/**
+ * What a port's sender waits for after a refusal, and how long: booked as time without credits or behind a busy serializer.
+ */
+import type { TransmitCounters } from './packet-counters.ts';
+
+export const NOT_WAITING = 0;
+export const WAITING_FOR_CREDITS = 1;
+export const WAITING_FOR_SERIALIZER = 2;
+
+export class SendWait {
+  /** What is waited for: one of the constants above. */
+  reason = NOT_WAITING;
+  #sincePs = 0;
+  readonly #counters: TransmitCounters;
+
+  /** @param counters whose wait times are kept */
+  constructor(counters: TransmitCounters) {
+    this.#counters = counters;
+  }
+
+  /** From `nowPs` on a packet waits for `reason`; a wait for something else ends. */
+  begin(reason: number, nowPs: number): void {
+    if (this.reason === reason) return;
+    this.end(nowPs);
+    this.reason = reason;
+    this.#sincePs = nowPs;
+  }
+
+  /** The wait, if there is one, is over. */
+  end(nowPs: number): void {
+    const waitedPs = nowPs - this.#sincePs;
+    if (this.reason === WAITING_FOR_CREDITS) this.#counters.creditWaitPs += waitedPs;
+    else if (this.reason === WAITING_FOR_SERIALIZER) this.#counters.serializerWaitPs += waitedPs;
+    this.reason = NOT_WAITING;
+  }
+}
