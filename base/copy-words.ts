@@ -13,9 +13,10 @@ export function copyWords(
   fromWord: number,
   count: number,
 ): void {
-  let target = toWord;
-  let source = fromWord;
-  const end = fromWord + count;
+  // A caller's quotient of an address may come as a double: then every index would be computed as one.
+  let target = toWord | 0;
+  let source = fromWord | 0;
+  const end = source + count;
   for (const last = end - STEP; source <= last; source += STEP, target += STEP) {
     to[target] = from[source]!;
     to[target + 1] = from[source + 1]!;
