@@ -13,13 +13,15 @@ export type ArbitrationPolicy = DmaConfig['readArbitration'];
 export const REQUESTER_COUNT_MAX = 31;
 
 export class Arbiter {
-  readonly #policy: ArbitrationPolicy;
+  readonly #isStrict: boolean;
+  readonly #isWeighted: boolean;
   readonly #weights: number[] = [];
   #last = -1;
   #turnsLeft = 0;
 
   constructor(policy: ArbitrationPolicy) {
-    this.#policy = policy;
+    this.#isStrict = policy === 'strictPriority';
+    this.#isWeighted = policy === 'weighted';
   }
 
   addRequester(weight: number): void {
@@ -28,15 +30,17 @@ export class Arbiter {
 
   /** Grants one TLP to one of the requesters in `waitingMask`, which is not empty. */
   grant(waitingMask: number): number {
-    if (this.#policy === 'strictPriority') return lowestBit(waitingMask);
-    if (this.#turnsLeft > 0 && (waitingMask >> this.#last) & 1) {
+    if (this.#isStrict) return lowestBit(waitingMask);
+    const last = this.#last;
+    if (this.#turnsLeft > 0 && (waitingMask >> last) & 1) {
       this.#turnsLeft--;
-      return this.#last;
+      return last;
     }
-    const behind = waitingMask & (-1 << (this.#last + 1));
-    this.#last = lowestBit(behind === 0 ? waitingMask : behind);
-    if (this.#policy === 'weighted') this.#turnsLeft = this.#weights[this.#last]! - 1;
-    return this.#last;
+    const behind = waitingMask & (-1 << (last + 1));
+    const next = lowestBit(behind === 0 ? waitingMask : behind);
+    this.#last = next;
+    if (this.#isWeighted) this.#turnsLeft = this.#weights[next]! - 1;
+    return next;
   }
 
   reset(): void {

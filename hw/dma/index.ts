@@ -4,8 +4,9 @@ export { DmaRequestError, DmaStatus } from './errors.ts';
 export type { DmaReadFunction, DmaReadLink, DmaWriteFunction, DmaWriteLink } from './link.ts';
 export { DmaMessageSender } from './message-sender.ts';
 export { type DmaConfig, dmaParameters } from './parameters.ts';
-export { DmaReadEngine, type DmaReadEngineOptions } from './read-engine.ts';
+export { DmaReadEngine } from './read-engine.ts';
 export type { ReadDone, ReadRequesterOptions } from './read-queue.ts';
+export type { DmaReadEngineOptions } from './read-return.ts';
 export {
   TrafficClass,
   type TrafficClassName,

@@ -2,13 +2,16 @@
  * The request fifo of one requester of the read engine, which is also its reorder buffer: a request keeps its entry
  * from being accepted until it is reported.
  *
- *        head                issue                 tail
+ *        head                issuing               tail
  *     ──▶ | in flight, done … | sent in part | waiting … |
  *
  * Requests are sent in order, finish in any order, and are reported in order.
  */
-import { DmaStatus } from './errors.ts';
+import * as errors from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
+
+// Copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { ok } = errors.DmaStatus;
 
 export type ReadDone = (cookie: number, status: number, cycle: number) => void;
 
@@ -21,11 +24,38 @@ export interface ReadRequesterOptions {
   readonly weight: number;
 }
 
+/** An entry of the fifo. Entries form a ring and are used again and again. */
+export class ReadRequest {
+  readonly queue: ReadQueue;
+  /** The entry behind it. */
+  next: ReadRequest;
+  /** What is still to be sent: from which bus address on, how much, and where it lands. */
+  address = 0;
+  unsentBytes = 0;
+  sramOffset = 0;
+  /** Memory reads of it in flight. */
+  readCount = 0;
+  status: number = ok;
+  cookie = 0;
+
+  constructor(queue: ReadQueue) {
+    this.queue = queue;
+    this.next = this;
+  }
+
+  /** Nothing of it is unsent or in flight; of an entry not in use as well. */
+  get isFinished(): boolean {
+    return this.unsentBytes === 0 && this.readCount === 0;
+  }
+}
+
 export class ReadQueue {
   readonly name: string;
   readonly trafficClass: number;
   readonly depth: number;
   readonly onDone: ReadDone;
+  /** The requester as a bit of a mask. */
+  readonly bit: number;
   readonly counters = new DmaRequesterCounters();
   onSpace: (() => void) | undefined = undefined;
   /** Requests held, and how many of them still have something to send. */
@@ -39,94 +69,83 @@ export class ReadQueue {
   readyLinkCycles = 0;
   readyTagCycles = 0;
 
-  readonly address: Float64Array;
-  readonly unsentBytes: Int32Array;
-  readonly sramOffset: Int32Array;
-  readonly cookie: Float64Array;
-  readonly tagCount: Int32Array;
-  readonly status: Int32Array;
-  #head = 0;
-  #issue = 0;
+  /** The oldest request, that which sends next, and the entry of the next to come. */
+  head: ReadRequest;
+  issuing: ReadRequest;
+  #tail: ReadRequest;
 
-  constructor(options: ReadRequesterOptions, onDone: ReadDone) {
-    const depth = options.fifoDepth;
+  constructor(options: ReadRequesterOptions, requester: number, onDone: ReadDone) {
     this.name = options.name;
     this.trafficClass = options.trafficClass;
-    this.depth = depth;
+    this.depth = options.fifoDepth;
+    this.bit = 1 << requester;
     this.onDone = onDone;
-    this.address = new Float64Array(depth);
-    this.unsentBytes = new Int32Array(depth);
-    this.sramOffset = new Int32Array(depth);
-    this.cookie = new Float64Array(depth);
-    this.tagCount = new Int32Array(depth);
-    this.status = new Int32Array(depth);
+    const first = new ReadRequest(this);
+    for (let entry = 1; entry < options.fifoDepth; entry++) {
+      const added = new ReadRequest(this);
+      added.next = first.next;
+      first.next = added;
+    }
+    this.head = first;
+    this.issuing = first;
+    this.#tail = first;
   }
 
   push(address: number, lengthBytes: number, sramOffset: number, cookie: number): void {
-    let slot = this.#head + this.count;
-    if (slot >= this.depth) slot -= this.depth;
-    this.address[slot] = address;
-    this.unsentBytes[slot] = lengthBytes;
-    this.sramOffset[slot] = sramOffset;
-    this.cookie[slot] = cookie;
-    this.tagCount[slot] = 0;
-    this.status[slot] = DmaStatus.ok;
-    if (this.unsentCount === 0) this.#issue = slot;
-    this.count++;
+    const request = this.#tail;
+    this.#tail = request.next;
+    request.address = address;
+    request.unsentBytes = lengthBytes;
+    request.sramOffset = sramOffset;
+    request.cookie = cookie;
+    request.status = ok;
     this.unsentCount++;
-    if (this.count > this.highWater) this.highWater = this.count;
+    const count = this.count + 1;
+    this.count = count;
+    if (count > this.highWater) this.highWater = count;
     this.counters.requests++;
     this.counters.bytes += lengthBytes;
   }
 
-  /** The request that sends next. The caller has checked that there is one. */
-  get issueSlot(): number {
-    return this.#issue;
-  }
-
   /** A memory read of `bytes` of the issuing request has been sent. */
   sent(bytes: number): void {
-    const slot = this.#issue;
-    this.tagCount[slot] = this.tagCount[slot]! + 1;
-    this.address[slot] = this.address[slot]! + bytes;
-    this.sramOffset[slot] = this.sramOffset[slot]! + bytes;
-    const unsentBytes = this.unsentBytes[slot]! - bytes;
-    this.unsentBytes[slot] = unsentBytes;
-    if (unsentBytes === 0) this.#nextIssue();
+    const request = this.issuing;
+    request.readCount++;
+    request.address += bytes;
+    request.sramOffset += bytes;
+    request.unsentBytes -= bytes;
+    if (request.unsentBytes === 0) this.#nextIssuing();
   }
 
   /** The request has failed: the first status stays, and what was not sent yet is not sent any more. */
-  fail(slot: number, status: number): void {
-    if (this.status[slot] === DmaStatus.ok) {
-      this.status[slot] = status;
+  fail(request: ReadRequest, status: number): void {
+    if (request.status === ok) {
+      request.status = status;
       this.counters.failedRequests++;
     }
-    if (this.unsentBytes[slot]! === 0) return;
-    this.unsentBytes[slot] = 0;
-    this.#nextIssue();
-  }
-
-  /** The oldest request when it is finished, else -1. */
-  get finishedSlot(): number {
-    const slot = this.#head;
-    return this.count > 0 && this.unsentBytes[slot] === 0 && this.tagCount[slot] === 0 ? slot : -1;
+    if (request.unsentBytes === 0) return;
+    request.unsentBytes = 0;
+    this.#nextIssuing();
   }
 
   /** Removes the oldest request. */
   pop(): void {
-    this.#head = this.#head + 1 === this.depth ? 0 : this.#head + 1;
+    this.head = this.head.next;
     this.count--;
   }
 
+  /** Forgets all requests; memory reads of theirs in flight belong to nobody from now on. */
   clear(): void {
-    this.#head = 0;
-    this.#issue = 0;
-    this.count = 0;
+    for (; this.count > 0; this.pop()) {
+      this.head.unsentBytes = 0;
+      this.head.readCount = 0;
+    }
+    this.issuing = this.head;
     this.unsentCount = 0;
   }
 
-  #nextIssue(): void {
-    this.#issue = this.#issue + 1 === this.depth ? 0 : this.#issue + 1;
+  #nextIssuing(): void {
+    this.issuing = this.issuing.next;
     this.unsentCount--;
   }
 }

@@ -6,8 +6,9 @@
  * begins inside a dword is shorter by the bytes in front of it: a read of 512 bytes at offset 1 spans 129 dwords.
  */
 export function firstTlpBytes(address: number, lengthBytes: number, limitBytes: number): number {
-  const inPage = 4096 - (address & 4095);
-  const inTlp = limitBytes - (address & 3);
-  const bytes = Math.min(inTlp, inPage);
-  return Math.min(bytes, lengthBytes);
+  const pageOffset = address & 4095;
+  const inPage = 4096 - pageOffset;
+  const inTlp = limitBytes - (pageOffset & 3);
+  const bytes = inTlp < inPage ? inTlp : inPage;
+  return bytes < lengthBytes ? bytes : lengthBytes;
 }

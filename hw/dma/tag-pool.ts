@@ -10,6 +10,8 @@
  * idle longest is used next. Tags in use are kept in the order of their deadlines (that of their age, unless software
  * changes the timeout), so one look tells when the next timeout is due.
  */
+import type { ReadRequest } from './read-queue.ts';
+
 export const TAG_FREE = 0;
 export const TAG_ACTIVE = 1;
 /** Timed out: what still comes is unexpected. */
@@ -17,51 +19,49 @@ export const TAG_EXPIRED = 2;
 /** In flight at a reset: what still comes is discarded silently (PCIe Base 3.0, 6.6.2). */
 export const TAG_ABANDONED = 3;
 
-const NONE = -1;
+/** A tag, and the memory read that has it. */
+export class ReadTag {
+  readonly number: number;
+  state = TAG_FREE;
+  /** Cycle at which its present state runs out. */
+  deadlineCycle: number;
+  /** The request that the read is part of. */
+  request: ReadRequest | undefined = undefined;
+  /** Where the next completion's bytes go, and how many are still to come. */
+  landingOffset = 0;
+  remainingBytes = 0;
+  /** Its neighbours in the ring of tags in use; of a free tag, `younger` is the next of the free ones. */
+  older: ReadTag;
+  younger: ReadTag;
+
+  constructor(number: number, deadlineCycle: number) {
+    this.number = number;
+    this.deadlineCycle = deadlineCycle;
+    this.older = this;
+    this.younger = this;
+  }
+}
 
 export class TagPool {
-  readonly tagCount: number;
-  readonly state: Uint8Array;
-  /** Cycle at which the tag's present state runs out. */
-  readonly deadlineCycle: Float64Array;
-  /** Requester and its fifo slot that the read belongs to. */
-  readonly requester: Int32Array;
-  readonly slot: Int32Array;
-  /** Where the next completion's bytes go, and how many are still to come. */
-  readonly landingOffset: Int32Array;
-  readonly remainingBytes: Int32Array;
-  /** Most tags out of the pool at once so far. */
+  readonly tags: readonly ReadTag[];
+  /** Tags not free, and most of them at once so far. */
+  takenCount = 0;
   highWater = 0;
 
-  /** Free tags below the limit, in a ring, the one idle longest first. */
-  readonly #free: Int32Array;
-  #freeHead = 0;
+  /** Free tags below the limit, the one idle longest first. */
+  #firstFree: ReadTag;
+  #lastFree: ReadTag;
   #freeCount = 0;
   #limit: number;
-  #takenCount = 0;
-  readonly #older: Int32Array;
-  readonly #younger: Int32Array;
-  #oldest = NONE;
-  #youngest = NONE;
+  /** Closes the ring of tags in use: older than the oldest, younger than the youngest. */
+  readonly #ends = new ReadTag(-1, Number.NEGATIVE_INFINITY);
 
   constructor(tagCount: number) {
-    this.tagCount = tagCount;
-    this.state = new Uint8Array(tagCount);
-    this.deadlineCycle = new Float64Array(tagCount);
-    this.requester = new Int32Array(tagCount);
-    this.slot = new Int32Array(tagCount);
-    this.landingOffset = new Int32Array(tagCount);
-    this.remainingBytes = new Int32Array(tagCount);
-    this.#free = new Int32Array(tagCount);
+    this.tags = Array.from({ length: tagCount }, (_, number) => new ReadTag(number, 0));
     this.#limit = tagCount;
+    this.#firstFree = this.#ends;
+    this.#lastFree = this.#ends;
     this.#gatherFree();
-    this.#older = new Int32Array(tagCount).fill(NONE);
-    this.#younger = new Int32Array(tagCount).fill(NONE);
-  }
-
-  /** Tags not free. */
-  get takenCount(): number {
-    return this.#takenCount;
   }
 
   /** Free tags with numbers below `limit`. */
@@ -73,84 +73,85 @@ export class TagPool {
     return this.#freeCount;
   }
 
-  /** Cycle at which the first tag's state runs out, or Infinity when all tags are free. */
-  get nextDeadlineCycle(): number {
-    return this.#oldest === NONE ? Number.POSITIVE_INFINITY : this.deadlineCycle[this.#oldest]!;
+  /** The tag of this number unless it is free, or no tag at all. */
+  takenTag(number: number): ReadTag | undefined {
+    if (number < 0 || number >= this.tags.length) return undefined;
+    const tag = this.tags[number]!;
+    return tag.state === TAG_FREE ? undefined : tag;
   }
 
-  /** The tag of {@link nextDeadlineCycle}. */
-  get oldestTag(): number {
-    return this.#oldest;
+  /** The tag in use whose state runs out first. The caller has checked that there is one. */
+  get oldest(): ReadTag {
+    return this.#ends.younger;
+  }
+
+  /** Cycle at which the first tag's state runs out, or Infinity when all tags are free. */
+  get nextDeadlineCycle(): number {
+    return this.takenCount === 0 ? Number.POSITIVE_INFINITY : this.#ends.younger.deadlineCycle;
   }
 
   /** Takes a free tag, of which the caller has checked that there is one. */
-  take(deadlineCycle: number): number {
-    const tag = this.#free[this.#freeHead]!;
-    this.#freeHead = this.#freeHead + 1 === this.tagCount ? 0 : this.#freeHead + 1;
+  take(deadlineCycle: number): ReadTag {
+    const tag = this.#firstFree;
+    this.#firstFree = tag.younger;
     this.#freeCount--;
-    this.#takenCount++;
-    if (this.#takenCount > this.highWater) this.highWater = this.#takenCount;
-    this.state[tag] = TAG_ACTIVE;
+    const takenCount = this.takenCount + 1;
+    this.takenCount = takenCount;
+    if (takenCount > this.highWater) this.highWater = takenCount;
+    tag.state = TAG_ACTIVE;
     this.#insert(tag, deadlineCycle);
     return tag;
   }
 
-  release(tag: number): void {
-    this.#unlink(tag);
-    this.state[tag] = TAG_FREE;
-    this.#takenCount--;
-    if (tag < this.#limit) this.#appendFree(tag);
+  release(tag: ReadTag): void {
+    unlink(tag);
+    tag.state = TAG_FREE;
+    this.takenCount--;
+    if (tag.number < this.#limit) this.#appendFree(tag);
   }
 
   /** The read has timed out: its completions, should they still come, are waited for until `deadlineCycle`. */
-  expire(tag: number, deadlineCycle: number): void {
-    this.#unlink(tag);
-    this.state[tag] = TAG_EXPIRED;
+  expire(tag: ReadTag, deadlineCycle: number): void {
+    unlink(tag);
+    tag.state = TAG_EXPIRED;
     this.#insert(tag, deadlineCycle);
   }
 
   /** Reset: every read in flight is waited for until its timeout, and belongs to nobody. */
   abandonAll(): void {
-    for (let tag = 0; tag < this.tagCount; tag++) {
-      if (this.state[tag] !== TAG_FREE) this.state[tag] = TAG_ABANDONED;
+    for (const tag of this.tags) {
+      if (tag.state !== TAG_FREE) tag.state = TAG_ABANDONED;
     }
   }
 
   #gatherFree(): void {
-    this.#freeHead = 0;
     this.#freeCount = 0;
-    for (let tag = 0; tag < this.tagCount && tag < this.#limit; tag++) {
-      if (this.state[tag] === TAG_FREE) this.#appendFree(tag);
+    for (const tag of this.tags) {
+      if (tag.state === TAG_FREE && tag.number < this.#limit) this.#appendFree(tag);
     }
   }
 
-  #appendFree(tag: number): void {
-    let tail = this.#freeHead + this.#freeCount;
-    if (tail >= this.tagCount) tail -= this.tagCount;
-    this.#free[tail] = tag;
-    this.#freeCount++;
+  #appendFree(tag: ReadTag): void {
+    if (this.#freeCount++ === 0) this.#firstFree = tag;
+    else this.#lastFree.younger = tag;
+    this.#lastFree = tag;
   }
 
   /** Puts a tag behind those with the same or an earlier deadline. */
-  #insert(tag: number, deadlineCycle: number): void {
-    let older = this.#youngest;
-    while (older !== NONE && this.deadlineCycle[older]! > deadlineCycle) older = this.#older[older]!;
-    const younger = older === NONE ? this.#oldest : this.#younger[older]!;
-    this.deadlineCycle[tag] = deadlineCycle;
-    this.#older[tag] = older;
-    this.#younger[tag] = younger;
-    if (older === NONE) this.#oldest = tag;
-    else this.#younger[older] = tag;
-    if (younger === NONE) this.#youngest = tag;
-    else this.#older[younger] = tag;
+  #insert(tag: ReadTag, deadlineCycle: number): void {
+    let older = this.#ends.older;
+    while (older.deadlineCycle > deadlineCycle) older = older.older;
+    const younger = older.younger;
+    tag.deadlineCycle = deadlineCycle;
+    tag.older = older;
+    tag.younger = younger;
+    older.younger = tag;
+    younger.older = tag;
   }
+}
 
-  #unlink(tag: number): void {
-    const older = this.#older[tag]!;
-    const younger = this.#younger[tag]!;
-    if (older === NONE) this.#oldest = younger;
-    else this.#younger[older] = younger;
-    if (younger === NONE) this.#youngest = older;
-    else this.#older[younger] = older;
-  }
+function unlink(tag: ReadTag): void {
+  const { older, younger } = tag;
+  older.younger = younger;
+  younger.older = older;
 }

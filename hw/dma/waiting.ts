@@ -25,10 +25,19 @@ export const writeStallReasons = ['link'] as const;
 const NONE = -1;
 
 export class StallClock {
-  #linkCycles = 0;
-  #tagCycles = 0;
+  /** Cycles stalled for link and tags, without a stall that lasts: exact while the engine does not wait. */
+  linkCycles = 0;
+  tagCycles = 0;
   #reason = NONE;
   #sinceCycle = 0;
+
+  get isStalled(): boolean {
+    return this.#reason !== NONE;
+  }
+
+  isStalledFor(reason: number): boolean {
+    return this.#reason === reason;
+  }
 
   /** From `cycle` on the engine waits for this reason. */
   begin(reason: number, cycle: number): void {
@@ -40,22 +49,23 @@ export class StallClock {
 
   /** From `cycle` on the engine waits no longer. */
   end(cycle: number): void {
-    if (this.#reason === STALL_LINK) this.#linkCycles += cycle - this.#sinceCycle;
-    else if (this.#reason === STALL_TAGS) this.#tagCycles += cycle - this.#sinceCycle;
+    if (this.#reason === NONE) return;
+    if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;
+    else this.tagCycles += cycle - this.#sinceCycle;
     this.#reason = NONE;
   }
 
   /** Cycles stalled for the link until `cycle`. */
   linkCyclesAt(cycle: number): number {
-    return this.#reason === STALL_LINK && cycle > this.#sinceCycle
-      ? this.#linkCycles + cycle - this.#sinceCycle
-      : this.#linkCycles;
+    return this.linkCycles + this.#lasting(STALL_LINK, cycle);
   }
 
   /** Cycles stalled for tags until `cycle`. */
   tagCyclesAt(cycle: number): number {
-    return this.#reason === STALL_TAGS && cycle > this.#sinceCycle
-      ? this.#tagCycles + cycle - this.#sinceCycle
-      : this.#tagCycles;
+    return this.tagCycles + this.#lasting(STALL_TAGS, cycle);
+  }
+
+  #lasting(reason: number, cycle: number): number {
+    return this.#reason === reason && cycle > this.#sinceCycle ? cycle - this.#sinceCycle : 0;
   }
 }

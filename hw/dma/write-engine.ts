@@ -26,7 +26,13 @@ import type { DmaConfig } from './parameters.ts';
 import { firstTlpBytes } from './split.ts';
 import * as waiting from './waiting.ts';
 import { StallClock, writeStallReasons } from './waiting.ts';
-import { type WriteDone, WriteQueue, WriteRequester, type WriteRequesterOptions } from './write-queue.ts';
+import {
+  type WriteDone,
+  WriteQueue,
+  type WriteRequest,
+  WriteRequester,
+  type WriteRequesterOptions,
+} from './write-queue.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { POSTED } = tlp;
@@ -50,18 +56,19 @@ export class DmaWriteEngine {
   readonly #domain: ClockDomain;
   readonly #link: DmaWriteLink;
   readonly #function: DmaWriteFunction;
-  readonly #config: DmaConfig;
+  readonly #dataPathBytes: number;
+  readonly #issueCycles: number;
   readonly #stage: number;
   readonly #queue = new WriteQueue();
   readonly #stalls = new StallClock();
-  #isBlocked = false;
 
   constructor(options: DmaWriteEngineOptions) {
     this.#lp = options.lp;
     this.#domain = options.domain;
     this.#link = options.link;
     this.#function = options.pcieFunction;
-    this.#config = options.config;
+    this.#dataPathBytes = options.config.dataPathBytes;
+    this.#issueCycles = options.config.writeIssueCycles;
     this.#stage = options.domain.addStage((cycle) => this.#send(cycle));
     options.link.onSendSpace(POSTED, () => this.#linkHasSpace());
   }
@@ -109,14 +116,14 @@ export class DmaWriteEngine {
     }
     const cycle = this.#domain.cycle + 1;
     const linkCycles = this.#stalls.linkCyclesAt(cycle);
-    queue.push(requester, address, lengthBytes, source, sourceOffset, cookie, cycle, linkCycles);
-    if (queue.count === 1) this.#domain.wake(this.#stage, cycle);
+    queue.push(owner, address, lengthBytes, source, sourceOffset, cookie, cycle, linkCycles);
+    if (queue.count === 1) this.#wakeAt(cycle);
   }
 
   /** Drops every request unreported. */
   reset(cycle: number): void {
     this.#queue.clear();
-    this.#unblock(cycle);
+    this.#stalls.end(cycle);
     this.account.rest(cycle);
   }
 
@@ -130,84 +137,78 @@ export class DmaWriteEngine {
     return this.#queue.requesters;
   }
 
-  #send(cycle: number): void {
-    const queue = this.#queue;
-    if (queue.count === 0) return;
-    const freeCycle = this.account.freeCycle;
-    const startCycle = Math.max(queue.readyCycle[queue.head]!, freeCycle);
-    if (cycle < startCycle) {
-      this.#domain.wake(this.#stage, startCycle);
-      return;
-    }
-    if (!this.#function.isBusMaster()) {
-      this.#unblock(cycle);
-      this.#drop(cycle);
-    } else if (this.#link.canSend(POSTED)) {
-      this.#unblock(cycle);
-      this.#sendTlp(cycle);
-    } else {
-      this.#isBlocked = true;
-      this.#stalls.begin(STALL_LINK, cycle);
-      this.account.stall(cycle, STALL_LINK);
-    }
+  /** Has the oldest request go on in `cycle`, or as soon as the engine is free. */
+  #wakeAt(cycle: number): void {
+    const { freeCycle } = this.account;
+    this.#domain.wake(this.#stage, cycle > freeCycle ? cycle : freeCycle);
   }
 
-  #sendTlp(cycle: number): void {
-    const queue = this.#queue;
-    const slot = queue.head;
-    const owner = queue.requesters[queue.requester[slot]!]!;
-    const address = queue.address[slot]!;
-    const remainingBytes = queue.remainingBytes[slot]!;
+  #send(cycle: number): void {
+    if (this.#queue.count === 0) return;
+    const request = this.#queue.head!;
+    if (cycle < request.readyCycle || cycle < this.account.freeCycle) this.#wakeAt(request.readyCycle);
+    else if (!this.#function.isBusMaster()) this.#drop(request, cycle);
+    else if (this.#link.canSend(POSTED)) this.#sendTlp(request, cycle);
+    else this.#block(cycle);
+  }
+
+  #sendTlp(request: WriteRequest, cycle: number): void {
+    const { owner, address, remainingBytes, source, sourceOffset } = request;
+    this.#stalls.end(cycle);
     const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
-    const source = queue.source[slot]!;
-    this.#link.sendMemoryWrite(address, owner.trafficClass, source, queue.sourceOffset[slot]!, bytes);
+    this.#link.sendMemoryWrite(address, owner.trafficClass, source, sourceOffset, bytes);
     const counters = owner.counters;
-    const linkCycles = this.#stalls.linkCyclesAt(cycle) - queue.readyLinkCycles[slot]!;
+    const linkCycles = this.#stalls.linkCycles - request.readyLinkCycles;
     counters.tlps++;
     counters.waitLinkCycles += linkCycles;
-    counters.waitArbitrationCycles += cycle - queue.readyCycle[slot]! - linkCycles;
+    counters.waitArbitrationCycles += cycle - request.readyCycle - linkCycles;
     const nextCycle = this.#occupy(cycle, bytes);
-    if (bytes === remainingBytes) this.#done(cycle);
-    else queue.advance(bytes, nextCycle, this.#stalls.linkCyclesAt(nextCycle));
-    if (queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
+    if (bytes === remainingBytes) {
+      this.#done(request, cycle);
+    } else {
+      request.address = address + bytes;
+      request.remainingBytes = remainingBytes - bytes;
+      request.sourceOffset = sourceOffset + bytes;
+      request.readyCycle = nextCycle;
+      request.readyLinkCycles = this.#stalls.linkCycles;
+    }
+    if (this.#queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
   }
 
   /** Accounts for a TLP; returns the cycle at which the next one can go. */
   #occupy(cycle: number, bytes: number): number {
-    const { dataPathBytes, writeIssueCycles } = this.#config;
-    const dataCycles = bytes <= dataPathBytes ? 1 : Math.ceil(bytes / dataPathBytes);
-    const serviceCycles = Math.max(dataCycles, writeIssueCycles);
+    const perCycle = this.#dataPathBytes;
+    const dataCycles = bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
+    const serviceCycles = dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
     this.account.serve(cycle, serviceCycles);
     return cycle + serviceCycles;
   }
 
   /** Bus mastering is off: what remains of the oldest request is not sent. */
-  #drop(cycle: number): void {
-    const queue = this.#queue;
-    this.droppedBytes += queue.remainingBytes[queue.head]!;
-    queue.requesters[queue.requester[queue.head]!]!.counters.failedRequests++;
+  #drop(request: WriteRequest, cycle: number): void {
+    this.#stalls.end(cycle);
+    this.droppedBytes += request.remainingBytes;
+    request.owner.counters.failedRequests++;
     const nextCycle = this.#occupy(cycle, 1);
-    this.#done(cycle);
-    if (queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
+    this.#done(request, cycle);
+    if (this.#queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
   }
 
-  #done(cycle: number): void {
-    const queue = this.#queue;
-    const owner = queue.requesters[queue.requester[queue.head]!]!;
+  /** The oldest request, of which nothing remains, leaves. */
+  #done(request: WriteRequest, cycle: number): void {
+    const { owner, cookie } = request;
     const wasFull = owner.count === owner.depth;
-    const cookie = queue.cookie[queue.head]!;
-    queue.pop();
+    this.#queue.pop();
     if (owner.onDone !== undefined) owner.onDone(cookie, cycle);
     if (wasFull && owner.onSpace !== undefined) owner.onSpace();
   }
 
-  #unblock(cycle: number): void {
-    if (!this.#isBlocked) return;
-    this.#isBlocked = false;
-    this.#stalls.end(cycle);
+  #block(cycle: number): void {
+    this.#stalls.begin(STALL_LINK, cycle);
+    this.account.stall(cycle, STALL_LINK);
   }
 
   #linkHasSpace(): void {
-    if (this.#isBlocked) this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
+    if (this.#stalls.isStalled) this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
 }

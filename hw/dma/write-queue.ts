@@ -1,6 +1,6 @@
 /**
  * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
- * out. The ticket of a request is its place in the ring.
+ * out.
  */
 import { DmaRequesterCounters } from './waiting.ts';
 
@@ -33,40 +33,43 @@ export class WriteRequester {
 
 const NOTHING = new Uint8Array(0);
 
+/** An entry of the ring, used again and again: what is still to be written. */
+export class WriteRequest {
+  /** The entry behind it. */
+  next: WriteRequest;
+  owner: WriteRequester;
+  address = 0;
+  remainingBytes = 0;
+  source: Uint8Array = NOTHING;
+  sourceOffset = 0;
+  cookie = 0;
+  /** Cycle from which its next TLP could have been sent, and the link's stalls until then. */
+  readyCycle = 0;
+  readyLinkCycles = 0;
+
+  /** @param owner whoever has it first */
+  constructor(owner: WriteRequester) {
+    this.owner = owner;
+    this.next = this;
+  }
+}
+
 export class WriteQueue {
   readonly requesters: WriteRequester[] = [];
   count = 0;
-  #capacity = 0;
-  /** Slot of the oldest request, and what is known of each by slot. */
-  head = 0;
-  requester = new Int32Array(0);
-  address = new Float64Array(0);
-  remainingBytes = new Int32Array(0);
-  source: Uint8Array[] = [];
-  sourceOffset = new Int32Array(0);
-  cookie = new Float64Array(0);
-  /** Cycle from which its next TLP could have been sent, and the link's stalls until then. */
-  readyCycle = new Float64Array(0);
-  readyLinkCycles = new Float64Array(0);
+  /** The oldest request; undefined before there are requesters. */
+  head: WriteRequest | undefined = undefined;
+  #tail: WriteRequest | undefined = undefined;
 
   /** While nothing is queued yet: the ring grows by the requester's depth. */
   addRequester(requester: WriteRequester): number {
-    this.requesters.push(requester);
-    const capacity = this.#capacity + requester.depth;
-    this.#capacity = capacity;
-    this.requester = new Int32Array(capacity);
-    this.address = new Float64Array(capacity);
-    this.remainingBytes = new Int32Array(capacity);
-    this.source = new Array<Uint8Array>(capacity).fill(NOTHING);
-    this.sourceOffset = new Int32Array(capacity);
-    this.cookie = new Float64Array(capacity);
-    this.readyCycle = new Float64Array(capacity);
-    this.readyLinkCycles = new Float64Array(capacity);
-    return this.requesters.length - 1;
+    for (let entry = 0; entry < requester.depth; entry++) this.#grow(new WriteRequest(requester));
+    return this.requesters.push(requester) - 1;
   }
 
+  /** Appends a request of `owner`, ready from `readyCycle` on, when the link had stalled for `linkCycles`. */
   push(
-    requester: number,
+    owner: WriteRequester,
     address: number,
     lengthBytes: number,
     source: Uint8Array,
@@ -75,45 +78,42 @@ export class WriteQueue {
     readyCycle: number,
     linkCycles: number,
   ): void {
-    let slot = this.head + this.count;
-    if (slot >= this.#capacity) slot -= this.#capacity;
-    this.requester[slot] = requester;
-    this.address[slot] = address;
-    this.remainingBytes[slot] = lengthBytes;
-    this.source[slot] = source;
-    this.sourceOffset[slot] = sourceOffset;
-    this.cookie[slot] = cookie;
-    this.readyCycle[slot] = readyCycle;
-    this.readyLinkCycles[slot] = linkCycles;
+    const request = this.#tail!;
+    this.#tail = request.next;
+    request.owner = owner;
+    request.address = address;
+    request.remainingBytes = lengthBytes;
+    request.source = source;
+    request.sourceOffset = sourceOffset;
+    request.cookie = cookie;
+    request.readyCycle = readyCycle;
+    request.readyLinkCycles = linkCycles;
     this.count++;
-    const owner = this.requesters[requester]!;
-    owner.count++;
-    if (owner.count > owner.highWater) owner.highWater = owner.count;
+    const count = owner.count + 1;
+    owner.count = count;
+    if (count > owner.highWater) owner.highWater = count;
     owner.counters.requests++;
     owner.counters.bytes += lengthBytes;
   }
 
-  /** A TLP of `bytes` of the oldest request was sent, and more of it remains. */
-  advance(bytes: number, readyCycle: number, linkCycles: number): void {
-    const slot = this.head;
-    this.address[slot] = this.address[slot]! + bytes;
-    this.remainingBytes[slot] = this.remainingBytes[slot]! - bytes;
-    this.sourceOffset[slot] = this.sourceOffset[slot]! + bytes;
-    this.readyCycle[slot] = readyCycle;
-    this.readyLinkCycles[slot] = linkCycles;
-  }
-
   /** Removes the oldest request. */
   pop(): void {
-    const owner = this.requesters[this.requester[this.head]!]!;
-    owner.count--;
-    this.head = this.head + 1 === this.#capacity ? 0 : this.head + 1;
+    const request = this.head!;
+    request.owner.count--;
+    this.head = request.next;
     this.count--;
   }
 
   clear(): void {
-    this.head = 0;
-    this.count = 0;
-    for (const requester of this.requesters) requester.count = 0;
+    while (this.count > 0) this.pop();
+  }
+
+  #grow(entry: WriteRequest): void {
+    if (this.head !== undefined) {
+      entry.next = this.head.next;
+      this.head.next = entry;
+    }
+    this.head = entry;
+    this.#tail = entry;
   }
 }

@@ -1,0 +1,246 @@
+/**
+ * The returning half of the read engine: takes completions, lands their bytes in on-chip memory, reports the requests
+ * that have come to their end, and times out reads that are not answered. See read-engine.ts.
+ */
+import { BlockAccount } from '../../sim/block-account.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { Fifo } from '../../sim/fifo.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import * as tlp from '../pcie/tlp.ts';
+import { statusOf } from '../pcie/tlp.ts';
+import { copyBytes, wordsOver } from './copy.ts';
+import { DmaStatus } from './errors.ts';
+import type { DmaReadFunction, DmaReadLink } from './link.ts';
+import type { DmaConfig } from './parameters.ts';
+import type { ReadQueue, ReadRequest } from './read-queue.ts';
+import * as tagPool from './tag-pool.ts';
+import { type ReadTag, TagPool } from './tag-pool.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { COMPLETION_DATA, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
+const { WORD_BYTE_COUNT, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TAG } = tlp;
+const { TAG_ABANDONED, TAG_ACTIVE } = tagPool;
+
+/** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
+const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;
+
+export interface DmaReadEngineOptions {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: DmaReadLink;
+  readonly pcieFunction: DmaReadFunction;
+  readonly config: DmaConfig;
+  /** On-chip memory in which reads land; begins on a word boundary of its buffer. */
+  readonly sram: Uint8Array;
+}
+
+export abstract class ReadReturn {
+  /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
+  readonly returnAccount = new BlockAccount('dmaReadReturn', []);
+  /** Completions whose tag belongs to no read: never sent, or finished long ago. */
+  unexpectedCompletions = 0;
+  /** Completions that came after their read had timed out or was dropped by a reset. */
+  lateCompletions = 0;
+  /** Completions that do not continue their read where it stands; they are ignored. */
+  malformedCompletions = 0;
+  timeouts = 0;
+
+  protected readonly lp: LogicalProcess;
+  protected readonly domain: ClockDomain;
+  protected readonly link: DmaReadLink;
+  protected readonly pcieFunction: DmaReadFunction;
+  protected readonly tags: TagPool;
+  protected readonly sramBytes: number;
+  readonly #sram: Uint8Array;
+  readonly #sramWords: Int32Array;
+  readonly #bytes: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #dataPathBytes: number;
+  readonly #returnStage: number;
+  readonly #timeoutStage: number;
+  readonly #completions: Fifo;
+  #lastReportCycle = -1;
+  /** The completion timeout last asked for, and the same in cycles, rounded up. */
+  #timeoutPs = Number.POSITIVE_INFINITY;
+  #timeoutCycles = Number.POSITIVE_INFINITY;
+
+  constructor(options: DmaReadEngineOptions) {
+    const { config, domain, link } = options;
+    this.lp = options.lp;
+    this.domain = domain;
+    this.link = link;
+    this.pcieFunction = options.pcieFunction;
+    this.tags = new TagPool(config.tagCount);
+    this.sramBytes = options.sram.length;
+    this.#sram = options.sram;
+    this.#sramWords = wordsOver(options.sram);
+    this.#bytes = link.reader.bytes;
+    this.#words = link.reader.words;
+    this.#dataPathBytes = config.dataPathBytes;
+    this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
+    this.#returnStage = domain.addStage((cycle) => this.#return(cycle));
+    this.#timeoutStage = domain.addStage((cycle) => this.#expire(cycle));
+  }
+
+  /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */
+  receiveCompletion(offset: number): void {
+    const completions = this.#completions;
+    if (completions.isFull) {
+      this.#unexpected(offset);
+      this.link.consume(offset);
+      return;
+    }
+    const isFirst = completions.isEmpty;
+    completions.push(offset, this.domain.clock.cycleAfter(this.lp.nowPs));
+    if (isFirst) this.domain.wake(this.#returnStage, this.#nextReturnCycle());
+  }
+
+  /** A tag is free again, for use in this very cycle. */
+  protected abstract tagFreed(cycle: number): void;
+
+  /** A request of this queue has failed, and sends no more. */
+  protected abstract requestFailed(queue: ReadQueue, cycle: number): void;
+
+  /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
+  protected takeTag(cycle: number): ReadTag {
+    const tag = this.tags.take(cycle + this.#timeout());
+    if (tag === this.tags.oldest) this.domain.wake(this.#timeoutStage, tag.deadlineCycle);
+    return tag;
+  }
+
+  /** Reports the requests at the head of a queue that are finished, one per cycle from `cycle` on. */
+  protected report(queue: ReadQueue, cycle: number): void {
+    while (queue.count > 0 && queue.head.isFinished) {
+      const { cookie, status } = queue.head;
+      const wasFull = queue.count === queue.depth;
+      const reportCycle = cycle > this.#lastReportCycle ? cycle : this.#lastReportCycle + 1;
+      this.#lastReportCycle = reportCycle;
+      queue.pop();
+      queue.onDone(cookie, status, reportCycle);
+      if (wasFull && queue.onSpace !== undefined) queue.onSpace();
+    }
+  }
+
+  #return(cycle: number): void {
+    if (cycle < this.#nextReturnCycle()) return;
+    const offset = this.#completions.pop();
+    const serviceCycles = this.#takeCompletion(offset, cycle);
+    this.link.consume(offset);
+    this.returnAccount.serve(cycle, serviceCycles);
+    if (!this.#completions.isEmpty) this.domain.wake(this.#returnStage, this.#nextReturnCycle());
+  }
+
+  /** Cycle at which the oldest completion can be taken, or Infinity. */
+  #nextReturnCycle(): number {
+    const { headCycle } = this.#completions;
+    const { freeCycle } = this.returnAccount;
+    return headCycle > freeCycle ? headCycle : freeCycle;
+  }
+
+  /** Returns the cycles the data path is occupied by it. */
+  #takeCompletion(offset: number, cycle: number): number {
+    const words = this.#words;
+    const record = offset >> 2;
+    const tag = this.tags.takenTag(words[record + WORD_TAG]!);
+    if (tag === undefined) {
+      this.#unexpected(offset);
+      return 1;
+    }
+    const hasData = words[record + WORD_KIND] === COMPLETION_DATA;
+    const bytes = hasData ? words[record + WORD_LENGTH]! : 0;
+    const { remainingBytes } = tag;
+    const continues =
+      bytes > 0 && bytes <= remainingBytes && words[record + WORD_BYTE_COUNT] === remainingBytes;
+    const isError = !hasData && statusOf(words[record + WORD_FLAGS]!) !== STATUS_SUCCESS;
+    if (!continues && !isError) {
+      this.malformedCompletions++;
+      this.pcieFunction.reportUnexpectedCompletion(offset);
+      return 1;
+    }
+    const serviceCycles = this.#cyclesOf(bytes);
+    const isLast = isError || bytes === remainingBytes;
+    if (tag.state === TAG_ACTIVE) {
+      this.#continueRead(tag, offset, bytes, cycle);
+      if (isLast) this.#endRead(tag.request!, cycle + serviceCycles - 1);
+    } else {
+      this.lateCompletions++;
+      if (tag.state !== TAG_ABANDONED) this.pcieFunction.reportUnexpectedCompletion(offset);
+    }
+    tag.landingOffset += bytes;
+    tag.remainingBytes = remainingBytes - bytes;
+    if (isLast) this.#freeTag(tag, cycle);
+    return serviceCycles;
+  }
+
+  #cyclesOf(bytes: number): number {
+    const perCycle = this.#dataPathBytes;
+    return bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
+  }
+
+  /** A completion of a read that is waited for: its bytes land, or its request fails. */
+  #continueRead(tag: ReadTag, offset: number, bytes: number, cycle: number): void {
+    const flags = this.#words[(offset >> 2) + WORD_FLAGS]!;
+    if (bytes === 0) {
+      this.#fail(tag.request!, statusOfCompletion(statusOf(flags)), cycle);
+    } else if ((flags & FLAG_POISONED) !== 0) {
+      this.#fail(tag.request!, DmaStatus.poisoned, cycle);
+    } else {
+      const payload = offset + PAYLOAD_OFFSET;
+      copyBytes(this.#sram, this.#sramWords, tag.landingOffset, this.#bytes, this.#words, payload, bytes);
+    }
+  }
+
+  #unexpected(offset: number): void {
+    this.unexpectedCompletions++;
+    this.pcieFunction.reportUnexpectedCompletion(offset);
+  }
+
+  #freeTag(tag: ReadTag, cycle: number): void {
+    this.tags.release(tag);
+    this.tagFreed(cycle);
+  }
+
+  /** One read of a request has come to its end. */
+  #endRead(request: ReadRequest, cycle: number): void {
+    request.readCount--;
+    this.report(request.queue, cycle);
+  }
+
+  #fail(request: ReadRequest, status: number, cycle: number): void {
+    request.queue.fail(request, status);
+    this.requestFailed(request.queue, cycle);
+  }
+
+  // ---- timeout ----
+
+  #timeout(): number {
+    const timeoutPs = this.pcieFunction.completionTimeoutPs;
+    if (timeoutPs !== this.#timeoutPs) {
+      this.#timeoutPs = timeoutPs;
+      this.#timeoutCycles = Math.ceil((timeoutPs * this.domain.clock.frequencyMHz) / 1e6);
+    }
+    return this.#timeoutCycles;
+  }
+
+  #expire(cycle: number): void {
+    const { tags } = this;
+    while (tags.nextDeadlineCycle <= cycle) {
+      const tag = tags.oldest;
+      if (tag.state === TAG_ACTIVE) {
+        this.timeouts++;
+        this.pcieFunction.reportCompletionTimeout();
+        tags.expire(tag, cycle + this.#timeout());
+        this.#fail(tag.request!, DmaStatus.timeout, cycle);
+        this.#endRead(tag.request!, cycle);
+      } else {
+        this.#freeTag(tag, cycle);
+      }
+    }
+    if (tags.takenCount > 0) this.domain.wake(this.#timeoutStage, tags.nextDeadlineCycle);
+  }
+}
+
+/** A Configuration Request Retry is no answer to a memory read: it counts as an unsupported request. */
+function statusOfCompletion(status: number): number {
+  return status === STATUS_ABORT ? DmaStatus.completerAbort : DmaStatus.unsupportedRequest;
+}
