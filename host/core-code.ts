@@ -39,6 +39,22 @@ export class CoreCode {
     else thread.resolve();
   }
 
+  /** The thread's code goes on now, with `take` first: its wait ends with what that returns, or throws. */
+  resumeWith(thread: CoreThread, take: () => unknown): void {
+    if (thread.killedBy !== undefined && thread.kernelDepth === 0) {
+      this.resume(thread);
+      return;
+    }
+    this.#run(thread);
+    // Taken first: `take` may begin the next wait.
+    const { resolve, reject } = thread;
+    try {
+      resolve(take());
+    } catch (thrown) {
+      reject(thrown);
+    }
+  }
+
   /** A thread was used while it was not running: ends the run, whatever becomes of the error that is returned. */
   misuse(thread: CoreThread): ThreadNotRunningError {
     const { process } = this.#core;

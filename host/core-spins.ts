@@ -19,7 +19,10 @@ export class CoreSpins {
 
   constructor(core: Core) {
     this.#core = core;
-    this.#evaluateHandler = core.addHandler((thread) => this.#evaluate(thread), core.softwarePhase);
+    this.#evaluateHandler = core.process.queue.addHandler(
+      (slot) => this.#evaluate(core.threadAt(slot)),
+      core.softwarePhase,
+    );
   }
 
   /** The page was written now. */
@@ -67,11 +70,11 @@ export class CoreSpins {
     const core = this.#core;
     if (core.losesCore(thread)) return;
     thread.evaluateRef = 0;
-    if (!thread.spinIsReady!()) return;
+    if (!thread.spinIsReady()) return;
     this.#chargeUntil(thread.evaluateCycle);
     core.target.memory.unwatch(thread);
     core.drain(thread);
-    core.code.resume(thread);
+    core.code.resumeWith(thread, thread.spinTake);
   }
 
   #chargeUntil(cycle: number): void {

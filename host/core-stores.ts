@@ -28,9 +28,16 @@ export class CoreStores {
   constructor(core: Core, entryCount: number) {
     this.#core = core;
     this.#entryCount = entryCount;
-    this.#drainHandler = core.addHandler((thread) => this.#drainDue(thread), core.softwarePhase);
-    this.#overflowHandler = core.addHandler((thread) => this.#freeze(thread), core.softwarePhase);
-    this.#retryHandler = core.process.queue.addHandler(() => this.#retry(), core.softwarePhase);
+    const { process, softwarePhase } = core;
+    this.#drainHandler = process.queue.addHandler(
+      (slot) => this.#drainDue(core.threadAt(slot)),
+      softwarePhase,
+    );
+    this.#overflowHandler = process.queue.addHandler(
+      (slot) => this.#freeze(core.threadAt(slot)),
+      softwarePhase,
+    );
+    this.#retryHandler = process.queue.addHandler(() => this.#retry(), softwarePhase);
     core.target.port.onStoreSpace(() => this.#spaceAgain());
   }
 

@@ -37,6 +37,8 @@ export type ThreadMode = 'running' | 'busy' | 'spinning' | 'loading' | 'ready' |
 export type AfterBusy = 'resume' | 'load' | 'leave' | 'end';
 
 const resolved: Promise<void> = Promise.resolve();
+const holds = (): boolean => true;
+const nothing = (): void => {};
 const never = Number.POSITIVE_INFINITY;
 const storeLimitBytes = 4096;
 const combinedLimitBytes = 256;
@@ -69,7 +71,9 @@ export class CoreThread {
   /** Spinning: a cycle at which a round ends, cycles of a round, and the cycle of the coming evaluation. */
   spinOriginCycle = 0;
   spinRoundCycles = 1;
-  spinIsReady: (() => boolean) | undefined;
+  spinIsReady: () => boolean = holds;
+  /** What the thread does first when the condition holds. */
+  spinTake: () => unknown = nothing;
   evaluateCycle = 0;
   isSpinHit = false;
 
@@ -100,9 +104,9 @@ export class CoreThread {
   /** The process was killed: what waits of the program end with. */
   killedBy: Error | undefined;
 
-  resolve: () => void = () => {};
-  reject: (reason: Error) => void = () => {};
-  readonly #executor = (resolve: () => void, reject: (reason: Error) => void): void => {
+  resolve: (value?: unknown) => void = () => {};
+  reject: (reason: unknown) => void = () => {};
+  readonly #executor = (resolve: (value?: unknown) => void, reject: (reason: unknown) => void): void => {
     this.resolve = resolve;
     this.reject = reject;
   };
@@ -202,18 +206,54 @@ export class CoreThread {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
     if (isReady()) return resolved;
+    return this.#spin(physicalAddress, roundCycles, isReady, nothing);
+  }
+
+  /**
+   * Settles, spins until `isReady` holds, and ends with what `take` returns. `take` runs at the instant at which the
+   * condition is found to hold, as part of the thread's code: so a program that waits and then looks is resumed once, not
+   * for each of its steps.
+   */
+  spinThen<T>(
+    physicalAddress: number,
+    roundCycles: number,
+    isReady: () => boolean,
+    take: () => T | Promise<T>,
+  ): Promise<T> {
+    const core = this.core;
+    if (core.running !== this) throw core.code.misuse(this);
+    const isAhead = this.localPs > core.process.nowPs;
+    // Work is later by what the bus was away for, spinning is not.
+    if (isAhead && core.memoryBus !== undefined)
+      return this.settle().then(() => this.spinThen(physicalAddress, roundCycles, isReady, take));
+    if (!isAhead) void this.settle();
+    const mayHold = isReady();
+    if (mayHold && !isAhead) return new Promise((resolve) => resolve(take()));
+    const promise = this.#spin(physicalAddress, roundCycles, isReady, take);
+    if (mayHold) core.spinHit(this);
+    return promise;
+  }
+
+  #spin<T>(
+    physicalAddress: number,
+    roundCycles: number,
+    isReady: () => boolean,
+    take: () => T | Promise<T>,
+  ): Promise<T> {
+    const core = this.core;
     if (!Number.isInteger(roundCycles) || roundCycles < 1) {
       throw new ConfigurationError('roundCycles', roundCycles, 'a whole number of at least 1');
     }
     if (this.killedBy !== undefined && this.kernelDepth === 0) return Promise.reject(this.killedBy);
+    const promise = new Promise<unknown>(this.#executor) as Promise<T>;
+    core.code.suspend(this);
+    this.mode = 'spinning';
     this.spinOriginCycle = core.localCycle;
     this.spinRoundCycles = roundCycles;
     this.spinIsReady = isReady;
+    this.spinTake = take;
     this.isSpinHit = false;
     core.target.memory.watch(physicalAddress, this);
-    const promise = new Promise<void>(this.#executor);
-    core.code.suspend(this);
-    this.mode = 'spinning';
     return promise;
   }
 
@@ -226,7 +266,7 @@ export class CoreThread {
     // It is about to leave the core: then it goes on instead.
     if (this.after === 'leave' && this.mode !== 'waiting') this.isWoken = true;
     if (this.mode === 'spinning' || this.isSpinPending) {
-      this.spinIsReady = () => true;
+      this.spinIsReady = holds;
       this.core.spinHit(this);
     }
   }
@@ -288,7 +328,7 @@ export class CoreThread {
   #wait(after: AfterBusy): Promise<void> {
     if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.killedBy !== undefined && this.kernelDepth === 0) return Promise.reject(this.killedBy);
-    const promise = new Promise<void>(this.#executor);
+    const promise = new Promise<unknown>(this.#executor) as Promise<void>;
     this.core.code.suspend(this);
     this.core.stayBusy(this, after);
     return promise;

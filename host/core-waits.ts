@@ -20,8 +20,12 @@ export class CoreWaits {
 
   constructor(core: Core) {
     this.#core = core;
-    this.#deadlineHandler = core.addHandler((thread) => this.#deadlinePassed(thread), PHASE_HARDWARE);
-    this.#wakeHandler = core.addHandler((thread) => this.#signalled(thread), PHASE_HARDWARE);
+    const { queue } = core.process;
+    this.#deadlineHandler = queue.addHandler(
+      (slot) => this.#deadlinePassed(core.threadAt(slot)),
+      PHASE_HARDWARE,
+    );
+    this.#wakeHandler = queue.addHandler((slot) => this.#signalled(core.threadAt(slot)), PHASE_HARDWARE);
   }
 
   /** Ends the thread's wait with false at an instant, unless something else ended it before. */

@@ -98,20 +98,20 @@ export class Core {
     this.#storeSpaceBytes = options.storeSpaceBytes;
     this.#serveInterrupt = options.serveInterrupt;
     this.softwarePhase = PHASE_SOFTWARE + 1 + options.index;
-    const add = (phase: number, handle: (thread: CoreThread) => void) => this.addHandler(handle, phase);
+    const { queue } = this.process;
     this.waits = new CoreWaits(this);
-    this.#readyHandler = add(PHASE_HARDWARE, (thread) => this.makeReady(thread));
-    this.#busyHandler = add(this.softwarePhase, (thread) => this.#busyEnded(thread));
-    this.#loadHandler = add(this.softwarePhase, (thread) => this.#loadEnded(thread));
-    this.#attentionHandler = this.process.queue.addHandler(() => this.#attend(), this.softwarePhase);
+    this.#readyHandler = queue.addHandler((slot) => this.makeReady(this.threadAt(slot)), PHASE_HARDWARE);
+    this.#busyHandler = queue.addHandler((slot) => this.#busyEnded(this.threadAt(slot)), this.softwarePhase);
+    this.#loadHandler = queue.addHandler((slot) => this.#loadEnded(this.threadAt(slot)), this.softwarePhase);
+    this.#attentionHandler = queue.addHandler(() => this.#attend(), this.softwarePhase);
     this.#interruptThread = this.newThread(`interrupts of core ${options.index}`, levelInterrupt);
     this.#spins = new CoreSpins(this);
     this.#stores = new CoreStores(this, options.storeBufferEntries);
   }
 
-  /** Registers an event that concerns one thread. */
-  addHandler(handle: (thread: CoreThread) => void, phase: number): number {
-    return this.process.queue.addHandler((slot) => handle(this.#threads[slot]!), phase);
+  /** The thread that an event concerns. */
+  threadAt(slot: number): CoreThread {
+    return this.#threads[slot]!;
   }
 
   // What threads ask of their core.

@@ -21,6 +21,14 @@ const pollingLoop: Wait = async (cpu, roundCycles, isReady) => {
   }
 };
 
+const spinThen: Wait = (cpu, roundCycles, isReady) => cpu.spinThen(page, roundCycles, isReady, () => {});
+
+/** What spinThen promises to equal. */
+const settledLoop: Wait = async (cpu, roundCycles, isReady) => {
+  await cpu.settle();
+  await pollingLoop(cpu, roundCycles, isReady);
+};
+
 interface Scenario {
   readonly clockMHz: number;
   readonly before: readonly number[];
@@ -89,6 +97,32 @@ describe('spin', () => {
       expect(spun.isBalanced).toBe(true);
     });
     await fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
+  it('settled first, ends as the loop that settles, too', async () => {
+    const property = fc.asyncProperty(scenario, async (given) => {
+      const { process: _spun, ...spun } = await run(given, spinThen);
+      const { process: _polled, ...polled } = await run(given, settledLoop);
+      expect(spun).toEqual(polled);
+    });
+    await fc.assert(property, { numRuns: 300, seed: 1 });
+  });
+
+  it('hands over what is taken at the instant at which the condition holds, or why that failed', async () => {
+    const { host, process, runToEnd } = newTestHost();
+    at(process, 1_000_000, () => host.memory.write(page, 1, one, 0));
+    host.runProgram('p', 0, async ({ cpu }) => {
+      const isWritten = () => host.memory.bytes[page] === 1;
+      const again = () => cpu.spinThen(page, 10, isWritten, () => process.nowPs);
+      expect(await cpu.spinThen(page, 10, isWritten, again)).toBe(1_000_000);
+      cpu.charge('application', 5);
+      expect(await cpu.spinThen(page, 10, isWritten, () => process.nowPs)).toBe(1_000_000 + 5 * cyclePs);
+      const failed = cpu.spinThen(page, 10, isWritten, () => {
+        throw new RangeError('not what was expected');
+      });
+      await expect(failed).rejects.toThrow('not what was expected');
+    });
+    await runToEnd();
   });
 
   it('charges polling in whole rounds', async () => {

@@ -41,6 +41,16 @@ export interface UserCpu {
    * to the 4 KiB page of `physicalAddress`. The time is charged to polling in whole rounds of `roundCycles`.
    */
   spin(physicalAddress: number, roundCycles: number, isReady: () => boolean): Promise<void>;
+  /**
+   * `settle`, then `spin`, then `take` at the instant at which the condition is found to hold.
+   * @returns what `take` returns
+   */
+  spinThen<T>(
+    physicalAddress: number,
+    roundCycles: number,
+    isReady: () => boolean,
+    take: () => T | Promise<T>,
+  ): Promise<T>;
 }
 
 /** Virtual memory of the process, as its own loads and stores see it. */

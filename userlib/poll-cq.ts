@@ -51,17 +51,14 @@ export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Prom
 }
 
 /** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many */
-export async function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
+export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
   const { cpu, ring, context } = cq;
-  await cpu.settle();
-  for (;;) {
-    if (ring.nextEntry() >= 0) {
-      const count = pollSettled(cq, max, wc);
-      if (count > 0) return count;
-    }
-    const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
-    await cpu.spin(address, context.platform.costs.pollEmpty, ring.isReady);
-  }
+  const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
+  return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
+    const count = pollSettled(cq, max, wc);
+    // An entry that is no completion: on to the next.
+    return count > 0 ? count : spinCq(cq, max, wc);
+  });
 }
 
 /**

@@ -130,6 +130,12 @@ export class TestProcess {
       this.charged[cause as keyof typeof this.charged] += cycles;
       this.time += cycles * 400;
     };
+    const spin = async (roundCycles: number, isReady: () => boolean): Promise<void> => {
+      while (!isReady()) {
+        charge('poll', roundCycles);
+        this.whileSpinning();
+      }
+    };
     return {
       coreIndex: 0,
       get localPs() {
@@ -145,11 +151,10 @@ export class TestProcess {
       },
       charge,
       settle: async () => {},
-      spin: async (_address, roundCycles, isReady) => {
-        while (!isReady()) {
-          charge('poll', roundCycles);
-          this.whileSpinning();
-        }
+      spin: (_address, roundCycles, isReady) => spin(roundCycles, isReady),
+      spinThen: async (_address, roundCycles, isReady, take) => {
+        await spin(roundCycles, isReady);
+        return take();
       },
       sleep: async () => {},
       mmioRead32: async () => 0,

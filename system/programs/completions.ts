@@ -33,14 +33,23 @@ export class CompletionTaker {
 
   /** Waits until there is at least one completion. @returns how many; @throws WorkFailedError for a failed one */
   async wait(): Promise<number> {
-    if (this.#channel === undefined)
-      return this.#checked(await spinCq(this.#cq, this.taken.length, this.taken));
+    return this.checked(await this.arrival());
+  }
+
+  /** {@link wait} for a program that calls {@link checked} itself: where it polls, this is one wait without another around it. */
+  arrival(): Promise<number> {
+    return this.#channel === undefined
+      ? spinCq(this.#cq, this.taken.length, this.taken)
+      : this.#sleepUntilArrival(this.#channel);
+  }
+
+  async #sleepUntilArrival(channel: IbvCompChannel): Promise<number> {
     for (;;) {
       await this.#cq.cpu.settle();
-      const count = this.poll();
+      const count = pollSettled(this.#cq, this.taken.length, this.taken);
       if (count > 0) return count;
       if (this.#isArmed) {
-        const cq = await getCqEvent(this.#channel);
+        const cq = await getCqEvent(channel);
         if (cq !== undefined) ackCqEvents(cq, 1);
         this.#isArmed = false;
       } else {
@@ -53,10 +62,11 @@ export class CompletionTaker {
 
   /** Takes what is there, after a wait of the thread. */
   poll(): number {
-    return this.#checked(pollSettled(this.#cq, this.taken.length, this.taken));
+    return this.checked(pollSettled(this.#cq, this.taken.length, this.taken));
   }
 
-  #checked(count: number): number {
+  /** @returns `count`; @throws WorkFailedError when one of so many completions taken failed */
+  checked(count: number): number {
     for (let index = 0; index < count; index++) {
       const { status, wrId, qpNum } = this.taken[index]!;
       if (status !== WcStatus.IBV_WC_SUCCESS)

@@ -41,7 +41,7 @@ async function sendAll(link: PerfLink): Promise<BandwidthResult> {
         posted[qp] = number + 1;
       }
     }
-    const count = await sends.wait();
+    const count = sends.checked(await sends.arrival());
     for (let at = 0; at < count; at++) {
       const qp = indexOf.get(sends.taken[at]!.qpNum)!;
       const finished = Math.min(moderation, iterations - completed[qp]!);
