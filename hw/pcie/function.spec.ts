@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, BAR2, FUNCTION_ID, functionBench } from './function-bench.ts';
 import {
-  CONFIG_WRITE,
   FLAG_POISONED,
   SIDEBAND_RESET,
   STATUS_ABORT,
@@ -231,9 +230,7 @@ describe('requests the function cannot take', () => {
 
   it('does not carry out a poisoned configuration write', () => {
     const bench = enabled();
-    const { transmitter } = bench.host;
-    const nowPs = bench.hostLp.nowPs;
-    transmitter.place(nowPs, CONFIG_WRITE, FLAG_POISONED, 13, 77, 8, 0x3c, 1, 0, 0x5a, FUNCTION_ID);
+    bench.host.sendConfigWrite(FUNCTION_ID, 0x3c, 1, 0x5a, 13, 77, 8, FLAG_POISONED);
     bench.settle();
     expect(bench.answers.get(77)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
     expect(bench.software.config(0x3c, 1)).toBe(0);

@@ -13,14 +13,16 @@
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
-import { LinkReceiver, type TrafficCount } from './link-receiver.ts';
+import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
 import * as tlp from './tlp.ts';
+import { payloadBytesOf } from './tlp.ts';
+import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLOW_COUNT, MEMORY_WRITE, SIDEBAND_BASE, UPDATE_FC } = tlp;
-const { WORD_FC_DATA, WORD_FC_FLOW, WORD_FC_HEADERS } = tlp;
+const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_DATA, WORD_FC_FLOW, WORD_FC_HEADERS } = tlp;
 
 /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
 export type TlpListener = (offset: number, kind: number) => void;
@@ -48,10 +50,13 @@ export class LinkEngine {
 
   readonly #lp: LogicalProcess;
   readonly #trafficClassCount: number;
+  readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
   #listener: TlpListener = () => {};
-  /** Earliest instant at which something is due inside; and the parts it is the minimum of. */
-  #dueInsidePs = NEVER;
+  /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
+  #duePs = NEVER;
+  #moveDuePs = NEVER;
+  /** What that is the minimum of: credits to return, limits that have come, and the transmitter's resumePs. */
   #updateFcDuePs = NEVER;
   #updateFcFlows = 0;
   #limitsDuePs = NEVER;
@@ -67,6 +72,7 @@ export class LinkEngine {
     checkLinkConfig(link, peer);
     this.#lp = lp;
     this.link = link;
+    this.#maxPayloadBytes = link.maxPayloadBytes;
     this.reader = reader;
     this.#trafficClassCount = trafficClassCount;
     this.transmitter = new LinkTransmitter(link, end, peer, writer);
@@ -83,30 +89,29 @@ export class LinkEngine {
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
   onSendSpace(flow: number, listener: () => void): void {
-    this.transmitter.onSpace(flow, listener);
+    this.transmitter.flows[flow]!.onSpace.push(listener);
   }
 
   /** Whether the flow's transmit fifo has room for one TLP more. */
   canSend(flow: number): boolean {
+    if ((this.transmitter.fullFlows & (1 << flow)) === 0) return true;
     const nowPs = this.#lp.nowPs;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    const fifo = this.transmitter.fifos[flow]!;
-    return fifo.count < fifo.capacity;
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    return (this.transmitter.fullFlows & (1 << flow)) === 0;
   }
 
   /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
   sendSideband(kind: number, data: number): void {
     const nowPs = this.#lp.nowPs;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
     this.transmitter.sendSideband(nowPs, kind, data);
   }
 
-  /** Ends a {@link placeCompletionData}. */
+  /** The TLP just placed is complete: should it wait, then until it may leave. */
   commit(): void {
     if (this.transmitter.waitingCount === 0) return;
     this.transmitter.pump(this.#lp.nowPs);
-    this.#findDue();
-    this.#arm();
+    this.#planMoves();
   }
 
   /** The receiver has done with a record: its room and its credits go back. */
@@ -125,18 +130,17 @@ export class LinkEngine {
   /** The receiver's buffers have room again for a TLP that was {@link release}d. */
   returnCredits(credits: number): void {
     const nowPs = this.#lp.nowPs;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#updateFcDuePs <= nowPs) this.#catchUp(nowPs);
     const flow = this.receiver.returnCredits(credits);
     if (flow < 0) return;
     this.#updateFcFlows |= 1 << flow;
     this.#updateFcDuePs = nowPs + 1;
-    this.#findDue();
-    this.#arm();
+    this.#planMoves();
   }
 
   /** Brings books up to `nowPs`, the end of a run. */
   closeAccounts(nowPs: number): void {
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
     this.transmitter.closeAccount(nowPs);
   }
 
@@ -145,54 +149,31 @@ export class LinkEngine {
     return this.receiver.drainUndelivered(this.#trafficClassCount);
   }
 
-  /** Lets what is due happen, then hands a TLP to the transmitter. {@link commit} follows, after the payload. */
-  protected place(
-    kind: number,
-    flags: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-    address: number,
-    lengthBytes: number,
-    byteCount: number,
-    data: number,
-    aux: number,
-  ): void {
-    if (lengthBytes > this.link.maxPayloadBytes && (kind === MEMORY_WRITE || kind === COMPLETION_DATA)) {
-      throw new InvariantError(
-        'TLP payload bytes',
-        lengthBytes,
-        `at most ${this.link.maxPayloadBytes} (MPS)`,
-      );
+  /**
+   * Lets what is due happen, then hands a TLP to the transmitter. Returns the place of its record in the transmitter's
+   * target, where the sender fills it in; {@link commit} follows.
+   */
+  protected place(flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
+    if (payloadBytesOf(kind, lengthBytes) > this.#maxPayloadBytes) {
+      throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
     }
     const nowPs = this.#lp.nowPs;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    this.transmitter.place(
-      nowPs,
-      kind,
-      flags,
-      trafficClass,
-      tag,
-      requesterId,
-      address,
-      lengthBytes,
-      byteCount,
-      data,
-      aux,
-    );
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    return this.transmitter.place(nowPs, flow, kind, address, lengthBytes);
   }
 
   #deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
     const kind = this.reader.kindAt(offset);
     if (kind === UPDATE_FC) {
       this.#noteLimits(nowPs, offset);
       return;
     }
     if (kind < SIDEBAND_BASE) {
-      this.receiver.receive(nowPs, offset, kind);
-      if (this.receiver.ackDuePs < this.#dueInsidePs) this.#dueInsidePs = this.receiver.ackDuePs;
+      const { receiver } = this;
+      receiver.receive(nowPs, offset, kind);
+      if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
     }
     this.#listener(offset, kind);
   }
@@ -206,39 +187,39 @@ export class LinkEngine {
     this.#limitsFlows |= 1 << flow;
     this.#limitsDuePs = nowPs + 1;
     this.reader.release(offset);
-    this.#findDue();
-    this.#arm();
+    this.#planMoves();
   }
 
   /** Runs what is due inside up to `nowPs`, in the order of its instants. */
   #catchUp(nowPs: number): void {
     const { transmitter, receiver } = this;
-    while (this.#dueInsidePs <= nowPs) {
-      const atPs = this.#dueInsidePs;
+    while (this.#duePs <= nowPs) {
+      const atPs = this.#duePs;
       if (receiver.ackDuePs === atPs) {
         receiver.acknowledge();
         transmitter.sendAck(atPs);
       }
-      if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
-      const canMove = this.#limitsDuePs === atPs || transmitter.resumePs === atPs;
-      if (this.#limitsDuePs === atPs) this.#applyLimits();
-      if (canMove) transmitter.pump(atPs);
-      this.#findDue();
+      if (this.#moveDuePs === atPs) this.#move(atPs);
+      else this.#duePs = Math.min(receiver.ackDuePs, this.#moveDuePs);
     }
-    this.#arm();
+  }
+
+  /** Returns credits, takes up limits, and lets TLPs leave that wait for either or for room. */
+  #move(atPs: number): void {
+    const { transmitter } = this;
+    if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
+    const canLeave = this.#limitsDuePs === atPs || transmitter.resumePs === atPs;
+    if (this.#limitsDuePs === atPs) this.#applyLimits();
+    if (canLeave) transmitter.pump(atPs);
+    this.#planMoves();
   }
 
   #sendLimits(atPs: number): void {
-    const { credits } = this.receiver;
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       if ((this.#updateFcFlows & (1 << flow)) === 0) continue;
-      credits.allocateFreed(flow);
-      this.transmitter.sendUpdateFc(
-        atPs,
-        flow,
-        credits.allocated[flow * 2]!,
-        credits.allocated[flow * 2 + 1]!,
-      );
+      const credits = this.receiver.creditsOf(flow);
+      credits.allocateFreed();
+      this.transmitter.sendUpdateFc(atPs, flow, credits.headersAllocated, credits.dataAllocated);
     }
     this.#updateFcFlows = 0;
     this.#updateFcDuePs = NEVER;
@@ -247,35 +228,28 @@ export class LinkEngine {
   #applyLimits(): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       if ((this.#limitsFlows & (1 << flow)) === 0) continue;
-      this.transmitter.credits.update(flow, this.#headerLimits[flow]!, this.#dataLimits[flow]!);
+      this.transmitter.flows[flow]!.credits.update(this.#headerLimits[flow]!, this.#dataLimits[flow]!);
     }
     this.#limitsFlows = 0;
     this.#limitsDuePs = NEVER;
   }
 
-  #findDue(): void {
-    let duePs = this.receiver.ackDuePs;
-    if (this.#updateFcDuePs < duePs) duePs = this.#updateFcDuePs;
-    if (this.#limitsDuePs < duePs) duePs = this.#limitsDuePs;
-    if (this.transmitter.resumePs < duePs) duePs = this.transmitter.resumePs;
-    this.#dueInsidePs = duePs;
-  }
-
-  /** Sees to it that what others wait for happens at its instant. The rest is caught up with when next called. */
-  #arm(): void {
-    let duePs = this.#updateFcDuePs;
-    if (this.transmitter.waitingCount > 0) {
-      duePs = Math.min(duePs, this.#limitsDuePs, this.transmitter.resumePs);
-    }
-    if (duePs >= this.#scheduledPs) return;
-    this.#scheduledPs = duePs;
-    this.#lp.queue.schedule(duePs, this.#eventHandler);
+  /** Finds what is due next, and sees to it that what others wait for happens at its instant. */
+  #planMoves(): void {
+    const { receiver, transmitter } = this;
+    const leaveDuePs = Math.min(this.#limitsDuePs, transmitter.resumePs);
+    this.#moveDuePs = Math.min(this.#updateFcDuePs, leaveDuePs);
+    this.#duePs = Math.min(receiver.ackDuePs, this.#moveDuePs);
+    const eventPs = transmitter.waitingCount > 0 ? this.#moveDuePs : this.#updateFcDuePs;
+    if (eventPs >= this.#scheduledPs) return;
+    this.#scheduledPs = eventPs;
+    this.#lp.queue.schedule(eventPs, this.#eventHandler);
   }
 
   #runEvent(): void {
     const nowPs = this.#lp.nowPs;
     if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
-    if (this.#dueInsidePs <= nowPs) this.#catchUp(nowPs);
-    else this.#arm();
+    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    this.#planMoves();
   }
 }

@@ -141,7 +141,7 @@ describe('a link port', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 2 } });
     let seen = 0;
     bench.host.onReceive(() => seen++);
-    bench.device.transmitter.credits.limit[0] = 4;
+    bench.device.transmitter.posted.credits.headerLimit = 4;
     for (let tlp = 0; tlp < 4; tlp++) bench.device.sendMemoryWrite(0, 5, zeros, 0, 4);
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toBe(4);

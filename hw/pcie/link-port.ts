@@ -10,12 +10,13 @@
  * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
  * edge after the current instant.
  */
+import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_STATUS_SHIFT, MEMORY_READ } = tlp;
-const { MEMORY_WRITE, MESSAGE } = tlp;
+const { MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET } = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -23,6 +24,8 @@ const LOWER_ADDRESS_MASK = 0x7f;
 export class PcieLinkPort extends LinkEngine {
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
+  /** Place of the payload of the completion just placed. */
+  payloadOffset = 0;
 
   /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`. */
   sendMemoryWrite(
@@ -33,8 +36,10 @@ export class PcieLinkPort extends LinkEngine {
     lengthBytes: number,
     flags = 0,
   ): void {
-    this.place(MEMORY_WRITE, flags, trafficClass, 0, 0, address, lengthBytes, 0, 0, 0);
-    this.transmitter.payloadTarget.copy(source, sourceOffset, this.transmitter.payloadOffset, lengthBytes);
+    const { transmitter } = this;
+    const offset = this.place(transmitter.posted, MEMORY_WRITE, address, lengthBytes);
+    transmitter.target.describe(offset, flags, trafficClass, 0, 0, 0, 0, 0);
+    transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
   }
 
@@ -47,7 +52,9 @@ export class PcieLinkPort extends LinkEngine {
     requesterId: number,
     flags = 0,
   ): void {
-    this.place(MEMORY_READ, flags, trafficClass, tag, requesterId, address, lengthBytes, 0, 0, 0);
+    const { transmitter } = this;
+    const offset = this.place(transmitter.nonPosted, MEMORY_READ, address, lengthBytes);
+    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, 0, 0, 0);
     this.commit();
   }
 
@@ -68,12 +75,13 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     this.placeCompletionData(tag, requesterId, trafficClass, lengthBytes, byteCount, address, flags);
-    this.transmitter.payloadTarget.copy(source, sourceOffset, this.transmitter.payloadOffset, lengthBytes);
+    this.payloadTarget.copy(source, sourceOffset, this.payloadOffset, lengthBytes);
     this.commit();
   }
 
   /**
-   * Like {@link sendCompletionData} for a sender that fetches the data itself: the caller at once puts them at `transmitter.payloadTarget.target[transmitter.payloadOffset …]` and calls {@link commit}.
+   * Like {@link sendCompletionData} for a sender that fetches the data itself: the caller at once puts them at
+   * `payloadTarget.target[payloadOffset …]` and calls {@link commit}.
    */
   placeCompletionData(
     tag: number,
@@ -84,9 +92,21 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
-    const lower = address & LOWER_ADDRESS_MASK;
+    const { transmitter } = this;
+    const offset = this.place(
+      transmitter.completion,
+      COMPLETION_DATA,
+      address & LOWER_ADDRESS_MASK,
+      lengthBytes,
+    );
     const id = this.completerId;
-    this.place(COMPLETION_DATA, flags, trafficClass, tag, requesterId, lower, lengthBytes, byteCount, 0, id);
+    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, byteCount, 0, id);
+    this.payloadOffset = offset + PAYLOAD_OFFSET;
+  }
+
+  /** Where the payload of the completion just placed goes. */
+  get payloadTarget(): PayloadCopier {
+    return this.transmitter.target.copier;
   }
 
   /** Answers a request without data: a configuration write, or any request with a status other than success. */
@@ -99,20 +119,11 @@ export class PcieLinkPort extends LinkEngine {
     address = 0,
     flags = 0,
   ): void {
+    const { transmitter } = this;
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
-    const lower = address & LOWER_ADDRESS_MASK;
-    this.place(
-      COMPLETION,
-      sentFlags,
-      trafficClass,
-      tag,
-      requesterId,
-      lower,
-      0,
-      byteCount,
-      0,
-      this.completerId,
-    );
+    const offset = this.place(transmitter.completion, COMPLETION, address & LOWER_ADDRESS_MASK, 0);
+    const id = this.completerId;
+    transmitter.target.describe(offset, sentFlags, trafficClass, tag, requesterId, byteCount, 0, id);
     this.commit();
   }
 
@@ -125,7 +136,9 @@ export class PcieLinkPort extends LinkEngine {
     tag: number,
     requesterId: number,
   ): void {
-    this.place(CONFIG_READ, 0, trafficClass, tag, requesterId, register, lengthBytes, 0, 0, targetId);
+    const { transmitter } = this;
+    const offset = this.place(transmitter.nonPosted, CONFIG_READ, register, lengthBytes);
+    transmitter.target.describe(offset, 0, trafficClass, tag, requesterId, 0, 0, targetId);
     this.commit();
   }
 
@@ -138,14 +151,19 @@ export class PcieLinkPort extends LinkEngine {
     trafficClass: number,
     tag: number,
     requesterId: number,
+    flags = 0,
   ): void {
-    this.place(CONFIG_WRITE, 0, trafficClass, tag, requesterId, register, lengthBytes, 0, value, targetId);
+    const { transmitter } = this;
+    const offset = this.place(transmitter.nonPosted, CONFIG_WRITE, register, lengthBytes);
+    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, 0, value, targetId);
     this.commit();
   }
 
   /** Sends a message without data, such as Assert_INTA. */
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
-    this.place(MESSAGE, 0, trafficClass, 0, requesterId, 0, 0, 0, data, messageCode);
+    const { transmitter } = this;
+    const offset = this.place(transmitter.posted, MESSAGE, 0, 0);
+    transmitter.target.describe(offset, 0, trafficClass, 0, requesterId, 0, data, messageCode);
     this.commit();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The lanes as a serialiser: how long bytes take, exactly. Generation, lanes, encoding and SKP ordered sets
- * give a ratio of picoseconds per byte; the remainder of every packet is carried into the next, so that a
- * million packets end on the right picosecond.
+ * give a ratio of picoseconds per byte. Bytes are counted from the instant at which the lanes were last idle, so
+ * that a million packets end on the right picosecond.
  *
  * An instant is reported rounded up to a whole picosecond: nothing arrives early.
  */
@@ -40,14 +40,19 @@ export function linkRateOf(config: LinkConfig): LinkRate {
   };
 }
 
+/** Bytes that a packet and the gap behind it never reach. */
+const PACKET_BYTES_LIMIT = 8192;
+
 export class LinkSerializer {
   readonly #numerator: number;
   readonly #denominator: number;
   readonly #alignmentMask: number;
   readonly #dllpBytes: number;
-  /** The lanes are taken until #freePs + #remainder / #denominator. */
-  #freePs = 0;
-  #remainder = 0;
+  /** The lanes have been busy since #originPs, for #busyBytes: fewer than #denominator and a packet. */
+  #originPs = 0;
+  #busyBytes = 0;
+  /** Whole picoseconds until which they are busy, rounded down. */
+  #busyUntilPs = 0;
   /** Bytes of the gap behind the last TLP, up to the next aligned start. */
   #gapBytes = 0;
   /** Bytes of gaps that passed unused while the next packet was already waiting. */
@@ -55,8 +60,8 @@ export class LinkSerializer {
 
   constructor(rate: LinkRate, alignmentBytes: number, dllpBytes: number) {
     assertInvariant(
-      rate.numeratorPs * 8192 < Number.MAX_SAFE_INTEGER,
-      'a TLP serialises in exact arithmetic',
+      rate.numeratorPs * (rate.denominatorBytes + PACKET_BYTES_LIMIT) < 2 ** 52,
+      'a stream serialises in exact arithmetic',
     );
     this.#numerator = rate.numeratorPs;
     this.#denominator = rate.denominatorBytes;
@@ -66,44 +71,46 @@ export class LinkSerializer {
 
   /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
   get freePs(): number {
-    return this.#remainder === 0 ? this.#freePs : this.#freePs + 1;
+    return this.#originPs + Math.ceil((this.#busyBytes * this.#numerator) / this.#denominator);
   }
 
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
   sendTlp(nowPs: number, bytes: number): number {
-    this.#begin(nowPs);
+    if (nowPs > this.#busyUntilPs) this.#begin(nowPs);
     this.paddingBytes += this.#gapBytes;
-    this.#occupy(bytes);
-    const endPs = this.freePs;
-    this.#gapBytes = -bytes & this.#alignmentMask;
-    if (this.#gapBytes > 0) this.#occupy(this.#gapBytes);
+    const gapBytes = -bytes & this.#alignmentMask;
+    this.#gapBytes = gapBytes;
+    const endBytes = this.#busyBytes + bytes;
+    const endPs = this.#originPs + Math.ceil((endBytes * this.#numerator) / this.#denominator);
+    this.#occupyTo(endBytes + gapBytes);
     return endPs;
   }
 
   /** Likewise a DLLP. It takes no time of its own when the gap behind the last TLP holds it. */
   sendDllp(nowPs: number): number {
-    this.#begin(nowPs);
-    if (this.#gapBytes >= this.#dllpBytes) {
-      this.#gapBytes -= this.#dllpBytes;
-      return this.freePs;
-    }
-    this.#occupy(this.#dllpBytes);
+    if (nowPs > this.#busyUntilPs) this.#begin(nowPs);
+    if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
+    else this.#occupyTo(this.#busyBytes + this.#dllpBytes);
     return this.freePs;
   }
 
+  /** The lanes have been idle: a new stream begins. */
   #begin(nowPs: number): void {
-    if (nowPs < this.freePs) return;
-    if (nowPs === this.#freePs && this.#remainder === 0) return;
-    this.#freePs = nowPs;
-    this.#remainder = 0;
+    this.#originPs = nowPs;
+    this.#busyBytes = 0;
     this.#gapBytes = 0;
   }
 
-  #occupy(bytes: number): void {
-    const remainder = this.#remainder + bytes * this.#numerator;
-    const wholePs = Math.floor(remainder / this.#denominator);
-    this.#freePs += wholePs;
-    this.#remainder = remainder - wholePs * this.#denominator;
+  #occupyTo(bytes: number): void {
+    let busyBytes = bytes;
+    if (busyBytes >= this.#denominator) {
+      // So many bytes take whole picoseconds: nothing is rounded.
+      const wholes = Math.floor(busyBytes / this.#denominator);
+      busyBytes -= wholes * this.#denominator;
+      this.#originPs += wholes * this.#numerator;
+    }
+    this.#busyBytes = busyBytes;
+    this.#busyUntilPs = this.#originPs + Math.floor((busyBytes * this.#numerator) / this.#denominator);
   }
 }
 

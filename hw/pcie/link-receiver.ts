@@ -18,51 +18,27 @@ import {
   flowOf,
   headerBytesOf,
   isTlp,
+  payloadBytesOf,
   tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
 } from './tlp.ts';
+import { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, COMPLETION_FLOW, FLOW_COUNT, MEMORY_WRITE, NON_POSTED, POSTED } = tlp;
-const { FLAG_POISONED, FLOAT_ADDRESS, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TRAFFIC_CLASS } = tlp;
+const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, HELD_CREDITS_SHIFT, NON_POSTED, POSTED } = tlp;
+const { WORD_FLAGS, WORD_LENGTH, WORD_TRAFFIC_CLASS } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
-/** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above. */
+/** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above; 0 is none. */
 const CREDITS_FLOW_BITS = 2;
 const CREDITS_FLOW_MASK = 3;
 
-/** TLPs and bytes by traffic class. Link bytes include header and framing. */
-export class TrafficCount {
-  readonly #counts: Float64Array;
-  readonly #classCount: number;
-  readonly tlps: Float64Array;
-  readonly linkBytes: Float64Array;
-  readonly payloadBytes: Float64Array;
-
-  constructor(trafficClassCount: number) {
-    this.#classCount = trafficClassCount;
-    this.#counts = new Float64Array(3 * trafficClassCount);
-    this.tlps = this.#counts.subarray(0, trafficClassCount);
-    this.linkBytes = this.#counts.subarray(trafficClassCount, 2 * trafficClassCount);
-    this.payloadBytes = this.#counts.subarray(2 * trafficClassCount);
-  }
-
-  add(trafficClass: number, linkBytes: number, payloadBytes: number): void {
-    const counts = this.#counts;
-    const classCount = this.#classCount;
-    const link = classCount + trafficClass;
-    counts[trafficClass] = counts[trafficClass]! + 1;
-    counts[link] = counts[link]! + linkBytes;
-    counts[link + classCount] = counts[link + classCount]! + payloadBytes;
-  }
-}
-
 export class LinkReceiver {
-  readonly credits = new ReceiveCredits();
+  readonly posted: ReceiveCredits;
+  readonly nonPosted: ReceiveCredits;
+  readonly completion: ReceiveCredits;
   readonly received: TrafficCount;
-  /** TLPs by flow. */
-  readonly tlpCount = new Float64Array(FLOW_COUNT);
   /** TLPs for which the transmitter had no credits: a fault of the other end. */
   overflowCount = 0;
   poisonedCount = 0;
@@ -83,28 +59,38 @@ export class LinkReceiver {
     this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
     this.#ackEveryTlps = link.ackEveryTlps;
     this.#ackLatencyPs = link.ackLatencyPs;
-    for (const flow of [POSTED, NON_POSTED, COMPLETION_FLOW]) {
+    const creditsOf = (flow: number): ReceiveCredits => {
       const [headers, data] = advertisedCredits(end, flow);
       const largest = flow === NON_POSTED ? 1 : largestTlpCredits(link);
-      this.credits.initialise(flow, headers, data, link.updateFcPercent, largest);
-    }
+      return new ReceiveCredits(headers, data, link.updateFcPercent, largest);
+    };
+    this.posted = creditsOf(POSTED);
+    this.nonPosted = creditsOf(NON_POSTED);
+    this.completion = creditsOf(COMPLETION_FLOW);
   }
 
-  /** Books a TLP that has arrived. */
+  /** What the receiver keeps of a flow. */
+  creditsOf(flow: number): ReceiveCredits {
+    return flow === POSTED ? this.posted : flow === NON_POSTED ? this.nonPosted : this.completion;
+  }
+
+  /** Books a TLP that has arrived, and notes in its record the credits that it holds. */
   receive(nowPs: number, offset: number, kind: number): void {
     const { words, floats } = this.#reader;
     const word = offset >> 2;
     const flow = flowOf(kind);
+    const flags = words[word + WORD_FLAGS]!;
     const lengthBytes = words[word + WORD_LENGTH]!;
     const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
     const dwords = dataDwordsOf(kind, address, lengthBytes);
-    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+    const dataCredits = dataCreditsOf(dwords);
+    const heldCredits = (dataCredits << CREDITS_FLOW_BITS) | (flow + 1);
+    words[word + WORD_FLAGS] = flags | (heldCredits << HELD_CREDITS_SHIFT);
     const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
-    this.tlpCount[flow] = this.tlpCount[flow]! + 1;
+    this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytesOf(kind, lengthBytes));
     this.heldCount++;
-    this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytes);
-    if (!this.credits.receive(flow, dataCreditsOf(dwords))) this.overflowCount++;
-    if ((words[word + WORD_FLAGS]! & FLAG_POISONED) !== 0) this.poisonedCount++;
+    if (!this.creditsOf(flow).receive(dataCredits)) this.overflowCount++;
+    if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;
     const unacknowledged = ++this.#unacknowledgedCount;
     if (unacknowledged === 1) this.ackDuePs = nowPs + this.#ackLatencyPs;
     if (unacknowledged >= this.#ackEveryTlps && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
@@ -117,12 +103,9 @@ export class LinkReceiver {
 
   /** Releases a record. Returns the credits that its TLP still holds, for {@link returnCredits}; 0 is none. */
   release(offset: number): number {
-    const kind = this.#reader.words[(offset >> 2) + WORD_KIND]!;
-    const credits = isTlp(kind)
-      ? flowOf(kind) + 1 + (dataCreditsOf(this.#dataDwords(offset, kind)) << CREDITS_FLOW_BITS)
-      : 0;
+    const heldCredits = this.#reader.words[(offset >> 2) + WORD_FLAGS]! >>> HELD_CREDITS_SHIFT;
     this.#reader.release(offset);
-    return credits;
+    return heldCredits;
   }
 
   /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */
@@ -130,7 +113,7 @@ export class LinkReceiver {
     if (credits === 0) return -1;
     this.heldCount--;
     const flow = (credits & CREDITS_FLOW_MASK) - 1;
-    return this.credits.free(flow, credits >> CREDITS_FLOW_BITS) ? flow : -1;
+    return this.creditsOf(flow).free(credits >> CREDITS_FLOW_BITS) ? flow : -1;
   }
 
   /**
@@ -150,15 +133,10 @@ export class LinkReceiver {
     return undelivered;
   }
 
-  #dataDwords(offset: number, kind: number): number {
-    const address = this.#reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    return dataDwordsOf(kind, address, this.#reader.words[(offset >> 2) + WORD_LENGTH]!);
-  }
-
   #count(into: TrafficCount, offset: number, kind: number, lengthBytes: number): void {
     const address = this.#reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const linkBytes = tlpBytesOf(kind, address, lengthBytes) + this.#framingBytes;
-    const payloadBytes = kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
-    into.add(this.#reader.words[(offset >> 2) + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytes);
+    const trafficClass = this.#reader.words[(offset >> 2) + WORD_TRAFFIC_CLASS]!;
+    into.add(trafficClass, linkBytes, payloadBytesOf(kind, lengthBytes));
   }
 }

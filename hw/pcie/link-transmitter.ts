@@ -14,12 +14,10 @@
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
 import * as credit from './credits.ts';
-import { TransmitCredits } from './credits.ts';
-import { PayloadCopier } from './link-copy.ts';
-import { TransmitFifo } from './link-fifo.ts';
+import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';
 import { mayPass } from './link-ordering.ts';
-import { advertisedCredits, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
+import type { LinkConfig, LinkEndConfig } from './link-parameters.ts';
 import {
   NOT_STALLED,
   STALL_DATA_CREDITS,
@@ -28,160 +26,86 @@ import {
   STALL_SERIALIZER,
   StallAccount,
 } from './link-stall.ts';
+import { RecordMemory } from './record-memory.ts';
 import * as tlp from './tlp.ts';
-import { dataCreditsOf, dataDwordsOf, flowOf } from './tlp.ts';
+import {
+  dataCreditsOf,
+  dataDwordsOf,
+  headerBytesOf,
+  payloadBytesOf,
+  tlpFramingOf,
+  totalFramingBytes,
+} from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDITS_LACK_DATA, CREDITS_READY } = credit;
-const { COMPLETION_DATA, COMPLETION_FLOW, FLOW_COUNT, MEMORY_WRITE, NON_POSTED, PAYLOAD_OFFSET, POSTED } =
-  tlp;
+const { COMPLETION_FLOW, FLOAT_ADDRESS, FLOAT_ISSUED, NON_POSTED, POSTED } = tlp;
+const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
 export class LinkTransmitter extends LinkLanes {
-  readonly credits = new TransmitCredits();
-  readonly fifos: readonly [TransmitFifo, TransmitFifo, TransmitFifo];
+  readonly posted: TransmitFlow;
+  readonly nonPosted: TransmitFlow;
+  readonly completion: TransmitFlow;
+  readonly flows: readonly [posted: TransmitFlow, nonPosted: TransmitFlow, completion: TransmitFlow];
   /** TLPs in all fifos. */
   waitingCount = 0;
+  /** Flows whose fifo is full: bit n for flow n. */
+  fullFlows = 0;
   /** Instant at which the full transmit buffer has room again and TLPs wait for it. */
   resumePs = NEVER;
-  /** Where the payload of the TLP just placed goes. */
-  payloadTarget: PayloadCopier;
-  payloadOffset = 0;
+  /** Where the sender fills in the TLP just placed: the channel, except between a {@link place} that waits and the {@link pump} that follows. */
+  target: RecordMemory;
 
+  readonly #channel: RecordMemory;
+  readonly #framingBytes: number;
   readonly #stalls = new StallAccount();
-
-  readonly #channelPayload: PayloadCopier;
   #sequence = 0;
-  readonly #onSpace: (() => void)[][] = [[], [], []];
 
   constructor(link: LinkConfig, end: LinkEndConfig, peer: LinkEndConfig, writer: ChannelWriter) {
     super(link, end.transmitBufferTlps, writer);
-    this.#channelPayload = new PayloadCopier(writer.bytes);
-    this.payloadTarget = this.#channelPayload;
-    this.fifos = [
-      new TransmitFifo(end.postedFifoTlps, link.maxPayloadBytes),
-      new TransmitFifo(end.nonPostedFifoTlps, 0),
-      new TransmitFifo(end.completionFifoTlps, link.maxPayloadBytes),
-    ];
-    for (const flow of [POSTED, NON_POSTED, COMPLETION_FLOW]) {
-      const [headers, data] = advertisedCredits(peer, flow);
-      this.credits.initialise(flow, headers, data);
-    }
+    this.#channel = new RecordMemory(writer.bytes);
+    this.target = this.#channel;
+    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.posted = new TransmitFlow(POSTED, peer, end.postedFifoTlps, link.maxPayloadBytes);
+    this.nonPosted = new TransmitFlow(NON_POSTED, peer, end.nonPostedFifoTlps, 0);
+    this.completion = new TransmitFlow(COMPLETION_FLOW, peer, end.completionFifoTlps, link.maxPayloadBytes);
+    this.flows = [this.posted, this.nonPosted, this.completion];
   }
 
-  /** Calls `listener` whenever a full fifo of this flow has room again. */
-  onSpace(flow: number, listener: () => void): void {
-    this.#onSpace[flow]!.push(listener);
-  }
-
-  /** Hands over a TLP. Its payload, if it has one, is then copied to {@link payloadTarget} at {@link payloadOffset}. */
-  place(
-    nowPs: number,
-    kind: number,
-    flags: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-    address: number,
-    lengthBytes: number,
-    byteCount: number,
-    data: number,
-    aux: number,
-  ): void {
-    const flow = flowOf(kind);
-    if (this.waitingCount === 0 && this.hasRoom(nowPs)) {
-      const dwords = dataDwordsOf(kind, address, lengthBytes);
-      const dataCredits = dataCreditsOf(dwords);
-      if (this.credits.check(flow, dataCredits) === CREDITS_READY) {
-        this.credits.consume(flow, dataCredits);
-        const offset = this.book(
-          nowPs,
-          flow,
-          dwords,
-          kind,
-          flags,
-          trafficClass,
-          tag,
-          requesterId,
-          address,
-          lengthBytes,
-          byteCount,
-          data,
-          aux,
-          nowPs,
-        );
-        this.payloadTarget = this.#channelPayload;
-        this.payloadOffset = offset + PAYLOAD_OFFSET;
-        return;
-      }
-    }
-    this.#wait(
-      nowPs,
-      flow,
-      kind,
-      flags,
-      trafficClass,
-      tag,
-      requesterId,
-      address,
-      lengthBytes,
-      byteCount,
-      data,
-      aux,
-    );
-  }
-
-  #wait(
-    nowPs: number,
-    flow: number,
-    kind: number,
-    flags: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-    address: number,
-    lengthBytes: number,
-    byteCount: number,
-    data: number,
-    aux: number,
-  ): void {
-    const fifo = this.fifos[flow]!;
-    if (fifo.count === fifo.capacity) {
-      throw new InvariantError('pcie transmit fifo', 'full', 'a sender that asks canSend first');
-    }
-    const slot = fifo.take();
-    this.waitingCount++;
-    fifo.sequence[slot] = this.#sequence++;
-    fifo.kind[slot] = kind;
-    fifo.flags[slot] = flags;
-    fifo.trafficClass[slot] = trafficClass;
-    fifo.tag[slot] = tag;
-    fifo.requesterId[slot] = requesterId;
-    fifo.address[slot] = address;
-    fifo.lengthBytes[slot] = lengthBytes;
-    fifo.byteCount[slot] = byteCount;
-    fifo.data[slot] = data;
-    fifo.aux[slot] = aux;
-    fifo.issuedPs[slot] = nowPs;
-    this.payloadTarget = fifo.payloads;
-    this.payloadOffset = slot * fifo.slotBytes;
+  /**
+   * Hands over a TLP: it leaves at once, or waits. Returns where in {@link target} the sender fills in the rest of it,
+   * before {@link pump}.
+   */
+  place(nowPs: number, flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
+    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs;
+    const offset =
+      mayLeave && flow.credits.check(creditsOf(kind, address, lengthBytes)) === CREDITS_READY
+        ? this.#leave(nowPs, flow, kind, address, lengthBytes)
+        : this.#wait(flow, kind);
+    const { words, floats } = this.target;
+    words[(offset >> 2) + WORD_LENGTH] = lengthBytes;
+    floats[(offset >> 3) + FLOAT_ADDRESS] = address;
+    floats[(offset >> 3) + FLOAT_ISSUED] = nowPs;
+    return offset;
   }
 
   /** Books every waiting TLP that may leave at `nowPs`. */
   pump(nowPs: number): void {
+    this.target = this.#channel;
     this.resumePs = NEVER;
     while (this.waitingCount > 0) {
-      if (!this.hasRoom(nowPs)) {
-        for (let flow = 0; flow < FLOW_COUNT; flow++) {
-          if (this.fifos[flow]!.count > 0) this.#stalls.note(flow, STALL_SERIALIZER, nowPs);
+      if (this.roomPs > nowPs) {
+        for (const { flow, fifo } of this.flows) {
+          if (fifo.count > 0) this.#stalls.note(flow, STALL_SERIALIZER, nowPs);
         }
         this.resumePs = this.roomPs;
         return;
       }
       const flow = this.#choose(nowPs);
-      if (flow === FLOW_COUNT) return;
-      this.#leave(flow, nowPs);
+      if (flow === undefined) return;
+      this.#leaveFifo(flow, nowPs);
     }
   }
 
@@ -190,84 +114,103 @@ export class LinkTransmitter extends LinkLanes {
     return this.#stalls.stallPs;
   }
 
+  /** TLPs put on the lanes, by flow. */
+  get tlpCount(): Float64Array {
+    return Float64Array.from(this.flows, ({ sent }) => sent.tlps);
+  }
+
+  /** Link bytes of TLPs by flow, framing included. */
+  get tlpLinkBytes(): Float64Array {
+    return Float64Array.from(this.flows, ({ sent }) => sent.linkBytes);
+  }
+
+  get payloadBytes(): Float64Array {
+    return Float64Array.from(this.flows, ({ sent }) => sent.payloadBytes);
+  }
+
+  /** Link bytes so far: TLPs with framing, DLLPs and padding. */
+  get linkBytes(): number {
+    return this.flows.reduce((sum, { sent }) => sum + sent.linkBytes, this.dllpBytes + this.paddingBytes);
+  }
+
+  /** Picoseconds for which the lanes were taken, rounded down. */
+  get busyPs(): number {
+    return this.durationPs(this.linkBytes);
+  }
+
   /** Brings the stall times up to `nowPs`. */
   closeAccount(nowPs: number): void {
     this.#stalls.close(nowPs);
   }
 
-  /** The oldest head that has its credits and may pass every older one that waits; FLOW_COUNT when none does. */
-  #choose(nowPs: number): number {
-    let chosen: number = FLOW_COUNT;
-    let chosenSequence = NEVER;
-    for (let flow = 0; flow < FLOW_COUNT; flow++) {
-      const fifo = this.fifos[flow]!;
-      if (fifo.count === 0) continue;
+  /** A TLP that has its credits goes to the lanes. Returns its record's place in the channel. */
+  #leave(nowPs: number, flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
+    const dwords = dataDwordsOf(kind, address, lengthBytes);
+    flow.credits.consume(dataCreditsOf(dwords));
+    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
+    return this.book(nowPs, flow, kind, linkBytes, payloadBytesOf(kind, lengthBytes));
+  }
+
+  /** A TLP takes a slot of its flow's fifo. Returns its record's place there. */
+  #wait(flow: TransmitFlow, kind: number): number {
+    const { fifo } = flow;
+    if (fifo.count === fifo.capacity) {
+      throw new InvariantError('pcie transmit fifo', 'full', 'a sender that asks canSend first');
+    }
+    this.waitingCount++;
+    const offset = fifo.take(this.#sequence++);
+    if (fifo.count === fifo.capacity) this.fullFlows |= 1 << flow.flow;
+    fifo.memory.words[(offset >> 2) + WORD_KIND] = kind;
+    this.target = fifo.memory;
+    return offset;
+  }
+
+  /** The oldest head that has its credits and may pass every older one that waits, if there is one. */
+  #choose(nowPs: number): TransmitFlow | undefined {
+    let chosen: TransmitFlow | undefined;
+    for (const flow of this.flows) {
+      if (flow.fifo.count === 0) continue;
       const reason = this.#whyHeadWaits(flow);
-      if (reason !== NOT_STALLED) {
-        this.#stalls.note(flow, reason, nowPs);
-        continue;
-      }
-      const sequence = fifo.sequence[fifo.head]!;
-      if (sequence >= chosenSequence) continue;
-      chosen = flow;
-      chosenSequence = sequence;
+      if (reason !== NOT_STALLED) this.#stalls.note(flow.flow, reason, nowPs);
+      else if (chosen === undefined || flow.fifo.headSequence < chosen.fifo.headSequence) chosen = flow;
     }
     return chosen;
   }
 
-  #whyHeadWaits(flow: number): number {
-    const fifo = this.fifos[flow]!;
-    const slot = fifo.head;
-    const kind = fifo.kind[slot]!;
-    const sequence = fifo.sequence[slot]!;
-    for (let other = 0; other < FLOW_COUNT; other++) {
-      const olderFifo = this.fifos[other]!;
-      if (other === flow || olderFifo.count === 0 || olderFifo.sequence[olderFifo.head]! > sequence) continue;
-      if (!mayPass(kind, fifo.flags[slot]!, olderFifo.kind[olderFifo.head]!)) return STALL_ORDERING;
+  #whyHeadWaits({ fifo, credits }: TransmitFlow): number {
+    const { words, floats } = fifo.memory;
+    const word = fifo.headOffset >> 2;
+    const kind = words[word + WORD_KIND]!;
+    for (const { fifo: other } of this.flows) {
+      if (other === fifo || other.count === 0 || other.headSequence > fifo.headSequence) continue;
+      const olderKind = other.memory.words[(other.headOffset >> 2) + WORD_KIND]!;
+      if (!mayPass(kind, words[word + WORD_FLAGS]!, olderKind)) return STALL_ORDERING;
     }
-    const dwords = dataDwordsOf(kind, fifo.address[slot]!, fifo.lengthBytes[slot]!);
-    const lack = this.credits.check(flow, dataCreditsOf(dwords));
+    const needed = creditsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
+    const lack = credits.check(needed);
     if (lack === CREDITS_READY) return NOT_STALLED;
     return lack === CREDITS_LACK_DATA ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
 
   /** The head of a fifo goes to the lanes. */
-  #leave(flow: number, nowPs: number): void {
-    this.#stalls.note(flow, NOT_STALLED, nowPs);
-    const fifo = this.fifos[flow]!;
-    const slot = fifo.head;
-    const kind = fifo.kind[slot]!;
-    const address = fifo.address[slot]!;
-    const lengthBytes = fifo.lengthBytes[slot]!;
-    const dwords = dataDwordsOf(kind, address, lengthBytes);
-    this.credits.consume(flow, dataCreditsOf(dwords));
-    const offset = this.book(
-      nowPs,
-      flow,
-      dwords,
-      kind,
-      fifo.flags[slot]!,
-      fifo.trafficClass[slot]!,
-      fifo.tag[slot]!,
-      fifo.requesterId[slot]!,
-      address,
-      lengthBytes,
-      fifo.byteCount[slot]!,
-      fifo.data[slot]!,
-      fifo.aux[slot]!,
-      fifo.issuedPs[slot]!,
-    );
-    if (kind === MEMORY_WRITE || kind === COMPLETION_DATA) {
-      this.#channelPayload.copy(
-        fifo.payloads.target,
-        slot * fifo.slotBytes,
-        offset + PAYLOAD_OFFSET,
-        lengthBytes,
-      );
-    }
+  #leaveFifo(flow: TransmitFlow, nowPs: number): void {
+    this.#stalls.note(flow.flow, NOT_STALLED, nowPs);
+    const { fifo } = flow;
+    const { words, floats } = fifo.memory;
+    const from = fifo.headOffset;
+    const kind = words[(from >> 2) + WORD_KIND]!;
+    const lengthBytes = words[(from >> 2) + WORD_LENGTH]!;
+    const to = this.#leave(nowPs, flow, kind, floats[(from >> 3) + FLOAT_ADDRESS]!, lengthBytes);
+    this.#channel.move(fifo.memory, from, to, payloadBytesOf(kind, lengthBytes));
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
     this.waitingCount--;
-    if (wasFull) for (const listener of this.#onSpace[flow]!) listener();
+    if (!wasFull) return;
+    this.fullFlows &= ~(1 << flow.flow);
+    for (const listener of flow.onSpace) listener();
   }
 }
+
+/** Data credits that a TLP takes. */
+const creditsOf = (kind: number, address: number, lengthBytes: number): number =>
+  dataCreditsOf(dataDwordsOf(kind, address, lengthBytes));

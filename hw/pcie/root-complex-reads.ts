@@ -181,7 +181,7 @@ export class RootComplexReads {
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
     const flags = isPoisoned ? FLAG_POISONED : 0;
     this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address, flags);
-    const { payloadTarget, payloadOffset } = this.#port.transmitter;
+    const { payloadTarget, payloadOffset } = this.#port;
     // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
     if (!this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset))
       payloadTarget.target.fill(0, payloadOffset, payloadOffset + bytes);

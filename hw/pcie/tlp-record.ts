@@ -44,6 +44,8 @@ export const FLAG_RELAXED_ORDERING = 1 << 1;
 export const FLAG_NO_SNOOP = 1 << 2;
 export const FLAG_STATUS_SHIFT = 8;
 export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
+/** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
+export const HELD_CREDITS_SHIFT = 16;
 
 /** Completion status, table 2-29. */
 export const STATUS_SUCCESS = 0;

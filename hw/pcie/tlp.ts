@@ -10,8 +10,8 @@ import * as record from './tlp-record.ts';
 export * from './tlp-record.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks up those that a module imports or exports.
-const { COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE, MESSAGE, NON_POSTED } =
-  record;
+const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE } = record;
+const { MESSAGE, NON_POSTED } = record;
 const { FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 
 /** Completion status of a flags word. */
@@ -26,19 +26,11 @@ const LONG_HEADER_BYTES = 16;
 /** One data credit stands for this many bytes (2.6.1). */
 const CREDIT_DWORDS = 4;
 
-const FLOW_OF_KIND = new Uint8Array([
-  POSTED,
-  POSTED,
-  NON_POSTED,
-  COMPLETION_FLOW,
-  COMPLETION_FLOW,
-  NON_POSTED,
-  NON_POSTED,
-  POSTED,
-]);
-
 /** Flow of a TLP kind. */
-export const flowOf = (kind: number): number => FLOW_OF_KIND[kind]!;
+export function flowOf(kind: number): number {
+  if (kind === MEMORY_WRITE || kind === MESSAGE) return POSTED;
+  return kind === COMPLETION_DATA || kind === COMPLETION ? COMPLETION_FLOW : NON_POSTED;
+}
 
 /** True for TLPs; false for UPDATE_FC and sideband records. */
 export const isTlp = (kind: number): boolean => kind < UPDATE_FC;
@@ -70,6 +62,10 @@ export function dataDwordsOf(kind: number, address: number, lengthBytes: number)
   }
   return 0;
 }
+
+/** Payload bytes that the TLP carries for its sender. */
+export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
+  kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
 export function headerBytesOf(kind: number, address: number): number {

@@ -1,0 +1,23 @@
+/** What the transmitting half of a link port keeps of one flow. */
+import { TransmitCredits } from './credits.ts';
+import { TransmitFifo } from './link-fifo.ts';
+import { advertisedCredits, type LinkEndConfig } from './link-parameters.ts';
+import { TlpCount } from './tlp-count.ts';
+
+export class TransmitFlow {
+  /** Posted, non-posted or completion, as tlp-record.ts numbers them. */
+  readonly flow: number;
+  readonly credits: TransmitCredits;
+  readonly fifo: TransmitFifo;
+  /** TLPs put on the lanes. */
+  readonly sent = new TlpCount();
+  /** Called whenever the full fifo has room again. */
+  readonly onSpace: (() => void)[] = [];
+
+  constructor(flow: number, peer: LinkEndConfig, fifoTlps: number, maxPayloadBytes: number) {
+    this.flow = flow;
+    const [headers, data] = advertisedCredits(peer, flow);
+    this.credits = new TransmitCredits(headers, data);
+    this.fifo = new TransmitFifo(fifoTlps, maxPayloadBytes);
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Memory that holds TLPs as records (tlp-record.ts): the ring of a channel, or the slots of a transmit fifo. A sender
+ * fills in a TLP's words and payload wherever the transmitter has given it a place.
+ */
+import { PayloadCopier } from './link-copy.ts';
+import * as tlp from './tlp.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA, WORD_FLAGS } = tlp;
+const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+
+/** Where the protocol's own words begin; before them stand time, size and kind. */
+const OWN_WORDS_OFFSET = WORD_FLAGS * 4;
+
+export class RecordMemory {
+  readonly words: Int32Array;
+  readonly floats: Float64Array;
+  readonly copier: PayloadCopier;
+
+  /** @param bytes start and end at multiples of 8 bytes of their buffer */
+  constructor(bytes: Uint8Array) {
+    this.words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
+    this.floats = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
+    this.copier = new PayloadCopier(bytes);
+  }
+
+  /** Fills in what the transmitter does not know; it has filled in kind, address and length. */
+  describe(
+    offset: number,
+    flags: number,
+    trafficClass: number,
+    tag: number,
+    requesterId: number,
+    byteCount: number,
+    data: number,
+    aux: number,
+  ): void {
+    const words = this.words;
+    const word = offset >> 2;
+    words[word + WORD_FLAGS] = flags;
+    words[word + WORD_TRAFFIC_CLASS] = trafficClass;
+    words[word + WORD_TAG] = tag;
+    words[word + WORD_REQUESTER_ID] = requesterId;
+    words[word + WORD_BYTE_COUNT] = byteCount;
+    words[word + WORD_DATA] = data;
+    words[word + WORD_AUX] = aux;
+  }
+
+  /** Copies a payload to the record at `offset`. */
+  fill(offset: number, source: Uint8Array, sourceOffset: number, lengthBytes: number): void {
+    this.copier.copy(source, sourceOffset, offset + PAYLOAD_OFFSET, lengthBytes);
+  }
+
+  /** Copies a record of `from` to `offset`, all but its time, size and kind. */
+  move(from: RecordMemory, fromOffset: number, offset: number, payloadBytes: number): void {
+    const lengthBytes = PAYLOAD_OFFSET - OWN_WORDS_OFFSET + payloadBytes;
+    const source = fromOffset + OWN_WORDS_OFFSET;
+    this.copier.copy(from.copier.target, source, offset + OWN_WORDS_OFFSET, lengthBytes);
+  }
+}
