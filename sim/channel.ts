@@ -24,7 +24,8 @@ import { InvariantError } from '../base/assert.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 export const RECORD_WORDS = 4;
-const KIND_WORD = 3;
+/** Place of the record's kind, as an index into `words` from `offset >> 2`. */
+export const KIND_WORD = 3;
 const SIZE_WORD = 2;
 const KIND_PADDING = -1;
 const KIND_RELEASED = 0;

@@ -66,7 +66,8 @@ export class Serializer {
       this.#remainder = 0;
     }
     const total = this.#remainder + bytes * this.#numeratorPs;
-    const wholePs = Math.floor(total / this.#denominator);
+    // Of packets, all of these are 31-bit integers.
+    const wholePs = (total / this.#denominator) | 0;
     this.#remainder = total - wholePs * this.#denominator;
     this.busyPs += wholePs;
     this.freePs += wholePs;

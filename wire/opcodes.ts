@@ -6,10 +6,10 @@
  */
 import { DeclarationError } from '../base/assert.ts';
 import * as headersConstants from './headers.ts';
-import { bth, type ExtendedHeaderName, extendedHeaders, grh, lrh } from './headers.ts';
+import { bth, type ExtendedHeaderName, extendedHeaders, lrh } from './headers.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { ICRC_BYTES, VCRC_BYTES } = headersConstants;
+const { GRH_BYTES, ICRC_BYTES, VCRC_BYTES } = headersConstants;
 
 export type Service = 'RC' | 'UC' | 'UD';
 
@@ -134,6 +134,26 @@ export const opcodeTable: readonly OpcodeRow[] = [
 ];
 
 const OPCODE_COUNT = 256;
+const ROUTE_AND_CRC_BYTES = lrh.sizeBytes + ICRC_BYTES + VCRC_BYTES;
+
+/** What a packet of one opcode has beside its payload. */
+export class PacketShape {
+  /** Bytes of BTH and extended headers. */
+  readonly transportBytes: number;
+  /** Bytes of all headers but the GRH, and of the CRCs. */
+  readonly headerBytes: number;
+  /** Of the headers, bytes that a record holds in its payload area: see {@link operandBytes}. */
+  readonly operandBytes: number;
+
+  constructor(names: readonly ExtendedHeaderName[]) {
+    let bytes = bth.sizeBytes;
+    for (const name of names) bytes += extendedHeaders[name].sizeBytes;
+    this.transportBytes = bytes;
+    this.headerBytes = ROUTE_AND_CRC_BYTES + bytes;
+    this.operandBytes = names.includes('AtomicETH') ? 16 : names.includes('AtomicAckETH') ? 8 : 0;
+  }
+}
+
 const IS_KNOWN = 1 << 0;
 const STARTS_MESSAGE = 1 << 1;
 const ENDS_MESSAGE = 1 << 2;
@@ -143,8 +163,6 @@ const IS_REQUEST = 1 << 5;
 
 const rowByOpcode: (OpcodeRow | undefined)[] = new Array(OPCODE_COUNT).fill(undefined);
 const factsByOpcode = new Uint8Array(OPCODE_COUNT);
-const transportBytesByOpcode = new Uint8Array(OPCODE_COUNT);
-const operandBytesByOpcode = new Uint8Array(OPCODE_COUNT);
 
 for (const entry of opcodeTable) {
   if (rowByOpcode[entry.opcode] !== undefined) {
@@ -158,12 +176,13 @@ for (const entry of opcodeTable) {
     (entry.hasPayload ? HAS_PAYLOAD : 0) |
     (entry.hasImmediate ? HAS_IMMEDIATE : 0) |
     (entry.isRequest ? IS_REQUEST : 0);
-  let bytes = bth.sizeBytes;
-  for (const header of entry.headers) bytes += extendedHeaders[header].sizeBytes;
-  transportBytesByOpcode[entry.opcode] = bytes;
-  if (entry.headers.includes('AtomicETH')) operandBytesByOpcode[entry.opcode] = 16;
-  if (entry.headers.includes('AtomicAckETH')) operandBytesByOpcode[entry.opcode] = 8;
 }
+
+/** By opcode: of every number, so that any can be looked up. */
+export const packetShapes: readonly PacketShape[] = Array.from(
+  { length: OPCODE_COUNT },
+  (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),
+);
 
 /** The row of an opcode, or undefined for a number that no service modelled here uses. */
 export const opcodeRow = (opcode: number): OpcodeRow | undefined => rowByOpcode[opcode];
@@ -176,10 +195,10 @@ export const hasImmediate = (opcode: number): boolean => (factsByOpcode[opcode]!
 export const isRequest = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_REQUEST) !== 0;
 
 /** Bytes of BTH and extended headers. */
-export const transportHeaderBytes = (opcode: number): number => transportBytesByOpcode[opcode]!;
+export const transportHeaderBytes = (opcode: number): number => packetShapes[opcode]!.transportBytes;
 
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
-export const operandBytes = (opcode: number): number => operandBytesByOpcode[opcode]!;
+export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
 
 /** Bytes added so that the payload ends on a dword (BTH PadCnt). */
 export const padBytes = (payloadBytes: number): number => -payloadBytes & 3;
@@ -194,10 +213,8 @@ export function headerOffset(opcode: number, header: ExtendedHeaderName): number
   return -1;
 }
 
-const ROUTE_AND_CRC_BYTES = lrh.sizeBytes + ICRC_BYTES + VCRC_BYTES;
-
 /** Bytes of a whole packet, from LRH to VCRC. */
 export function packetBytesOf(opcode: number, payloadBytes: number, hasGrh: boolean): number {
-  const bytes = ROUTE_AND_CRC_BYTES + transportBytesByOpcode[opcode]! + ((payloadBytes + 3) & ~3);
-  return hasGrh ? bytes + grh.sizeBytes : bytes;
+  const bytes = packetShapes[opcode]!.headerBytes + ((payloadBytes + 3) & ~3);
+  return hasGrh ? bytes + GRH_BYTES : bytes;
 }

@@ -6,23 +6,30 @@
  */
 const OPCODE_COUNT = 256;
 
+/** Packets of one opcode. */
+export class OpcodeCount {
+  packets = 0;
+  bytes = 0;
+  payloadBytes = 0;
+}
+
 export class PacketCounters {
-  readonly packets = new Float64Array(OPCODE_COUNT);
-  readonly bytes = new Float64Array(OPCODE_COUNT);
-  readonly payloadBytes = new Float64Array(OPCODE_COUNT);
+  /** By opcode. */
+  readonly rows: readonly OpcodeCount[] = Array.from({ length: OPCODE_COUNT }, () => new OpcodeCount());
 
   count(opcode: number, packetBytes: number, payloadBytes: number): void {
-    this.packets[opcode] = this.packets[opcode]! + 1;
-    this.bytes[opcode] = this.bytes[opcode]! + packetBytes;
-    this.payloadBytes[opcode] = this.payloadBytes[opcode]! + payloadBytes;
+    const row = this.rows[opcode]!;
+    row.packets++;
+    row.bytes += packetBytes;
+    row.payloadBytes += payloadBytes;
   }
 
   get packetTotal(): number {
-    return this.packets.reduce((sum, count) => sum + count, 0);
+    return this.rows.reduce((sum, { packets }) => sum + packets, 0);
   }
 
   get byteTotal(): number {
-    return this.bytes.reduce((sum, count) => sum + count, 0);
+    return this.rows.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 }
 

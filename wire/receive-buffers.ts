@@ -3,15 +3,14 @@
  * lane 15's in packets, which has no credits and drops what finds it full (IBTA volume 1, 7.6 and 7.9).
  */
 import * as linkCredits from './link-credits.ts';
-import { blocksOf, CreditReceiver } from './link-credits.ts';
+import { CreditReceiver } from './link-credits.ts';
 import * as packetConstants from './packet.ts';
-import { packetBytesIn, virtualLaneOf } from './packet.ts';
 import type { ReceiveCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CREDIT_BLOCK_BYTES } = linkCredits;
-const { MANAGEMENT_LANE } = packetConstants;
+const { blocksOf, CREDIT_BLOCK_BYTES } = linkCredits;
+const { MANAGEMENT_LANE, packetBytesIn, virtualLaneOf } = packetConstants;
 
 export class ReceiveBuffers {
   /** Lane 0's credits. */

@@ -70,9 +70,11 @@ describe('a wire port', () => {
     const { transmitted } = bench.a.port;
     const { delivered } = bench.b.port.received;
     for (const { opcode, hasPayload } of opcodeTable) {
-      expect(delivered.packets[opcode]).toBe(1);
-      expect(delivered.bytes[opcode]).toBe(packetBytesOf(opcode, hasPayload ? 33 : 0, hasPayload));
-      expect(delivered.payloadBytes[opcode]).toBe(hasPayload ? 33 : 0);
+      expect(delivered.rows[opcode]).toEqual({
+        packets: 1,
+        bytes: packetBytesOf(opcode, hasPayload ? 33 : 0, hasPayload),
+        payloadBytes: hasPayload ? 33 : 0,
+      });
     }
     expect(delivered.packetTotal).toBe(transmitted.packetCount);
     expect(delivered.byteTotal).toBe(transmitted.packetBytes);

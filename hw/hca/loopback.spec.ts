@@ -39,10 +39,10 @@ describe('two QPs of one HCA', () => {
     expect(bench.b.port.packets).toEqual([]);
     const { first, delivered } = dataPath.loopback;
     expect([
-      first.packets[Opcode.RC_SEND_FIRST],
-      first.packets[Opcode.RC_SEND_MIDDLE],
-      first.packets[Opcode.RC_SEND_LAST],
-      first.packets[Opcode.RC_ACKNOWLEDGE],
+      first.rows[Opcode.RC_SEND_FIRST]?.packets,
+      first.rows[Opcode.RC_SEND_MIDDLE]?.packets,
+      first.rows[Opcode.RC_SEND_LAST]?.packets,
+      first.rows[Opcode.RC_ACKNOWLEDGE]?.packets,
     ]).toEqual([1, 1, 1, 3]);
     expect([delivered.packetTotal, delivered.byteTotal]).toEqual([first.packetTotal, first.byteTotal]);
     // LRH 8, BTH 12, ICRC 4, VCRC 2 around every packet; AETH 4 in the acknowledgements, which every packet asks for.

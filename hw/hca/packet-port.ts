@@ -3,15 +3,11 @@
  * the port's channel in place, at the words that wire/packet.ts names.
  */
 export interface PacketPort {
-  canTransmit(opcode: number, payloadBytes: number, flags?: number, virtualLane?: number): boolean;
-  /** Opens a packet that leaves at `nowPs` or when the port is free; the caller fills it at once. Returns its offset. */
-  beginPacket(
-    opcode: number,
-    payloadBytes: number,
-    flags: number,
-    nowPs: number,
-    virtualLane?: number,
-  ): number;
+  /**
+   * Sends a packet that leaves at `atPs` or when the port is free; the caller fills it in at once. Returns its offset, or a
+   * negative number when the port takes none now: it then calls the listener of onSpace when it is worth another try.
+   */
+  sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane?: number): number;
   onSpace(listener: () => void): void;
   readonly txBytes: Uint8Array;
   readonly txWords: Int32Array;

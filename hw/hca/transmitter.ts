@@ -127,9 +127,8 @@ export class Transmitter {
     const grhFlag = grh === 1 ? FLAG_GRH : 0;
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
       return this.account.stall(cycle, STALL_LOOPBACK);
-    if ((ways & WAY_CABLE) !== 0 && !this.#port.canTransmit(opcode, packet.payloadBytes, grhFlag, lane))
+    if (!this.#send(queue, packet, pair, ways, grhFlag, lane, cycle))
       return this.account.stall(cycle, STALL_WIRE);
-    this.#send(queue, packet, pair, ways, grhFlag, lane, cycle);
     const busyCycles = this.#core.config.transmitPacketCycles;
     this.account.serve(cycle, busyCycles);
     if (isComplete(this.responses.oldest) || isComplete(this.requests.oldest)) this.wake(cycle + busyCycles);
@@ -197,6 +196,7 @@ export class Transmitter {
     return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
   }
 
+  /** Sends the packet, and frees its slot. False: the cable takes none now. */
   #send(
     queue: PacketQueue,
     packet: PacketSlot,
@@ -205,27 +205,29 @@ export class Transmitter {
     grhFlag: number,
     lane: number,
     cycle: number,
-  ): void {
+  ): boolean {
     const { opcode, payloadBytes, record, isLast, qp } = packet;
     const flags = packet.flags | grhFlag | (packet.isRepeat === 1 ? FLAG_RETRANSMISSION : 0);
     const formedCycle =
       payloadBytes === 0 ? cycle : cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
+    if ((ways & WAY_CABLE) !== 0) {
+      const formedPs = this.#core.domain.clock.edgePs(formedCycle);
+      const port = this.#port;
+      const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
+      if (offset < 0) return false;
+      this.#fill(queue, packet, pair, port.txBytes, port.txWords, port.txFloats, offset);
+      if (grhFlag !== 0) this.#fillGrh(packet, port.txBytes, offset);
+    }
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
       this.#fill(queue, packet, pair, bytes, words, floats, offset);
       if (grhFlag !== 0) this.#fillGrh(packet, bytes, offset);
     }
-    if ((ways & WAY_CABLE) !== 0) {
-      const nowPs = this.#core.domain.clock.edgePs(formedCycle);
-      const port = this.#port;
-      const offset = port.beginPacket(opcode, payloadBytes, flags, nowPs, lane);
-      this.#fill(queue, packet, pair, port.txBytes, port.txWords, port.txFloats, offset);
-      if (grhFlag !== 0) this.#fillGrh(packet, port.txBytes, offset);
-    }
     if (packet.isRepeat === 1) this.repeatedPacketCount++;
     this.#free(queue, pair, cycle);
     if (record !== -1) this.#listener!.requestSent(record, qp, isLast, cycle);
+    return true;
   }
 
   /** The packet's words, operands and payload, into the record at `offset`. */

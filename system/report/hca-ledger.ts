@@ -280,11 +280,10 @@ function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
 
 function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
   const rows: Record<string, PacketLedger> = {};
-  for (let opcode = 0; opcode < counters.packets.length; opcode++) {
-    const packets = counters.packets[opcode]!;
+  for (const [opcode, { packets, bytes, payloadBytes }] of counters.rows.entries()) {
     if (packets === 0) continue;
     const name = opcodeRow(opcode)?.name ?? `0x${opcode.toString(16)}`;
-    rows[name] = { packets, bytes: counters.bytes[opcode]!, payloadBytes: counters.payloadBytes[opcode]! };
+    rows[name] = { packets, bytes, payloadBytes };
   }
   return rows;
 }

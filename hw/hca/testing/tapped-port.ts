@@ -101,18 +101,14 @@ export class TappedPort implements PacketPort {
     return this.#port.receivePacketsMax;
   }
 
-  canTransmit(opcode: number, payloadBytes: number, flags?: number, virtualLane?: number): boolean {
-    return this.#port.canTransmit(opcode, payloadBytes, flags, virtualLane);
-  }
-
-  beginPacket(
+  sendPacket(
     opcode: number,
     payloadBytes: number,
     flags: number,
-    nowPs: number,
+    atPs: number,
     virtualLane?: number,
   ): number {
-    return this.#port.beginPacket(opcode, payloadBytes, flags, nowPs, virtualLane);
+    return this.#port.sendPacket(opcode, payloadBytes, flags, atPs, virtualLane);
   }
 
   onSpace(listener: () => void): void {

@@ -1,0 +1,236 @@
+/**
+ * The sending half of a wire port: puts packets, flow control and training on the link, in the order of the calls, each as a
+ * record that arrives when its last byte has left and crossed the cable.
+ *
+ *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
+ *          ▲ onSpace
+ *
+ * It is told of the link by its port, which calls it only while packets go on the wire.
+ */
+import type { ChannelWriter } from '../sim/channel.ts';
+import type { LogicalProcess } from '../sim/logical-process.ts';
+import * as headers from './headers.ts';
+import * as linkCredits from './link-credits.ts';
+import { CreditSender } from './link-credits.ts';
+import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
+import * as opcodes from './opcodes.ts';
+import * as packetConstants from './packet.ts';
+import { TransmitCounters } from './packet-counters.ts';
+import type { WireConfig } from './parameters.ts';
+import * as sendWait from './send-wait.ts';
+import { SendWait } from './send-wait.ts';
+import { WireFaults } from './wire-faults.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { FLOW_CONTROL_PACKET_BYTES } = headers;
+const { blocksOf } = linkCredits;
+const { packetBytesOf, packetShapes, padBytes } = opcodes;
+const { DISCARDED, FLAG_CORRUPTED, FLAG_GRH, FLAG_RETRANSMISSION, FLOW_CONTROL } = packetConstants;
+const { GRH_ROOM_BYTES, LINK_TRAINING, MANAGEMENT_LANE, PACKET, PACKET_BYTES_SHIFT } = packetConstants;
+const { PAD_SHIFT, VIRTUAL_LANE_SHIFT, WORD_FC_CREDIT_LIMIT, WORD_FC_TOTAL_BLOCKS_SENT } = packetConstants;
+const { WORD_FC_VIRTUAL_LANE, WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES } = packetConstants;
+const { WORD_TRAINING_STEP } = packetConstants;
+const { NOT_WAITING, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } = sendWait;
+
+const NEVER = Number.POSITIVE_INFINITY;
+const NO_PLUG = -1;
+/** In place of a record: the packet has not been sent. */
+export const REFUSED = -1;
+
+export class WireSender {
+  readonly counters = new TransmitCounters();
+  readonly faults = new WireFaults();
+  readonly serializer: Serializer;
+  readonly #lp: LogicalProcess;
+  readonly #writer: ChannelWriter;
+  readonly #latencyPs: number;
+  readonly #framingBytes: number;
+  readonly #aheadPs: number;
+  readonly #credits = new CreditSender();
+  readonly #wait = new SendWait(this.counters);
+  readonly #spaceEvent: number;
+  /** Queued for the arrival of each record that goes into a loopback plug. */
+  #plugEvent = NO_PLUG;
+  #spaceListener: () => void = () => {};
+  #spaceDuePs = NEVER;
+
+  constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
+    this.#lp = lp;
+    this.#writer = writer;
+    this.#latencyPs = wireLatencyPs(config);
+    this.#framingBytes = config.framingBytes;
+    this.serializer = new Serializer(byteTimeOf(config));
+    this.#aheadPs = this.serializer.durationPs(config.transmitAheadBytes);
+    this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
+  }
+
+  /** `listener` is called when a packet that was refused may be worth another try. */
+  onSpace(listener: () => void): void {
+    this.#spaceListener = listener;
+  }
+
+  /** The records come back through a plug: `event` is to be queued for the arrival of each. */
+  attachPlug(event: number): void {
+    this.#plugEvent = event;
+  }
+
+  // ---- packets ----
+
+  /** Whether the serializer has little booked, and lane 0 has credit. A refusal begins a wait. */
+  canSend(opcode: number, payloadBytes: number, flags: number, virtualLane: number): boolean {
+    return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane);
+  }
+
+  /** Sends a packet if {@link canSend}, else returns REFUSED: what {@link begin} does for those who have asked. */
+  send(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
+    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
+    if (!this.#isFree(packetBytes, virtualLane)) return REFUSED;
+    return this.#put(opcode, payloadBytes, flags, packetBytes, atPs, virtualLane);
+  }
+
+  /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
+  begin(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
+    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
+    return this.#put(opcode, payloadBytes, flags, packetBytes, atPs, virtualLane);
+  }
+
+  /** A packet while the link is down: a record that the reader skips. */
+  discard(opcode: number, payloadBytes: number, flags: number, virtualLane: number): number {
+    const { nowPs } = this.#lp;
+    if (this.#wait.reason !== NOT_WAITING) this.#wait.end(nowPs);
+    this.counters.discardedCount++;
+    const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
+    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
+    return this.#open(arrivalPs, DISCARDED, opcode, payloadBytes, flags, packetBytes, virtualLane);
+  }
+
+  // ---- what the port itself sends ----
+
+  /** A flow control packet of lane 0. */
+  sendFlowControl(atPs: number, creditLimit: number): void {
+    this.counters.flowControlCount++;
+    const endPs = this.serializer.occupy(atPs, FLOW_CONTROL_PACKET_BYTES + this.#framingBytes);
+    const word = this.#append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
+    const { words } = this.#writer;
+    words[word + WORD_FC_VIRTUAL_LANE] = 0;
+    words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#credits.totalBlocksSent;
+    words[word + WORD_FC_CREDIT_LIMIT] = creditLimit;
+  }
+
+  /** A step of the link's training, behind all that is booked. */
+  sendStep(step: number): void {
+    const atPs = Math.max(this.#lp.nowPs, this.serializer.freePs) + this.#latencyPs;
+    const offset = this.#append(atPs, LINK_TRAINING, 0);
+    this.#writer.words[(offset >> 2) + WORD_TRAINING_STEP] = step;
+  }
+
+  // ---- what the port learns ----
+
+  /** A flow control packet has brought a new limit. */
+  limitReceived(creditLimit: number): void {
+    this.#credits.limitReceived(creditLimit, this.#lp.nowPs);
+    if (this.#wait.reason === WAITING_FOR_CREDITS) this.#spaceListener();
+  }
+
+  /** The link has come up: nothing sent, nothing promised. */
+  linkUp(): void {
+    this.#credits.reset();
+  }
+
+  /** The link has gone down: whoever waits has its packet discarded. */
+  linkDown(): void {
+    if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
+  }
+
+  // ---- inside ----
+
+  #isFree(packetBytes: number, virtualLane: number): boolean {
+    const { nowPs } = this.#lp;
+    const readyPs = this.serializer.freePs - this.#aheadPs;
+    if (readyPs > nowPs) {
+      this.#wait.begin(WAITING_FOR_SERIALIZER, nowPs);
+      this.#wakeAt(readyPs);
+      return false;
+    }
+    if (virtualLane === MANAGEMENT_LANE || this.#credits.canSend(blocksOf(packetBytes), nowPs)) return true;
+    this.#wait.begin(WAITING_FOR_CREDITS, nowPs);
+    if (this.#credits.newLimitPs === nowPs) this.#wakeAt(nowPs + 1);
+    return false;
+  }
+
+  #put(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    packetBytes: number,
+    atPs: number,
+    virtualLane: number,
+  ): number {
+    if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
+    const { counters } = this;
+    counters.packetCount++;
+    counters.packetBytes += packetBytes;
+    const books = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
+    books.count(opcode, packetBytes, payloadBytes);
+    const faultFlags = counters.packetCount === this.faults.nextPacket ? this.#applyFaults(atPs) : 0;
+    if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+    const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
+    return this.#open(arrivalPs, PACKET, opcode, payloadBytes, flags | faultFlags, packetBytes, virtualLane);
+  }
+
+  #open(
+    arrivalPs: number,
+    kind: number,
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    packetBytes: number,
+    virtualLane: number,
+  ): number {
+    const grhRoomBytes = (flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0;
+    const bytes = payloadBytes + packetShapes[opcode]!.operandBytes + grhRoomBytes;
+    const offset = this.#append(arrivalPs, kind, bytes);
+    const { words } = this.#writer;
+    const word = offset >> 2;
+    words[word + WORD_OPCODE] = opcode;
+    words[word + WORD_PACKET_FLAGS] =
+      flags |
+      (padBytes(payloadBytes) << PAD_SHIFT) |
+      (virtualLane << VIRTUAL_LANE_SHIFT) |
+      (packetBytes << PACKET_BYTES_SHIFT);
+    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    return offset;
+  }
+
+  #append(timePs: number, kind: number, payloadBytes: number): number {
+    if (this.#plugEvent !== NO_PLUG) this.#lp.queue.schedule(timePs, this.#plugEvent);
+    return this.#writer.append(timePs, kind, payloadBytes);
+  }
+
+  /** Delays the packet just counted, by holding the link before it, or returns the flag that says it is corrupted. */
+  #applyFaults(atPs: number): number {
+    const { counters, faults } = this;
+    const packet = counters.packetCount;
+    const delayPs = faults.delayPs(packet);
+    if (delayPs > 0) {
+      counters.delayedCount++;
+      this.serializer.hold(atPs, delayPs);
+    }
+    const isCorrupted = faults.isCorrupted(packet);
+    if (isCorrupted) counters.corruptedCount++;
+    faults.passed(packet);
+    return isCorrupted ? FLAG_CORRUPTED : 0;
+  }
+
+  #wakeAt(atPs: number): void {
+    if (this.#spaceDuePs <= atPs) return;
+    this.#spaceDuePs = atPs;
+    this.#lp.queue.schedule(atPs, this.#spaceEvent);
+  }
+
+  #spaceDue(): void {
+    if (this.#lp.nowPs < this.#spaceDuePs) return;
+    this.#spaceDuePs = NEVER;
+    if (this.#wait.reason !== NOT_WAITING) this.#spaceListener();
+  }
+}
