@@ -16,16 +16,13 @@ describe('physical memory', () => {
   it('gives back what was written, at every alignment and length', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const source = Uint8Array.from({ length: 512 }, (_, index) => (index * 7 + 1) & 0xff);
-    const words = new Int32Array(source.buffer);
     const property = fc.property(
       fc.integer({ min: 0, max: sizeBytes - 512 }),
       fc.integer({ min: 0, max: 300 }),
       fc.integer({ min: 0, max: 200 }),
-      fc.boolean(),
-      (address, length, offset, byWords) => {
+      (address, length, offset) => {
         memory.bytes.fill(0, address, address + length + 1);
-        if (byWords) expect(memory.writeWords(address, length, source, words, offset)).toBe(true);
-        else expect(memory.write(address, length, source, offset)).toBe(true);
+        expect(memory.write(address, length, source, offset)).toBe(true);
         const back = new Uint8Array(length + 2);
         expect(memory.readInto(address, length, back, 1)).toBe(true);
         expect(back).toEqual(Uint8Array.from([0, ...source.subarray(offset, offset + length), 0]));
@@ -51,7 +48,6 @@ describe('physical memory', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const bytes = new Uint8Array(8).fill(9);
     expect(memory.write(sizeBytes - 4, 8, bytes, 0)).toBe(false);
-    expect(memory.writeWords(sizeBytes - 4, 8, bytes, new Int32Array(bytes.buffer), 0)).toBe(false);
     expect(memory.write(2 ** 40, 8, bytes, 0)).toBe(false);
     expect(memory.readInto(sizeBytes - 7, 8, bytes, 0)).toBe(false);
     expect(memory.bytes[sizeBytes - 4]).toBe(0);

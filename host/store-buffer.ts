@@ -48,7 +48,6 @@ export class StoreBuffer {
   strayStoreCount = 0;
 
   readonly #target: StoreTarget;
-  readonly #words: Int32Array;
   #spaceTail = 0;
 
   /** Stores: free-running counters, masked to the arrays. */
@@ -75,7 +74,6 @@ export class StoreBuffer {
     const space = new ArrayBuffer(spaceBytes);
     this.bytes = new Uint8Array(space);
     this.view = viewOf(this.bytes);
-    this.#words = new Int32Array(space);
     this.#storeMask = 63;
     this.#kinds = new Uint8Array(64);
     this.#addresses = new Float64Array(64);
@@ -188,7 +186,7 @@ export class StoreBuffer {
     const offset = this.#offsets[index]!;
     const kind = this.#kinds[index]!;
     if (kind === storeToMemory) {
-      if (!memory.writeWords(address, length, this.bytes, this.#words, offset)) this.strayStoreCount++;
+      if (!memory.write(address, length, this.bytes, offset)) this.strayStoreCount++;
       return true;
     }
     if (kind === storeUncached) {

@@ -14,7 +14,7 @@ import { MAP_SHARED, PROT_READ, PROT_WRITE } from './structures.ts';
 
 export const WINDOW_BYTES_MAX = bytesPerGib;
 
-/** Up to here a loop over words is cheaper than Buffer's copy (host/physical-memory.ts has the figures). */
+/** Up to here a loop over words is cheaper than Buffer's copy (base/block-copy.ts has the figures). */
 const wordCopyLimitBytes = 64;
 /** What is stored last, word by word: covers a CQE's last words. */
 const tailBytes = 16;

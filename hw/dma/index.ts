@@ -1,5 +1,4 @@
 export { type ArbitrationPolicy, REQUESTER_COUNT_MAX } from './arbiter.ts';
-export { copyBytes, wordsOver } from './copy.ts';
 export { DmaRequestError, DmaStatus } from './errors.ts';
 export type { DmaReadFunction, DmaReadLink, DmaWriteFunction, DmaWriteLink } from './link.ts';
 export { DmaMessageSender } from './message-sender.ts';

@@ -2,13 +2,13 @@
  * The returning half of the read engine: takes completions, lands their bytes in on-chip memory, reports the requests
  * that have come to their end, and times out reads that are not answered. See read-engine.ts.
  */
+import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as tlp from '../pcie/tlp.ts';
 import { statusOf } from '../pcie/tlp.ts';
-import { copyBytes, wordsOver } from './copy.ts';
 import { DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -30,7 +30,7 @@ export interface DmaReadEngineOptions {
   readonly link: DmaReadLink;
   readonly pcieFunction: DmaReadFunction;
   readonly config: DmaConfig;
-  /** On-chip memory in which reads land; begins on a word boundary of its buffer. */
+  /** On-chip memory in which reads land. */
   readonly sram: Uint8Array;
 }
 
@@ -52,7 +52,7 @@ export abstract class ReadReturn {
   protected readonly tags: TagPool;
   protected readonly sramBytes: number;
   readonly #sram: Uint8Array;
-  readonly #sramWords: Int32Array;
+  readonly #copier = new BlockCopier();
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
   readonly #dataPathBytes: number;
@@ -73,7 +73,6 @@ export abstract class ReadReturn {
     this.tags = new TagPool(config.tagCount);
     this.sramBytes = options.sram.length;
     this.#sram = options.sram;
-    this.#sramWords = wordsOver(options.sram);
     this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
     this.#dataPathBytes = config.dataPathBytes;
@@ -186,7 +185,7 @@ export abstract class ReadReturn {
       this.#fail(tag.request!, DmaStatus.poisoned, cycle);
     } else {
       const payload = offset + PAYLOAD_OFFSET;
-      copyBytes(this.#sram, this.#sramWords, tag.landingOffset, this.#bytes, this.#words, payload, bytes);
+      this.#copier.copy(this.#sram, tag.landingOffset, this.#bytes, payload, bytes);
     }
   }
 

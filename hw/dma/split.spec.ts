@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { touchedDwords } from '../pcie/tlp.ts';
-import { copyBytes, wordsOver } from './copy.ts';
 import { firstTlpBytes } from './split.ts';
 
 describe('splitting', () => {
@@ -25,23 +24,5 @@ describe('splitting', () => {
   it('works above 4 GiB', () => {
     expect(firstTlpBytes(2 ** 40 + 4095, 100, 256)).toBe(1);
     expect(firstTlpBytes(2 ** 52 + 1, 1000, 256)).toBe(255);
-  });
-});
-
-describe('copying', () => {
-  it('moves exactly the bytes asked for, at every pair of offsets and length', () => {
-    const from = Uint8Array.from({ length: 512 }, (_, index) => (index * 31 + 7) & 0xff);
-    const fromWords = wordsOver(from);
-    for (let toOffset = 0; toOffset < 8; toOffset++) {
-      for (let fromOffset = 0; fromOffset < 8; fromOffset++) {
-        for (const lengthBytes of [0, 1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 127, 128, 129, 300]) {
-          const to = new Uint8Array(512);
-          copyBytes(to, wordsOver(to), toOffset, from, fromWords, fromOffset, lengthBytes);
-          const expected = new Uint8Array(512);
-          expected.set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
-          expect(Buffer.compare(to, expected)).toBe(0);
-        }
-      }
-    }
   });
 });

@@ -8,12 +8,12 @@
  * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
  * not the other queue. Responses go first because a responder must make progress whatever its own requests wait for.
  */
+import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import * as headersConstants from '../../wire/headers.ts';
 import { operandBytes, packetBytesOf } from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import { grhPlace } from '../../wire/packet.ts';
-import { copyBytes, wordsOver } from '../dma/copy.ts';
 import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
@@ -65,7 +65,7 @@ export class Transmitter {
   readonly #loopback: Loopback;
   readonly #address: PortAddress;
   readonly #records: SendRecords;
-  readonly #sramWords: Int32Array;
+  readonly #copier = new BlockCopier();
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
 
@@ -83,7 +83,6 @@ export class Transmitter {
     this.#loopback = loopback;
     this.#address = address;
     this.#records = records;
-    this.#sramWords = wordsOver(core.sram);
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
@@ -255,7 +254,7 @@ export class Transmitter {
     if (operandWords > 0) this.#fillOperands(queue, packet.slot, operandWords, words, word);
     if (payloadBytes === 0) return;
     const to = offset + PACKET_PAYLOAD_OFFSET;
-    copyBytes(bytes, words, to, this.#core.sram, this.#sramWords, packet.payloadOffset, payloadBytes);
+    this.#copier.copy(bytes, to, this.#core.sram, packet.payloadOffset, payloadBytes);
   }
 
   #fillOperands(queue: PacketQueue, slot: number, count: number, words: Int32Array, word: number): void {

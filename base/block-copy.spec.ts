@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { BlockCopier } from './block-copy.ts';
+
+const MEMORY_BYTES = 4096;
+
+/** Bytes of which no two neighbours are alike, among them the patterns of quiet and signalling NaNs. */
+function patterned(seed: number): Uint8Array {
+  const bytes = Uint8Array.from({ length: MEMORY_BYTES }, (_, index) => (index * 31 + seed) & 0xff);
+  const view = new DataView(bytes.buffer);
+  const nans = [
+    0x7ff0_0000_0000_0001n,
+    0xfff0_0000_dead_beefn,
+    0x7ff8_0000_0000_0002n,
+    0xffff_ffff_ffff_ffffn,
+  ];
+  for (let at = 0; at < MEMORY_BYTES; at += 32) view.setBigUint64(at, nans[(at / 32) % nans.length]!, true);
+  return bytes;
+}
+
+const length = fc.oneof(fc.nat(40), fc.nat(1100), fc.constantFrom(32, 48, 64, 160, 256, 512, 520, 1024));
+const offset = fc.oneof(
+  fc.nat(2000),
+  fc.nat(250).map((long) => long * 8),
+);
+
+test('copies just the bytes asked for, whatever their number and place', () => {
+  const copier = new BlockCopier();
+  const from = patterned(7);
+  const to = new Uint8Array(MEMORY_BYTES);
+  const wanted = new Uint8Array(MEMORY_BYTES);
+  // So many runs that V8 optimises the copies on the way.
+  const property = fc.property(offset, offset, length, (fromOffset, toOffset, lengthBytes) => {
+    to.fill(0xa5);
+    wanted.fill(0xa5).set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
+    copier.copy(to, toOffset, from, fromOffset, lengthBytes);
+    expect(Buffer.compare(to, wanted)).toBe(0);
+  });
+  fc.assert(property, { seed: 1, numRuns: 20_000 });
+});
+
+test('copies between memories that begin anywhere in their buffers, and more of them than it remembers', () => {
+  const copier = new BlockCopier();
+  for (let round = 0; round < 3; round++) {
+    for (let start = 0; start < 16; start++) {
+      const from = patterned(start).subarray(start);
+      const to = new Uint8Array(MEMORY_BYTES).subarray(16 - start);
+      for (const lengthBytes of [4, 8, 64, 300]) copier.copy(to, 8, from, 16, lengthBytes);
+      expect(to.subarray(8, 308)).toEqual(from.subarray(16, 316));
+    }
+  }
+});
