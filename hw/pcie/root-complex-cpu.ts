@@ -14,6 +14,7 @@ import * as eventQueue from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { PcieLinkPort } from './link-port.ts';
+import { CoreQueue, type CoreRequest } from './root-complex-core-queue.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 import * as rootComplexInterfaces from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
@@ -47,25 +48,15 @@ export class RootComplexCpu {
   readonly #port: PcieLinkPort;
   readonly #log: DeviceFaultLog;
   readonly #coreCount: number;
-  readonly #depth: number;
   readonly #latencyCycles: number;
   readonly #returnLatencyPs: number;
   readonly #timeoutPs: number;
   readonly #storeBytesMax: number;
-  /** Requests: slot = core × depth + place in the core's ring. */
-  readonly #kind: Int32Array;
-  readonly #address: Float64Array;
-  readonly #lengthBytes: Int32Array;
-  readonly #trafficClass: Int32Array;
-  readonly #target: Int32Array;
-  readonly #value: Int32Array;
-  readonly #visibleCycle: Float64Array;
-  readonly #slotDone: (AccessDone | undefined)[] = [];
+  readonly #queues: CoreQueue[] = [];
+  /** Those of them with requests, in any order: seldom more than one. */
+  readonly #waiting: CoreQueue[] = [];
   readonly #payloads: PayloadCopier;
-  readonly #head: Int32Array;
-  readonly #count: Int32Array;
-  readonly #spaceListener: ((() => void) | undefined)[] = [];
-  #pendingCount = 0;
+  /** The core whose turn it is. */
   #nextCore = 0;
   /** Tags: those free, and what waits under the others. */
   readonly #freeTags: number[] = [];
@@ -78,8 +69,8 @@ export class RootComplexCpu {
   readonly #absentHandler: number;
   readonly #timeoutHandler: number;
   readonly #returnHandler: number;
-  /** Set by the root complex: has its egress stage run at a cycle. */
-  readonly #wakeEgress: (cycle: number) => void;
+  /** The root complex's stage that hands requests to the link. */
+  readonly #egressStage: number;
 
   constructor(
     lp: LogicalProcess,
@@ -88,30 +79,23 @@ export class RootComplexCpu {
     log: DeviceFaultLog,
     coreCount: number,
     config: RootComplexConfig,
-    wakeEgress: (cycle: number) => void,
+    egressStage: number,
   ) {
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
     this.#log = log;
     this.#coreCount = coreCount;
-    // One place more than stores may take: a core can always give the one load it waits for.
-    this.#depth = config.cpuEgressTlps + 1;
     this.#latencyCycles = latencyCyclesOf(domain, config.cpuStoreLatencyPs);
     this.#returnLatencyPs = config.cpuLoadReturnLatencyPs;
     this.#timeoutPs = config.completionTimeoutPs;
     this.#storeBytesMax = config.cpuStoreBytesMax;
-    const slotCount = coreCount * this.#depth;
-    this.#kind = new Int32Array(slotCount);
-    this.#address = new Float64Array(slotCount);
-    this.#lengthBytes = new Int32Array(slotCount);
-    this.#trafficClass = new Int32Array(slotCount);
-    this.#target = new Int32Array(slotCount);
-    this.#value = new Int32Array(slotCount);
-    this.#visibleCycle = new Float64Array(slotCount);
-    this.#payloads = new PayloadCopier(new Uint8Array(slotCount * this.#storeBytesMax));
-    this.#head = new Int32Array(coreCount);
-    this.#count = new Int32Array(coreCount);
+    // One place more than stores may take: a core can always give the one load it waits for.
+    const depth = config.cpuEgressTlps + 1;
+    const payloadBytes = depth * this.#storeBytesMax;
+    this.#payloads = new PayloadCopier(new Uint8Array(coreCount * payloadBytes));
+    for (let core = 0; core < coreCount; core++)
+      this.#queues.push(new CoreQueue(core, depth, core * payloadBytes, this.#storeBytesMax));
     for (let tag = config.cpuTagCount - 1; tag >= 0; tag--) this.#freeTags.push(tag);
     this.#tagTimer = new Float64Array(config.cpuTagCount);
     this.#tagStatus = new Int32Array(config.cpuTagCount);
@@ -123,15 +107,15 @@ export class RootComplexCpu {
       this.#absentDone.delete(ticket);
       done(STATUS_UNSUPPORTED_REQUEST, FAILED_LOAD_VALUE);
     }, PHASE_SOFTWARE);
-    this.#wakeEgress = wakeEgress;
+    this.#egressStage = egressStage;
   }
 
   canStore(core: number): boolean {
-    return this.#count[core]! < this.#depth - 1;
+    return this.#queues[core]!.canStore;
   }
 
   onSpace(core: number, listener: () => void): void {
-    this.#spaceListener[core] = listener;
+    this.#queues[core]!.onSpace = listener;
   }
 
   store(
@@ -146,13 +130,13 @@ export class RootComplexCpu {
       throw new RangeError(`a store of ${lengthBytes} bytes does not fit one TLP of ${this.#storeBytesMax}`);
     }
     this.storeCount++;
-    const slot = this.#take(core, MEMORY_WRITE, address, lengthBytes, trafficClass);
-    this.#payloads.copy(source, sourceOffset, slot * this.#storeBytesMax, lengthBytes);
+    const request = this.#take(core, MEMORY_WRITE, address, lengthBytes, trafficClass);
+    this.#payloads.copy(source, sourceOffset, request.payloadOffset, lengthBytes);
   }
 
   load(core: number, address: number, lengthBytes: number, trafficClass: number, done: AccessDone): void {
     this.loadCount++;
-    this.#slotDone[this.#take(core, MEMORY_READ, address, lengthBytes, trafficClass)] = done;
+    this.#take(core, MEMORY_READ, address, lengthBytes, trafficClass).done = done;
   }
 
   /** @param kind CONFIG_READ or CONFIG_WRITE */
@@ -167,10 +151,10 @@ export class RootComplexCpu {
     done: AccessDone,
   ): void {
     this.configCount++;
-    const slot = this.#take(core, kind, register, lengthBytes, trafficClass);
-    this.#target[slot] = target;
-    this.#value[slot] = value;
-    this.#slotDone[slot] = done;
+    const request = this.#take(core, kind, register, lengthBytes, trafficClass);
+    request.target = target;
+    request.value = value;
+    request.done = done;
   }
 
   /** Nobody on the bus claims the request: Unsupported Request, all ones, by the root complex itself. */
@@ -182,28 +166,39 @@ export class RootComplexCpu {
 
   /** Earliest cycle at which the link could be handed a request, or Infinity while all wait for it or for a tag. */
   get readyCycle(): number {
-    if (this.#pendingCount === 0) return NEVER;
+    const waiting = this.#waiting;
     let earliest = NEVER;
-    for (let core = 0; core < this.#coreCount; core++) {
-      if (this.#count[core] === 0) continue;
-      const slot = core * this.#depth + this.#head[core]!;
-      if (this.#visibleCycle[slot]! < earliest && this.#canLeave(slot)) earliest = this.#visibleCycle[slot]!;
+    for (let index = 0; index < waiting.length; index++) {
+      const { head } = waiting[index]!;
+      if (head.visibleCycle < earliest && this.#canLeave(head)) earliest = head.visibleCycle;
     }
     return earliest;
   }
 
-  /** Hands the link one request: of the next core in turn that has one ready. */
-  send(cycle: number): void {
-    for (let step = 0; step < this.#coreCount; step++) {
-      const core = (this.#nextCore + step) % this.#coreCount;
-      if (this.#count[core] === 0) continue;
-      const slot = core * this.#depth + this.#head[core]!;
-      if (this.#visibleCycle[slot]! > cycle || !this.#canLeave(slot)) continue;
-      this.#nextCore = core + 1 === this.#coreCount ? 0 : core + 1;
-      this.#transmit(slot);
-      this.#drop(core);
-      return;
+  /** The queue whose oldest request may go to the link at `cycle`, that of the next core in turn; undefined is none. */
+  readyQueue(cycle: number): CoreQueue | undefined {
+    const waiting = this.#waiting;
+    let chosen: CoreQueue | undefined;
+    let chosenTurn = this.#coreCount;
+    for (let index = 0; index < waiting.length; index++) {
+      const queue = waiting[index]!;
+      if (queue.head.visibleCycle > cycle || !this.#canLeave(queue.head)) continue;
+      const distance = queue.core - this.#nextCore;
+      const turn = distance < 0 ? distance + this.#coreCount : distance;
+      if (turn >= chosenTurn) continue;
+      chosen = queue;
+      chosenTurn = turn;
     }
+    return chosen;
+  }
+
+  /** Hands the link the oldest request of a {@link readyQueue}. */
+  send(queue: CoreQueue): void {
+    this.#nextCore = queue.core + 1 === this.#coreCount ? 0 : queue.core + 1;
+    if (queue.head.kind === MEMORY_WRITE) this.#sendStore(queue.head);
+    else this.#sendRequest(queue.head);
+    if (queue.count === 1) this.#removeWaiting(queue);
+    queue.pop();
   }
 
   /** A completion has arrived. */
@@ -235,64 +230,55 @@ export class RootComplexCpu {
     this.#lp.queue.schedule(this.#lp.nowPs + this.#returnLatencyPs, this.#returnHandler, tag);
   }
 
-  #take(core: number, kind: number, address: number, lengthBytes: number, trafficClass: number): number {
-    const count = this.#count[core]!;
-    if (count === this.#depth) throw new RangeError(`core ${core} gives the root complex more than it takes`);
-    const slot = core * this.#depth + ((this.#head[core]! + count) % this.#depth);
-    this.#count[core] = count + 1;
-    this.#pendingCount++;
-    this.#kind[slot] = kind;
-    this.#address[slot] = address;
-    this.#lengthBytes[slot] = lengthBytes;
-    this.#trafficClass[slot] = trafficClass;
-    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
-    this.#visibleCycle[slot] = cycle;
-    this.#wakeEgress(cycle);
-    return slot;
+  /** Takes a request; the caller adds what only its kind has. */
+  #take(core: number, kind: number, address: number, lengthBytes: number, trafficClass: number): CoreRequest {
+    const queue = this.#queues[core]!;
+    const request = queue.append();
+    if (queue.count === 1) this.#waiting.push(queue);
+    request.kind = kind;
+    request.address = address;
+    request.lengthBytes = lengthBytes;
+    request.trafficClass = trafficClass;
+    request.visibleCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
+    this.#domain.wake(this.#egressStage, request.visibleCycle);
+    return request;
   }
 
-  #canLeave(slot: number): boolean {
-    if (this.#kind[slot] === MEMORY_WRITE) return this.#port.canSend(POSTED);
+  #canLeave(request: CoreRequest): boolean {
+    if (request.kind === MEMORY_WRITE) return this.#port.canSend(POSTED);
     return this.#freeTags.length > 0 && this.#port.canSend(NON_POSTED);
   }
 
-  #transmit(slot: number): void {
-    const kind = this.#kind[slot]!;
-    const address = this.#address[slot]!;
-    const lengthBytes = this.#lengthBytes[slot]!;
-    const trafficClass = this.#trafficClass[slot]!;
-    if (kind === MEMORY_WRITE) {
-      const payload = slot * this.#storeBytesMax;
-      this.tap?.store(address, this.#payloads.target, payload, lengthBytes, this.#lp.nowPs);
-      this.#port.sendMemoryWrite(address, trafficClass, this.#payloads.target, payload, lengthBytes);
-      return;
-    }
+  #removeWaiting(queue: CoreQueue): void {
+    const waiting = this.#waiting;
+    const last = waiting.pop()!;
+    if (last !== queue) waiting[waiting.indexOf(queue)] = last;
+  }
+
+  #sendStore({ address, trafficClass, payloadOffset, lengthBytes }: CoreRequest): void {
+    const { target } = this.#payloads;
+    this.tap?.store(address, target, payloadOffset, lengthBytes, this.#lp.nowPs);
+    this.#port.sendMemoryWrite(address, trafficClass, target, payloadOffset, lengthBytes);
+  }
+
+  #sendRequest(request: CoreRequest): void {
+    const { kind, address, lengthBytes, trafficClass, target, value } = request;
     const tag = this.#freeTags.pop()!;
-    this.#tagDone[tag] = this.#slotDone[slot];
-    this.#slotDone[slot] = undefined;
+    this.#tagDone[tag] = request.done;
+    request.done = undefined;
     this.#tagTimer[tag] = this.#lp.queue.schedule(
       this.#lp.nowPs + this.#timeoutPs,
       this.#timeoutHandler,
       tag,
     );
-    const target = this.#target[slot]!;
-    this.tap?.request(tag, kind, target, address, lengthBytes, this.#value[slot]!, this.#lp.nowPs);
+    this.tap?.request(tag, kind, target, address, lengthBytes, value, this.#lp.nowPs);
     if (kind === MEMORY_READ) {
       this.#port.sendMemoryRead(address, trafficClass, lengthBytes, tag, ROOT_COMPLEX_ID);
     } else if (kind === CONFIG_READ) {
       this.#port.sendConfigRead(target, address, lengthBytes, trafficClass, tag, ROOT_COMPLEX_ID);
     } else if (kind === CONFIG_WRITE) {
-      const value = this.#value[slot]!;
       this.#port.sendConfigWrite(target, address, lengthBytes, value, trafficClass, tag, ROOT_COMPLEX_ID);
     }
-  }
-
-  #drop(core: number): void {
-    const couldNotStore = !this.canStore(core);
-    this.#head[core] = (this.#head[core]! + 1) % this.#depth;
-    this.#count[core] = this.#count[core]! - 1;
-    this.#pendingCount--;
-    if (couldNotStore && this.canStore(core)) this.#spaceListener[core]?.();
   }
 
   #timeOut(tag: number): void {
@@ -307,7 +293,7 @@ export class RootComplexCpu {
     const done = this.#tagDone[tag]!;
     this.#tagDone[tag] = undefined;
     this.#freeTags.push(tag);
-    if (this.#pendingCount > 0) this.#wakeEgress(this.#domain.clock.cycleAfter(this.#lp.nowPs));
+    if (this.#waiting.length > 0) this.#domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
     this.tap?.completion(tag, this.#tagStatus[tag]!, this.#tagValue[tag]!, this.#lp.nowPs);
     done(this.#tagStatus[tag]!, this.#tagValue[tag]!);
   }

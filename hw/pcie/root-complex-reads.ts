@@ -26,22 +26,9 @@ const { HEADER_CREDIT_MAX } = linkParameters;
 const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
 const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } = tlp;
-const { WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { WORD_KIND, WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
-const SLOT_COUNT = HEADER_CREDIT_MAX + 1;
-/** Places in a slot: floats, then words. */
-const SLOT_FLOATS_SHIFT = 3;
-const SLOT_WORDS_SHIFT = 4;
-const ADDRESS = 0;
-const READY_CYCLE = 1;
-const NUMBER = 2;
-const LENGTH = 6;
-const TAG = 7;
-const REQUESTER_ID = 8;
-const TRAFFIC_CLASS = 9;
-const CREDITS = 10;
-const SENT_BYTES = 11;
-const STATUS = 12;
+const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
@@ -57,14 +44,48 @@ export function completionBytesOf(
   completionBytesMax: number,
   boundaryBytes: number,
 ): number {
-  const reach = address + completionBytesMax;
-  return Math.min(remainingBytes, reach - (reach & (boundaryBytes - 1)) - address);
+  const bytes = completionBytesMax - ((address + completionBytesMax) & (boundaryBytes - 1));
+  return bytes < remainingBytes ? bytes : remainingBytes;
+}
+
+/** A read of the device and how far it has been answered. Objects are used again and again. */
+class DeviceRead {
+  /** Reads that came before it, and it. */
+  number = 0;
+  /** Of its next byte. */
+  address = 0;
+  lengthBytes = 0;
+  /** Without an answer so far. */
+  remainingBytes = 0;
+  tag = 0;
+  requesterId = 0;
+  trafficClass = 0;
+  /** With which it will be answered. */
+  status = 0;
+  /** Credits that it holds. */
+  credits = 0;
+  /** Cycle from which its next completion may leave; Infinity while it is not worked on. */
+  readyCycle = NEVER;
+  next: DeviceRead = this;
+}
+
+/** Reads not in use, each with the next one. */
+function makeReads(count: number): DeviceRead {
+  const first = new DeviceRead();
+  for (let made = 1; made < count; made++) {
+    const read = new DeviceRead();
+    read.next = first.next;
+    first.next = read;
+  }
+  return first;
 }
 
 export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
+  /** Earliest cycle at which a completion can be handed over, or Infinity. */
+  readyCycle = NEVER;
   /** Reads that a fault left without an answer. */
   lostCount = 0;
   /** Faults to inject; undefined is none. */
@@ -84,16 +105,17 @@ export class RootComplexReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
-  /**
-   * Slots of reads in the order of arrival: the #count places from #head of a ring; the others hold free slots. A
-   * slot copies its request, so that a read worked on for long does not hold up the channel. It is one cache line of
-   * floats and words.
-   */
-  readonly #order = Int32Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
-  readonly #floats = new Float64Array(SLOT_COUNT << SLOT_FLOATS_SHIFT);
-  readonly #words = new Int32Array(this.#floats.buffer);
-  #head = 0;
+  readonly #words: Int32Array;
+  readonly #floats: Float64Array;
+  /** Reads held, the oldest first, each with the one that came after it; and objects not in use. */
+  #oldest: DeviceRead;
+  #youngest: DeviceRead;
+  #free: DeviceRead;
   #count = 0;
+  /** The oldest read not started yet, while there are more than are worked on. */
+  #waiting: DeviceRead;
+  /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
+  #next: DeviceRead;
 
   constructor(
     lp: LogicalProcess,
@@ -107,6 +129,8 @@ export class RootComplexReads {
     this.#domain = domain;
     this.#port = port;
     this.#memory = memory;
+    this.#words = port.reader.words;
+    this.#floats = port.reader.floats;
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.readLatencyPs);
     this.#outstandingMax = config.outstandingReadCount;
@@ -116,85 +140,77 @@ export class RootComplexReads {
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
     this.#seed = config.seed;
+    this.#free = makeReads(READ_COUNT_MAX);
+    this.#oldest = this.#free;
+    this.#youngest = this.#free;
+    this.#waiting = this.#free;
+    this.#next = this.#free;
   }
 
-  /** A non-posted request has arrived. Returns the cycle at which it may be answered; Infinity while it must wait. */
+  /** A non-posted request has arrived. Returns the cycle from which it is the next to be answered, or Infinity. */
   receive(offset: number): number {
-    if (this.#count === SLOT_COUNT) return this.#discard('overflow', offset);
-    const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    if (isMalformed(address, this.#port.reader.words[(offset >> 2) + WORD_LENGTH]!)) {
-      return this.#discard('malformed', offset);
-    }
+    if (this.#count === READ_COUNT_MAX) return this.#discard('overflow', offset);
+    const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
+    if (isMalformed(address, lengthBytes)) return this.#discard('malformed', offset);
     this.readCount++;
-    const slot = this.#slotAt(this.#count);
-    const isStarted = this.#count < this.#outstandingMax;
-    this.#count++;
-    this.#take(slot, offset);
-    const arrivalCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
-    const readyCycle = isStarted ? this.#readyFrom(slot, arrivalCycle) : NEVER;
-    this.#floats[(slot << SLOT_FLOATS_SHIFT) + READY_CYCLE] = readyCycle;
-    return readyCycle;
-  }
-
-  /** Earliest cycle at which a completion can be handed over, or Infinity. */
-  get readyCycle(): number {
-    return this.#count === 0
-      ? NEVER
-      : this.#floats[(this.#slotAt(this.#earliest()) << SLOT_FLOATS_SHIFT) + READY_CYCLE]!;
+    const read = this.#append();
+    read.number = this.readCount;
+    read.address = address;
+    read.lengthBytes = lengthBytes;
+    read.remainingBytes = lengthBytes;
+    this.#describe(read, offset);
+    read.readyCycle = NEVER;
+    if (this.#count <= this.#outstandingMax) {
+      this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
+    } else if (this.#count === this.#outstandingMax + 1) {
+      this.#waiting = read;
+    }
+    return read === this.#next ? read.readyCycle : NEVER;
   }
 
   /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
   complete(cycle: number): void {
-    const place = this.#earliest();
-    const slot = this.#slotAt(place);
-    const words = this.#words;
-    const word = slot << SLOT_WORDS_SHIFT;
-    const float = slot << SLOT_FLOATS_SHIFT;
-    const tag = words[word + TAG]!;
-    const requesterId = words[word + REQUESTER_ID]!;
-    const trafficClass = words[word + TRAFFIC_CLASS]!;
-    const sentBytes = words[word + SENT_BYTES]!;
-    let status = words[word + STATUS]!;
-    const remainingBytes = words[word + LENGTH]! - sentBytes;
-    const address = this.#floats[float + ADDRESS]! + sentBytes;
+    const read = this.#next;
+    const { address, remainingBytes } = read;
     const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
-    if (status === STATUS_SUCCESS && !this.#isThere(address, bytes)) {
-      status = STATUS_UNSUPPORTED_REQUEST;
-      words[word + STATUS] = status;
-      this.#log.note('readOutsideMemory', this.#lp.nowPs, address, bytes);
-      this.tap?.refused('readOutsideMemory', address, bytes, trafficClass, this.#lp.nowPs);
+    if (read.status === STATUS_SUCCESS && !this.#isThere(address, bytes)) this.#refuse(read, bytes);
+    const hasData = read.status === STATUS_SUCCESS || read.status === READ_POISONED;
+    if (hasData) this.#sendData(read, bytes);
+    else if (read.status === READ_LOST) this.lostCount++;
+    else this.#sendError(read);
+    if (!hasData || bytes === remainingBytes) {
+      this.#end(read, cycle);
+    } else if (this.#jitterCycles > 0) {
+      read.readyCycle = cycle + 1 + this.#jitter(read, INTERLEAVE_CYCLES);
+      this.#choose();
     }
-    if (status === READ_LOST) {
-      this.lostCount++;
-      this.#end(place, cycle);
-      return;
-    }
-    const isPoisoned = status === READ_POISONED;
-    this.completionCount++;
-    if (status !== STATUS_SUCCESS && !isPoisoned) {
-      this.#show(slot, address, NO_BYTES, 0, 0, remainingBytes);
-      this.#port.sendCompletion(tag, requesterId, trafficClass, status, remainingBytes, address);
-      this.#end(place, cycle);
-      return;
-    }
+  }
+
+  #sendData(read: DeviceRead, bytes: number): void {
+    const { tag, requesterId, trafficClass, address, remainingBytes } = read;
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
-    const flags = isPoisoned ? FLAG_POISONED : 0;
+    const flags = read.status === READ_POISONED ? FLAG_POISONED : 0;
     this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address, flags);
     const { payloadTarget, payloadOffset } = this.#port;
     // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
     if (!this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset))
       payloadTarget.target.fill(0, payloadOffset, payloadOffset + bytes);
-    if (this.tap !== undefined) {
-      this.#show(slot, address, payloadTarget.target, payloadOffset, bytes, remainingBytes);
-    }
+    if (this.tap !== undefined) this.#show(read, payloadTarget.target, payloadOffset, bytes);
     this.#port.commit();
+    this.completionCount++;
     this.readBytes += bytes;
-    words[word + SENT_BYTES] = sentBytes + bytes;
-    if (bytes === remainingBytes) this.#end(place, cycle);
-    else if (this.#jitterCycles > 0) {
-      this.#floats[float + READY_CYCLE] = cycle + 1 + this.#jitter(slot, INTERLEAVE_CYCLES);
-    }
+    read.address = address + bytes;
+    read.remainingBytes = remainingBytes - bytes;
+  }
+
+  /** Ends the read by a completion without data. */
+  #sendError(read: DeviceRead): void {
+    const { tag, requesterId, trafficClass, status, address, remainingBytes } = read;
+    if (this.tap !== undefined) this.#show(read, NO_BYTES, 0, 0);
+    this.#port.sendCompletion(tag, requesterId, trafficClass, status, remainingBytes, address);
+    this.completionCount++;
   }
 
   /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
@@ -202,21 +218,16 @@ export class RootComplexReads {
     return this.#memory.canRead === undefined || this.#memory.canRead(address, lengthBytes);
   }
 
-  /** Shows the tap one completion. */
-  #show(
-    slot: number,
-    address: number,
-    source: Uint8Array,
-    offset: number,
-    lengthBytes: number,
-    remainingBytes: number,
-  ): void {
-    const [tag, trafficClass, status] = [
-      this.#words[(slot << SLOT_WORDS_SHIFT) + TAG]!,
-      this.#words[(slot << SLOT_WORDS_SHIFT) + TRAFFIC_CLASS]!,
-      this.#words[(slot << SLOT_WORDS_SHIFT) + STATUS]!,
-    ];
+  #refuse(read: DeviceRead, bytes: number): void {
+    read.status = STATUS_UNSUPPORTED_REQUEST;
     const { nowPs } = this.#lp;
+    this.#log.note('readOutsideMemory', nowPs, read.address, bytes);
+    this.tap?.refused('readOutsideMemory', read.address, bytes, read.trafficClass, nowPs);
+  }
+
+  /** Shows the tap one completion. */
+  #show(read: DeviceRead, source: Uint8Array, offset: number, lengthBytes: number): void {
+    const { tag, address, remainingBytes, trafficClass, status } = read;
     this.tap?.deviceRead(
       tag,
       address,
@@ -226,96 +237,99 @@ export class RootComplexReads {
       remainingBytes,
       trafficClass,
       status,
-      nowPs,
+      this.#lp.nowPs,
     );
   }
 
-  /** Slot at this place in the order of arrival. */
-  #slotAt(place: number): number {
-    return this.#order[(this.#head + place) & (SLOT_COUNT - 1)]!;
-  }
-
-  #take(slot: number, offset: number): void {
-    const { words: from, floats } = this.#port.reader;
-    const record = offset >> 2;
+  /** Copies the request, so that a read worked on for long does not hold up the channel. */
+  #describe(read: DeviceRead, offset: number): void {
     const words = this.#words;
-    const word = slot << SLOT_WORDS_SHIFT;
-    const float = slot << SLOT_FLOATS_SHIFT;
-    this.#floats[float + ADDRESS] = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    this.#floats[float + NUMBER] = this.readCount;
-    words[word + LENGTH] = from[record + WORD_LENGTH]!;
-    words[word + TAG] = from[record + WORD_TAG]!;
-    words[word + REQUESTER_ID] = from[record + WORD_REQUESTER_ID]!;
-    words[word + TRAFFIC_CLASS] = from[record + WORD_TRAFFIC_CLASS]!;
-    words[word + SENT_BYTES] = 0;
-    words[word + STATUS] = this.#judge(offset);
-    words[word + CREDITS] = this.#port.release(offset);
+    const record = offset >> 2;
+    read.tag = words[record + WORD_TAG]!;
+    read.requesterId = words[record + WORD_REQUESTER_ID]!;
+    read.trafficClass = words[record + WORD_TRAFFIC_CLASS]!;
+    read.status = this.#judge(offset);
+    read.credits = this.#port.release(offset);
   }
 
-  /** A read has been answered in full: its slot and its credits are free; a waiting read starts. */
-  #end(place: number, cycle: number): void {
-    const slot = this.#slotAt(place);
-    this.#port.returnCredits(this.#words[(slot << SLOT_WORDS_SHIFT) + CREDITS]!);
-    for (let older = place; older > 0; older--) {
-      this.#order[(this.#head + older) & (SLOT_COUNT - 1)] = this.#slotAt(older - 1);
+  /** A read not in use, now the youngest. */
+  #append(): DeviceRead {
+    const read = this.#free;
+    this.#free = read.next;
+    if (this.#count++ === 0) this.#oldest = read;
+    else this.#youngest.next = read;
+    this.#youngest = read;
+    return read;
+  }
+
+  #remove(read: DeviceRead): void {
+    if (read === this.#oldest) {
+      this.#oldest = read.next;
+    } else {
+      let before = this.#oldest;
+      while (before.next !== read) before = before.next;
+      before.next = read.next;
+      if (read === this.#youngest) this.#youngest = before;
     }
-    this.#order[this.#head] = slot;
-    this.#head = (this.#head + 1) & (SLOT_COUNT - 1);
+    read.next = this.#free;
+    this.#free = read;
     this.#count--;
-    if (this.#count < this.#outstandingMax) return;
-    const starting = this.#slotAt(this.#outstandingMax - 1);
-    this.#floats[(starting << SLOT_FLOATS_SHIFT) + READY_CYCLE] = this.#readyFrom(starting, cycle + 1);
   }
 
-  #readyFrom(slot: number, cycle: number): number {
-    const ready = cycle + this.#latencyCycles + this.#jitter(slot, this.#jitterCycles);
-    if (this.#memory.translationPs === undefined) return ready;
-    return (
-      ready +
-      latencyCyclesOf(
-        this.#domain,
-        this.#memory.translationPs(this.#floats[(slot << SLOT_FLOATS_SHIFT) + ADDRESS]!),
-      )
-    );
+  /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
+  #end(read: DeviceRead, cycle: number): void {
+    this.#port.returnCredits(read.credits);
+    this.#remove(read);
+    if (this.#count >= this.#outstandingMax) {
+      const starting = this.#waiting;
+      this.#waiting = starting.next;
+      this.#start(starting, cycle + 1);
+    }
+    this.#choose();
+  }
+
+  /** Works on a read from `cycle` on. */
+  #start(read: DeviceRead, cycle: number): void {
+    let readyCycle = cycle + this.#latencyCycles;
+    if (this.#jitterCycles > 0) readyCycle += this.#jitter(read, this.#jitterCycles);
+    if (this.#memory.translationPs !== undefined) {
+      readyCycle += latencyCyclesOf(this.#domain, this.#memory.translationPs(read.address));
+    }
+    read.readyCycle = readyCycle;
+    if (this.#count === 1 || this.#jitterCycles > 0) this.#choose();
+  }
+
+  /** Finds the read to be answered next. */
+  #choose(): void {
+    let next = this.#oldest;
+    if (this.#jitterCycles > 0) {
+      let read = next;
+      for (let left = this.#count; left > 1; left--) {
+        read = read.next;
+        if (read.readyCycle < next.readyCycle) next = read;
+      }
+    }
+    this.#next = next;
+    this.readyCycle = this.#count === 0 ? NEVER : next.readyCycle;
   }
 
   /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
-  #jitter(slot: number, limitCycles: number): number {
-    return limitCycles === 0
-      ? 0
-      : scrambled(
-          this.#seed,
-          this.#floats[(slot << SLOT_FLOATS_SHIFT) + NUMBER]!,
-          this.#words[(slot << SLOT_WORDS_SHIFT) + SENT_BYTES]!,
-        ) % limitCycles;
-  }
-
-  /** Place of the read to be answered next: the oldest, or in shuffled order the one that is ready first. */
-  #earliest(): number {
-    if (this.#jitterCycles === 0) return 0;
-    let earliest = 0;
-    for (let place = 1; place < this.#count; place++) {
-      if (
-        this.#floats[(this.#slotAt(place) << SLOT_FLOATS_SHIFT) + READY_CYCLE]! <
-        this.#floats[(this.#slotAt(earliest) << SLOT_FLOATS_SHIFT) + READY_CYCLE]!
-      )
-        earliest = place;
-    }
-    return earliest;
+  #jitter(read: DeviceRead, limitCycles: number): number {
+    return scrambled(this.#seed, read.number, read.lengthBytes - read.remainingBytes) % limitCycles;
   }
 
   /** Status with which a request will be answered. */
   #judge(offset: number): number {
-    const { words, floats } = this.#port.reader;
+    const words = this.#words;
     if (this.faults !== undefined) {
       const answer = this.faults.answerTo(words[(offset >> 2) + WORD_TRAFFIC_CLASS]!);
       if (answer !== STATUS_SUCCESS) return answer;
     }
-    if (this.#port.reader.kindAt(offset) !== MEMORY_READ) {
+    if (words[(offset >> 2) + WORD_KIND] !== MEMORY_READ) {
       this.#note('unsupportedRequest', offset);
       return STATUS_UNSUPPORTED_REQUEST;
     }
-    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
     const windowOffset = address - this.#messageWindow;
     const isInWindow = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
@@ -334,15 +348,14 @@ export class RootComplexReads {
   }
 
   #note(fault: 'overflow' | 'malformed' | 'readOutsideMemory' | 'unsupportedRequest', offset: number): void {
-    const { words, floats } = this.#port.reader;
-    const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
+    const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
     this.#log.note(fault, this.#lp.nowPs, address, lengthBytes);
     this.tap?.refused(
       fault,
       address,
       lengthBytes,
-      words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
+      this.#words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
       this.#lp.nowPs,
     );
   }

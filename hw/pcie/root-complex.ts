@@ -75,8 +75,7 @@ export class RootComplex {
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config);
     this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
-    const wakeEgress = (cycle: number) => domain.wake(this.#egressStage, cycle);
-    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, wakeEgress);
+    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, this.#egressStage);
     port.onReceive((offset, kind) => this.#receive(offset, kind));
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(this.#egressStage, lp.nowPs));
@@ -154,10 +153,10 @@ export class RootComplex {
   }
 
   #receive(offset: number, kind: number): void {
-    if (kind >= SIDEBAND_BASE) {
-      this.port.consume(offset);
-    } else if (kind === MEMORY_WRITE || kind === MESSAGE) {
+    if (kind === MEMORY_WRITE || kind === MESSAGE) {
       this.writes.receive(offset);
+    } else if (kind >= SIDEBAND_BASE) {
+      this.port.consume(offset);
     } else if (kind === COMPLETION_DATA || kind === COMPLETION) {
       this.cpu.complete(offset);
     } else {
@@ -167,18 +166,20 @@ export class RootComplex {
 
   /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
   #egress(cycle: number): void {
-    const completionIsReady = this.reads.readyCycle <= cycle && this.port.canSend(COMPLETION_FLOW);
-    const coreIsReady = this.cpu.readyCycle <= cycle;
-    if (completionIsReady && !(coreIsReady && this.#completionWasLast)) {
-      this.reads.complete(cycle);
+    const { reads, cpu } = this;
+    const coreQueue = cpu.readyQueue(cycle);
+    const completionIsReady = reads.readyCycle <= cycle && this.port.canSend(COMPLETION_FLOW);
+    if (completionIsReady && !(coreQueue !== undefined && this.#completionWasLast)) {
+      reads.complete(cycle);
       this.#completionWasLast = true;
-    } else if (coreIsReady) {
-      this.cpu.send(cycle);
+    } else if (coreQueue !== undefined) {
+      cpu.send(coreQueue);
       this.#completionWasLast = false;
     }
     // Whoever waits for room in the link is woken by it.
-    if (this.port.canSend(COMPLETION_FLOW)) this.#wakeEgressAt(Math.max(this.reads.readyCycle, cycle + 1));
-    this.#wakeEgressAt(Math.max(this.cpu.readyCycle, cycle + 1));
+    let nextCycle = cpu.readyCycle;
+    if (reads.readyCycle < nextCycle && this.port.canSend(COMPLETION_FLOW)) nextCycle = reads.readyCycle;
+    this.#wakeEgressAt(nextCycle > cycle ? nextCycle : cycle + 1);
   }
 
   #wakeEgressAt(cycle: number): void {
