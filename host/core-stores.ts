@@ -44,7 +44,7 @@ export class CoreStores {
   /** A commit was added to the thread's store buffer. */
   committed(thread: CoreThread): void {
     if (thread.isBlocked) this.#watchOverflow(thread);
-    else if (thread.drainRef === 0) this.#scheduleDrain(thread);
+    else if (thread.drainRef === 0 && !thread.store.isDrained) this.#scheduleDrain(thread);
   }
 
   /** Carries out the thread's stores that are due, and schedules the next. */

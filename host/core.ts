@@ -375,8 +375,9 @@ export class Core {
 
   /** Has a registered event happen at a cycle, now if that is past. */
   schedule(cycle: number, handler: number, thread: CoreThread): number {
-    const atPs = Math.max(this.process.nowPs, this.clock.edgePs(cycle));
-    return this.process.queue.schedule(atPs, handler, thread.slot);
+    const { process } = this;
+    const edgePs = this.clock.edgePs(cycle);
+    return process.queue.schedule(edgePs < process.nowPs ? process.nowPs : edgePs, handler, thread.slot);
   }
 
   /** Takes an event back; returns the reference that names none. */

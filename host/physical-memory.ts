@@ -8,7 +8,6 @@
  * Promises: an access that is not wholly within memory does nothing and is answered false, which the root complex
  * turns into Unsupported Request; a write is complete before its watchers are told. An unwatched write costs one
  * comparison for that.
- *
  */
 import { assertRange } from '../base/assert.ts';
 import { BlockCopier } from '../base/block-copy.ts';
@@ -66,7 +65,7 @@ export class PhysicalMemory {
 
   /** Has `watcher` told of every write to the 4 KiB page of `address`, until {@link unwatch}. */
   watch(address: number, watcher: PageWatcher): void {
-    const page = Math.floor(address / 2 ** pageShift);
+    const page = address >>> pageShift;
     this.#watchCounts[page] = this.#watchCounts[page]! + 1;
     this.#watchers.push(watcher);
     this.#watchedPages.push(page);
@@ -91,8 +90,8 @@ export class PhysicalMemory {
   }
 
   #tellWatchers(address: number, lengthBytes: number): void {
-    const last = Math.floor((address + lengthBytes - 1) / 2 ** pageShift);
-    for (let page = Math.floor(address / 2 ** pageShift); page <= last; page++) {
+    const last = (address + lengthBytes - 1) >>> pageShift;
+    for (let page = address >>> pageShift; page <= last; page++) {
       if (this.#watchCounts[page] === 0) continue;
       for (let at = 0; at < this.#watchers.length; at++) {
         if (this.#watchedPages[at] === page) this.#watchers[at]!.pageWritten();

@@ -40,214 +40,183 @@ export interface StoreTarget {
 
 const bytesPerEntry = 8;
 
+/** One store: an object of the ring, used again and again. */
+class Store {
+  kind = 0;
+  address = 0;
+  lengthBytes = 0;
+  /** Where its bytes are in the store space. */
+  offset = 0;
+  /** Of its commit: the cycle at which it leaves, the cause of its cycles, and whether this is its last store. */
+  cycle = 0;
+  cause = 0;
+  endsCommit = false;
+  next: Store = this;
+}
+
 export class StoreBuffer {
   /** The store space: what is stored, at the offsets that {@link push} returns. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
+  /** Its words, in the byte order of the machine. */
+  readonly words: Int32Array;
   /** Bytes stored to addresses behind which there is no memory: lost, as on a real bus. */
   strayStoreCount = 0;
 
   readonly #target: StoreTarget;
-  #spaceTail = 0;
-
-  /** Stores: free-running counters, masked to the arrays. */
-  #storeHead = 0;
-  #storeTail = 0;
-  #storeMask: number;
-  #kinds: Uint8Array;
-  #addresses: Float64Array;
-  #lengths: Int32Array;
-  #offsets: Int32Array;
+  /** A ring in the order of the program: committed stores from `head` to `open`, those pushed since up to `tail`. */
+  #head = new Store();
+  #open = this.#head;
+  #tail = this.#head;
   /** Bytes of the oldest store that have left already. */
   #progressBytes = 0;
-
-  #commitHead = 0;
-  #commitTail = 0;
-  #commitMask: number;
-  #commitCycles: Float64Array;
-  /** Store counter behind the last store of the commit. */
-  #commitEnds: Float64Array;
-  #commitCauses: Uint8Array;
+  /** The next store's bytes go to the space from `tail` on; up to `end` it is known to be free. */
+  #spaceTail = 0;
+  #spaceEnd: number;
 
   constructor(target: StoreTarget, spaceBytes: number) {
     this.#target = target;
     const space = new ArrayBuffer(spaceBytes);
     this.bytes = new Uint8Array(space);
     this.view = viewOf(this.bytes);
-    this.#storeMask = 63;
-    this.#kinds = new Uint8Array(64);
-    this.#addresses = new Float64Array(64);
-    this.#lengths = new Int32Array(64);
-    this.#offsets = new Int32Array(64);
-    this.#commitMask = 63;
-    this.#commitCycles = new Float64Array(64);
-    this.#commitEnds = new Float64Array(64);
-    this.#commitCauses = new Uint8Array(64);
+    this.words = new Int32Array(space);
+    this.#spaceEnd = spaceBytes;
   }
 
   /** No commit waits. */
   get isDrained(): boolean {
-    return this.#commitHead === this.#commitTail;
+    return this.#head === this.#open;
   }
 
   /** Stores were pushed and not yet committed. */
   get hasUncommitted(): boolean {
-    const end = this.isDrained
-      ? this.#storeHead
-      : this.#commitEnds[(this.#commitTail - 1) & this.#commitMask]!;
-    return end !== this.#storeTail;
+    return this.#open !== this.#tail;
   }
 
   /** Cycle of the oldest commit, Infinity when none waits. */
   get headCycle(): number {
-    if (this.#commitHead === this.#commitTail) return Number.POSITIVE_INFINITY;
-    return this.#commitCycles[this.#commitHead & this.#commitMask]!;
+    return this.isDrained ? Number.POSITIVE_INFINITY : this.#head.cycle;
   }
 
   /** Cause of the oldest commit's cycles. */
   get headCause(): number {
-    return this.#commitCauses[this.#commitHead & this.#commitMask]!;
+    return this.#head.cause;
   }
 
   /** Reserves one store. @returns the offset of its bytes in {@link bytes}, a multiple of 8 */
   push(kind: number, address: number, lengthBytes: number): number {
-    if (this.#storeTail - this.#storeHead > this.#storeMask) this.#growStores();
-    const offset = this.#reserveSpace(Math.max(8, (lengthBytes + 7) & ~7));
-    const index = this.#storeTail & this.#storeMask;
-    this.#kinds[index] = kind;
-    this.#addresses[index] = address;
-    this.#lengths[index] = lengthBytes;
-    this.#offsets[index] = offset;
-    this.#storeTail++;
+    const spaceBytes = (lengthBytes + 7) & ~7;
+    if (this.#spaceTail + spaceBytes > this.#spaceEnd) this.#findSpace(spaceBytes);
+    const offset = this.#spaceTail;
+    this.#spaceTail = offset + spaceBytes;
+    const store = this.#tail;
+    store.kind = kind;
+    store.address = address;
+    store.lengthBytes = lengthBytes;
+    store.offset = offset;
+    if (store.next === this.#head) insertBehind(store);
+    this.#tail = store.next;
     return offset;
   }
 
   /** Ends a group of stores: they leave at `cycle`, which is not before that of the last commit. */
   commit(cycle: number, cause: number): void {
-    if (this.#commitTail - this.#commitHead > this.#commitMask) this.#growCommits();
-    const index = this.#commitTail & this.#commitMask;
-    this.#commitCycles[index] = cycle;
-    this.#commitEnds[index] = this.#storeTail;
-    this.#commitCauses[index] = cause;
-    this.#commitTail++;
+    const tail = this.#tail;
+    for (let store = this.#open; store !== tail; store = store.next) {
+      store.cycle = cycle;
+      store.cause = cause;
+      store.endsCommit = store.next === tail;
+    }
+    this.#open = tail;
   }
 
   /** Takes back what was pushed since the last commit: the program was killed in between. */
   dropUncommitted(): void {
-    this.#storeTail = this.isDrained
-      ? this.#storeHead
-      : this.#commitEnds[(this.#commitTail - 1) & this.#commitMask]!;
+    this.#tail = this.#open;
   }
 
   /** Carries out all commits up to and including `cycle`. @returns false when the bus stopped it */
   drain(cycle: number): boolean {
-    while (this.#commitHead !== this.#commitTail) {
-      const index = this.#commitHead & this.#commitMask;
-      if (this.#commitCycles[index]! > cycle) return true;
-      const end = this.#commitEnds[index]!;
-      while (this.#storeHead !== end) {
-        if (!this.#drainStore(this.#storeHead & this.#storeMask)) return false;
-        this.#storeHead++;
-        this.#progressBytes = 0;
-      }
-      if (!this.#target.writeCombining.flush()) return false;
-      this.#commitHead++;
+    for (let store = this.#head; store !== this.#open; ) {
+      if (store.cycle > cycle) return true;
+      if (this.#progressBytes < store.lengthBytes && !this.#carryOut(store)) return false;
+      if (store.endsCommit && !this.#target.writeCombining.flush()) return false;
+      this.#progressBytes = 0;
+      store = store.next;
+      this.#head = store;
     }
     return true;
   }
 
   /** Moves all commits after `cycle` by `byCycles`: the thread did not run for so long. */
   shiftAfter(cycle: number, byCycles: number): void {
-    for (let commit = this.#commitTail - 1; commit >= this.#commitHead; commit--) {
-      const index = commit & this.#commitMask;
-      if (this.#commitCycles[index]! <= cycle) return;
-      this.#commitCycles[index] = this.#commitCycles[index]! + byCycles;
+    for (let store = this.#head; store !== this.#open; store = store.next) {
+      if (store.cycle > cycle) store.cycle += byCycles;
     }
   }
 
   /** Cycle of the first commit with which more than `entryLimit` entries are waiting; Infinity when there is none. */
   overflowCycle(entryLimit: number): number {
-    let entries = -Math.floor(this.#progressBytes / bytesPerEntry);
-    let store = this.#storeHead;
-    for (let commit = this.#commitHead; commit !== this.#commitTail; commit++) {
-      const end = this.#commitEnds[commit & this.#commitMask]!;
-      for (; store !== end; store++) {
-        entries += Math.ceil(this.#lengths[store & this.#storeMask]! / bytesPerEntry);
-        if (entries > entryLimit) return this.#commitCycles[commit & this.#commitMask]!;
-      }
+    let entries = -this.#entriesLeft();
+    for (let store = this.#head; store !== this.#open; store = store.next) {
+      entries += Math.ceil(store.lengthBytes / bytesPerEntry);
+      if (entries > entryLimit) return store.cycle;
     }
     return Number.POSITIVE_INFINITY;
   }
 
-  #drainStore(index: number): boolean {
+  /** Entries of the oldest store that have left already. */
+  #entriesLeft(): number {
+    const entries = this.#progressBytes / bytesPerEntry;
+    return this.#progressBytes === this.#head.lengthBytes ? Math.ceil(entries) : Math.floor(entries);
+  }
+
+  /** Has what is left of the oldest store leave. @returns false when the bus takes no more before its end */
+  #carryOut(store: Store): boolean {
     const { memory, port, classify, writeCombining } = this.#target;
-    const address = this.#addresses[index]!;
-    const length = this.#lengths[index]!;
-    const offset = this.#offsets[index]!;
-    const kind = this.#kinds[index]!;
+    const { kind, address, lengthBytes, offset } = store;
     if (kind === storeToMemory) {
-      if (!memory.write(address, length, this.bytes, offset)) this.strayStoreCount++;
+      if (!memory.write(address, lengthBytes, this.bytes, offset)) this.strayStoreCount++;
+      this.#progressBytes = lengthBytes;
       return true;
     }
     if (kind === storeUncached) {
       if (!writeCombining.flush() || !port.canStore()) return false;
-      port.cpuStore(address, classify(address), this.bytes, offset, length);
+      port.cpuStore(address, classify(address), this.bytes, offset, lengthBytes);
+      this.#progressBytes = lengthBytes;
       return true;
     }
     const done = this.#progressBytes;
-    this.#progressBytes += writeCombining.store(address + done, this.bytes, offset + done, length - done);
-    return this.#progressBytes === length;
+    this.#progressBytes += writeCombining.store(
+      address + done,
+      this.bytes,
+      offset + done,
+      lengthBytes - done,
+    );
+    return this.#progressBytes === lengthBytes;
   }
 
-  #reserveSpace(lengthBytes: number): number {
-    if (this.#storeHead === this.#storeTail) this.#spaceTail = 0;
-    const head = this.#storeHead === this.#storeTail ? 0 : this.#offsets[this.#storeHead & this.#storeMask]!;
+  /** Finds room for so many bytes behind the newest store or, in front of the oldest, at the space's beginning. */
+  #findSpace(lengthBytes: number): void {
     const size = this.bytes.length;
-    let at = this.#spaceTail;
-    if (this.#storeHead !== this.#storeTail && at <= head) {
-      if (at + lengthBytes >= head) throw new StoreSpaceError(size);
-    } else if (at + lengthBytes > size) {
-      if (lengthBytes >= head) throw new StoreSpaceError(size);
-      at = 0;
+    const isEmpty = this.#head === this.#tail;
+    // A byte stays free, so that a full space does not look like an empty one.
+    const beforeOldest = isEmpty ? size : this.#head.offset - 1;
+    let tail = isEmpty ? 0 : this.#spaceTail;
+    let end = tail > beforeOldest ? size : beforeOldest;
+    if (tail > beforeOldest && tail + lengthBytes > size) {
+      tail = 0;
+      end = beforeOldest;
     }
-    this.#spaceTail = at + lengthBytes;
-    return at;
+    if (tail + lengthBytes > end) throw new StoreSpaceError(size);
+    this.#spaceTail = tail;
+    this.#spaceEnd = end;
   }
+}
 
-  #growStores(): void {
-    const size = this.#storeMask + 1;
-    const mask = size * 2 - 1;
-    const kinds = new Uint8Array(size * 2);
-    const addresses = new Float64Array(size * 2);
-    const lengths = new Int32Array(size * 2);
-    const offsets = new Int32Array(size * 2);
-    for (let store = this.#storeHead; store !== this.#storeTail; store++) {
-      kinds[store & mask] = this.#kinds[store & this.#storeMask]!;
-      addresses[store & mask] = this.#addresses[store & this.#storeMask]!;
-      lengths[store & mask] = this.#lengths[store & this.#storeMask]!;
-      offsets[store & mask] = this.#offsets[store & this.#storeMask]!;
-    }
-    this.#kinds = kinds;
-    this.#addresses = addresses;
-    this.#lengths = lengths;
-    this.#offsets = offsets;
-    this.#storeMask = mask;
-  }
-
-  #growCommits(): void {
-    const size = this.#commitMask + 1;
-    const mask = size * 2 - 1;
-    const cycles = new Float64Array(size * 2);
-    const ends = new Float64Array(size * 2);
-    const causes = new Uint8Array(size * 2);
-    for (let commit = this.#commitHead; commit !== this.#commitTail; commit++) {
-      cycles[commit & mask] = this.#commitCycles[commit & this.#commitMask]!;
-      ends[commit & mask] = this.#commitEnds[commit & this.#commitMask]!;
-      causes[commit & mask] = this.#commitCauses[commit & this.#commitMask]!;
-    }
-    this.#commitCycles = cycles;
-    this.#commitEnds = ends;
-    this.#commitCauses = causes;
-    this.#commitMask = mask;
-  }
+/** Makes the ring longer by one. */
+function insertBehind(store: Store): void {
+  const added = new Store();
+  added.next = store.next;
+  store.next = added;
 }

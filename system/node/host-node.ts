@@ -46,6 +46,8 @@ export class DeviceMissingError extends Error {
 }
 
 const mib = 2 ** 20;
+// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { register } = TrafficClass;
 
 export class HostNode {
   readonly node: number;
@@ -87,6 +89,12 @@ export class HostNode {
       void this.kernelLog.push({ node: this.node, atPs: this.lp.nowPs, program: 'kernel', text }),
   };
   #timerCount = 0;
+  /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
+  #bar2From = 0;
+  #bar2To = 0;
+  #uarTo = 0;
+  #uarClass: number = register;
+  #behindUarsClass: number = register;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed } = plan;
@@ -199,13 +207,20 @@ export class HostNode {
 
   /** Accounting class of a core's store: by where in the device's BARs it goes. */
   #classify(busAddress: number): number {
-    const bar2 = this.enumerated?.bars[2];
-    if (bar2 === undefined) return TrafficClass.register;
-    const offset = busAddress - bar2.address;
-    if (offset < 0 || offset >= bar2.sizeBytes) return TrafficClass.register;
-    if (this.config.machine.adapter === 'nic') return TrafficClass.packetBuffer;
-    const uarBytes = 2 ** this.config.hca.capability.logUarAreaMib * mib;
-    return offset < uarBytes ? TrafficClass.doorbell : TrafficClass.blueFlame;
+    if (busAddress < this.#bar2From || busAddress >= this.#bar2To) return register;
+    return busAddress < this.#uarTo ? this.#uarClass : this.#behindUarsClass;
+  }
+
+  /** Learns where stores to BAR2 go: to the UARs, to the BlueFlame registers behind them, or into a NIC's packet buffers. */
+  #learnBar2({ bars }: EnumeratedFunction): void {
+    const bar2 = bars[2];
+    if (bar2 === undefined) return;
+    this.#bar2From = bar2.address;
+    this.#bar2To = bar2.address + bar2.sizeBytes;
+    const isNic = this.config.machine.adapter === 'nic';
+    this.#uarTo = bar2.address + 2 ** this.config.hca.capability.logUarAreaMib * mib;
+    this.#uarClass = isNic ? TrafficClass.packetBuffer : TrafficClass.doorbell;
+    this.#behindUarsClass = isNic ? TrafficClass.packetBuffer : TrafficClass.blueFlame;
   }
 
   /** Firmware and kernel, as a thread of the kernel on core 0; the run counts it like a program. */
@@ -217,6 +232,7 @@ export class HostNode {
       const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
       if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
       this.enumerated = found;
+      this.#learnBar2(found);
       if (this.config.machine.adapter === 'nic') await this.#bootNic(cpu, found);
       else await this.#bootHca(cpu, found);
       await cpu.settle();
