@@ -24,20 +24,26 @@ import * as psnConstants from '../../wire/psn.ts';
 import { psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { PayloadWriter } from './payload-writer.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { RequestCompletion } from './request-completion.ts';
 import * as responsePlacement from './response-placement.ts';
 import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
-import type { SendRecords } from './send-records.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID } = aethConstants;
 const { WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
+const { noRecord } = sendRecord;
 const { PSN_MASK } = psnConstants;
+const { ACK } = AethKind;
+const { ERR } = QpState;
+const { RC_ACKNOWLEDGE } = Opcode;
 const { STALL_COMPLETION, WAIT } = receivePipeline;
 const { ABSENT, PLACED } = responsePlacement;
 const { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
@@ -46,14 +52,13 @@ const RNR_RETRY_FOREVER = 7;
 
 export interface AcknowledgementListener {
   /** The head record completes without an answer, but there is no room for its CQE yet. */
-  localCompletionWaits(qp: number): void;
+  localCompletionWaits(pair: QueuePair): void;
 }
 
 export class Acknowledgements {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
   readonly #placement: ResponsePlacement;
-  readonly #records: SendRecords;
   readonly #completion: RequestCompletion;
   readonly #scheduler: SendScheduler;
   readonly #timers: RetryTimers;
@@ -66,7 +71,6 @@ export class Acknowledgements {
     core: HcaCore,
     port: ReceivedPackets,
     writer: PayloadWriter,
-    records: SendRecords,
     completion: RequestCompletion,
     scheduler: SendScheduler,
     timers: RetryTimers,
@@ -75,8 +79,7 @@ export class Acknowledgements {
   ) {
     this.#core = core;
     this.#port = port;
-    this.#placement = new ResponsePlacement(core, port, writer, records, account);
-    this.#records = records;
+    this.#placement = new ResponsePlacement(core, port, writer, account);
     this.#completion = completion;
     this.#scheduler = scheduler;
     this.#timers = timers;
@@ -86,57 +89,48 @@ export class Acknowledgements {
 
   /** Works on the response at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
   process(offset: number, qp: number, cycle: number): number {
-    const { qps } = this.#core;
     const words = this.#port.rxWords;
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;
     const psn = words[word + WORD_PSN]!;
-    const pair = qps.rows[qp]!;
+    const pair = this.#core.qps.rows[qp]!;
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
-    if (pair.recordHead === -1 || newest > 0 || oldest <= 0) {
-      if (oldest > 0 || newest > 0 || opcode !== Opcode.RC_ACKNOWLEDGE)
+    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
+      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
         this.#core.violations.count('responseUnexpected');
       return 0;
     }
-    if (opcode !== Opcode.RC_ACKNOWLEDGE) return this.#processData(offset, qp, opcode, psn, cycle);
+    if (opcode !== RC_ACKNOWLEDGE) return this.#processData(offset, pair, opcode, psn, cycle);
     const aeth = words[word + WORD_AETH]!;
     const syndrome = aeth >>> 24;
-    if (syndromeKind(syndrome) === AethKind.ACK) {
-      if (!this.#completeThrough(qp, psn, cycle)) return WAIT;
-      this.#takeCredits(qp, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+    if (syndromeKind(syndrome) === ACK) {
+      if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
+      this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
       return 0;
     }
     // A NAK acknowledges everything before the PSN it names.
-    if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    if (pair.recordHead === -1 || pair.state === QpState.ERR) return 0;
-    return this.#takeNak(qp, psn, syndrome, cycle);
+    if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+    if (pair.recordHead === noRecord || pair.state === ERR) return 0;
+    return this.#takeNak(pair, psn, syndrome, cycle);
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
-  goBack(qp: number, psn: number, cycle: number): void {
-    const { qps } = this.#core;
-    const records = this.#records;
-    const pair = qps.rows[qp]!;
-    let record = pair.recordHead;
-    while (
-      record !== -1 &&
-      (records.rows[record]!.psnCount === 0 || psnDistance(psn, records.lastPsn(record)) > 0)
-    ) {
-      record = records.rows[record]!.next;
-    }
-    if (record === -1) return;
+  goBack(pair: QueuePair, psn: number, cycle: number): void {
+    let request = pair.recordHead;
+    while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
+      request = request.next;
+    if (request === noRecord) return;
     pair.epoch++;
-    pair.recordCursor = record;
-    const request = records.rows[record]!;
+    pair.recordCursor = request;
     pair.packetCursor =
       request.opcode === WqeOpcode.RDMA_READ
         ? request.responsesReceived
         : Math.max(0, psnDistance(psn, request.firstPsn));
     // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
     const reason = pair.parkedFor;
-    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(qp, cycle + 1);
-    this.#scheduler.makeReady(qp, cycle + 1);
+    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(pair.slot, cycle + 1);
+    this.#scheduler.makeReady(pair.slot, cycle + 1);
   }
 
   reset(): void {
@@ -148,45 +142,33 @@ export class Acknowledgements {
   }
 
   /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
-  #completeThrough(qp: number, psn: number, cycle: number): boolean {
-    const { qps } = this.#core;
-    const records = this.#records;
-    const pair = qps.rows[qp]!;
-    for (;;) {
-      const record = pair.recordHead;
-      if (record === -1) break;
-      const request = records.rows[record]!;
-      if (request.psnCount === 0) {
-        if (!this.#completion.completeLocally(qp, cycle)) return this.#waitForCompletion(cycle);
-        if (pair.recordHead === record) break;
-        if (pair.state === QpState.ERR) return true;
+  #completeThrough(pair: QueuePair, psn: number, cycle: number): boolean {
+    const completion = this.#completion;
+    let head = pair.recordHead;
+    for (; head !== noRecord; head = pair.recordHead) {
+      if (head.psnCount === 0) {
+        if (!completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
+        if (pair.recordHead === head) break;
+        if (pair.state === ERR) return true;
         continue;
       }
-      if (psnDistance((request.firstPsn + request.psnCount - 1) & PSN_MASK, psn) > 0) break;
-      if (request.isReadOrAtomic === 1) {
+      if (psnDistance((head.firstPsn + head.psnCount - 1) & PSN_MASK, psn) > 0) break;
+      if (head.isReadOrAtomic === 1) {
         // Its response was lost: what came later was answered, so it is asked for again.
-        const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
-        if (expected !== this.#core.pageFaults.awaitedPsn[qp]) this.goBack(qp, expected, cycle);
+        const expected = (head.firstPsn + head.responsesReceived) & PSN_MASK;
+        if (expected !== this.#core.pageFaults.awaitedPsn[pair.slot]) this.goBack(pair, expected, cycle);
         return true;
       }
-      if (!this.#completion.completeHead(qp, pair, cycle)) return this.#waitForCompletion(cycle);
+      if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
     }
-    const acknowledged = pair.recordHead === -1 ? psn : this.#acknowledgedBy(pair.recordHead, psn);
+    const acknowledged = head === noRecord ? psn : acknowledgedBy(head, psn);
     if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
       pair.lastAckedPsn = acknowledged;
-      this.#timers.progress(qp);
+      this.#timers.progress(pair);
     }
-    if (pair.recordHead !== -1 && !this.#completion.completeLocally(qp, cycle))
-      this.#listener.localCompletionWaits(qp);
+    if (head !== noRecord && !completion.completeLocally(pair, cycle))
+      this.#listener.localCompletionWaits(pair);
     return true;
-  }
-
-  /** A later answer says nothing of a READ or atomic whose own answer has not come. */
-  #acknowledgedBy(oldest: number, psn: number): number {
-    const request = this.#records.rows[oldest]!;
-    if (request.psnCount === 0 || request.isReadOrAtomic === 0) return psn;
-    const answered = (request.firstPsn + request.responsesReceived - 1) & PSN_MASK;
-    return psnDistance(psn, answered) > 0 ? answered : psn;
   }
 
   #waitForCompletion(cycle: number): boolean {
@@ -195,27 +177,19 @@ export class Acknowledgements {
   }
 
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
-  #takeCredits(qp: number, code: number, msn: number, cycle: number): void {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
-    if (code === CREDIT_CODE_INVALID) {
-      pair.ssnLimit = -1;
-    } else {
-      pair.ssnLimit = (msn + creditCountByCode[code]!) & PSN_MASK;
-    }
-    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(qp, cycle + 1);
+  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: number): void {
+    pair.ssnLimit = code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
+    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair.slot, cycle + 1);
   }
 
-  #takeNak(qp: number, psn: number, syndrome: number, cycle: number): number {
-    const { qps } = this.#core;
+  #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: number): number {
     if (syndromeKind(syndrome) === AethKind.RNR_NAK)
-      return this.#takeRnrNak(qp, psn, syndromeValue(syndrome), cycle);
+      return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
     const code = syndromeValue(syndrome);
     if (code === NakCode.PSN_SEQUENCE_ERROR) {
-      const pair = qps.rows[qp]!;
-      if (pair.retriesLeft === 0) return this.#failOrWait(qp, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
+      if (pair.retriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
       pair.retriesLeft--;
-      this.goBack(qp, psn, cycle);
+      this.goBack(pair, psn, cycle);
       return 0;
     }
     const error =
@@ -224,85 +198,79 @@ export class Acknowledgements {
         : code === NakCode.REMOTE_OPERATIONAL_ERROR
           ? CqeSyndrome.REMOTE_OP_ERR
           : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
-    return this.#failOrWait(qp, error, cycle);
+    return this.#failOrWait(pair, error, cycle);
   }
 
-  #takeRnrNak(qp: number, psn: number, timerCode: number, cycle: number): number {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+  #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: number): number {
     if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
-      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(qp, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
       pair.rnrRetriesLeft--;
     }
-    this.goBack(qp, psn, cycle);
-    this.#scheduler.park(qp, PARKED_RNR);
-    this.#timers.waitRnr(qp, rnrTimerPsByCode[timerCode]!, cycle);
+    this.goBack(pair, psn, cycle);
+    this.#scheduler.park(pair.slot, PARKED_RNR);
+    this.#timers.waitRnr(pair, rnrTimerPsByCode[timerCode]!, cycle);
     return 0;
   }
 
-  #failOrWait(qp: number, syndrome: number, cycle: number): number {
-    if (this.#completion.fail(qp, syndrome, cycle)) return 0;
+  #failOrWait(pair: QueuePair, syndrome: number, cycle: number): number {
+    if (this.#completion.fail(pair, syndrome, cycle)) return 0;
     this.#account.stall(cycle, STALL_COMPLETION);
     return WAIT;
   }
 
   /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
-  #processData(offset: number, qp: number, opcode: number, psn: number, cycle: number): number {
-    const { qps } = this.#core;
-    const records = this.#records;
-    const pair = qps.rows[qp]!;
+  #processData(offset: number, pair: QueuePair, opcode: number, psn: number, cycle: number): number {
     if (!this.#isPlacing) {
-      if (!this.#completeThrough(qp, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-      const record = pair.recordHead;
-      if (record === -1 || pair.state === QpState.ERR) return 0;
-      const request = records.rows[record]!;
+      if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+      const request = pair.recordHead;
+      if (request === noRecord || pair.state === ERR) return 0;
       const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
       if (request.isReadOrAtomic === 0 || expected !== psn) {
-        if (expected === this.#core.pageFaults.awaitedPsn[qp]) return 0;
+        if (expected === this.#core.pageFaults.awaitedPsn[pair.slot]) return 0;
         this.#core.violations.count('responseUnexpected');
-        if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) this.goBack(qp, expected, cycle);
+        if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0)
+          this.goBack(pair, expected, cycle);
         return 0;
       }
       this.#isPlacing = true;
       this.#placement.begin();
     }
-    const record = pair.recordHead;
+    const request = pair.recordHead;
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
-    const placed = this.#placement.place(offset, qp, record, bytes, cycle);
-    if (placed !== PLACED) return this.#notPlaced(placed, qp, psn, cycle);
+    const placed = this.#placement.place(offset, pair, request, bytes, cycle);
+    if (placed !== PLACED) return this.#notPlaced(placed, pair, psn, cycle);
     // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
     if (this.#completion.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
       return WAIT;
     }
-    const request = records.rows[record]!;
     request.responsesReceived++;
     pair.lastAckedPsn = psn;
-    this.#timers.progress(qp);
+    this.#timers.progress(pair);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
     this.#takeCredits(
-      qp,
+      pair,
       syndromeValue(this.#word(offset, WORD_AETH) >>> 24),
       this.#word(offset, WORD_AETH) & PSN_MASK,
       cycle,
     );
     if (request.responsesReceived !== request.psnCount)
-      return this.#failOrWait(qp, CqeSyndrome.BAD_RESP_ERR, cycle);
-    this.#completion.completeHead(qp, pair, cycle);
-    if (!this.#completion.completeLocally(qp, cycle)) this.#listener.localCompletionWaits(qp);
+      return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+    this.#completion.completeHead(pair, cycle);
+    if (!this.#completion.completeLocally(pair, cycle)) this.#listener.localCompletionWaits(pair);
     return bytes;
   }
 
-  #notPlaced(placed: number, qp: number, psn: number, cycle: number): number {
+  #notPlaced(placed: number, pair: QueuePair, psn: number, cycle: number): number {
     if (placed === WAIT) return WAIT;
-    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(qp, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
     // Dropped, with what is on its way behind it; asked for again when the page is there.
     this.#isPlacing = false;
-    this.#core.pageFaults.awaitedPsn[qp] = psn;
-    this.#scheduler.park(qp, PARKED_PAGE_FAULT);
-    this.goBack(qp, psn, cycle);
+    this.#core.pageFaults.awaitedPsn[pair.slot] = psn;
+    this.#scheduler.park(pair.slot, PARKED_PAGE_FAULT);
+    this.goBack(pair, psn, cycle);
     return 0;
   }
 
@@ -310,4 +278,11 @@ export class Acknowledgements {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
   }
+}
+
+/** What an answer for `psn` acknowledges: nothing of a READ or atomic, the oldest request, whose own answer has not come. */
+function acknowledgedBy(oldest: SendRecord, psn: number): number {
+  if (oldest.psnCount === 0 || oldest.isReadOrAtomic === 0) return psn;
+  const answered = (oldest.firstPsn + oldest.responsesReceived - 1) & PSN_MASK;
+  return psnDistance(psn, answered) > 0 ? answered : psn;
 }

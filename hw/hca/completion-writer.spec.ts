@@ -70,7 +70,7 @@ describe('a CQ that is full', () => {
       expect([first.a.state, second.state]).toEqual([QpState.ERR, QpState.ERR]);
       expect(cq.drain()).toHaveLength(4);
       // The fifth had no CQE: it is not among the completed.
-      expect(bench.a.dataPath.operations.count[nop.opcode]).toBe(4);
+      expect(bench.a.dataPath.operations.rows[nop.opcode]!.count).toBe(4);
       bench.a.act(() => bench.a.dataPath.control.cqSync(cq.slot));
       await bench.run(1);
       const { cqs } = bench.a.dataPath.tables;

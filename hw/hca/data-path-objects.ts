@@ -8,7 +8,9 @@ import type { DataPathParts } from './data-path-parts.ts';
 import { PageFence } from './page-fence.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
+import { noRecord } from './send-record.ts';
 import { NOT_PARKED, PARKED_DRAINING } from './send-scheduler.ts';
+import { noLine } from './wqe-lines.ts';
 
 export class DataPathObjects implements DataPathControl {
   readonly #parts: DataPathParts;
@@ -62,16 +64,16 @@ export class DataPathObjects implements DataPathControl {
     pair.parkedFor = NOT_PARKED;
     pair.isScheduled = 0;
     pair.messageKind = 0;
-    this.#parts.requestCompletion.dropAll(slot);
+    this.#parts.requestCompletion.dropAll(pair);
     this.#parts.responses.drop(slot);
     this.#parts.timers.forget(slot);
     this.#parts.flusher.forget(slot);
     this.#parts.pageFaults.forget(slot);
     this.#parts.receives.close(slot);
-    this.#parts.wqeFetch.release(slot, this.#parts.core.domain.cycle);
+    this.#parts.wqeFetch.release(pair, this.#parts.core.domain.cycle);
     const line = pair.wqeLine;
-    if (line !== -1 && this.#parts.lines.rows[line]!.isFetching === 0) this.#parts.lines.free(line);
-    pair.wqeLine = -1;
+    if (line !== noLine && line.isFetching === 0) line.free();
+    pair.wqeLine = noLine;
     this.#parts.qpcCache.forget(slot);
     this.#parts.requester.wake(this.#parts.core.domain.cycle + 1);
     this.#parts.receiver.wake(this.#parts.core.domain.cycle + 1);
@@ -94,7 +96,7 @@ export class DataPathObjects implements DataPathControl {
   qpIsDraining(slot: number): boolean {
     const { qps } = this.#parts.core;
     const pair = qps.rows[slot]!;
-    const isWorking = pair.recordHead !== -1 || pair.inPipelineCount > 0;
+    const isWorking = pair.recordHead !== noRecord || pair.inPipelineCount > 0;
     return pair.state === QpState.SQD && isWorking;
   }
 
@@ -188,10 +190,10 @@ export class DataPathObjects implements DataPathControl {
   reset(): void {
     const { qps } = this.#parts.core;
     for (const slot of qps.liveSlots()) {
-      this.#parts.requestCompletion.dropAll(slot);
+      const pair = qps.rows[slot]!;
+      this.#parts.requestCompletion.dropAll(pair);
       this.#parts.timers.forget(slot);
       this.#parts.flusher.forget(slot);
-      const pair = qps.rows[slot]!;
       pair.state = QpState.RST;
       pair.epoch++;
       pair.inPipelineCount = 0;

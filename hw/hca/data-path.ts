@@ -52,7 +52,6 @@ import { Requester } from './requester.ts';
 import { Responder } from './responder.ts';
 import { ResponseEngine } from './response-engine.ts';
 import { RetryTimers } from './retry-timers.ts';
-import * as sendRecords from './send-records.ts';
 import { SendRecords } from './send-records.ts';
 import * as sendScheduler from './send-scheduler.ts';
 import { SendScheduler } from './send-scheduler.ts';
@@ -68,7 +67,6 @@ import { WqeLines } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PACKET_PAYLOAD_BYTES_MAX } = packetQueue;
-const { MILESTONE_GATHERED, MILESTONE_TRANSMITTED } = sendRecords;
 const { PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
 const { SIDE_REQUESTER, SIDE_RESPONSE } = pageFaults;
 const { WQE_LINE_BYTES } = wqeLines;
@@ -180,7 +178,7 @@ export class DataPath implements DataPathParts {
     };
     const core = this.core;
     this.records = new SendRecords(config.outstandingWqes);
-    this.operations = new OperationLedger(this.records, domain.clock, qps.numberOf, setup.tap);
+    this.operations = new OperationLedger(domain.clock, qps.numberOf, setup.tap);
     this.lines = new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES));
     this.completions = new CompletionWriter(
       core,
@@ -223,24 +221,23 @@ export class DataPath implements DataPathParts {
     this.timers = new RetryTimers(core);
     this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
     this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
-      wqesFetched: (qp, cycle) => this.#arrivals.wqesFetched(qp, cycle),
+      wqesFetched: (pair, cycle) => this.#arrivals.wqesFetched(pair, cycle),
       wqeFetchFailed: (qp, cycle) => this.#errors.queueFailed(qp, cycle),
     });
     this.requester = this.#makeRequester(setup.address);
-    this.requestCompletion = new RequestCompletion(core, this.records, this.completions, this.scheduler, {
+    this.requestCompletion = new RequestCompletion(this.records, this.completions, this.scheduler, {
       qpFailed: (qp, cycle) => this.#errors.fail(qp, cycle),
-      recordCompletedSilently: (record, cycle) => this.#ends.recordDone(record, cycle, true),
+      recordCompletedSilently: (request, cycle) => this.#ends.recordDone(request, cycle, true),
     });
     this.acknowledgements = new Acknowledgements(
       core,
       packets,
       this.writer,
-      this.records,
       this.requestCompletion,
       this.scheduler,
       this.timers,
       this.receiver.account,
-      { localCompletionWaits: (qp) => this.#ends.waits(qp) },
+      { localCompletionWaits: (pair) => this.#ends.waits(pair) },
     );
     const scatter = new ReceiveScatter(core, this.writer, this.receives, this.receiver.account);
     this.datagrams = new DatagramReceiver(
@@ -264,17 +261,10 @@ export class DataPath implements DataPathParts {
         communicationEstablished: (qp, cycle) => this.#errors.communicationEstablished(qp, cycle),
       },
     );
-    this.flusher = new Flusher(
-      core,
-      this.lines,
-      this.wqeFetch,
-      this.receives,
-      this.completions,
-      this.requestCompletion,
-    );
+    this.flusher = new Flusher(core, this.wqeFetch, this.receives, this.completions, this.requestCompletion);
     this.flusher.onUnstartedFlushed = (opcode) => this.operations.flushedUnstarted(opcode);
     this.doorbells = new Doorbells(core, this.lines, setup.geometry, {
-      sendRequested: (qp, cycle) => this.#arrivals.sendRequested(qp, cycle),
+      sendRequested: (pair, cycle) => this.#arrivals.sendRequested(pair, cycle),
       cqArmed: (cq, command, consumer, cycle) => this.completions.notifier.arm(cq, command, consumer, cycle),
       eqDoorbell: (eqn, consumer, isArm, cycle) => events.eqDoorbell(eqn, consumer, isArm, cycle),
       translationsInvalidated: () => translator.forgetMtt(),
@@ -323,7 +313,7 @@ export class DataPath implements DataPathParts {
       this.writer,
       { payloadRead: TrafficClass.payloadRead, payloadWrite: TrafficClass.payloadWrite },
       sram.allocate(ATOMIC_SRAM_BYTES),
-      (slot, status, cycle) => this.transmitter.payloadArrived(packets, slot, status, cycle),
+      (slot, status, cycle) => this.transmitter.payloadArrived(packets, packets.rows[slot]!, status, cycle),
       {
         knownReceives: (qp) => this.receives.knownAvailable(this.receives.queueOf(qp)),
         packetSealed: (cycle) => this.transmitter.wake(cycle),
@@ -343,13 +333,13 @@ export class DataPath implements DataPathParts {
       TrafficClass.payloadRead,
       (slot, status, cycle) => {
         const packet = packets.rows[slot]!;
-        if (packet.isLast === 1) this.records.setMilestone(packet.record, MILESTONE_GATHERED, cycle);
-        this.transmitter.payloadArrived(packets, slot, status, cycle);
+        if (packet.isLast === 1) packet.request.gatheredCycle = cycle;
+        this.transmitter.payloadArrived(packets, packet, status, cycle);
       },
       {
         packetSealed: (cycle) => this.transmitter.wake(cycle),
-        recordFailed: (qp, cycle) => this.#ends.completeLocally(qp, cycle),
-        recordNeedsNoAnswer: (qp, cycle) => this.#ends.completeLocally(qp, cycle),
+        recordFailed: (pair, cycle) => this.#ends.completeLocally(pair, cycle),
+        recordNeedsNoAnswer: (pair, cycle) => this.#ends.completeLocally(pair, cycle),
       },
       address,
     );
@@ -367,19 +357,19 @@ export class DataPath implements DataPathParts {
     );
     this.completions.connect({
       cqeIssued: (record, cycle) => {
-        if (record !== -1) this.#ends.recordDone(record, cycle, false);
+        if (record !== -1) this.#ends.recordDone(this.records.rows[record]!, cycle, false);
       },
-      cqeDiscarded: (record, cycle) => this.#ends.discarded(record, cycle),
+      cqeDiscarded: (record, cycle) => this.#ends.discarded(this.records.rows[record]!, cycle),
       cqFailed: (cq, syndrome, cycle) => this.#errors.cqFailed(cq, syndrome, cycle),
       completionSpace: (cycle) => this.#ends.completionSpace(cycle),
     });
     this.transmitter.connect({
-      requestSent: (record, qp, isLast, cycle) => {
-        if (isLast === 1) this.records.setMilestone(record, MILESTONE_TRANSMITTED, cycle);
-        if (qps.rows[qp]!.opcodeBase !== 0) return this.#ends.sentForGood(record, qp, isLast, cycle);
-        this.timers.sentAt(qp, cycle);
+      requestSent: ({ request, pair, isLast }, cycle) => {
+        if (isLast === 1) request.transmittedCycle = cycle;
+        if (pair.opcodeBase !== 0) return this.#ends.sentForGood(request, pair, isLast, cycle);
+        this.timers.sentAt(pair, cycle);
       },
-      payloadFailed: (record, qp, cycle) => this.#errors.payloadFailed(record, qp, cycle),
+      payloadFailed: (request, pair, cycle) => this.#errors.payloadFailed(request, pair, cycle),
       requestSlotFreed: (cycle) => this.requester.slotFreed(cycle),
       responseSlotFreed: (cycle) => this.responses.slotFreed(cycle),
     });

@@ -21,11 +21,13 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { bth, deth, GRH_BYTES, ICRC_BYTES, immDt, lrh } from '../../wire/headers.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { MANAGEMENT_LANE, SERVICE_LEVEL_SHIFT } from '../../wire/packet.ts';
+import type { DatagramAddresses } from './datagram-addresses.ts';
 import { buildGrh } from './grh.ts';
 import type { PortAddress } from './port-address.ts';
-import { type QpTable, SEGMENTS_MAX } from './qp-table.ts';
-import { INLINE_BYTES_MAX, type SendRecords } from './send-records.ts';
-import { decodeControl, INLINE_HEADER_BYTES, loadData, nextAfterInline } from './wqe-decoder.ts';
+import type { QpTable } from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
+import { INLINE_BYTES_MAX, type SendRecord } from './send-record.ts';
+import { decodeControl, INLINE_HEADER_BYTES, loadData, loadPointer, nextAfterInline } from './wqe-decoder.ts';
 
 const vector = addressVector.fields;
 const datagram = datagramSegment.fields;
@@ -37,30 +39,28 @@ const PATH_BITS_MASK = 0x7f;
 
 const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
 
-/** Fills `record` from the WQE at `at` of the UD queue pair `qp`. @returns 0, or a CQE syndrome */
+/** Fills `request` from the WQE at `at` of a UD queue pair. @returns 0, or a CQE syndrome */
 export function decodeDatagram(
   view: DataView,
   bytes: Uint8Array,
   at: number,
-  records: SendRecords,
-  record: number,
+  datagrams: DatagramAddresses,
+  request: SendRecord,
   qps: QpTable,
-  qp: number,
+  pair: QueuePair,
   address: PortAddress,
 ): number {
-  const sizeBytes = decodeControl(view, at, records, record);
-  const request = records.rows[record]!;
+  const sizeBytes = decodeControl(view, at, request);
   if (request.opcode === WqeOpcode.NOP) return 0;
   const data = wqeUnitBytes + datagramSegment.sizeBytes;
   if (!isSend(request.opcode) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const to = at + wqeUnitBytes;
   // An address handle of another protection domain is none of this QP's.
-  const pair = qps.rows[qp]!;
   if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const { datagrams } = records;
+  const record = request.number;
   const key = datagram.qkey.get(view, to);
   datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
-  datagrams.sourceQpn[record] = qps.numberOf[qp]!;
+  datagrams.sourceQpn[record] = qps.numberOf[pair.slot]!;
   datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;
   datagrams.pkeyAndLevel[record] =
     pkeyOf(address, pair.pkeyIndex) | (vector.serviceLevel.get(view, to) << SERVICE_LEVEL_SHIFT);
@@ -70,7 +70,7 @@ export function decodeDatagram(
   datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
   datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
   if (datagrams.hasGrh[record] === 1) buildGrh(bytes, to, address, datagrams.grh, record * GRH_BYTES);
-  return loadData(view, bytes, at, data, sizeBytes, records, record);
+  return loadData(view, bytes, at, data, sizeBytes, request);
 }
 
 const pkeyOf = (address: PortAddress, index: number): number => address.pkeys[index % address.pkeys.length]!;
@@ -82,30 +82,28 @@ interface Parts {
   readonly leadingBytes: number;
 }
 
-/** Fills `record` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
+/** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
 export function decodeManagement(
   view: DataView,
   bytes: Uint8Array,
   at: number,
-  records: SendRecords,
-  record: number,
+  datagrams: DatagramAddresses,
+  request: SendRecord,
   address: PortAddress,
 ): number {
-  const sizeBytes = decodeControl(view, at, records, record);
-  const request = records.rows[record]!;
+  const sizeBytes = decodeControl(view, at, request);
   if (request.opcode === WqeOpcode.NOP) return 0;
   if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const parts = loadParts(view, bytes, at, sizeBytes, records, record);
+  const parts = loadParts(view, bytes, at, sizeBytes, request);
   if (parts === undefined) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const headerBytes = takeHeaders(view, at, records, record, parts, address);
+  const headerBytes = takeHeaders(view, at, datagrams, request, parts, address);
   if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
   const hasPointers = request.segmentCount > 0;
   const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
   // Data is either inline behind the headers or behind pointers; what the ICRC replaces comes last.
   if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
   if (hasPointers) return 0;
-  const from = record * INLINE_BYTES_MAX;
-  records.inlineData.copyWithin(from, from + headerBytes, from + headerBytes + rest);
+  request.inlineData.copyWithin(0, headerBytes, headerBytes + rest);
   request.isInline = rest > 0 ? 1 : 0;
   request.messageBytes = rest;
   return 0;
@@ -117,38 +115,27 @@ function loadParts(
   bytes: Uint8Array,
   at: number,
   sizeBytes: number,
-  records: SendRecords,
-  record: number,
+  request: SendRecord,
 ): Parts | undefined {
   let inlineBytes = 0;
   let leadingBytes = -1;
-  let count = 0;
   let next = wqeUnitBytes;
-  const request = records.rows[record]!;
   while (next < sizeBytes) {
     const length = inline.byteCount.get(view, at + next);
     if (inline.isInline.get(view, at + next) === 1) {
       const end = next + INLINE_HEADER_BYTES + length;
       if (end > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX) return undefined;
       const from = at + next + INLINE_HEADER_BYTES;
-      records.inlineData.set(bytes.subarray(from, from + length), record * INLINE_BYTES_MAX + inlineBytes);
+      request.inlineData.set(bytes.subarray(from, from + length), inlineBytes);
       inlineBytes += length;
       next = nextAfterInline(next, length);
       continue;
     }
-    const dataBytes = pointer.byteCount.get(view, at + next);
     if (leadingBytes === -1) leadingBytes = inlineBytes;
-    if (dataBytes > 0) {
-      if (count === SEGMENTS_MAX) return undefined;
-      const index = record * SEGMENTS_MAX + count++;
-      records.segmentAddress[index] = pointer.address.getNumber(view, at + next);
-      records.segmentKey[index] = pointer.lkey.get(view, at + next);
-      records.segmentBytes[index] = dataBytes;
-      request.messageBytes += dataBytes;
-    }
+    const dataBytes = pointer.byteCount.get(view, at + next);
+    if (dataBytes > 0 && !loadPointer(view, at + next, dataBytes, request)) return undefined;
     next += wqeUnitBytes;
   }
-  request.segmentCount = count;
   return { inlineBytes, leadingBytes: leadingBytes === -1 ? inlineBytes : leadingBytes };
 }
 
@@ -156,14 +143,14 @@ function loadParts(
 function takeHeaders(
   wqe: DataView,
   at: number,
-  records: SendRecords,
-  record: number,
+  datagrams: DatagramAddresses,
+  request: SendRecord,
   { leadingBytes }: Parts,
   address: PortAddress,
 ): number {
-  const { datagrams, inlineData } = records;
-  const first = inlineData.byteOffset + record * INLINE_BYTES_MAX;
-  const view = new DataView(inlineData.buffer, first, INLINE_BYTES_MAX);
+  const record = request.number;
+  const { inlineData } = request;
+  const view = new DataView(inlineData.buffer, inlineData.byteOffset, INLINE_BYTES_MAX);
   const hasGrh = lrh.fields.linkNextHeader.get(view, 0) === NEXT_IS_GRH;
   const base = lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
   const opcode = bth.fields.opcode.get(view, base);
@@ -171,7 +158,6 @@ function takeHeaders(
   const dethPlace = base + bth.sizeBytes;
   const length = dethPlace + deth.sizeBytes + (withImmediate ? immDt.sizeBytes : 0);
   if (length > leadingBytes || (opcode !== Opcode.UD_SEND_ONLY && !withImmediate)) return 0;
-  const request = records.rows[record]!;
   request.opcode = withImmediate ? WqeOpcode.SEND_IMM : WqeOpcode.SEND;
   request.isSolicited = bth.fields.solicitedEvent.get(view, base);
   if (withImmediate) request.immediate = view.getInt32(dethPlace + deth.sizeBytes);
@@ -191,7 +177,7 @@ function takeHeaders(
   datagrams.isForcedBack[record] = control.forceLoopback.get(wqe, at);
   datagrams.hasGrh[record] = hasGrh ? 1 : 0;
   if (hasGrh) {
-    const from = record * INLINE_BYTES_MAX + lrh.sizeBytes;
+    const from = lrh.sizeBytes;
     datagrams.grh.set(inlineData.subarray(from, from + GRH_BYTES), record * GRH_BYTES);
   }
   return length;

@@ -17,13 +17,16 @@ import { QpState } from '../../abi/qpc.ts';
 import * as wqe from '../../abi/wqe.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
+import type { QueuePair } from './queue-pair.ts';
 import type { WqeLines } from './wqe-lines.ts';
 import * as wqeLines from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { uarPageBytes } = barMap;
 const { wqeUnitBytes } = wqe;
-const { WQE_LINE_BYTES } = wqeLines;
+const { noLine, WQE_LINE_BYTES } = wqeLines;
+const { ERR, RTS, SQD, SQER } = QpState;
+const SEND_DOORBELL = uarOffset.sendDoorbell;
 
 const ARM_FIRST_WORD_BYTES = 4;
 const PIECE_BYTES = 64;
@@ -39,7 +42,7 @@ export interface DoorbellGeometry {
 
 export interface DoorbellListener {
   /** A QP was told that it has work. */
-  sendRequested(qp: number, cycle: number): void;
+  sendRequested(pair: QueuePair, cycle: number): void;
   /** A CQ arm in good order. */
   cqArmed(cq: number, command: number, consumer: number, cycle: number): void;
   eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: number): void;
@@ -96,7 +99,7 @@ export class Doorbells {
   #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
     const page = Math.floor(offset / uarPageBytes);
     const within = offset - page * uarPageBytes;
-    if (within === uarOffset.sendDoorbell && lengthBytes === 4) {
+    if (within === SEND_DOORBELL && lengthBytes === 4) {
       this.sendCount++;
       this.#send(sendDoorbell.fields.qpn.get(view, at), page, cycle);
     } else if (within === uarOffset.cqArm && lengthBytes === 8) {
@@ -129,27 +132,18 @@ export class Doorbells {
     }
   }
 
-  /** A send doorbell, or a BlueFlame post taken as one. Returns the QP, or -1 when it is refused. */
-  #send(qpn: number, page: number, cycle: number): number {
+  /** A send doorbell, or a BlueFlame post taken as one. */
+  #send(qpn: number, page: number, cycle: number): void {
     const { qps, violations } = this.#core;
     const qp = qps.slotOf(qpn);
-    if (qp === -1) {
-      violations.count('doorbellUnknownQp');
-      return -1;
-    }
+    if (qp === -1) return violations.count('doorbellUnknownQp');
     const pair = qps.rows[qp]!;
-    if (pair.uarPage !== page) {
-      violations.count('doorbellForeignUar');
-      return -1;
-    }
+    if (pair.uarPage !== page) return violations.count('doorbellForeignUar');
     const state = pair.state;
-    if (state !== QpState.RTS && state !== QpState.SQD && state !== QpState.ERR && state !== QpState.SQER) {
-      violations.count('doorbellQpState');
-      return -1;
-    }
+    if (state !== RTS && state !== SQD && state !== ERR && state !== SQER)
+      return violations.count('doorbellQpState');
     pair.hasDoorbell = 1;
-    this.#listener.sendRequested(qp, cycle);
-    return qp;
+    this.#listener.sendRequested(pair, cycle);
   }
 
   #arm(view: DataView, at: number, page: number, cycle: number): void {
@@ -238,12 +232,10 @@ export class Doorbells {
 
   /** A QP that loses its line looks again into memory when it is next served. */
   readonly #evict = (qp: number): void => {
-    const { qps } = this.#core;
-    const pair = qps.rows[qp]!;
+    const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
-    const held = this.#lines.rows[line]!;
-    if (held.validCount > 0 || held.mayHaveMore === 1) pair.hasDoorbell = 1;
-    pair.wqeLine = -1;
+    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = noLine;
   };
 
   /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
@@ -253,29 +245,25 @@ export class Doorbells {
     const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
     const counter = fields.wqeCounter.get(this.#assemblyView, base);
     const pair = qp === -1 ? undefined : qps.rows[qp]!;
-    const isNext = pair?.uarPage === page && pair.state === QpState.RTS && pair.sqCounter === counter;
-    const own = isNext ? pair.wqeLine : -1;
-    const canTake =
-      isNext && pair.isFetching === 0 && (own === -1 || this.#lines.rows[own]!.validCount === 0);
-    if (!canTake) {
+    const isNext = pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
+    if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {
       this.blueFlameFromMemoryCount++;
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const line = this.#lines.claim(qp, own, this.#evict);
-    if (line === -1) {
+    const line = this.#lines.claim(qp, pair.wqeLine, this.#evict);
+    if (line === noLine) {
       this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
       return;
     }
-    const to = this.#lines.placeOf(line, counter, pair.sqStrideBytes);
+    const to = line.placeOf(counter, pair.sqStrideBytes);
     const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
     for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
     pair.wqeLine = line;
-    const held = this.#lines.rows[line]!;
-    held.firstCounter = counter;
-    held.validCount = 1;
-    held.mayHaveMore = 0;
-    this.#lines.setTimes(line, counter, cycle, cycle);
-    this.#listener.sendRequested(qp, cycle);
+    line.firstCounter = counter;
+    line.validCount = 1;
+    line.mayHaveMore = 0;
+    line.setTimes(counter, cycle, cycle);
+    this.#listener.sendRequested(pair, cycle);
   }
 }

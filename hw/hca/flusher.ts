@@ -16,8 +16,8 @@ import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 import type { RequestCompletion } from './request-completion.ts';
+import { noRecord } from './send-record.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
-import type { WqeLines } from './wqe-lines.ts';
 
 const STALL_COMPLETION = 0;
 const PHASE_NONE = 0;
@@ -31,7 +31,6 @@ export class Flusher {
   /** A send work request was flushed that had never been taken up: it has no record. */
   onUnstartedFlushed: (opcode: number) => void = () => {};
   readonly #core: HcaCore;
-  readonly #lines: WqeLines;
   readonly #fetch: WqeFetch;
   readonly #receives: ReceiveWqeFetch;
   readonly #completions: CompletionWriter;
@@ -47,14 +46,12 @@ export class Flusher {
 
   constructor(
     core: HcaCore,
-    lines: WqeLines,
     fetch: WqeFetch,
     receives: ReceiveWqeFetch,
     completions: CompletionWriter,
     requests: RequestCompletion,
   ) {
     this.#core = core;
-    this.#lines = lines;
     this.#fetch = fetch;
     this.#receives = receives;
     this.#completions = completions;
@@ -148,26 +145,25 @@ export class Flusher {
   #stepSend(qp: number, cycle: number): boolean {
     const { qps, sramView } = this.#core;
     const pair = qps.rows[qp]!;
-    if (pair.recordHead !== -1) {
+    if (pair.recordHead !== noRecord) {
       this.flushedCount++;
-      this.#requests.flushHead(qp, cycle);
+      this.#requests.flushHead(pair, cycle);
       return true;
     }
     const line = pair.wqeLine;
-    this.#fetch.release(qp, cycle);
-    const held = line === -1 ? undefined : this.#lines.rows[line]!;
-    if (held !== undefined && held.validCount > 0) {
-      const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
+    this.#fetch.release(pair, cycle);
+    if (line.validCount > 0) {
+      const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
       this.onUnstartedFlushed(opcode);
-      this.#lines.advance(line);
+      line.advance();
       pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
       return true;
     }
     if (pair.isFetching === 1) return false;
-    if (pair.hasDoorbell === 1 || held?.mayHaveMore === 1) {
-      this.#fetch.ask(qp, cycle);
+    if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) {
+      this.#fetch.ask(pair, cycle);
       return false;
     }
     return this.#beginReceive(qp, cycle);

@@ -7,15 +7,11 @@
  */
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { Clock } from '../../sim/index.ts';
-import type { SendRecords } from './send-records.ts';
-import * as sendRecords from './send-records.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { MILESTONE_COUNT } = sendRecords;
+import type { SendRecord } from './send-record.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
- * the milestone of the same number (send-records.ts).
+ * a milestone of the request (send-record.ts).
  */
 export const operationStages = [
   'doorbell',
@@ -48,59 +44,89 @@ export const operationNames: Readonly<Record<number, string>> = {
 };
 
 const OPCODE_COUNT = 32;
-const STAGE_COUNT = operationStages.length;
-const LAST_STAGE = STAGE_COUNT - 1;
+
+/** Picoseconds of each stage. All fields of this class and the next begin as NaN, hence may hold any number. */
+class StageTimes implements Record<OperationStage, number> {
+  doorbell = Number.NaN;
+  wqeFetch = Number.NaN;
+  scheduling = Number.NaN;
+  payloadRead = Number.NaN;
+  transmit = Number.NaN;
+  remote = Number.NaN;
+  completion = Number.NaN;
+
+  constructor() {
+    this.doorbell = 0;
+    this.wqeFetch = 0;
+    this.scheduling = 0;
+    this.payloadRead = 0;
+    this.transmit = 0;
+    this.remote = 0;
+    this.completion = 0;
+  }
+}
+
+/** What is known of the work requests of one opcode. */
+class OperationRow {
+  count = 0;
+  failedCount = 0;
+  /** Work requests without a CQE: their life ends with the acknowledgement. */
+  silentCount = 0;
+  payloadBytes = Number.NaN;
+  /** From posting to the end of life on the device, measured apart from the stages. */
+  lifePs = Number.NaN;
+  readonly stagesPs = new StageTimes();
+
+  constructor() {
+    this.payloadBytes = 0;
+    this.lifePs = 0;
+  }
+}
 
 export class OperationLedger {
-  readonly count = new Float64Array(OPCODE_COUNT);
-  readonly failedCount = new Float64Array(OPCODE_COUNT);
-  /** Work requests without a CQE: their life ends with the acknowledgement. */
-  readonly silentCount = new Float64Array(OPCODE_COUNT);
-  readonly payloadBytes = new Float64Array(OPCODE_COUNT);
-  /** By operation and stage. */
-  readonly stagePs = new Float64Array(OPCODE_COUNT * STAGE_COUNT);
-  /** From posting to the end of life on the device, measured apart from the stages. */
-  readonly lifePs = new Float64Array(OPCODE_COUNT);
+  /** By opcode. */
+  readonly rows: readonly OperationRow[] = Array.from({ length: OPCODE_COUNT }, () => new OperationRow());
   /** Requests whose stages were out of order: a fault of the model. */
   disorderCount = 0;
-  readonly #records: SendRecords;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
   readonly #numberOf: Int32Array;
+  /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
+  #cycle = Number.NaN;
+  #reachedPs = Number.NaN;
+  #atPs = Number.NaN;
 
-  constructor(records: SendRecords, clock: Clock, numberOf: Int32Array, tap: OperationTap | undefined) {
-    this.#records = records;
+  constructor(clock: Clock, numberOf: Int32Array, tap: OperationTap | undefined) {
     this.#clock = clock;
     this.#numberOf = numberOf;
     this.#tap = tap;
   }
 
-  /** The life of `record` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
-  completed(record: number, cycle: number, isSilent: boolean): void {
-    const records = this.#records;
-    const request = records.rows[record]!;
-    const opcode = request.opcode;
+  /** The life of `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
+  completed(request: SendRecord, cycle: number, isSilent: boolean): void {
+    const { opcode, wqeCounter } = request;
     const qpn = this.#numberOf[request.qp]!;
-    const wqeCounter = request.wqeCounter;
+    const tap = this.#tap;
     const endPs = this.#clock.edgePs(cycle);
+    const row = this.rows[opcode]!;
     if (request.syndrome !== 0) {
-      this.failedCount[opcode] = this.failedCount[opcode]! + 1;
-      this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
+      row.failedCount++;
+      tap?.cqeIssued(qpn, wqeCounter, endPs);
       return;
     }
-    const tapped = this.#tap === undefined ? -1 : this.#tap.postedPs(qpn, wqeCounter);
-    const postedPs = this.#addStages(record, opcode * STAGE_COUNT, tapped, endPs);
-    this.lifePs[opcode] = this.lifePs[opcode]! + endPs - postedPs;
+    const tapped = tap === undefined ? -1 : tap.postedPs(qpn, wqeCounter);
+    const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
+    row.lifePs += endPs - postedPs;
     if (endPs < postedPs) this.disorderCount++;
-    this.count[opcode] = this.count[opcode]! + 1;
-    this.payloadBytes[opcode] = this.payloadBytes[opcode]! + request.messageBytes;
-    if (isSilent) this.silentCount[opcode] = this.silentCount[opcode]! + 1;
-    else this.#tap?.cqeIssued(qpn, wqeCounter, endPs);
+    row.count++;
+    row.payloadBytes += request.messageBytes;
+    if (isSilent) row.silentCount++;
+    else tap?.cqeIssued(qpn, wqeCounter, endPs);
   }
 
   /** A work request was flushed before it was taken up: it completes, and had no stages. */
   flushedUnstarted(opcode: number): void {
-    this.failedCount[opcode] = this.failedCount[opcode]! + 1;
+    this.rows[opcode]!.failedCount++;
   }
 
   /**
@@ -108,25 +134,31 @@ export class OperationLedger {
    * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
    * posted. Returns the instant at which the first stage begins.
    */
-  #addStages(record: number, base: number, tappedPs: number, endPs: number): number {
-    const { milestones } = this.#records;
-    const { stagePs } = this;
-    const first = record * MILESTONE_COUNT;
-    let cycle = milestones[first]!;
-    let reachedPs = this.#clock.edgePs(cycle);
-    const postedPs = tappedPs < 0 ? reachedPs : tappedPs;
-    let atPs = postedPs;
-    for (let stage = 0; stage < LAST_STAGE; stage++) {
-      const reachedCycle = milestones[first + stage]!;
-      if (reachedCycle > cycle) {
-        cycle = reachedCycle;
-        reachedPs = this.#clock.edgePs(cycle);
-      }
-      if (reachedPs <= atPs) continue;
-      stagePs[base + stage] = stagePs[base + stage]! + reachedPs - atPs;
-      atPs = reachedPs;
-    }
-    if (endPs > atPs) stagePs[base + LAST_STAGE] = stagePs[base + LAST_STAGE]! + endPs - atPs;
+  #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: number, endPs: number): number {
+    const begunPs = this.#clock.edgePs(request.fetchBegunCycle);
+    const postedPs = tappedPs < 0 ? begunPs : tappedPs;
+    this.#cycle = request.fetchBegunCycle;
+    this.#reachedPs = begunPs;
+    this.#atPs = postedPs;
+    stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
+    stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
+    stagesPs.scheduling += this.#stageUntil(request.takenUpCycle);
+    stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
+    stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
+    stagesPs.remote += this.#stageUntil(request.acknowledgedCycle);
+    if (endPs > this.#atPs) stagesPs.completion += endPs - this.#atPs;
     return postedPs;
+  }
+
+  /** Ends a stage with the milestone at `cycle`, or where the stage before it ended. Returns the picoseconds it took. */
+  #stageUntil(cycle: number): number {
+    if (cycle > this.#cycle) {
+      this.#cycle = cycle;
+      this.#reachedPs = this.#clock.edgePs(cycle);
+    }
+    const durationPs = this.#reachedPs - this.#atPs;
+    if (durationPs <= 0) return 0;
+    this.#atPs = this.#reachedPs;
+    return durationPs;
   }
 }

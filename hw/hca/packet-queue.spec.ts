@@ -1,33 +1,39 @@
 import { describe, expect, it } from 'vitest';
 import { isComplete, PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
+import { QueuePair } from './queue-pair.ts';
+import { noRecord } from './send-record.ts';
+import { SendRecords } from './send-records.ts';
+
+const pair = new QueuePair(1);
+const openResponse = (queue: PacketQueue) => queue.open(pair, 0, noRecord);
 
 describe('PacketQueue', () => {
   it('hands slots out in order, each with a payload place of its own, and says when it is full', () => {
     const queue = new PacketQueue(3, 8192);
     expect(queue.isEmpty).toBe(true);
-    const slots = [1, 2, 3].map((qp) => queue.open(qp, 0, -1));
-    expect(slots).toEqual([0, 1, 2]);
+    const packets = [1, 2, 3].map(() => openResponse(queue));
+    expect(packets.map(({ slot }) => slot)).toEqual([0, 1, 2]);
     expect(queue.isFull).toBe(true);
-    expect(slots.map((slot) => queue.payloadOffset(slot) - 8192)).toEqual(
-      [0, 1, 2].map((place) => place * PACKET_PAYLOAD_BYTES_MAX),
-    );
+    const places = [0, 1, 2].map((place) => 8192 + place * PACKET_PAYLOAD_BYTES_MAX);
+    expect(packets.map(({ slot }) => queue.payloadOffset(slot))).toEqual(places);
+    expect(packets.map(({ payloadOffset }) => payloadOffset)).toEqual(places);
     queue.close();
-    expect([queue.oldest.slot, queue.open(4, 0, -1), queue.isFull]).toEqual([1, 0, true]);
+    expect([queue.oldest.slot, openResponse(queue).slot, queue.isFull]).toEqual([1, 0, true]);
     for (let index = 0; index < 3; index++) queue.close();
-    expect([queue.isEmpty, queue.open(5, 0, -1), queue.oldest.slot]).toEqual([true, 1, 1]);
+    expect([queue.isEmpty, openResponse(queue).slot, queue.oldest.slot]).toEqual([true, 1, 1]);
   });
 
   it('has a complete head when the oldest packet is sealed and all its reads are done', () => {
     const queue = new PacketQueue(2, 0);
     expect(isComplete(queue.oldest)).toBe(false);
-    const first = queue.open(1, 0, 5);
-    const second = queue.open(1, 0, 6);
-    queue.rows[second]!.isSealed = 1;
+    const first = openResponse(queue);
+    const second = openResponse(queue);
+    second.isSealed = 1;
     expect(isComplete(queue.oldest)).toBe(false);
-    queue.rows[first]!.pendingReads = 1;
-    queue.rows[first]!.isSealed = 1;
+    first.pendingReads = 1;
+    first.isSealed = 1;
     expect(isComplete(queue.oldest)).toBe(false);
-    queue.rows[first]!.pendingReads = 0;
+    first.pendingReads = 0;
     expect(isComplete(queue.oldest)).toBe(true);
     queue.close();
     expect(isComplete(queue.oldest)).toBe(true);
@@ -35,19 +41,21 @@ describe('PacketQueue', () => {
 
   it('opens a slot that knows nothing of the packet before it', () => {
     const queue = new PacketQueue(1, 0);
-    const slot = queue.open(1, 2, 3);
+    const packet = queue.open(pair, 2, new SendRecords(1).allocate());
     const fresh = { isSealed: 0, failure: 0, isLast: 0, isRepeat: 0, flags: 0 };
     const counters = { payloadBytes: 0, pendingReads: 0, readyCycle: 0 };
-    Object.assign(queue.rows[slot]!, { isSealed: 1, failure: 1, isLast: 1, isRepeat: 1, flags: 9 });
-    Object.assign(queue.rows[slot]!, { payloadBytes: 9, pendingReads: 9, readyCycle: 9 });
+    Object.assign(packet, { isSealed: 1, failure: 1, isLast: 1, isRepeat: 1, flags: 9 });
+    Object.assign(packet, { payloadBytes: 9, pendingReads: 9, readyCycle: 9 });
     queue.close();
-    queue.open(4, 5, -1);
-    expect(queue.rows[slot]).toMatchObject({ qp: 4, epoch: 5, record: -1, ...fresh, ...counters });
+    const other = new QueuePair(4);
+    expect(queue.open(other, 5, noRecord)).toBe(packet);
+    expect([packet.pair === other, packet.request === noRecord]).toEqual([true, true]);
+    expect(packet).toMatchObject({ epoch: 5, ...fresh, ...counters });
   });
 
   it('is empty when cleared', () => {
     const queue = new PacketQueue(2, 0);
-    queue.open(1, 0, -1);
+    openResponse(queue);
     queue.clear();
     expect([queue.isEmpty, isComplete(queue.oldest)]).toEqual([true, false]);
   });

@@ -5,6 +5,9 @@
  * the oldest and nothing of it is outstanding. A slot whose QP has since been reset, failed or gone back carries an
  * old epoch and is dropped instead.
  */
+import { QueuePair } from './queue-pair.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
+
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 
 /** One packet. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
@@ -12,7 +15,9 @@ export class PacketSlot {
   /** Number of the slot, and place of its payload in the HCA's memory. */
   readonly slot: number;
   readonly payloadOffset: number;
-  qp = 0;
+  /** The slot that is opened after this one. */
+  next: PacketSlot;
+  pair: QueuePair;
   epoch = 0;
   opcode = 0;
   psn = 0;
@@ -23,25 +28,30 @@ export class PacketSlot {
   aeth = 0;
   immediate = 0;
   payloadBytes = 0;
+  /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
+  readonly operands = new Int32Array(4);
   /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
   pendingReads = 0;
   isSealed = 0;
   /** DMA status of a failed payload read, or 0. */
   failure = 0;
-  /** Record of the send WQE, or -1 for a response; and whether this is the message's last packet. */
-  record = 0;
+  /** Record of the send WQE, {@link noRecord} for a response; and whether this is the message's last packet. */
+  request: SendRecord;
   isLast = 0;
   /** True for a packet that was sent before. */
   isRepeat = 0;
   /** Cycle from which a complete packet can be sent. */
   readyCycle = Number.NaN;
 
-  constructor(slot: number, payloadOffset: number) {
+  constructor(slot: number, payloadOffset: number, pair: QueuePair) {
     this.slot = slot;
     this.payloadOffset = payloadOffset;
+    this.next = this;
+    this.pair = pair;
     this.address = 0;
     this.key = 0;
     this.dmaBytes = 0;
+    this.request = noRecord;
     this.readyCycle = 0;
   }
 }
@@ -52,22 +62,28 @@ export const isComplete = (packet: PacketSlot): boolean => packet.isSealed === 1
 export class PacketQueue {
   readonly capacity: number;
   readonly sramOffset: number;
+  /** The slots by their numbers; each knows the one behind it, the last the first. */
   readonly rows: readonly PacketSlot[];
-  /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
-  readonly operands: Int32Array;
   /** The packet in the oldest slot; one that is never complete when there is none. */
   oldest: PacketSlot;
-  #head = 0;
+  /** The slot to be opened next. */
+  #free: PacketSlot;
   #count = 0;
-  readonly #none = new PacketSlot(-1, -1);
+  readonly #none: PacketSlot;
 
   /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
   constructor(capacity: number, sramOffset: number) {
+    const nobody = new QueuePair();
     this.capacity = capacity;
     this.sramOffset = sramOffset;
-    this.rows = Array.from({ length: capacity }, (_, slot) => new PacketSlot(slot, this.payloadOffset(slot)));
+    this.#none = new PacketSlot(-1, -1, nobody);
+    this.rows = Array.from(
+      { length: capacity },
+      (_, slot) => new PacketSlot(slot, sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX, nobody),
+    );
+    for (const { slot } of this.rows) this.rows[slot]!.next = this.rows[(slot + 1) % capacity]!;
+    this.#free = this.rows[0]!;
     this.oldest = this.#none;
-    this.operands = new Int32Array(capacity * 4);
   }
 
   get isFull(): boolean {
@@ -78,16 +94,15 @@ export class PacketQueue {
     return this.#count === 0;
   }
 
-  /** Opens a slot. The caller has checked {@link isFull}. */
-  open(qp: number, epoch: number, record: number): number {
-    let slot = this.#head + this.#count;
-    if (slot >= this.capacity) slot -= this.capacity;
-    const packet = this.rows[slot]!;
+  /** Opens a slot for a packet of `pair`. The caller has checked {@link isFull}. */
+  open(pair: QueuePair, epoch: number, request: SendRecord): PacketSlot {
+    const packet = this.#free;
+    this.#free = packet.next;
     if (this.#count === 0) this.oldest = packet;
     this.#count++;
-    packet.qp = qp;
+    packet.pair = pair;
     packet.epoch = epoch;
-    packet.record = record;
+    packet.request = request;
     packet.flags = 0;
     packet.payloadBytes = 0;
     packet.pendingReads = 0;
@@ -96,14 +111,13 @@ export class PacketQueue {
     packet.isLast = 0;
     packet.isRepeat = 0;
     packet.readyCycle = 0;
-    return slot;
+    return packet;
   }
 
   /** Frees the oldest slot. */
   close(): void {
-    this.#head = this.#head + 1 === this.capacity ? 0 : this.#head + 1;
     this.#count--;
-    this.oldest = this.#count === 0 ? this.#none : this.rows[this.#head]!;
+    this.oldest = this.#count === 0 ? this.#none : this.oldest.next;
   }
 
   payloadOffset(slot: number): number {
@@ -111,7 +125,7 @@ export class PacketQueue {
   }
 
   clear(): void {
-    this.#head = 0;
+    this.#free = this.rows[0]!;
     this.oldest = this.#none;
     this.#count = 0;
   }

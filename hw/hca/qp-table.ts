@@ -22,7 +22,7 @@ export class QpTable extends ContextTable {
 
   constructor(capacity: number) {
     super(QPC_BYTES, capacity);
-    this.rows = Array.from({ length: capacity }, () => new QueuePair());
+    this.rows = Array.from({ length: capacity }, (_, slot) => new QueuePair(slot));
     this.segmentAddress = new Float64Array(capacity * SEGMENTS_MAX);
     this.segmentKey = new Float64Array(capacity * SEGMENTS_MAX);
     this.segmentBytes = new Float64Array(capacity * SEGMENTS_MAX);

@@ -7,7 +7,9 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { EventType } from '../../abi/eqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
+import type { QueuePair } from './queue-pair.ts';
 import type { RequestEnds } from './request-ends.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
 import { NOT_PARKED, PARKED_ERROR, PARKED_PAGE_FAULT } from './send-scheduler.ts';
 
 export class QueuePairErrors {
@@ -63,41 +65,38 @@ export class QueuePairErrors {
   queueFailed(qp: number, cycle: number): void {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
-    const line = pair.wqeLine;
-    if (line !== -1) this.#parts.lines.rows[line]!.mayHaveMore = 0;
+    pair.wqeLine.mayHaveMore = 0;
     if (pair.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
     else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
     pair.hasDoorbell = 0;
   }
 
   /** The payload of a packet could not be read from host memory. */
-  payloadFailed(record: number, qp: number, cycle: number): void {
-    this.#parts.records.rows[record]!.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
-    const pair = this.#parts.core.qps.rows[qp]!;
+  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void {
+    request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
     pair.epoch++;
-    pair.recordCursor = -1;
-    this.#parts.scheduler.park(qp, PARKED_ERROR);
-    if (pair.recordHead === record) this.#ends.completeLocally(qp, cycle);
+    pair.recordCursor = noRecord;
+    this.#parts.scheduler.park(pair.slot, PARKED_ERROR);
+    if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
   }
 
   ackTimedOut(qp: number, cycle: number): void {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
-    if (pair.state === QpState.ERR || pair.recordHead === -1) return;
+    if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;
     if (pair.parkedFor === PARKED_PAGE_FAULT) {
       // The answer is not late: we have dropped it, or have not sent what it is for.
       pair.lastProgressPs = this.#parts.core.lp.nowPs;
-      this.#parts.timers.sent(qp, this.#parts.core.lp.nowPs);
+      this.#parts.timers.sent(pair, this.#parts.core.lp.nowPs);
       return;
     }
     if (pair.retriesLeft === 0) {
-      const head = pair.recordHead;
-      this.#parts.records.rows[head]!.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
-      this.#ends.completeLocally(qp, cycle);
+      pair.recordHead.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
+      this.#ends.completeLocally(pair, cycle);
       return;
     }
     pair.retriesLeft--;
     pair.lastProgressPs = this.#parts.core.lp.nowPs;
-    this.#parts.acknowledgements.goBack(qp, (pair.lastAckedPsn + 1) & 0xffffff, cycle);
+    this.#parts.acknowledgements.goBack(pair, (pair.lastAckedPsn + 1) & 0xffffff, cycle);
   }
 }

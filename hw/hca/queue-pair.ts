@@ -7,10 +7,15 @@
  * array costs nine. A field that begins as NaN may hold any number, the others hold 32-bit integers: V8 chooses a field's
  * representation by its first value.
  */
+import { noRecord, type SendRecord } from './send-record.ts';
+import { noLine, type WqeLine } from './wqe-lines.ts';
+
 const NO_CREDIT_LIMIT = -1;
 const NONE = -1;
 
 export class QueuePair {
+  /** Its place in the {@link QpTable}. */
+  readonly slot: number;
   // Identity and configuration
   state = 0;
   serviceType = 0;
@@ -60,12 +65,13 @@ export class QueuePair {
   isScheduled = 0;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
   parkedFor = 0;
-  wqeLine = 0;
+  /** Where its next WQEs are on chip. */
+  wqeLine: WqeLine = noLine;
   isFetching = 0;
   /** Oldest and newest record of an executed WQE, the one being sent, and its next packet. */
-  recordHead = 0;
-  recordTail = 0;
-  recordCursor = 0;
+  recordHead: SendRecord = noRecord;
+  recordTail: SendRecord = noRecord;
+  recordCursor: SendRecord = noRecord;
   packetCursor = 0;
   recordCount = 0;
   readsOutstanding = 0;
@@ -107,7 +113,8 @@ export class QueuePair {
   segmentUsed = Number.NaN;
   hasCommunicated = 0;
 
-  constructor() {
+  constructor(slot = NONE) {
+    this.slot = slot;
     this.messageBytesMax = 0;
     this.bufferMttOffset = 0;
     this.bufferPageBytes = 0;
@@ -146,10 +153,10 @@ export class QueuePair {
     this.hasReceiveWqe = 0;
     this.messageKind = 0;
     this.hasCommunicated = 0;
-    this.wqeLine = NONE;
-    this.recordHead = NONE;
-    this.recordTail = NONE;
-    this.recordCursor = NONE;
+    this.wqeLine = noLine;
+    this.recordHead = noRecord;
+    this.recordTail = noRecord;
+    this.recordCursor = noRecord;
     this.packetCursor = 0;
     this.sinceAckRequest = 0;
   }

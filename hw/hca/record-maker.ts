@@ -10,25 +10,26 @@ import { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 import type { PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 import { decodeControl, decodeWqe } from './wqe-decoder.ts';
-import type { WqeLines } from './wqe-lines.ts';
+import type { WqeLine } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
-
-const NONE = -1;
+const { noRecord } = sendRecord;
+const { LOCAL_LENGTH_ERR } = CqeSyndrome;
+const { NOP } = WqeOpcode;
 
 export class RecordMaker {
   readonly #core: HcaCore;
   readonly #records: SendRecords;
-  readonly #lines: WqeLines;
   readonly #address: PortAddress;
 
-  constructor(core: HcaCore, records: SendRecords, lines: WqeLines, address: PortAddress) {
+  constructor(core: HcaCore, records: SendRecords, address: PortAddress) {
     this.#core = core;
     this.#records = records;
-    this.#lines = lines;
     this.#address = address;
   }
 
@@ -36,38 +37,39 @@ export class RecordMaker {
    * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
    * @returns the record; it occupies no PSN when it has a syndrome, or is a NOP
    */
-  make(qp: number, line: number, at: number, cycle: number): number {
-    const { qps, sram, sramView } = this.#core;
-    const records = this.#records;
-    const record = records.allocate();
-    const pair = qps.rows[qp]!;
-    const request = records.rows[record]!;
+  make(pair: QueuePair, line: WqeLine, at: number, cycle: number): SendRecord {
+    const { sram, sramView } = this.#core;
+    const request = this.#records.allocate();
     request.firstPsn = pair.nextPsn;
     const syndrome =
       pair.opcodeBase === 0
-        ? decodeWqe(sramView, sram, at, records, record)
-        : this.#decodeUnreliable(qp, pair, at, record);
-    request.qp = qp;
+        ? decodeWqe(sramView, sram, at, request)
+        : this.#decodeUnreliable(pair, at, request);
+    request.qp = pair.slot;
     request.isDone = 0;
-    request.next = NONE;
+    request.next = noRecord;
     request.wqeCounter = pair.sqCounter;
     request.packetsSent = 0;
     request.responsesReceived = 0;
-    const isTooLong = request.messageBytes > messageBytesMax(pair);
-    request.syndrome = syndrome !== 0 ? syndrome : isTooLong ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
-    records.takenUp(record, this.#lines.fetchBegunCycle(line), this.#lines.fetchedCycle(line), cycle);
-    if (pair.recordTail === NONE) pair.recordHead = record;
-    else records.rows[pair.recordTail]!.next = record;
-    pair.recordTail = record;
+    const { begunCycle, fetchedCycle } = line.firstTimes;
+    request.fetchBegunCycle = begunCycle;
+    request.fetchedCycle = fetchedCycle;
+    // With no payload to read it is gathered, too.
+    request.takenUpCycle = cycle;
+    request.gatheredCycle = cycle;
+    if (pair.recordTail === noRecord) pair.recordHead = request;
+    else pair.recordTail.next = request;
+    pair.recordTail = request;
     pair.recordCount++;
-    if (request.syndrome !== 0 || request.opcode === WqeOpcode.NOP) request.psnCount = 0;
-    else this.#number(pair, record);
-    return record;
+    const isTooLong = request.messageBytes > messageBytesMax(pair);
+    request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
+    if (request.syndrome !== 0 || request.opcode === NOP) request.psnCount = 0;
+    else this.#number(pair, request);
+    return request;
   }
 
   /** Gives the record its PSNs and its SSN, and has its packets sent next. */
-  #number(pair: QueuePair, record: number): void {
-    const request = this.#records.rows[record]!;
+  #number(pair: QueuePair, request: SendRecord): void {
     const { messageBytes } = request;
     const packets = messageBytes <= pair.mtuBytes ? 1 : Math.ceil(messageBytes / pair.mtuBytes);
     request.psnCount = packets;
@@ -75,23 +77,23 @@ export class RecordMaker {
     pair.ssn = (pair.ssn + 1) & 0xffffff;
     request.ssn = pair.ssn;
     if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
-    pair.recordCursor = record;
+    pair.recordCursor = request;
     pair.packetCursor = 0;
   }
 
   /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
-  #decodeUnreliable(qp: number, pair: QueuePair, at: number, record: number): number {
+  #decodeUnreliable(pair: QueuePair, at: number, request: SendRecord): number {
     const { qps, sram, sramView } = this.#core;
-    const records = this.#records;
+    const { datagrams } = this.#records;
     const base = pair.opcodeBase;
-    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, records, record, false);
+    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, false);
     if (base !== UD_OPCODE_BASE) {
-      decodeControl(sramView, at, records, record);
+      decodeControl(sramView, at, request);
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
     return pair.serviceType === ServiceType.MLX
-      ? decodeManagement(sramView, sram, at, records, record, this.#address)
-      : decodeDatagram(sramView, sram, at, records, record, qps, qp, this.#address);
+      ? decodeManagement(sramView, sram, at, datagrams, request, this.#address)
+      : decodeDatagram(sramView, sram, at, datagrams, request, qps, pair, this.#address);
   }
 }
 

@@ -5,39 +5,37 @@
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from './completion-writer.ts';
-import type { HcaCore } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
-import * as sendRecords from './send-records.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { MILESTONE_ACKNOWLEDGED } = sendRecords;
+const { NOP } = WqeOpcode;
+const { noRecord } = sendRecord;
 const { NOT_PARKED, PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_WINDOW } = sendScheduler;
 
 export interface RequestCompletionListener {
   /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
   qpFailed(qp: number, cycle: number): void;
   /** A record completed without a CQE. */
-  recordCompletedSilently(record: number, cycle: number): void;
+  recordCompletedSilently(request: SendRecord, cycle: number): void;
 }
 
 export class RequestCompletion {
-  readonly #core: HcaCore;
   readonly #records: SendRecords;
   readonly #completions: CompletionWriter;
   readonly #scheduler: SendScheduler;
   readonly #listener: RequestCompletionListener;
 
   constructor(
-    core: HcaCore,
     records: SendRecords,
     completions: CompletionWriter,
     scheduler: SendScheduler,
     listener: RequestCompletionListener,
   ) {
-    this.#core = core;
     this.#records = records;
     this.#completions = completions;
     this.#scheduler = scheduler;
@@ -53,82 +51,73 @@ export class RequestCompletion {
    * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
    * that has been sent. False: no room for the CQE.
    */
-  completeLocally(qp: number, cycle: number): boolean {
-    const pair = this.#core.qps.rows[qp]!;
+  completeLocally(pair: QueuePair, cycle: number): boolean {
     for (;;) {
-      const record = pair.recordHead;
-      if (record === -1) return true;
-      const request = this.#records.rows[record]!;
+      const request = pair.recordHead;
+      if (request === noRecord) return true;
       const { syndrome } = request;
-      if (syndrome !== 0) return this.fail(qp, syndrome, cycle);
-      if (request.opcode !== WqeOpcode.NOP && request.isDone === 0) return true;
-      if (!this.completeHead(qp, pair, cycle)) return false;
+      if (syndrome !== 0) return this.fail(pair, syndrome, cycle);
+      if (request.opcode !== NOP && request.isDone === 0) return true;
+      if (!this.completeHead(pair, cycle)) return false;
     }
   }
 
   /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
-  fail(qp: number, syndrome: number, cycle: number): boolean {
+  fail(pair: QueuePair, syndrome: number, cycle: number): boolean {
     if (this.#completions.isFull) return false;
-    const pair = this.#core.qps.rows[qp]!;
-    this.#post(qp, pair, this.#unlinkHead(pair), syndrome, cycle);
-    this.#listener.qpFailed(qp, cycle);
+    this.#post(pair, this.#unlinkHead(pair), syndrome, cycle);
+    this.#listener.qpFailed(pair.slot, cycle);
     return true;
   }
 
   /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
-  flushHead(qp: number, cycle: number): void {
-    const pair = this.#core.qps.rows[qp]!;
-    this.#post(qp, pair, this.#unlinkHead(pair), CqeSyndrome.WR_FLUSH_ERR, cycle);
+  flushHead(pair: QueuePair, cycle: number): void {
+    this.#post(pair, this.#unlinkHead(pair), CqeSyndrome.WR_FLUSH_ERR, cycle);
   }
 
   /** Drops all records of a QP without completions (2RST). */
-  dropAll(qp: number): void {
-    const pair = this.#core.qps.rows[qp]!;
-    while (pair.recordHead !== -1) this.#records.release(this.#unlinkHead(pair));
+  dropAll(pair: QueuePair): void {
+    while (pair.recordHead !== noRecord) this.#records.release(this.#unlinkHead(pair));
   }
 
   /** Completes the head record successfully. False: no room for its CQE. */
-  completeHead(qp: number, pair: QueuePair, cycle: number): boolean {
-    const record = pair.recordHead;
-    const request = this.#records.rows[record]!;
+  completeHead(pair: QueuePair, cycle: number): boolean {
+    const request = pair.recordHead;
     if (request.isSignalled === 1) {
       if (this.#completions.isFull) return false;
-      this.#post(qp, pair, this.#unlinkHead(pair), 0, cycle);
+      this.#post(pair, this.#unlinkHead(pair), 0, cycle);
     } else {
       this.#unlinkHead(pair);
-      this.#records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
-      this.#listener.recordCompletedSilently(record, cycle);
+      request.acknowledgedCycle = cycle;
+      this.#listener.recordCompletedSilently(request, cycle);
     }
-    if (pair.parkedFor !== NOT_PARKED) this.#unparkAfterCompletion(qp, pair, cycle);
+    if (pair.parkedFor !== NOT_PARKED) this.#unparkAfterCompletion(pair, cycle);
     return true;
   }
 
-  #unlinkHead(pair: QueuePair): number {
-    const record = pair.recordHead;
-    const request = this.#records.rows[record]!;
+  #unlinkHead(pair: QueuePair): SendRecord {
+    const request = pair.recordHead;
     const { next } = request;
     pair.recordHead = next;
-    if (next === -1) pair.recordTail = -1;
-    if (pair.recordCursor === record) {
+    if (next === noRecord) pair.recordTail = noRecord;
+    if (pair.recordCursor === request) {
       pair.recordCursor = next;
       pair.packetCursor = 0;
     }
     pair.recordCount--;
-    if (request.psnCount > 0 && request.isReadOrAtomic === 1) pair.readsOutstanding--;
-    return record;
+    if (request.isReadOrAtomic === 1 && request.psnCount > 0) pair.readsOutstanding--;
+    return request;
   }
 
-  #post(qp: number, pair: QueuePair, record: number, syndrome: number, cycle: number): void {
-    const records = this.#records;
-    records.setMilestone(record, MILESTONE_ACKNOWLEDGED, cycle);
-    const request = records.rows[record]!;
+  #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+    request.acknowledgedCycle = cycle;
     request.syndrome = syndrome;
     const { opcode } = request;
     const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
     this.#completions.post(
       pair.sendCqn,
-      qp,
-      record,
+      pair.slot,
+      request.number,
       1,
       opcode,
       request.wqeCounter,
@@ -141,13 +130,13 @@ export class RequestCompletion {
     );
   }
 
-  #unparkAfterCompletion(qp: number, pair: QueuePair, cycle: number): void {
+  #unparkAfterCompletion(pair: QueuePair, cycle: number): void {
     const reason = pair.parkedFor;
     const isOver =
       reason === PARKED_WINDOW ||
       reason === PARKED_READ_LIMIT ||
       (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
       (reason === PARKED_CREDITS && pair.recordCount === 0);
-    if (isOver) this.#scheduler.unpark(qp, cycle + 1);
+    if (isOver) this.#scheduler.unpark(pair.slot, cycle + 1);
   }
 }

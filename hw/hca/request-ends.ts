@@ -3,51 +3,53 @@
  * peer (an error of this side, a NOP, a message of an unreliable service) complete as soon as there is room for their CQE.
  */
 import type { DataPathParts } from './data-path-parts.ts';
+import type { QueuePair } from './queue-pair.ts';
+import type { SendRecord } from './send-record.ts';
 
 export class RequestEnds {
   readonly #parts: DataPathParts;
   /** QPs whose oldest request waits for room for its CQE. */
-  readonly #waitingForCompletion = new Set<number>();
+  readonly #waitingForCompletion = new Set<QueuePair>();
 
   constructor(parts: DataPathParts) {
     this.#parts = parts;
   }
 
-  recordDone(record: number, cycle: number, isSilent: boolean): void {
-    this.#parts.operations.completed(record, cycle, isSilent);
-    this.#parts.records.release(record);
+  recordDone(request: SendRecord, cycle: number, isSilent: boolean): void {
+    this.#parts.operations.completed(request, cycle, isSilent);
+    this.#parts.records.release(request);
     this.#parts.requester.recordFreed(cycle);
   }
 
-  completeLocally(qp: number, cycle: number): void {
-    if (!this.#parts.requestCompletion.completeLocally(qp, cycle)) this.#waitingForCompletion.add(qp);
+  completeLocally(pair: QueuePair, cycle: number): void {
+    if (!this.#parts.requestCompletion.completeLocally(pair, cycle)) this.#waitingForCompletion.add(pair);
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
-  sentForGood(record: number, qp: number, isLast: number, cycle: number): void {
+  sentForGood(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void {
     if (isLast === 0) return;
-    this.#parts.records.rows[record]!.isDone = 1;
-    this.completeLocally(qp, cycle);
+    request.isDone = 1;
+    this.completeLocally(pair, cycle);
   }
 
   completionSpace(cycle: number): void {
     this.#parts.receiver.completionSpace(cycle);
     this.#parts.flusher.completionSpace(cycle);
     if (this.#waitingForCompletion.size === 0) return;
-    for (const qp of this.#waitingForCompletion) {
-      if (!this.#parts.requestCompletion.completeLocally(qp, cycle)) return;
-      this.#waitingForCompletion.delete(qp);
+    for (const pair of this.#waitingForCompletion) {
+      if (!this.#parts.requestCompletion.completeLocally(pair, cycle)) return;
+      this.#waitingForCompletion.delete(pair);
     }
   }
 
   /** The QP's oldest request completes when there is room for its CQE. */
-  waits(qp: number): void {
-    this.#waitingForCompletion.add(qp);
+  waits(pair: QueuePair): void {
+    this.#waitingForCompletion.add(pair);
   }
 
   /** The CQE of a request has nowhere to go: nobody will know of its end. */
-  discarded(record: number, cycle: number): void {
-    this.#parts.records.release(record);
+  discarded(request: SendRecord, cycle: number): void {
+    this.#parts.records.release(request);
     this.#parts.requester.recordFreed(cycle);
   }
 

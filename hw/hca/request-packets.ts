@@ -9,24 +9,20 @@ import { Opcode } from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
-import type { PacketQueue } from './packet-queue.ts';
+import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import * as pageFaults from './page-faults.ts';
-import * as qpTable from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { SendRecord } from './send-record.ts';
-import type { SendRecords } from './send-records.ts';
-import * as sendRecords from './send-records.ts';
 import * as translationCache from './translation-cache.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLAG_ACK_REQUEST, FLAG_SOLICITED } = packetConstants;
 const { PORT_REQUESTER } = coreConstants;
-const { SEGMENTS_MAX } = qpTable;
-const { INLINE_BYTES_MAX } = sendRecords;
 const { SIDE_REQUESTER } = pageFaults;
 const { RIGHT_LOCAL_READ } = translationCache;
 const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { RDMA_READ } = WqeOpcode;
 
 export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;
 export const STALL_CONTEXT = 0;
@@ -46,22 +42,20 @@ const NONE = -1;
 
 export class RequestPackets {
   readonly #core: HcaCore;
-  readonly #records: SendRecords;
   readonly #queue: PacketQueue;
   readonly #account: BlockAccount;
   readonly #readRequester: number;
   readonly #packetSealed: (cycle: number) => void;
-  /** Of the open packet: its slot, payload bytes whose reads are under way, and all that it takes. */
-  #slot = NONE;
+  /** From the making of a packet until it can be sent. */
+  readonly #latencyCycles: number;
+  /** The open packet, its payload bytes whose reads are under way, and all that it takes. */
+  #open: PacketSlot | undefined = undefined;
   #filled = 0;
   #wanted = 0;
-  /** Segment that {@link #findSegment} found. */
-  #segment = 0;
 
   /** @param packetSealed told that a packet can be sent from a cycle on; one that waits for DMA reads tells by itself */
   constructor(
     core: HcaCore,
-    records: SendRecords,
     queue: PacketQueue,
     account: BlockAccount,
     trafficClass: number,
@@ -69,10 +63,10 @@ export class RequestPackets {
     packetSealed: (cycle: number) => void,
   ) {
     this.#core = core;
-    this.#records = records;
     this.#queue = queue;
     this.#account = account;
     this.#packetSealed = packetSealed;
+    this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4 },
       payloadRead,
@@ -83,81 +77,86 @@ export class RequestPackets {
     this.#core.dmaRead.onSpace(this.#readRequester, listener);
   }
 
-  /** Makes the packet of `record` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
-  send(qp: number, pair: QueuePair, record: number, cycle: number): number {
-    const request = this.#records.rows[record]!;
-    if (this.#slot === NONE) {
+  /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
+  send(pair: QueuePair, request: SendRecord, cycle: number): number {
+    let packet = this.#open;
+    if (packet === undefined) {
       if (this.#queue.isFull) {
         this.#account.stall(cycle, STALL_TRANSMIT_BUFFER);
         return STALLED;
       }
-      this.#slot = this.#queue.open(qp, pair.epoch, record);
+      packet = this.#queue.open(pair, pair.epoch, request);
       pair.inPipelineCount++;
+      this.#open = packet;
       this.#filled = 0;
       this.#wanted = request.isReadOrAtomic === 1 ? 0 : payloadBytesOf(pair, request);
     }
     const gathered =
-      request.isInline === 1 ? this.#gatherInline(pair, record) : this.#gather(qp, pair, record, cycle);
-    if (gathered === SENT) this.#seal(pair, request, record, cycle);
+      request.isInline === 1
+        ? this.#gatherInline(pair, request, packet)
+        : this.#gather(pair, request, packet, cycle);
+    if (gathered === SENT) this.#seal(pair, request, packet, cycle);
     return gathered;
   }
 
   /** Gives up an open packet of an epoch that is over. */
   abandonStale(epoch: number, cycle: number): void {
-    if (this.#slot !== NONE && this.#queue.rows[this.#slot]!.epoch !== epoch) this.abandon(cycle);
+    if (this.#open !== undefined && this.#open.epoch !== epoch) this.abandon(cycle);
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */
   abandon(cycle: number): void {
-    const packet = this.#queue.rows[this.#slot]!;
+    const packet = this.#open!;
     packet.epoch = NONE;
     packet.isSealed = 1;
-    this.#slot = NONE;
+    this.#open = undefined;
     this.#packetSealed(cycle + 1);
   }
 
   /** Forgets the open packet: the queue is cleared, too. */
   reset(): void {
-    this.#slot = NONE;
+    this.#open = undefined;
   }
 
   /** Inline data is on chip already. */
-  #gatherInline(pair: QueuePair, record: number): number {
+  #gatherInline(pair: QueuePair, { inlineData }: SendRecord, packet: PacketSlot): number {
     const { sram } = this.#core;
-    const from = record * INLINE_BYTES_MAX + pair.packetCursor * pair.mtuBytes;
-    const to = this.#queue.payloadOffset(this.#slot);
-    const data = this.#records.inlineData;
-    for (let index = 0; index < this.#wanted; index++) sram[to + index] = data[from + index]!;
+    const from = pair.packetCursor * pair.mtuBytes;
+    const to = packet.payloadOffset;
+    for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
     return SENT;
   }
 
   /** Begins the DMA reads of the packet's payload, segment by segment and page by page. SENT: all of them. */
-  #gather(qp: number, pair: QueuePair, record: number, cycle: number): number {
+  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): number {
     const { translator, dmaRead } = this.#core;
-    const records = this.#records;
     while (this.#filled < this.#wanted) {
-      const position = this.#findSegment(pair, record);
-      const index = record * SEGMENTS_MAX + this.#segment;
-      const rest = records.segmentBytes[index]! - position;
-      const address = records.segmentAddress[index]! + position;
-      const wanted = Math.min(rest, this.#wanted - this.#filled);
-      const key = records.segmentKey[index]!;
+      let position = pair.packetCursor * pair.mtuBytes + this.#filled;
+      let segment = request.segment(0);
+      for (let index = 1; position >= segment.bytes; index++) {
+        position -= segment.bytes;
+        segment = request.segment(index);
+      }
+      const { key } = segment;
+      const rest = segment.bytes - position;
+      const address = segment.address + position;
+      const left = this.#wanted - this.#filled;
+      const wanted = rest < left ? rest : left;
       const found = translator.translate(PORT_REQUESTER, key, pair.pd, address, wanted, RIGHT_LOCAL_READ);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return STALLED;
       }
-      if (found >= BAD_KEY) return this.#missing(found, qp, key, address, rest, cycle);
+      if (found >= BAD_KEY) return this.#missing(found, pair.slot, key, address, rest, cycle);
       if (!dmaRead.canRequest(this.#readRequester)) {
         this.#account.stall(cycle, STALL_DMA);
         return STALLED;
       }
-      const slot = this.#slot;
-      const bytes = Math.min(translator.contiguousBytes, wanted);
-      const target = this.#queue.payloadOffset(slot) + this.#filled;
-      this.#queue.rows[slot]!.pendingReads++;
-      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, slot);
+      const bytes = translator.contiguousBytes;
+      const target = packet.payloadOffset + this.#filled;
+      packet.pendingReads++;
+      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
       this.#filled += bytes;
     }
     return SENT;
@@ -177,24 +176,12 @@ export class RequestPackets {
     return isAsked ? ABSENT : REFUSED;
   }
 
-  /** Segment that holds the next byte of the packet, left in #segment; returns the byte's place in it. */
-  #findSegment(pair: QueuePair, record: number): number {
-    const { segmentBytes } = this.#records;
-    let position = pair.packetCursor * pair.mtuBytes + this.#filled;
-    let index = record * SEGMENTS_MAX;
-    while (position >= segmentBytes[index]!) position -= segmentBytes[index++]!;
-    this.#segment = index - record * SEGMENTS_MAX;
-    return position;
-  }
-
-  #seal(pair: QueuePair, request: SendRecord, record: number, cycle: number): void {
-    const { config } = this.#core;
-    const slot = this.#slot;
-    const packet = this.#queue.rows[slot]!;
+  #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): void {
     const index = pair.packetCursor;
-    const isRead = request.opcode === WqeOpcode.RDMA_READ;
+    const { opcode } = request;
+    const isRead = opcode === RDMA_READ;
     const isLast = isRead || index === request.psnCount - 1;
-    packet.opcode = packetOpcode(request.opcode, index === 0, isLast) | pair.opcodeBase;
+    packet.opcode = packetOpcode(opcode, index === 0, isLast) | pair.opcodeBase;
     packet.psn = (request.firstPsn + index) & 0xffffff;
     packet.payloadBytes = this.#wanted;
     packet.address = request.remoteAddress;
@@ -206,25 +193,21 @@ export class RequestPackets {
       packet.dmaBytes = request.messageBytes - skipped;
     }
     packet.immediate = request.immediate;
-    if (request.isReadOrAtomic === 1) this.#copyOperands(slot, record);
+    if (request.isReadOrAtomic === 1) packet.operands.set(request.operands);
     packet.isLast = isLast ? 1 : 0;
     packet.isRepeat = index < request.packetsSent ? 1 : 0;
     packet.flags = flagsOf(pair, request, isLast);
-    packet.readyCycle = cycle + config.requestPacketCycles + config.transmitLatencyCycles;
+    packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;
-    this.#slot = NONE;
+    this.#open = undefined;
     if (packet.pendingReads === 0) this.#packetSealed(packet.readyCycle);
-  }
-
-  #copyOperands(slot: number, record: number): void {
-    const { operands } = this.#records;
-    for (let word = 0; word < 4; word++) this.#queue.operands[slot * 4 + word] = operands[record * 4 + word]!;
   }
 }
 
 /** Payload of the packet at which the QP's cursor stands. */
 function payloadBytesOf(pair: QueuePair, request: SendRecord): number {
-  return Math.min(pair.mtuBytes, request.messageBytes - pair.packetCursor * pair.mtuBytes);
+  const left = request.messageBytes - pair.packetCursor * pair.mtuBytes;
+  return left < pair.mtuBytes ? left : pair.mtuBytes;
 }
 
 function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number {
@@ -238,6 +221,15 @@ function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number 
 
 /** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
 export function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
+  return packetOpcodes[(wqeOpcode << 2) | (isFirst ? 2 : 0) | (isLast ? 1 : 0)]!;
+}
+
+const WQE_OPCODE_COUNT = 32;
+const packetOpcodes = Uint8Array.from({ length: WQE_OPCODE_COUNT << 2 }, (_, at) =>
+  packetOpcodeAt(at >> 2, (at & 2) !== 0, (at & 1) !== 0),
+);
+
+function packetOpcodeAt(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
   switch (wqeOpcode) {
     case WqeOpcode.RDMA_READ:
       return Opcode.RC_RDMA_READ_REQUEST;

@@ -21,29 +21,36 @@ import type { QueuePair } from './queue-pair.ts';
 import { RecordMaker } from './record-maker.ts';
 import * as requestPackets from './request-packets.ts';
 import { RequestPackets, requesterStallReasons } from './request-packets.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
 import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
-import type { WqeLine, WqeLines } from './wqe-lines.ts';
+import type { WqeLines } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PORT_REQUESTER } = coreConstants;
 const { ABSENT, SENT, STALL_CONTEXT, STALL_RECORDS, STALL_TRANSMIT_BUFFER, STALLED } = requestPackets;
 const { NOT_PARKED, PARKED_CREDITS, PARKED_DRAINING, PARKED_ERROR, PARKED_FENCE } = sendScheduler;
 const { PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
+const { noRecord } = sendRecord;
+const { LOCAL_PROT_ERR } = CqeSyndrome;
+const { RTS, SQD } = QpState;
+const { RDMA_READ } = WqeOpcode;
 
 /** The QP has nothing to send now: ask the scheduler for another. */
 const NOTHING = 0;
+const NEVER = Number.POSITIVE_INFINITY;
 
 export interface RequesterListener {
   /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
   packetSealed(cycle: number): void;
   /** A record stands at the head of its QP's list with an error found on this side. */
-  recordFailed(qp: number, cycle: number): void;
+  recordFailed(pair: QueuePair, cycle: number): void;
   /** A NOP at the head of its list needs no acknowledgement. */
-  recordNeedsNoAnswer(qp: number, cycle: number): void;
+  recordNeedsNoAnswer(pair: QueuePair, cycle: number): void;
 }
 
 export class Requester {
@@ -56,13 +63,18 @@ export class Requester {
   readonly #fetch: WqeFetch;
   readonly #listener: RequesterListener;
   readonly #stage: number;
+  /** Of the configuration: what a WQE and a packet take, the time from one message of a QP to the next, the window. */
+  readonly #decodeCycles: number;
+  readonly #packetCycles: number;
+  readonly #sameQpCycles: number;
+  readonly #windowWqes: number;
   /** QPs that found no record free, in turn, each once. */
   readonly #waitingForRecord: Fifo;
   readonly #isWaitingForRecord: Uint8Array;
   #scheduler: SendScheduler | undefined;
 
   /** QP being served, and packets sent in its turn. */
-  #active = -1;
+  #active: QueuePair | undefined = undefined;
   #burst = 0;
 
   constructor(
@@ -80,18 +92,16 @@ export class Requester {
     this.#records = records;
     this.#lines = lines;
     this.#fetch = fetch;
+    this.#decodeCycles = core.config.wqeDecodeCycles;
+    this.#packetCycles = core.config.requestPacketCycles;
+    this.#sameQpCycles = core.config.sameQpIntervalCycles;
+    this.#windowWqes = core.config.outstandingWqesPerQp;
     this.#listener = listener;
-    this.#maker = new RecordMaker(core, records, lines, address);
+    this.#maker = new RecordMaker(core, records, address);
     this.#waitingForRecord = new Fifo(core.qps.capacity);
     this.#isWaitingForRecord = new Uint8Array(core.qps.capacity);
-    this.#packets = new RequestPackets(
-      core,
-      records,
-      packets,
-      this.account,
-      trafficClass,
-      payloadRead,
-      (cycle) => listener.packetSealed(cycle),
+    this.#packets = new RequestPackets(core, packets, this.account, trafficClass, payloadRead, (cycle) =>
+      listener.packetSealed(cycle),
     );
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
@@ -120,11 +130,11 @@ export class Requester {
 
   /** True while the requester has a packet of this QP half gathered. */
   isServing(qp: number): boolean {
-    return this.#active === qp;
+    return this.#active?.slot === qp;
   }
 
   reset(): void {
-    this.#active = -1;
+    this.#active = undefined;
     this.#packets.reset();
     this.#waitingForRecord.clear();
     this.#isWaitingForRecord.fill(0);
@@ -132,94 +142,91 @@ export class Requester {
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#active === -1) {
+    const scheduler = this.#scheduler!;
+    if (this.#active === undefined) {
       if (!this.#waitingForRecord.isEmpty && this.#records.freeCount > 0) this.#resumeWaiting(cycle);
-      this.#active = this.#scheduler!.take(cycle);
+      const qp = scheduler.take(cycle);
+      if (qp === -1) return this.#findNothing(cycle);
+      this.#active = this.#core.qps.rows[qp]!;
       this.#burst = 0;
-      if (this.#active === -1) {
-        if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
-        else this.account.stall(cycle, STALL_RECORDS);
-        const next = this.#scheduler!.nextCycle;
-        if (next < Number.POSITIVE_INFINITY) this.wake(Math.max(next, cycle + 1));
-        return;
-      }
     }
     const busyCycles = this.#serve(this.#active, cycle);
     if (busyCycles === STALLED) return;
     if (busyCycles === NOTHING) {
-      this.#active = -1;
+      this.#active = undefined;
       return this.wake(cycle + 1);
     }
     this.account.serve(cycle, busyCycles);
-    const next = this.#active === -1 ? this.#scheduler!.nextCycle : 0;
-    if (next < Number.POSITIVE_INFINITY) this.wake(Math.max(next, cycle + busyCycles));
+    const freeCycle = cycle + busyCycles;
+    const next = this.#active === undefined ? scheduler.nextCycle : freeCycle;
+    if (next < NEVER) this.wake(next > freeCycle ? next : freeCycle);
   }
 
-  /** One step for `qp`: cycles it takes, NOTHING or STALLED. */
-  #serve(qp: number, cycle: number): number {
-    const { qps, qpcCache, config } = this.#core;
-    const pair = qps.rows[qp]!;
+  /** No QP may be served now. */
+  #findNothing(cycle: number): void {
+    if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
+    else this.account.stall(cycle, STALL_RECORDS);
+    const next = this.#scheduler!.nextCycle;
+    if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
+  }
+
+  /** One step for `pair`: cycles it takes, NOTHING or STALLED. */
+  #serve(pair: QueuePair, cycle: number): number {
     this.#packets.abandonStale(pair.epoch, cycle);
-    const state = pair.state;
-    if ((state !== QpState.RTS && state !== QpState.SQD) || pair.parkedFor !== NOT_PARKED) {
-      this.#fetch.release(qp, cycle);
+    const { state } = pair;
+    if ((state !== RTS && state !== SQD) || pair.parkedFor !== NOT_PARKED) {
+      this.#fetch.release(pair, cycle);
       return NOTHING;
     }
-    if (!qpcCache.access(PORT_REQUESTER, qp, true)) {
+    if (!this.#core.qpcCache.access(PORT_REQUESTER, pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return STALLED;
     }
     let busyCycles = 0;
-    if (pair.recordCursor === -1) {
-      const taken = this.#takeUp(qp, pair, cycle);
+    if (pair.recordCursor === noRecord) {
+      const taken = this.#takeUp(pair, cycle);
       if (taken !== 1) return taken;
-      busyCycles = config.wqeDecodeCycles;
-      if (pair.recordCursor === -1) {
-        this.#endTurn(qp, cycle);
+      busyCycles = this.#decodeCycles;
+      if (pair.recordCursor === noRecord) {
+        this.#endTurn(pair, cycle);
         return busyCycles;
       }
     }
-    const record = pair.recordCursor;
-    const sent = this.#packets.send(qp, pair, record, cycle);
+    const request = pair.recordCursor;
+    const sent = this.#packets.send(pair, request, cycle);
     if (sent === STALLED) return STALLED;
-    if (sent !== SENT) return busyCycles + this.#leavePacket(sent, qp, record, cycle);
-    this.#afterPacket(qp, pair, record, cycle);
-    return busyCycles + config.requestPacketCycles;
+    if (sent !== SENT) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
+    this.#afterPacket(pair, request, cycle);
+    return busyCycles + this.#packetCycles;
   }
 
   /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
-  #takeUp(qp: number, pair: QueuePair, cycle: number): number {
-    const { sramView, config } = this.#core;
+  #takeUp(pair: QueuePair, cycle: number): number {
     const line = pair.wqeLine;
-    this.#fetch.release(qp, cycle);
-    const held = line === -1 ? undefined : this.#lines.rows[line]!;
-    if (held === undefined || held.validCount === 0) {
-      if (pair.hasDoorbell === 1 || held?.mayHaveMore === 1) this.#fetch.ask(qp, cycle);
+    this.#fetch.release(pair, cycle);
+    if (line.validCount === 0) {
+      if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) this.#fetch.ask(pair, cycle);
       return NOTHING;
     }
-    const at = this.#lines.firstPlace(line, pair.sqStrideBytes);
-    const reason = this.#reasonToPark(pair, opcodeOf(sramView, at), isFenced(sramView, at));
+    const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
+    const reason = this.#reasonToPark(pair, at);
     if (reason !== NOT_PARKED) {
-      this.#scheduler!.park(qp, reason);
+      this.#scheduler!.park(pair.slot, reason);
       return NOTHING;
     }
     if (this.#records.freeCount === 0) {
-      this.#waitForRecord(qp);
+      this.#waitForRecord(pair.slot);
       return NOTHING;
     }
-    const record = this.#maker.make(qp, line, at, cycle);
-    if (this.#records.rows[record]!.psnCount === 0) this.#endWithoutPackets(qp, pair, record, cycle);
+    const request = this.#maker.make(pair, line, at, cycle);
+    if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
     this.#lines.use(line);
-    this.#fetchAhead(qp, held, cycle);
+    // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.
+    if (line.mayHaveMore === 1 && line.validCount < this.#core.config.wqePrefetchCount)
+      this.#fetch.ask(pair, cycle);
     pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
-    if (pair.recordCount > config.outstandingWqesPerQp) throw new RangeError('send window overrun');
+    if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
     return 1;
-  }
-
-  /** Looks for more WQEs while the last ones on chip are executed: a prefetch that ran out of them would stop the QP. */
-  #fetchAhead(qp: number, line: WqeLine, cycle: number): void {
-    const isRunningLow = line.validCount < this.#core.config.wqePrefetchCount;
-    if (isRunningLow && line.mayHaveMore === 1) this.#fetch.ask(qp, cycle);
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -237,92 +244,78 @@ export class Requester {
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
-  #reasonToPark(pair: QueuePair, opcode: number, fenced: boolean): number {
-    const { config } = this.#core;
-    if (pair.state === QpState.SQD) return PARKED_DRAINING;
-    const newest = pair.recordTail;
-    if (newest !== -1 && this.#records.rows[newest]!.syndrome !== 0) return PARKED_ERROR;
-    if (pair.recordCount >= config.outstandingWqesPerQp) return PARKED_WINDOW;
-    if (fenced && pair.readsOutstanding > 0) return PARKED_FENCE;
-    if (isReadOrAtomic(opcode) && pair.readsOutstanding >= pair.readsOutstandingMax) return PARKED_READ_LIMIT;
+  /** Why the WQE at `at` cannot be taken up now. Most need no look at it. */
+  #reasonToPark(pair: QueuePair, at: number): number {
+    const { sramView } = this.#core;
+    if (pair.state === SQD) return PARKED_DRAINING;
+    if (pair.recordTail.syndrome !== 0) return PARKED_ERROR;
+    if (pair.recordCount >= this.#windowWqes) return PARKED_WINDOW;
+    const reads = pair.readsOutstanding;
+    if (reads > 0) {
+      if (isFenced(sramView, at)) return PARKED_FENCE;
+      if (reads >= pair.readsOutstandingMax && isReadOrAtomic(opcodeOf(sramView, at)))
+        return PARKED_READ_LIMIT;
+    }
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
-    if (
-      limit !== -1 &&
-      takesCredit(opcode) &&
-      pair.recordCount > 0 &&
-      ((limit - pair.ssn - 1) & 0x800000) !== 0
-    ) {
-      return PARKED_CREDITS;
-    }
-    return NOT_PARKED;
+    const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
+    return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
   }
 
   /** A WQE that cannot be executed, or a NOP. */
-  #endWithoutPackets(qp: number, pair: QueuePair, record: number, cycle: number): void {
-    const isHead = pair.recordHead === record;
-    if (this.#records.rows[record]!.syndrome !== 0) {
-      this.#scheduler!.park(qp, PARKED_ERROR);
-      if (isHead) this.#listener.recordFailed(qp, cycle);
+  #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: number): void {
+    const isHead = pair.recordHead === request;
+    if (request.syndrome !== 0) {
+      this.#scheduler!.park(pair.slot, PARKED_ERROR);
+      if (isHead) this.#listener.recordFailed(pair, cycle);
     } else if (isHead) {
-      this.#listener.recordNeedsNoAnswer(qp, cycle);
+      this.#listener.recordNeedsNoAnswer(pair, cycle);
     }
   }
 
   /** The packet is taken up again when its page is there, or fails. Returns the cycles that takes. */
-  #leavePacket(left: number, qp: number, record: number, cycle: number): number {
-    if (left === ABSENT) {
-      this.#packets.abandon(cycle);
-      this.#scheduler!.park(qp, PARKED_PAGE_FAULT);
-      this.#active = -1;
-    } else {
-      this.#failRecord(qp, record, CqeSyndrome.LOCAL_PROT_ERR, cycle);
-    }
+  #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
+    this.#packets.abandon(cycle);
+    this.#active = undefined;
+    if (left === ABSENT) this.#scheduler!.park(pair.slot, PARKED_PAGE_FAULT);
+    else this.#failRecord(pair, request, LOCAL_PROT_ERR, cycle);
     return 1;
   }
 
-  #afterPacket(qp: number, pair: QueuePair, record: number, cycle: number): void {
-    const { config } = this.#core;
-    const request = this.#records.rows[record]!;
-    const isRead = request.opcode === WqeOpcode.RDMA_READ;
-    const sent = isRead ? request.psnCount : pair.packetCursor + 1;
+  #afterPacket(pair: QueuePair, request: SendRecord, cycle: number): void {
+    const sent = request.opcode === RDMA_READ ? request.psnCount : pair.packetCursor + 1;
     if (sent > request.packetsSent) request.packetsSent = sent;
     this.#burst++;
     if (sent >= request.psnCount) {
-      this.#moveCursor(pair, request.next);
-      this.#endTurn(qp, cycle);
+      moveCursor(pair, request.next);
+      this.#endTurn(pair, cycle);
     } else {
       pair.packetCursor = sent;
-      if (this.#burst >= config.burstPackets) {
-        this.#active = -1;
-        this.#scheduler!.makeReady(qp, cycle + config.requestPacketCycles);
+      if (this.#burst >= this.#core.config.burstPackets) {
+        this.#active = undefined;
+        this.#scheduler!.makeReady(pair.slot, cycle + this.#packetCycles);
       }
     }
   }
 
-  /** To the next record that has packets to send: after going back there may be several. */
-  #moveCursor(pair: QueuePair, following: number): void {
-    const { rows } = this.#records;
-    let next = following;
-    while (next !== -1 && rows[next]!.psnCount === 0) next = rows[next]!.next;
-    pair.recordCursor = next;
-    pair.packetCursor = next === -1 ? 0 : rows[next]!.responsesReceived;
-  }
-
-  #endTurn(qp: number, cycle: number): void {
-    this.#active = -1;
-    this.#scheduler!.makeReadyLater(qp, cycle + this.#core.config.sameQpIntervalCycles);
+  #endTurn(pair: QueuePair, cycle: number): void {
+    this.#active = undefined;
+    this.#scheduler!.makeReadyLater(pair, cycle + this.#sameQpCycles);
   }
 
   /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
-  #failRecord(qp: number, record: number, syndrome: number, cycle: number): void {
-    const { qps } = this.#core;
-    this.#records.rows[record]!.syndrome = syndrome;
-    this.#packets.abandon(cycle);
-    const pair = qps.rows[qp]!;
-    pair.recordCursor = -1;
-    this.#scheduler!.park(qp, PARKED_ERROR);
-    this.#active = -1;
-    if (pair.recordHead === record) this.#listener.recordFailed(qp, cycle);
+  #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+    request.syndrome = syndrome;
+    pair.recordCursor = noRecord;
+    this.#scheduler!.park(pair.slot, PARKED_ERROR);
+    if (pair.recordHead === request) this.#listener.recordFailed(pair, cycle);
   }
+}
+
+/** To the next record that has packets to send: after going back there may be several. */
+function moveCursor(pair: QueuePair, following: SendRecord): void {
+  let next = following;
+  while (next !== noRecord && next.psnCount === 0) next = next.next;
+  pair.recordCursor = next;
+  pair.packetCursor = next.responsesReceived;
 }

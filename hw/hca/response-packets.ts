@@ -7,9 +7,11 @@ import * as aethConstants from '../../wire/aeth.ts';
 import { ackSyndrome, creditCodeFor } from '../../wire/aeth.ts';
 import type { HcaCore } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
+import * as sendRecord from './send-record.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID } = aethConstants;
+const { noRecord } = sendRecord;
 
 export const responseStallReasons = ['translation', 'dma', 'responseBuffer', 'ordering', 'atomic'] as const;
 export const STALL_TRANSLATION = 0;
@@ -61,15 +63,17 @@ export class ResponsePackets {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
       return false;
     }
-    this.#slot = this.queue.open(qp, 0, NONE);
-    this.#core.qps.rows[qp]!.inPipelineCount++;
+    const pair = this.#core.qps.rows[qp]!;
+    this.#slot = this.queue.open(pair, 0, noRecord).slot;
+    pair.inPipelineCount++;
     return true;
   }
 
   /** Puts the result of an atomic into the open packet. */
   setResult(low: number, high: number): void {
-    this.queue.operands[this.#slot * 4] = low;
-    this.queue.operands[this.#slot * 4 + 1] = high;
+    const { operands } = this.queue.rows[this.#slot]!;
+    operands[0] = low;
+    operands[1] = high;
   }
 
   /** Completes the open packet. */

@@ -8,17 +8,16 @@ import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import * as pageFaults from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import * as qpTable from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
-import type { SendRecords } from './send-records.ts';
+import type { SendRecord } from './send-record.ts';
 import * as translationCache from './translation-cache.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PACKET_PAYLOAD_OFFSET } = packet;
 const { PORT_RECEIVER } = coreConstants;
-const { SEGMENTS_MAX } = qpTable;
 const { STALL_DMA, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { RIGHT_LOCAL_WRITE } = translationCache;
 const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
@@ -34,22 +33,14 @@ export class ResponsePlacement {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
   readonly #writer: PayloadWriter;
-  readonly #records: SendRecords;
   readonly #account: BlockAccount;
   /** Payload bytes of the packet that are on their way. */
   #placed = 0;
 
-  constructor(
-    core: HcaCore,
-    port: ReceivedPackets,
-    writer: PayloadWriter,
-    records: SendRecords,
-    account: BlockAccount,
-  ) {
+  constructor(core: HcaCore, port: ReceivedPackets, writer: PayloadWriter, account: BlockAccount) {
     this.#core = core;
     this.#port = port;
     this.#writer = writer;
-    this.#records = records;
     this.#account = account;
   }
 
@@ -59,41 +50,30 @@ export class ResponsePlacement {
   }
 
   /** Writes `bytes` of response payload of the packet at `offset`. PLACED, REFUSED, ABSENT or WAIT. */
-  place(offset: number, qp: number, record: number, bytes: number, cycle: number): number {
-    const { qps, translator } = this.#core;
-    const records = this.#records;
-    const pair = qps.rows[qp]!;
-    const request = records.rows[record]!;
+  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: number): number {
+    const { translator } = this.#core;
     const received = request.responsesReceived * pair.mtuBytes;
     while (this.#placed < bytes) {
       let position = received + this.#placed;
       let segment = 0;
       const count = request.segmentCount;
-      while (segment < count && position >= records.segmentBytes[record * SEGMENTS_MAX + segment]!) {
-        position -= records.segmentBytes[record * SEGMENTS_MAX + segment]!;
-        segment++;
-      }
+      while (segment < count && position >= request.segment(segment).bytes)
+        position -= request.segment(segment++).bytes;
       if (segment === count) return REFUSED;
-      const index = record * SEGMENTS_MAX + segment;
-      const wanted = Math.min(bytes - this.#placed, records.segmentBytes[index]! - position);
-      const address = records.segmentAddress[index]! + position;
-      const found = translator.translate(
-        PORT_RECEIVER,
-        records.segmentKey[index]!,
-        pair.pd,
-        address,
-        wanted,
-        RIGHT_LOCAL_WRITE,
-      );
+      const target = request.segment(segment);
+      const { key } = target;
+      const rest = target.bytes - position;
+      const wanted = Math.min(bytes - this.#placed, rest);
+      const address = target.address + position;
+      const found = translator.translate(PORT_RECEIVER, key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return WAIT;
       }
       if (found >= BAD_KEY) {
         const { pageFaults: faults } = this.#core;
-        const rest = records.segmentBytes[index]! - position;
-        const key = records.segmentKey[index]!;
-        const isAsked = found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, rest, 1, cycle);
+        const isAsked =
+          found === PAGE_FAULT && faults.meet(pair.slot, SIDE_REQUESTER, key, address, rest, 1, cycle);
         return isAsked ? ABSENT : REFUSED;
       }
       if (!this.#writer.canWrite) {

@@ -7,6 +7,8 @@
  */
 import { Fifo } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
+import type { QueuePair } from './queue-pair.ts';
+import { noRecord } from './send-record.ts';
 
 export interface TimerListener {
   /** No progress for a whole timeout while packets are outstanding. */
@@ -42,38 +44,34 @@ export class RetryTimers {
   }
 
   /** A packet that wants an answer was sent at an edge; most find a timer set and others under way. */
-  sentAt(qp: number, cycle: number): void {
-    const { qps, domain } = this.#core;
-    const pair = qps.rows[qp]!;
-    if (pair.recordCount !== 1 && pair.hasTimer === 1) return;
-    this.sent(qp, domain.clock.edgePs(cycle));
+  sentAt(pair: QueuePair, cycle: number): void {
+    if (pair.hasTimer === 1 && pair.recordCount !== 1) return;
+    this.sent(pair, this.#core.domain.clock.edgePs(cycle));
   }
 
   /** A packet that wants an answer was sent at `nowPs`. */
-  sent(qp: number, nowPs: number): void {
-    const { qps, lp } = this.#core;
+  sent(pair: QueuePair, nowPs: number): void {
     // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
-    const pair = qps.rows[qp]!;
     if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
     if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
-    lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, qp, this.#life[qp]!);
+    const life = this.#life[pair.slot]!;
+    this.#core.lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, pair.slot, life);
   }
 
   /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
-  progress(qp: number): void {
-    const { qps, lp } = this.#core;
-    const pair = qps.rows[qp]!;
-    pair.lastProgressPs = lp.nowPs;
+  progress(pair: QueuePair): void {
+    pair.lastProgressPs = this.#core.lp.nowPs;
     pair.retriesLeft = pair.retryCountMax;
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
-  waitRnr(qp: number, durationPs: number, cycle: number): void {
-    const { qps, lp, domain } = this.#core;
-    qps.rows[qp]!.isWaitingRnr = 1;
-    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, qp, this.#life[qp]!);
+  waitRnr(pair: QueuePair, durationPs: number, cycle: number): void {
+    const { lp, domain } = this.#core;
+    pair.isWaitingRnr = 1;
+    const life = this.#life[pair.slot]!;
+    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, life);
   }
 
   /** The QP begins or ends a life. */
@@ -89,7 +87,7 @@ export class RetryTimers {
     if (life !== this.#life[qp]) return;
     const pair = qps.rows[qp]!;
     pair.hasTimer = 0;
-    if (pair.recordHead === -1 || pair.isWaitingRnr === 1) return;
+    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
     const sincePs = lp.nowPs - pair.lastProgressPs;
     if (sincePs < pair.ackTimeoutPs) {
       pair.hasTimer = 1;

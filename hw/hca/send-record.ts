@@ -1,10 +1,29 @@
 /**
- * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once;
- * what is several numbers per record stands there in arrays. A field that begins as NaN may hold any number, the others hold
- * 32-bit integers: V8 chooses a field's representation by its first value.
+ * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once.
+ * A field that begins as NaN may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
+ * its first value.
  */
+/** Largest descriptor, hence most inline data. */
+export const INLINE_BYTES_MAX = 1008;
+
+/** A piece of host memory that a work request gathers from, or scatters to. */
+export class DataSegment {
+  address = Number.NaN;
+  key = Number.NaN;
+  bytes = Number.NaN;
+
+  constructor() {
+    this.address = 0;
+    this.key = 0;
+    this.bytes = 0;
+  }
+}
+
 export class SendRecord {
-  next = 0;
+  /** Its place in {@link SendRecords}. */
+  readonly number: number;
+  /** The next one of the QP's list; {@link noRecord} behind the last. */
+  next: SendRecord;
   qp = 0;
   wqeCounter = 0;
   opcode = 0;
@@ -21,8 +40,13 @@ export class SendRecord {
   remoteKey = Number.NaN;
   immediate = 0;
   ssn = 0;
+  /** Data segments, made when first needed; those of this request come first. */
+  readonly segments: DataSegment[] = [new DataSegment()];
   segmentCount = 0;
   isInline = 0;
+  readonly inlineData: Uint8Array;
+  /** Operands of an atomic as low and high words: swap or add, then compare. */
+  readonly operands = new Int32Array(4);
   /** Packets sent at least once, and responses of a READ received. */
   packetsSent = 0;
   responsesReceived = 0;
@@ -30,10 +54,43 @@ export class SendRecord {
   syndrome = 0;
   /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
   isDone = 0;
+  /**
+   * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was taken up; all payload was there;
+   * the last packet was sent; the answer was there.
+   */
+  fetchBegunCycle = Number.NaN;
+  fetchedCycle = Number.NaN;
+  takenUpCycle = Number.NaN;
+  gatheredCycle = Number.NaN;
+  transmittedCycle = Number.NaN;
+  acknowledgedCycle = Number.NaN;
 
-  constructor() {
+  constructor(number: number, inlineData: Uint8Array) {
+    this.number = number;
+    this.next = this;
+    this.inlineData = inlineData;
     this.messageBytes = 0;
     this.remoteAddress = 0;
     this.remoteKey = 0;
+    this.fetchBegunCycle = 0;
+    this.fetchedCycle = 0;
+    this.takenUpCycle = 0;
+    this.gatheredCycle = 0;
+    this.transmittedCycle = 0;
+    this.acknowledgedCycle = 0;
+  }
+
+  /** PSN of the last packet of the message. */
+  get lastPsn(): number {
+    return (this.firstPsn + this.psnCount - 1) & 0xffffff;
+  }
+
+  /** The data segment of this number. */
+  segment(index: number): DataSegment {
+    while (index >= this.segments.length) this.segments.push(new DataSegment());
+    return this.segments[index]!;
   }
 }
+
+/** Stands where there is no record: behind the last one of a list, and in an empty one. */
+export const noRecord = new SendRecord(-1, new Uint8Array(0));

@@ -38,12 +38,12 @@ describe('SendScheduler', () => {
   });
 
   it('brings a QP that has sent back no earlier than its interval, also when a doorbell comes meanwhile', () => {
-    const { scheduler } = bench();
+    const { qps, scheduler } = bench();
     scheduler.makeReady(5, 10);
     expect(scheduler.take(10)).toBe(5);
     // Rung while it is being served, and again while it waits.
     scheduler.makeReady(5, 12);
-    scheduler.makeReadyLater(5, 90);
+    scheduler.makeReadyLater(qps.rows[5]!, 90);
     scheduler.makeReady(5, 40);
     expect(takeAll(scheduler, 89)).toEqual([]);
     expect(takeAll(scheduler, 90)).toEqual([5]);
@@ -51,7 +51,7 @@ describe('SendScheduler', () => {
   });
 
   it('keeps many QPs apart, turn after turn', () => {
-    const { scheduler } = bench(4);
+    const { qps, scheduler } = bench(4);
     const served: number[][] = [[], [], [], []];
     for (let qp = 0; qp < 4; qp++) scheduler.makeReady(qp, 1);
     for (let cycle = 1; cycle < 1000; cycle++) {
@@ -59,7 +59,7 @@ describe('SendScheduler', () => {
       if (qp === -1) continue;
       served[qp]!.push(cycle);
       scheduler.makeReady(qp, cycle + 1);
-      scheduler.makeReadyLater(qp, cycle + 50);
+      scheduler.makeReadyLater(qps.rows[qp]!, cycle + 50);
     }
     for (const cycles of served) {
       expect(cycles.length).toBeGreaterThan(15);
@@ -79,7 +79,7 @@ describe('SendScheduler', () => {
     scheduler.unpark(2, 12);
     expect(takeAll(scheduler, 12)).toEqual([]);
     scheduler.park(2, PARKED_WINDOW);
-    scheduler.makeReadyLater(2, 20);
+    scheduler.makeReadyLater(qps.rows[2]!, 20);
     expect(takeAll(scheduler, 20)).toEqual([2]);
   });
 
@@ -92,9 +92,9 @@ describe('SendScheduler', () => {
   });
 
   it('forgets everything at a reset', () => {
-    const { scheduler } = bench();
+    const { qps, scheduler } = bench();
     scheduler.makeReady(1, 1);
-    scheduler.makeReadyLater(2, 1);
+    scheduler.makeReadyLater(qps.rows[2]!, 1);
     scheduler.reset();
     expect(takeAll(scheduler, 100)).toEqual([]);
   });

@@ -11,6 +11,7 @@
  */
 import { Fifo } from '../../sim/index.ts';
 import type { QpTable } from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
 
 /** Why a QP that has work is not scheduled. */
 export const NOT_PARKED = 0;
@@ -58,11 +59,10 @@ export class SendScheduler {
    * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
    * if it has become ready while it was served.
    */
-  makeReadyLater(qp: number, cycle: number): void {
-    const pair = this.#qps.rows[qp]!;
+  makeReadyLater(pair: QueuePair, cycle: number): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;
     pair.isScheduled = IN_DELAY_LINE;
-    this.#delayed.push(qp, cycle);
+    this.#delayed.push(pair.slot, cycle);
     this.#wakeRequester(cycle);
   }
 

@@ -23,6 +23,8 @@ import * as portAddress from './port-address.ts';
 import { isOwnLid, type PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -33,7 +35,9 @@ const { WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_IM
 const { WORD_LIDS, WORD_PSN, WORD_RKEY } = packetConstants;
 const { FIRST_MULTICAST_LID, PERMISSIVE_LID } = portAddress;
 const { UD_OPCODE_BASE } = qpTable;
+const { noRecord } = sendRecord;
 
+const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
 const NEVER = Number.POSITIVE_INFINITY;
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
@@ -46,9 +50,9 @@ const WAY_LOOPBACK = 2;
 
 export interface TransmitterListener {
   /** A request packet was handed to the wire port. */
-  requestSent(record: number, qp: number, isLast: number, cycle: number): void;
+  requestSent(packet: PacketSlot, cycle: number): void;
   /** The payload of a request packet could not be read. */
-  payloadFailed(record: number, qp: number, cycle: number): void;
+  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
   /** A slot of the request queue, or of the response queue, became free. */
   requestSlotFreed(cycle: number): void;
   responseSlotFreed(cycle: number): void;
@@ -66,6 +70,10 @@ export class Transmitter {
   readonly #address: PortAddress;
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
+  readonly #sram: Uint8Array;
+  /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
+  readonly #packetCycles: number;
+  readonly #bytesPerCycle: number;
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
 
@@ -83,6 +91,9 @@ export class Transmitter {
     this.#loopback = loopback;
     this.#address = address;
     this.#records = records;
+    this.#sram = core.sram;
+    this.#packetCycles = core.config.transmitPacketCycles;
+    this.#bytesPerCycle = core.config.transmitBytesPerCycle;
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
@@ -99,12 +110,11 @@ export class Transmitter {
   }
 
   /** A DMA read into a slot is complete. */
-  payloadArrived(queue: PacketQueue, slot: number, status: number, cycle: number): void {
-    const packet = queue.rows[slot]!;
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: number): void {
     packet.pendingReads--;
     if (status !== 0) packet.failure = status;
     if (packet !== queue.oldest || !isComplete(packet)) return;
-    this.wake(Math.max(cycle + 1, packet.readyCycle));
+    this.wake(packet.readyCycle > cycle ? packet.readyCycle : cycle + 1);
   }
 
   reset(): void {
@@ -117,27 +127,25 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const packet = queue.oldest;
-    const { opcode } = packet;
+    const { opcode, pair } = packet;
     const isDatagram = opcode >= UD_OPCODE_BASE;
-    const pair = this.#core.qps.rows[packet.qp]!;
-    const ways = isDatagram ? this.#waysOfDatagram(packet.record) : this.#waysOf(packet.qp, pair);
-    const grh = isDatagram ? this.#records.datagrams.hasGrh[packet.record]! : pair.hasGrh;
-    const lane = isDatagram ? this.#records.datagrams.virtualLane[packet.record]! : 0;
+    const ways = isDatagram ? this.#waysOfDatagram(packet.request.number) : this.#waysOf(pair);
+    const grh = isDatagram ? this.#records.datagrams.hasGrh[packet.request.number]! : pair.hasGrh;
+    const lane = isDatagram ? this.#records.datagrams.virtualLane[packet.request.number]! : 0;
     const grhFlag = grh === 1 ? FLAG_GRH : 0;
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
       return this.account.stall(cycle, STALL_LOOPBACK);
-    if (!this.#send(queue, packet, pair, ways, grhFlag, lane, cycle))
-      return this.account.stall(cycle, STALL_WIRE);
-    const busyCycles = this.#core.config.transmitPacketCycles;
-    this.account.serve(cycle, busyCycles);
-    if (isComplete(this.responses.oldest) || isComplete(this.requests.oldest)) this.wake(cycle + busyCycles);
+    if (!this.#send(queue, packet, ways, grhFlag, lane, cycle)) return this.account.stall(cycle, STALL_WIRE);
+    this.account.serve(cycle, this.#packetCycles);
+    if (isComplete(this.responses.oldest) || isComplete(this.requests.oldest))
+      this.wake(cycle + this.#packetCycles);
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {
     const { responses, requests } = this;
-    const response = isComplete(responses.oldest) ? this.#headReadyCycle(responses, cycle) : NEVER;
-    const request = isComplete(requests.oldest) ? this.#headReadyCycle(requests, cycle) : NEVER;
+    const response = this.#headReadyCycle(responses, cycle);
+    const request = this.#headReadyCycle(requests, cycle);
     if (response <= cycle) return responses;
     if (request <= cycle) return requests;
     const next = request < response ? request : response;
@@ -158,13 +166,13 @@ export class Transmitter {
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
     for (let packet = queue.oldest; isComplete(packet); packet = queue.oldest) {
-      const { qp, record } = packet;
+      const { request, pair } = packet;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
-      const isCurrent = packet.epoch === (record === -1 ? 0 : this.#core.qps.rows[qp]!.epoch);
+      const isCurrent = packet.epoch === (request === noRecord ? 0 : pair.epoch);
       if (isCurrent && packet.failure === 0) return packet.readyCycle;
       this.droppedPacketCount++;
-      if (isCurrent && record !== -1) this.#listener!.payloadFailed(record, qp, cycle);
-      this.#free(queue, this.#core.qps.rows[qp]!, cycle);
+      if (isCurrent && request !== noRecord) this.#listener!.payloadFailed(request, pair, cycle);
+      this.#free(queue, pair, cycle);
     }
     return NEVER;
   }
@@ -175,14 +183,18 @@ export class Transmitter {
   }
 
   /** A connected QP's packets to this very port never see the cable. */
-  #waysOf(qp: number, pair: QueuePair): number {
-    const { qps } = this.#core;
+  #waysOf(pair: QueuePair): number {
     const address = this.#address;
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
       pair.isForcedBack === 1 ||
-      (pair.hasGrh === 1 && isPathToUs(address, qps.bytes, qps.pathOf(qp)));
+      (pair.hasGrh === 1 && this.#isPathToUs(pair));
     return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  #isPathToUs({ slot }: QueuePair): boolean {
+    const { qps } = this.#core;
+    return isPathToUs(this.#address, qps.bytes, qps.pathOf(slot));
   }
 
   /** Subnet management goes on before the port is active. What is for a group is for others and for us. */
@@ -199,47 +211,49 @@ export class Transmitter {
   #send(
     queue: PacketQueue,
     packet: PacketSlot,
-    pair: QueuePair,
     ways: number,
     grhFlag: number,
     lane: number,
     cycle: number,
   ): boolean {
-    const { opcode, payloadBytes, record, isLast, qp } = packet;
+    const { opcode, payloadBytes, pair } = packet;
     const flags = packet.flags | grhFlag | (packet.isRepeat === 1 ? FLAG_RETRANSMISSION : 0);
-    const formedCycle =
-      payloadBytes === 0 ? cycle : cycle + Math.ceil(payloadBytes / this.#core.config.transmitBytesPerCycle);
+    const formedCycle = cycle + this.#formingCycles(payloadBytes);
     if ((ways & WAY_CABLE) !== 0) {
       const formedPs = this.#core.domain.clock.edgePs(formedCycle);
       const port = this.#port;
       const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
       if (offset < 0) return false;
-      this.#fill(queue, packet, pair, port.txBytes, port.txWords, port.txFloats, offset);
+      this.#fill(packet, port.txBytes, port.txWords, port.txFloats, offset);
       if (grhFlag !== 0) this.#fillGrh(packet, port.txBytes, offset);
     }
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
-      this.#fill(queue, packet, pair, bytes, words, floats, offset);
+      this.#fill(packet, bytes, words, floats, offset);
       if (grhFlag !== 0) this.#fillGrh(packet, bytes, offset);
     }
     if (packet.isRepeat === 1) this.repeatedPacketCount++;
     this.#free(queue, pair, cycle);
-    if (record !== -1) this.#listener!.requestSent(record, qp, isLast, cycle);
+    if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
     return true;
+  }
+
+  /** Cycles until all payload has passed from the packet buffer. */
+  #formingCycles(payloadBytes: number): number {
+    const width = this.#bytesPerCycle;
+    return ((payloadBytes + width - 1) / width) | 0;
   }
 
   /** The packet's words, operands and payload, into the record at `offset`. */
   #fill(
-    queue: PacketQueue,
     packet: PacketSlot,
-    pair: QueuePair,
     bytes: Uint8Array,
     words: Int32Array,
     floats: Float64Array,
     offset: number,
   ): void {
-    const { opcode, payloadBytes } = packet;
+    const { opcode, payloadBytes, pair } = packet;
     const word = offset >> 2;
     words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
     words[word + WORD_PSN] = packet.psn;
@@ -249,17 +263,13 @@ export class Transmitter {
     words[word + WORD_AETH] = packet.aeth;
     words[word + WORD_IMMEDIATE] = packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
-    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.record, words, word);
+    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
     const operandWords = operandBytes(opcode) >> 2;
-    if (operandWords > 0) this.#fillOperands(queue, packet.slot, operandWords, words, word);
+    for (let index = 0; index < operandWords; index++)
+      words[word + WORD_PAYLOAD + index] = packet.operands[index]!;
     if (payloadBytes === 0) return;
     const to = offset + PACKET_PAYLOAD_OFFSET;
-    this.#copier.copy(bytes, to, this.#core.sram, packet.payloadOffset, payloadBytes);
-  }
-
-  #fillOperands(queue: PacketQueue, slot: number, count: number, words: Int32Array, word: number): void {
-    const payload = word + (PACKET_PAYLOAD_OFFSET >> 2);
-    for (let index = 0; index < count; index++) words[payload + index] = queue.operands[slot * 4 + index]!;
+    this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
   }
 
   /** The words in which a datagram's headers differ from those of a connected QP's packet. */
@@ -278,11 +288,11 @@ export class Transmitter {
     const { opcode, payloadBytes } = packet;
     const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
     if (opcode >= UD_OPCODE_BASE) {
-      const from = packet.record * GRH_BYTES;
+      const from = packet.request.number * GRH_BYTES;
       const all = this.#records.datagrams.grh;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
     } else {
-      buildGrh(qps.bytes, qps.pathOf(packet.qp), this.#address, bytes, grh);
+      buildGrh(qps.bytes, qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
     }
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }

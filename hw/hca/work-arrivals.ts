@@ -1,7 +1,12 @@
 /** News that a QP has send work: to the scheduler, or to the flusher when the QP is in error. */
 import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
-import { NOT_PARKED } from './send-scheduler.ts';
+import type { QueuePair } from './queue-pair.ts';
+import * as sendScheduler from './send-scheduler.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { NOT_PARKED } = sendScheduler;
+const { ERR } = QpState;
 
 export class WorkArrivals {
   readonly #parts: DataPathParts;
@@ -10,16 +15,16 @@ export class WorkArrivals {
     this.#parts = parts;
   }
 
-  sendRequested(qp: number, cycle: number): void {
-    if (this.#parts.core.qps.rows[qp]!.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
-    else this.#parts.scheduler.makeReady(qp, cycle + this.#parts.core.config.scheduleCycles);
+  sendRequested(pair: QueuePair, cycle: number): void {
+    const { flusher, scheduler, core } = this.#parts;
+    if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
+    else scheduler.makeReady(pair.slot, cycle + core.config.scheduleCycles);
   }
 
-  wqesFetched(qp: number, cycle: number): void {
-    const { qps } = this.#parts.core;
-    const pair = qps.rows[qp]!;
-    if (pair.parkedFor !== NOT_PARKED) this.#parts.wqeFetch.release(qp, cycle);
-    if (pair.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
-    else this.#parts.scheduler.makeReady(qp, cycle + 1);
+  wqesFetched(pair: QueuePair, cycle: number): void {
+    const { flusher, scheduler, wqeFetch } = this.#parts;
+    if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
+    if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
+    else scheduler.makeReady(pair.slot, cycle + 1);
   }
 }

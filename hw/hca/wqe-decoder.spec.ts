@@ -11,8 +11,7 @@ import {
 } from '../../abi/wqe.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { fromHex } from '../../base/bytes.ts';
-import { SEGMENTS_MAX } from './qp-table.ts';
-import { INLINE_BYTES_MAX, SendRecords } from './send-records.ts';
+import { SendRecords } from './send-records.ts';
 import { encodeWqe, pattern, type SendRequest } from './testing/data-path-verbs.ts';
 import { decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 
@@ -27,22 +26,15 @@ const executed: readonly number[] = [
   WqeOpcode.ATOMIC_FA,
 ];
 
-/** Decodes into record 1 of a fresh pool; the bytes lie at an odd place. */
+/** Decodes into a fresh record; the bytes lie at an odd place. */
 function decode(wqe: Uint8Array) {
   const bytes = new Uint8Array(2048);
   bytes.set(wqe, 192);
-  const records = new SendRecords(2);
-  const syndrome = decodeWqe(new DataView(bytes.buffer), bytes, 192, records, 1);
-  const inline = records.inlineData.slice(
-    INLINE_BYTES_MAX,
-    INLINE_BYTES_MAX + (records.rows[1]!.messageBytes ?? 0),
-  );
-  const segments = Array.from({ length: records.rows[1]!.segmentCount }, (_, index) => ({
-    address: records.segmentAddress[SEGMENTS_MAX + index]!,
-    key: records.segmentKey[SEGMENTS_MAX + index]!,
-    bytes: records.segmentBytes[SEGMENTS_MAX + index]!,
-  }));
-  return { records, syndrome, inline, segments };
+  const request = new SendRecords(2).allocate();
+  const syndrome = decodeWqe(new DataView(bytes.buffer), bytes, 192, request);
+  const inline = request.inlineData.slice(0, request.messageBytes);
+  const segments = request.segments.slice(0, request.segmentCount).map((segment) => ({ ...segment }));
+  return { request, syndrome, inline, segments };
 }
 
 describe('the WQE decoder', () => {
@@ -55,18 +47,18 @@ describe('the WQE decoder', () => {
       const name = placeOf(line);
       const bytes = fromHex(line.bytes, line.slot_size);
       const control = controlSegment.decode(bytes);
-      const { records, syndrome, segments, inline } = decode(bytes);
+      const { request, syndrome, segments, inline } = decode(bytes);
       expect(syndrome, name).toBe(0);
-      expect(records.rows[1]!.opcode, name).toBe(control.opcode);
-      expect(records.rows[1]!.isSignalled, name).toBe(control.completion === 3 ? 1 : 0);
-      expect(records.rows[1]!.isSolicited, name).toBe(control.solicited);
-      expect(records.rows[1]!.isFenced, name).toBe(control.fence);
-      expect(records.rows[1]!.immediate >>> 0, name).toBe(control.immediate);
+      expect(request.opcode, name).toBe(control.opcode);
+      expect(request.isSignalled, name).toBe(control.completion === 3 ? 1 : 0);
+      expect(request.isSolicited, name).toBe(control.solicited);
+      expect(request.isFenced, name).toBe(control.fence);
+      expect(request.immediate >>> 0, name).toBe(control.immediate);
       let next = 16;
       const isSend = control.opcode === WqeOpcode.SEND || control.opcode === WqeOpcode.SEND_IMM;
       if (!isSend) {
         const remote = remoteAddressSegment.decode(bytes.subarray(next));
-        expect([records.rows[1]!.remoteAddress, records.rows[1]!.remoteKey], name).toEqual([
+        expect([request.remoteAddress, request.remoteKey], name).toEqual([
           Number(remote.address),
           remote.rkey,
         ]);
@@ -74,7 +66,7 @@ describe('the WQE decoder', () => {
       }
       if (control.opcode === WqeOpcode.ATOMIC_CS || control.opcode === WqeOpcode.ATOMIC_FA) {
         const atomic = atomicSegment.decode(bytes.subarray(next));
-        const words = records.operands.subarray(4, 8);
+        const words = request.operands;
         const joined = (at: number): bigint =>
           (BigInt(words[at + 1]! >>> 0) << 32n) | BigInt(words[at]! >>> 0);
         expect([joined(0), joined(2)], name).toEqual([atomic.swapOrAdd, atomic.compare]);
@@ -102,7 +94,7 @@ describe('the WQE decoder', () => {
       expect(segments, name).toEqual(wantedSegments);
       if (wantedInline.length > 0) expect([...inline], name).toEqual(wantedInline);
       const total = wantedSegments.reduce((sum, { bytes: count }) => sum + count, wantedInline.length);
-      expect(records.rows[1]!.messageBytes, name).toBe(total);
+      expect(request.messageBytes, name).toBe(total);
     }
   });
 
@@ -112,11 +104,11 @@ describe('the WQE decoder', () => {
         fc.integer({ min: 1, max: 900 }),
         fc.constantFrom<number>(WqeOpcode.SEND, WqeOpcode.RDMA_WRITE),
         (length, opcode) => {
-          const { syndrome, inline, records } = decode(
+          const { syndrome, inline, request } = decode(
             encodeWqe({ opcode, inline: pattern(length, length) }, 0),
           );
           expect(syndrome).toBe(0);
-          expect(records.rows[1]!.isInline).toBe(1);
+          expect(request.isInline).toBe(1);
           expect(inline).toEqual(pattern(length, length));
         },
       ),

@@ -13,13 +13,15 @@ import {
 } from '../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../abi/wqe-opcodes.ts';
 import * as qpTable from './qp-table.ts';
-import type { SendRecords } from './send-records.ts';
-import * as sendRecords from './send-records.ts';
+import type { SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { completionRequested, wqeUnitBytes } = wqe;
 const { SEGMENTS_MAX } = qpTable;
-const { INLINE_BYTES_MAX } = sendRecords;
+const { INLINE_BYTES_MAX } = sendRecord;
+const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
+const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM } = WqeOpcode;
 
 const control = controlSegment.fields;
 const remote = remoteAddressSegment.fields;
@@ -53,6 +55,37 @@ export const INLINE_HEADER_BYTES = 4;
 const headPlace = inline.isInline.wordOffset;
 const ATOMIC_BYTES = 8;
 
+/** What is asked of an opcode, as bits of {@link traitsByOpcode}. */
+const EXECUTABLE = 1;
+const EXECUTABLE_UNRELIABLY = 2;
+const HAS_REMOTE_ADDRESS = 4;
+const IS_ATOMIC = 8;
+const READ_OR_ATOMIC = 16;
+const TAKES_CREDIT = 32;
+const OPCODE_COUNT = opcodeMask + 1;
+const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+
+/**
+ * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ and atomics, too. Other
+ * opcodes are known, and refused as local QP operation errors.
+ */
+function traitsOf(opcode: number): number {
+  if (wqeOpcodeRows[opcode] === undefined) return 0;
+  const isSend = opcode === SEND || opcode === SEND_IMM;
+  const isAtomic = opcode === ATOMIC_CS || opcode === ATOMIC_FA;
+  const isAnswered = isAtomic || opcode === RDMA_READ;
+  const hasCredit = isSend || opcode === RDMA_WRITE_IMM;
+  const isExecutable = hasCredit || opcode === RDMA_WRITE || opcode === NOP;
+  return (
+    (isExecutable || isAnswered ? EXECUTABLE : 0) |
+    (isExecutable ? EXECUTABLE_UNRELIABLY : 0) |
+    (opcode >= RDMA_WRITE && !isSend ? HAS_REMOTE_ADDRESS : 0) |
+    (isAtomic ? IS_ATOMIC : 0) |
+    (isAnswered ? READ_OR_ATOMIC : 0) |
+    (hasCredit ? TAKES_CREDIT : 0)
+  );
+}
+
 export function opcodeOf(view: DataView, at: number): number {
   return view.getUint32(at + opcodePlace) & opcodeMask;
 }
@@ -63,76 +96,41 @@ export function isFenced(view: DataView, at: number): boolean {
 
 /** READ and the atomics: requests that a response answers and that take responder resources. */
 export function isReadOrAtomic(opcode: number): boolean {
-  return opcode === WqeOpcode.RDMA_READ || opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
+  return (traitsByOpcode[opcode]! & READ_OR_ATOMIC) !== 0;
 }
 
 /** Requests that consume a receive WQE at the responder, hence an end-to-end credit. */
 export function takesCredit(opcode: number): boolean {
-  return opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM || opcode === WqeOpcode.RDMA_WRITE_IMM;
+  return (traitsByOpcode[opcode]! & TAKES_CREDIT) !== 0;
 }
 
 /**
- * Opcodes that a connected QP of this device executes; READ and atomics need reliability. The others are known, and refused
- * as local QP operation errors.
- */
-function isExecutable(opcode: number, isReliable: boolean): boolean {
-  return (
-    (isReliable && isReadOrAtomic(opcode)) ||
-    takesCredit(opcode) ||
-    opcode === WqeOpcode.RDMA_WRITE ||
-    opcode === WqeOpcode.NOP
-  );
-}
-
-/** What the decoder asks of an opcode, as bits of {@link traitsByOpcode}. */
-const EXECUTABLE = 1;
-const EXECUTABLE_UNRELIABLY = 2;
-const HAS_REMOTE_ADDRESS = 4;
-const IS_ATOMIC = 8;
-const OPCODE_COUNT = opcodeMask + 1;
-const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
-
-function traitsOf(opcode: number): number {
-  const isSend = opcode === WqeOpcode.SEND || opcode === WqeOpcode.SEND_IMM;
-  const isAtomic = opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
-  if (wqeOpcodeRows[opcode] === undefined) return 0;
-  return (
-    (isExecutable(opcode, true) ? EXECUTABLE : 0) |
-    (isExecutable(opcode, false) ? EXECUTABLE_UNRELIABLY : 0) |
-    (opcode >= WqeOpcode.RDMA_WRITE && !isSend ? HAS_REMOTE_ADDRESS : 0) |
-    (isAtomic ? IS_ATOMIC : 0)
-  );
-}
-
-/**
- * Fills `record` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
+ * Fills `request` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
  * @returns 0, or the CQE syndrome of what is wrong with the WQE
  */
 export function decodeWqe(
   view: DataView,
   bytes: Uint8Array,
   at: number,
-  records: SendRecords,
-  record: number,
+  request: SendRecord,
   isReliable = true,
 ): number {
-  const sizeBytes = decodeControl(view, at, records, record);
-  const request = records.rows[record]!;
+  const sizeBytes = decodeControl(view, at, request);
   const traits = traitsByOpcode[request.opcode]!;
-  if ((traits & (isReliable ? EXECUTABLE : EXECUTABLE_UNRELIABLY)) === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
+  if ((traits & (isReliable ? EXECUTABLE : EXECUTABLE_UNRELIABLY)) === 0) return LOCAL_QP_OP_ERR;
   let next = wqeUnitBytes;
   if ((traits & HAS_REMOTE_ADDRESS) !== 0) {
-    if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
+    if (next + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
     request.remoteAddress = addressAt(view, at + next + remoteAddressPlace);
     request.remoteKey = view.getUint32(at + next + remoteKeyPlace);
     next += wqeUnitBytes;
   }
   if ((traits & IS_ATOMIC) !== 0) {
-    if (next + wqeUnitBytes > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
-    loadOperands(view, at + next, records, record);
+    if (next + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
+    loadOperands(view, at + next, request);
     next += wqeUnitBytes;
   }
-  return loadData(view, bytes, at, next, sizeBytes, records, record);
+  return loadData(view, bytes, at, next, sizeBytes, request);
 }
 
 /** A 64-bit address, high word first; exact below 2^53. */
@@ -141,11 +139,10 @@ function addressAt(view: DataView, place: number): number {
 }
 
 /** The control segment, which all services share. Returns the size of the WQE in bytes. */
-export function decodeControl(view: DataView, at: number, records: SendRecords, record: number): number {
+export function decodeControl(view: DataView, at: number, request: SendRecord): number {
   const opcode = view.getUint32(at + opcodePlace) & opcodeMask;
   const sizeByte = view.getUint8(at + sizePlace);
   const flags = view.getUint32(at + flagsPlace);
-  const request = records.rows[record]!;
   request.opcode = opcode;
   request.isSignalled = (flags & completionMask) === completionBits ? 1 : 0;
   request.isSolicited = (flags & solicitedMask) !== 0 ? 1 : 0;
@@ -158,12 +155,11 @@ export function decodeControl(view: DataView, at: number, records: SendRecords, 
   return (sizeByte & sizeMask) * wqeUnitBytes;
 }
 
-function loadOperands(view: DataView, at: number, records: SendRecords, record: number): void {
-  const operands = records.operands;
-  operands[record * 4] = atomic.swapOrAdd.getLowWord(view, at);
-  operands[record * 4 + 1] = atomic.swapOrAdd.getHighWord(view, at);
-  operands[record * 4 + 2] = atomic.compare.getLowWord(view, at);
-  operands[record * 4 + 3] = atomic.compare.getHighWord(view, at);
+function loadOperands(view: DataView, at: number, { operands }: SendRecord): void {
+  operands[0] = atomic.swapOrAdd.getLowWord(view, at);
+  operands[1] = atomic.swapOrAdd.getHighWord(view, at);
+  operands[2] = atomic.compare.getLowWord(view, at);
+  operands[3] = atomic.compare.getHighWord(view, at);
 }
 
 /** Data pointers and inline segments up to the WQE's end. Inline data of several segments is joined. */
@@ -173,44 +169,46 @@ export function loadData(
   at: number,
   first: number,
   sizeBytes: number,
-  records: SendRecords,
-  record: number,
+  request: SendRecord,
 ): number {
   let next = first;
-  let count = 0;
   let inlineBytes = 0;
-  let messageBytes = 0;
   while (next < sizeBytes) {
     const head = view.getUint32(at + next + headPlace);
     if ((head & inlineMask) !== 0) {
       const length = head & inlineBytesMask;
       if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
-        return CqeSyndrome.LOCAL_QP_OP_ERR;
+        return LOCAL_QP_OP_ERR;
       const from = at + next + INLINE_HEADER_BYTES;
-      const to = record * INLINE_BYTES_MAX + inlineBytes;
-      for (let index = 0; index < length; index++) records.inlineData[to + index] = bytes[from + index]!;
+      const { inlineData } = request;
+      for (let index = 0; index < length; index++) inlineData[inlineBytes + index] = bytes[from + index]!;
       inlineBytes += length;
       next = nextAfterInline(next, length);
       continue;
     }
     const length = head & pointerBytesMask;
-    if (length > 0) {
-      if (count === SEGMENTS_MAX) return CqeSyndrome.LOCAL_QP_OP_ERR;
-      const index = record * SEGMENTS_MAX + count++;
-      records.segmentAddress[index] = addressAt(view, at + next + pointerAddressPlace);
-      records.segmentKey[index] = view.getUint32(at + next + pointerKeyPlace);
-      records.segmentBytes[index] = length;
-      messageBytes += length;
-    }
+    if (length > 0 && !loadPointer(view, at + next, length, request)) return LOCAL_QP_OP_ERR;
     next += wqeUnitBytes;
   }
-  if (inlineBytes > 0 && count > 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
-  const request = records.rows[record]!;
-  request.segmentCount = count;
+  if (inlineBytes > 0 && request.segmentCount > 0) return LOCAL_QP_OP_ERR;
   request.isInline = inlineBytes > 0 ? 1 : 0;
-  request.messageBytes = inlineBytes + messageBytes;
   const isAtomic = (traitsByOpcode[request.opcode]! & IS_ATOMIC) !== 0;
-  return isAtomic && messageBytes !== ATOMIC_BYTES ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
+  const isWrong = isAtomic && request.messageBytes !== ATOMIC_BYTES;
+  request.messageBytes += inlineBytes;
+  return isWrong ? LOCAL_LENGTH_ERR : 0;
+}
+
+/** The data pointer at `at`, of `length` bytes, is the request's next segment. False: there are too many. */
+export function loadPointer(view: DataView, at: number, length: number, request: SendRecord): boolean {
+  const index = request.segmentCount;
+  if (index === SEGMENTS_MAX) return false;
+  const segment = request.segment(index);
+  segment.address = addressAt(view, at + pointerAddressPlace);
+  segment.key = view.getUint32(at + pointerKeyPlace);
+  segment.bytes = length;
+  request.segmentCount = index + 1;
+  request.messageBytes += length;
+  return true;
 }
 
 /** A segment that ends at a 64-byte boundary is followed there by the next one; the last is padded to 16. */

@@ -12,14 +12,16 @@ import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as translatorConstants from './translator.ts';
-import type { WqeLines } from './wqe-lines.ts';
+import type { WqeLine, WqeLines } from './wqe-lines.ts';
 import * as wqeLines from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PORT_WQE_FETCH } = coreConstants;
 const { BAD_KEY, PENDING } = translatorConstants;
-const { WQE_LINE_BYTES } = wqeLines;
+const { noLine, WQE_LINE_BYTES } = wqeLines;
+const { RST } = QpState;
 
 const STALL_TRANSLATION = 0;
 const STALL_DMA = 1;
@@ -27,9 +29,23 @@ const STALL_LINES = 2;
 
 export interface WqeFetchListener {
   /** The QP's line holds what memory held; it may hold no valid WQE. */
-  wqesFetched(qp: number, cycle: number): void;
+  wqesFetched(pair: QueuePair, cycle: number): void;
   /** The WQEs could not be read: the queue is unusable. */
   wqeFetchFailed(qp: number, cycle: number): void;
+}
+
+/** The last fetch into a line. */
+class LineFetch {
+  /** Counter of its first WQE, and how many blocks of the ring it reads. */
+  first = 0;
+  blocks = 0;
+  begunCycle = Number.NaN;
+  /** Whether a doorbell had been rung when it began. */
+  hadDoorbell = 0;
+
+  constructor() {
+    this.begunCycle = 0;
+  }
 }
 
 export class WqeFetch {
@@ -40,11 +56,9 @@ export class WqeFetch {
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
-  readonly #blocksInLine: Int32Array;
-  readonly #firstFetched: Int32Array;
-  readonly #fetchBegun: Float64Array;
-  /** Whether a doorbell had been rung when the fetch began; and QPs whose next fetch is of one WQE. */
-  readonly #hadDoorbell: Uint8Array;
+  /** By line. */
+  readonly #fetches: readonly LineFetch[];
+  /** QPs whose next fetch is of one WQE. */
   readonly #isCareful: Uint8Array;
   #outstanding = 0;
 
@@ -53,10 +67,7 @@ export class WqeFetch {
     this.#lines = lines;
     this.#listener = listener;
     this.#asked = new Fifo(core.qps.capacity);
-    this.#blocksInLine = new Int32Array(lines.count);
-    this.#firstFetched = new Int32Array(lines.count);
-    this.#fetchBegun = new Float64Array(lines.count);
-    this.#hadDoorbell = new Uint8Array(lines.count);
+    this.#fetches = lines.rows.map(() => new LineFetch());
     this.#isCareful = new Uint8Array(core.qps.capacity);
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
@@ -68,31 +79,33 @@ export class WqeFetch {
     core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
   }
 
-  /** The requester wants WQEs of `qp` that are not on chip. At most one fetch per QP is under way. */
-  ask(qp: number, cycle: number): void {
-    const pair = this.#core.qps.rows[qp]!;
+  /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
+  ask(pair: QueuePair, cycle: number): void {
     if (pair.isFetching === 1) return;
     pair.isFetching = 1;
     pair.inPipelineCount++;
     this.#lines.missCount++;
-    this.#asked.push(qp, cycle + 1);
+    this.#asked.push(pair.slot, cycle + 1);
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
   /** The requester has looked at the QP's line, which may now be given up. */
-  release(qp: number, cycle: number): void {
-    const line = this.#core.qps.rows[qp]!.wqeLine;
-    if (line === -1) return;
-    const held = this.#lines.rows[line]!;
-    if (held.isLocked === 0) return;
-    held.isLocked = 0;
-    this.#core.domain.wake(this.#stage, cycle + 1);
+  release(pair: QueuePair, cycle: number): void {
+    const line = pair.wqeLine;
+    if (line.isLocked === 0) return;
+    line.isLocked = 0;
+    this.#retry(cycle);
   }
 
   reset(): void {
     this.#asked.clear();
     this.#outstanding = 0;
     this.#lines.reset();
+  }
+
+  /** A line or DMA room became free: who waits looks again. */
+  #retry(cycle: number): void {
+    if (!this.#asked.isEmpty) this.#core.domain.wake(this.#stage, cycle + 1);
   }
 
   #run(cycle: number): void {
@@ -103,7 +116,7 @@ export class WqeFetch {
       if (!this.#asked.isEmpty) domain.wake(this.#stage, this.#asked.headCycle);
       return;
     }
-    if (this.#fetch(this.#asked.head, cycle)) {
+    if (this.#fetch(this.#core.qps.rows[this.#asked.head]!, cycle)) {
       this.#asked.pop();
       this.account.serve(cycle, 1);
       if (!this.#asked.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#asked.headCycle));
@@ -111,12 +124,11 @@ export class WqeFetch {
   }
 
   /** Begins one fetch; false when it has to wait. */
-  #fetch(qp: number, cycle: number): boolean {
-    const { qps, translator, dmaRead, config } = this.#core;
-    const pair = qps.rows[qp]!;
-    if (pair.state === QpState.RST) {
+  #fetch(pair: QueuePair, cycle: number): boolean {
+    const { translator, dmaRead, config } = this.#core;
+    if (pair.state === RST) {
       // Destroyed while it waited here.
-      this.#finish(qp);
+      this.#finish(pair);
       return true;
     }
     if (this.#outstanding >= config.wqeFetchOutstanding || !dmaRead.canRequest(this.#requester)) {
@@ -124,20 +136,11 @@ export class WqeFetch {
       return false;
     }
     const stride = pair.sqStrideBytes;
-    const logCount = pair.sqLogCount;
     const own = pair.wqeLine;
-    const takenPlaces = own === -1 ? 0 : this.#lines.rows[own]!.validCount;
-    const first = takenPlaces === 0 ? pair.sqCounter : this.#lines.endCounter(own);
-    const index = first & ((1 << logCount) - 1);
-    const places = WQE_LINE_BYTES / stride;
-    const blocks = Math.min(
-      this.#isCareful[qp] === 1 ? 1 : config.wqePrefetchCount,
-      (1 << logCount) - index,
-      places - (first & (places - 1)),
-      places - takenPlaces,
-    );
-    const wanted = blocks * stride;
+    const first = own.validCount === 0 ? pair.sqCounter : own.endCounter;
+    const index = first & ((1 << pair.sqLogCount) - 1);
     const byte = pair.sqOffset + index * stride;
+    const wanted = this.#blocksToFetch(pair, first, index) * stride;
     const found = translator.translateBuffer(
       PORT_WQE_FETCH,
       pair.bufferMttOffset,
@@ -150,76 +153,93 @@ export class WqeFetch {
       return false;
     }
     if (found >= BAD_KEY) {
-      this.#finish(qp);
-      this.#listener.wqeFetchFailed(qp, cycle);
+      this.#finish(pair);
+      this.#listener.wqeFetchFailed(pair.slot, cycle);
       return true;
     }
-    const line = this.#lines.claim(qp, own, this.#evict);
-    if (line === -1) {
+    const line = this.#lines.claim(pair.slot, own, this.#evict);
+    if (line === noLine) {
       this.account.stall(cycle, STALL_LINES);
       return false;
     }
-    const whole = Math.floor(translator.contiguousBytes / stride) * stride;
-    pair.wqeLine = line;
-    this.#hadDoorbell[line] = pair.hasDoorbell;
-    pair.hasDoorbell = 0;
-    this.#lines.rows[line]!.isFetching = 1;
-    this.#fetchBegun[line] = cycle;
-    this.#firstFetched[line] = first;
-    this.#blocksInLine[line] = whole / stride;
-    this.#outstanding++;
-    const target = this.#lines.placeOf(line, first, stride);
-    dmaRead.request(this.#requester, translator.physicalAddress, whole, target, line);
+    this.#begin(pair, line, first, cycle);
     return true;
+  }
+
+  /** WQEs that one read brings, from the one with counter `first` and place `index` of the ring on. */
+  #blocksToFetch(pair: QueuePair, first: number, index: number): number {
+    const places = WQE_LINE_BYTES / pair.sqStrideBytes;
+    return Math.min(
+      this.#isCareful[pair.slot] === 1 ? 1 : this.#core.config.wqePrefetchCount,
+      (1 << pair.sqLogCount) - index,
+      places - (first & (places - 1)),
+      places - pair.wqeLine.validCount,
+    );
+  }
+
+  /** Reads what has just been translated into `line`. */
+  #begin(pair: QueuePair, line: WqeLine, first: number, cycle: number): void {
+    const { translator, dmaRead } = this.#core;
+    const stride = pair.sqStrideBytes;
+    const blocks = Math.floor(translator.contiguousBytes / stride);
+    pair.wqeLine = line;
+    line.isFetching = 1;
+    const fetch = this.#fetches[line.number]!;
+    fetch.hadDoorbell = pair.hasDoorbell;
+    fetch.begunCycle = cycle;
+    fetch.first = first;
+    fetch.blocks = blocks;
+    pair.hasDoorbell = 0;
+    this.#outstanding++;
+    const target = line.placeOf(first, stride);
+    dmaRead.request(this.#requester, translator.physicalAddress, blocks * stride, target, line.number);
   }
 
   /** A QP that loses its line looks again into memory when it is next served. */
   readonly #evict = (qp: number): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
-    const held = this.#lines.rows[line]!;
-    if (held.validCount > 0 || held.mayHaveMore === 1) pair.hasDoorbell = 1;
-    pair.wqeLine = -1;
+    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = noLine;
   };
 
-  #readDone(line: number, status: number, cycle: number): void {
-    const { qps, sramView, domain } = this.#core;
-    const held = this.#lines.rows[line]!;
-    const qp = held.qp;
-    held.isFetching = 0;
+  #readDone(number: number, status: number, cycle: number): void {
+    const { qps, sramView } = this.#core;
+    const line = this.#lines.rows[number]!;
+    const { qp } = line;
+    line.isFetching = 0;
     this.#outstanding--;
-    domain.wake(this.#stage, cycle + 1);
+    this.#retry(cycle);
     if (qp === -1) return;
-    this.#finish(qp);
-    // The QP was destroyed meanwhile: the line is nobody's.
     const pair = qps.rows[qp]!;
-    if (pair.wqeLine !== line) return this.#lines.free(line);
-    const count = this.#blocksInLine[line]!;
-    if (status !== 0) return this.#readFailed(qp, line, count, cycle);
+    this.#finish(pair);
+    // The QP was destroyed meanwhile: the line is nobody's.
+    if (pair.wqeLine !== line) return line.free();
+    const { begunCycle, first, blocks, hadDoorbell } = this.#fetches[number]!;
+    if (status !== 0) return this.#readFailed(pair, blocks === 1 && hadDoorbell === 1, cycle);
     this.#isCareful[qp] = 0;
-    held.isLocked = 1;
-    const first = this.#firstFetched[line]!;
-    for (let block = 0; block < count; block++)
-      this.#lines.setTimes(line, first + block, this.#fetchBegun[line]!, cycle);
-    this.#lines.scan(line, sramView, first, count, pair.sqStrideBytes, pair.sqLogCount);
-    this.#listener.wqesFetched(qp, cycle);
+    line.isLocked = 1;
+    for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
+    line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    this.#listener.wqesFetched(pair, cycle);
   }
 
-  /** What could not be read may be no WQE at all: the next one alone is read again, unless it alone was, and was posted. */
-  #readFailed(qp: number, line: number, count: number, cycle: number): void {
-    const { qps } = this.#core;
-    const isPosted = count === 1 && this.#hadDoorbell[line] === 1;
+  /**
+   * What could not be read may be no WQE at all: the next one alone is read again, unless it alone was.
+   * @param isPosted it alone was, and was rung for
+   */
+  #readFailed(pair: QueuePair, isPosted: boolean, cycle: number): void {
+    const qp = pair.slot;
     if (this.#isCareful[qp] === 1 || isPosted) {
       this.#isCareful[qp] = 0;
       return this.#listener.wqeFetchFailed(qp, cycle);
     }
     this.#isCareful[qp] = 1;
-    qps.rows[qp]!.hasDoorbell = 1;
-    this.ask(qp, cycle);
+    pair.hasDoorbell = 1;
+    this.ask(pair, cycle);
   }
 
-  #finish(qp: number): void {
-    const pair = this.#core.qps.rows[qp]!;
+  #finish(pair: QueuePair): void {
     pair.isFetching = 0;
     pair.inPipelineCount--;
   }

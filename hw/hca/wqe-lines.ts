@@ -9,9 +9,25 @@ import { controlSegment } from '../../abi/wqe.ts';
 export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */
 const PLACES_MAX = WQE_LINE_BYTES / 16;
+const LINE_MASK = WQE_LINE_BYTES - 1;
+const PLACE_MASK = PLACES_MAX - 1;
+
+/** When the fetch that brought a WQE was begun, and when it was there. */
+class FetchTimes {
+  begunCycle = Number.NaN;
+  fetchedCycle = Number.NaN;
+
+  constructor() {
+    this.begunCycle = 0;
+    this.fetchedCycle = 0;
+  }
+}
 
 /** A field that begins as NaN may hold any number, the others hold 32-bit integers. */
 export class WqeLine {
+  /** Its number, and its place in the HCA's memory. */
+  readonly number: number;
+  readonly sramOffset: number;
   /** QP of the line; -1 when free. */
   qp = -1;
   isFetching = 0;
@@ -24,111 +40,35 @@ export class WqeLine {
   mayHaveMore = 0;
   /** When it was last used. */
   stamp = Number.NaN;
+  /** By place. */
+  readonly #times: readonly FetchTimes[] = Array.from({ length: PLACES_MAX }, () => new FetchTimes());
 
-  constructor() {
-    this.stamp = 0;
-  }
-}
-
-export class WqeLines {
-  readonly count: number;
-  readonly sramOffset: number;
-  hitCount = 0;
-  missCount = 0;
-  evictionCount = 0;
-  readonly rows: readonly WqeLine[];
-  /** By line and place: when the fetch that brought the WQE was begun, and when it was there. */
-  readonly #fetchBegunCycle: Float64Array;
-  readonly #fetchedCycle: Float64Array;
-  #clock = 0;
-
-  constructor(count: number, sramOffset: number) {
-    this.count = count;
+  constructor(number: number, sramOffset: number) {
+    this.number = number;
     this.sramOffset = sramOffset;
-    this.rows = Array.from({ length: count }, () => new WqeLine());
-    this.#fetchBegunCycle = new Float64Array(count * PLACES_MAX);
-    this.#fetchedCycle = new Float64Array(count * PLACES_MAX);
-  }
-
-  /** Line to fill for `qp`: its own, a free one, or the least recently used. -1 when all are being filled or locked. */
-  claim(qp: number, own: number, onEvict: (qp: number) => void): number {
-    let victim = own;
-    if (victim === -1) {
-      for (let line = 0; line < this.count; line++) {
-        const candidate = this.rows[line]!;
-        if (candidate.isFetching === 1 || candidate.isLocked === 1) continue;
-        if (candidate.qp === -1) {
-          victim = line;
-          break;
-        }
-        if (victim === -1 || candidate.stamp < this.rows[victim]!.stamp) victim = line;
-      }
-    }
-    if (victim === -1) return -1;
-    const held = this.rows[victim]!;
-    const loser = held.qp;
-    if (loser !== -1 && loser !== qp) {
-      if (held.validCount > 0) this.evictionCount++;
-      onEvict(loser);
-    }
-    if (loser !== qp) {
-      held.qp = qp;
-      held.validCount = 0;
-      held.mayHaveMore = 0;
-    }
-    this.touch(victim);
-    return victim;
-  }
-
-  touch(line: number): void {
-    this.rows[line]!.stamp = ++this.#clock;
-  }
-
-  free(line: number): void {
-    const held = this.rows[line]!;
-    held.qp = -1;
-    held.validCount = 0;
-    held.mayHaveMore = 0;
-    held.isLocked = 0;
-  }
-
-  /** Forgets all lines. */
-  reset(): void {
-    for (let line = 0; line < this.count; line++) this.free(line);
-    for (const held of this.rows) held.isFetching = 0;
+    this.stamp = 0;
   }
 
   /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
-  placeOf(line: number, counter: number, strideBytes: number): number {
-    return this.sramOffset + line * WQE_LINE_BYTES + ((counter * strideBytes) & (WQE_LINE_BYTES - 1));
-  }
-
-  /** Place of the first valid WQE. */
-  firstPlace(line: number, strideBytes: number): number {
-    return this.placeOf(line, this.rows[line]!.firstCounter, strideBytes);
-  }
-
-  /** Notes when the WQE with this counter was asked for and when it came. */
-  setTimes(line: number, counter: number, begunCycle: number, fetchedCycle: number): void {
-    const at = line * PLACES_MAX + (counter & (PLACES_MAX - 1));
-    this.#fetchBegunCycle[at] = begunCycle;
-    this.#fetchedCycle[at] = fetchedCycle;
-  }
-
-  /** Cycle at which the fetch of the first valid WQE was begun. */
-  fetchBegunCycle(line: number): number {
-    return this.#fetchBegunCycle[line * PLACES_MAX + (this.rows[line]!.firstCounter & (PLACES_MAX - 1))]!;
-  }
-
-  /** Cycle at which the first valid WQE was on chip. */
-  fetchedCycle(line: number): number {
-    return this.#fetchedCycle[line * PLACES_MAX + (this.rows[line]!.firstCounter & (PLACES_MAX - 1))]!;
+  placeOf(counter: number, strideBytes: number): number {
+    return this.sramOffset + ((counter * strideBytes) & LINE_MASK);
   }
 
   /** Counter behind the last valid WQE. */
-  endCounter(line: number): number {
-    const held = this.rows[line]!;
-    return (held.firstCounter + held.validCount) & 0xffff;
+  get endCounter(): number {
+    return (this.firstCounter + this.validCount) & 0xffff;
+  }
+
+  /** Notes when the WQE with this counter was asked for and when it came. */
+  setTimes(counter: number, begunCycle: number, fetchedCycle: number): void {
+    const times = this.#times[counter & PLACE_MASK]!;
+    times.begunCycle = begunCycle;
+    times.fetchedCycle = fetchedCycle;
+  }
+
+  /** Times of the first valid WQE. */
+  get firstTimes(): Readonly<FetchTimes> {
+    return this.#times[this.firstCounter & PLACE_MASK]!;
   }
 
   /**
@@ -136,7 +76,6 @@ export class WqeLines {
    * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
    */
   scan(
-    line: number,
     view: DataView,
     firstCounter: number,
     blockCount: number,
@@ -147,26 +86,94 @@ export class WqeLines {
     let valid = 0;
     while (valid < blockCount) {
       const passBit = ((firstCounter + valid) >>> logCount) & 1;
-      if (owner.get(view, this.placeOf(line, firstCounter + valid, strideBytes)) !== passBit) break;
+      if (owner.get(view, this.placeOf(firstCounter + valid, strideBytes)) !== passBit) break;
       valid++;
     }
-    const held = this.rows[line]!;
-    if (held.validCount === 0) held.firstCounter = firstCounter;
-    held.validCount += valid;
-    held.mayHaveMore = valid === blockCount ? 1 : 0;
-  }
-
-  /** The first valid WQE has been taken up. */
-  use(line: number): void {
-    this.hitCount++;
-    this.touch(line);
-    this.advance(line);
+    if (this.validCount === 0) this.firstCounter = firstCounter;
+    this.validCount += valid;
+    this.mayHaveMore = valid === blockCount ? 1 : 0;
   }
 
   /** Moves past the first valid WQE. */
-  advance(line: number): void {
-    const held = this.rows[line]!;
-    held.firstCounter = (held.firstCounter + 1) & 0xffff;
-    held.validCount--;
+  advance(): void {
+    this.firstCounter = (this.firstCounter + 1) & 0xffff;
+    this.validCount--;
+  }
+
+  /** Belongs to nobody from now on. */
+  free(): void {
+    this.qp = -1;
+    this.validCount = 0;
+    this.mayHaveMore = 0;
+    this.isLocked = 0;
+  }
+}
+
+/** The line of a QP that has none: nothing is in it. */
+export const noLine = new WqeLine(-1, -1);
+
+export class WqeLines {
+  hitCount = 0;
+  missCount = 0;
+  evictionCount = 0;
+  /** The lines by their numbers. */
+  readonly rows: readonly WqeLine[];
+  #clock = 0;
+
+  constructor(count: number, sramOffset: number) {
+    this.rows = Array.from(
+      { length: count },
+      (_, number) => new WqeLine(number, sramOffset + number * WQE_LINE_BYTES),
+    );
+  }
+
+  /**
+   * Line to fill for `qp`: its own, a free one, or the least recently used. {@link noLine} when all are being filled or
+   * locked.
+   */
+  claim(qp: number, own: WqeLine, onEvict: (qp: number) => void): WqeLine {
+    const victim = own === noLine ? this.#victim() : own;
+    if (victim === noLine) return noLine;
+    const loser = victim.qp;
+    if (loser !== -1 && loser !== qp) {
+      if (victim.validCount > 0) this.evictionCount++;
+      onEvict(loser);
+    }
+    if (loser !== qp) {
+      victim.qp = qp;
+      victim.validCount = 0;
+      victim.mayHaveMore = 0;
+    }
+    this.#touch(victim);
+    return victim;
+  }
+
+  /** The first valid WQE has been taken up. */
+  use(line: WqeLine): void {
+    this.hitCount++;
+    this.#touch(line);
+    line.advance();
+  }
+
+  /** Forgets all lines. */
+  reset(): void {
+    for (const line of this.rows) {
+      line.free();
+      line.isFetching = 0;
+    }
+  }
+
+  #touch(line: WqeLine): void {
+    line.stamp = ++this.#clock;
+  }
+
+  #victim(): WqeLine {
+    let victim = noLine;
+    for (const candidate of this.rows) {
+      if (candidate.isFetching === 1 || candidate.isLocked === 1) continue;
+      if (candidate.qp === -1) return candidate;
+      if (victim === noLine || candidate.stamp < victim.stamp) victim = candidate;
+    }
+    return victim;
   }
 }

@@ -2,7 +2,7 @@
 import { Opcode } from '../../abi/commands.ts';
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
-import { operationNames, operationStages } from '../../hw/hca/operations.ts';
+import { operationNames } from '../../hw/hca/operations.ts';
 import { pageRequestSides } from '../../hw/hca/page-faults.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
@@ -289,26 +289,12 @@ function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
 }
 
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
-  const { operations } = hca.dataPath;
   const rows: HcaOperationLedger[] = [];
-  for (let opcode = 0; opcode < operations.count.length; opcode++) {
-    const count = operations.count[opcode]!;
-    const failed = operations.failedCount[opcode]!;
-    if (count + failed === 0) continue;
-    const stages = operationStages.map((stage, index) => [
-      stage,
-      operations.stagePs[opcode * operationStages.length + index]!,
-    ]);
-    rows.push({
-      opcode,
-      name: operationNames[opcode] ?? `0x${opcode.toString(16)}`,
-      count,
-      failed,
-      silent: operations.silentCount[opcode]!,
-      payloadBytes: operations.payloadBytes[opcode]!,
-      lifePs: operations.lifePs[opcode]!,
-      stagesPs: Object.fromEntries(stages) as Record<OperationStage, number>,
-    });
-  }
+  hca.dataPath.operations.rows.forEach((row, opcode) => {
+    const { count, failedCount: failed, silentCount: silent, payloadBytes, lifePs, stagesPs } = row;
+    if (count + failed === 0) return;
+    const name = operationNames[opcode] ?? `0x${opcode.toString(16)}`;
+    rows.push({ opcode, name, count, failed, silent, payloadBytes, lifePs, stagesPs: { ...stagesPs } });
+  });
   return rows;
 }

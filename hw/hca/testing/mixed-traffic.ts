@@ -259,6 +259,6 @@ export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
     repeated: transmitter.repeatedPacketCount,
     dropped: transmitter.droppedPacketCount,
     violations: dataPath.violations.report(),
-    stagePs: [...dataPath.operations.stagePs],
+    stagePs: dataPath.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
   };
 }
