@@ -1,32 +1,30 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  CREDITS_LACK_DATA,
-  CREDITS_LACK_HEADERS,
-  CREDITS_READY,
-  ReceiveCredits,
-  TransmitCredits,
-} from './credits.ts';
+import { creditsOf, dataOf, headersOf, ReceiveCredits, TransmitCredits, tlpCredits } from './credits.ts';
 
 describe('transmit credits', () => {
+  /** What is missing, in units that a TLP with so many units of data may not have; 0 is nothing. */
+  const lacking = (credits: TransmitCredits, dataCredits: number): string => {
+    const lack = credits.lack(tlpCredits(dataCredits));
+    return `${headersOf(lack) === 0 ? '' : 'header'}${dataOf(lack) === 0 ? '' : 'data'}`;
+  };
+
   it('let a TLP go when header and data are there, and say what is missing', () => {
     const credits = new TransmitCredits(2, 16);
-    expect(credits.check(16)).toBe(CREDITS_READY);
-    expect(credits.check(17)).toBe(CREDITS_LACK_DATA);
-    credits.consume(1);
-    expect(credits.check(16)).toBe(CREDITS_LACK_DATA);
-    credits.consume(1);
-    expect(credits.check(0)).toBe(CREDITS_LACK_HEADERS);
-    credits.update(3, 16);
-    expect(credits.check(14)).toBe(CREDITS_READY);
-    expect(credits.check(15)).toBe(CREDITS_LACK_DATA);
+    expect([lacking(credits, 16), lacking(credits, 17)]).toEqual(['', 'data']);
+    credits.consume(tlpCredits(1));
+    expect(lacking(credits, 16)).toBe('data');
+    credits.consume(tlpCredits(1));
+    expect([lacking(credits, 0), lacking(credits, 15)]).toEqual(['header', 'headerdata']);
+    credits.limit = creditsOf(3, 16);
+    expect([lacking(credits, 14), lacking(credits, 15)]).toEqual(['', 'data']);
   });
 
   it('never run out when infinite was advertised', () => {
     const credits = new TransmitCredits(0, 0);
     for (let tlp = 0; tlp < 10_000; tlp++) {
-      expect(credits.check(256)).toBe(CREDITS_READY);
-      credits.consume(256);
+      expect(credits.lack(tlpCredits(256))).toBe(0);
+      credits.consume(tlpCredits(256));
     }
   });
 });
@@ -34,28 +32,27 @@ describe('transmit credits', () => {
 describe('receive credits', () => {
   it('are due when a quarter of what was advertised is free', () => {
     const credits = new ReceiveCredits(16, 256, 25, 17);
-    for (let tlp = 0; tlp < 4; tlp++) credits.receive(1);
-    for (let tlp = 0; tlp < 3; tlp++) expect(credits.free(1)).toBe(false);
-    expect(credits.free(1)).toBe(true);
+    for (let tlp = 0; tlp < 4; tlp++) credits.receive(tlpCredits(1));
+    for (let tlp = 0; tlp < 3; tlp++) expect(credits.free(tlpCredits(1))).toBe(false);
+    expect(credits.free(tlpCredits(1))).toBe(true);
     credits.allocateFreed();
-    expect([credits.headersAllocated, credits.dataAllocated]).toEqual([20, 260]);
+    expect([headersOf(credits.allocated), dataOf(credits.allocated)]).toEqual([20, 260]);
   });
 
   it('are due before the transmitter could be left with too few for the largest TLP', () => {
     const credits = new ReceiveCredits(127, 20, 100, 17);
-    // 20 - (4 - 1) = 17 stay at the transmitter.
-    expect(credits.dataThreshold).toBe(4);
-    expect(credits.free(3)).toBe(false);
-    expect(credits.free(1)).toBe(true);
+    // Due at 4: 20 - (4 - 1) = 17 stay at the transmitter.
+    expect(credits.free(tlpCredits(3))).toBe(false);
+    expect(credits.free(tlpCredits(1))).toBe(true);
   });
 
   it('see a transmitter that sends without credits', () => {
     const credits = new ReceiveCredits(1, 1, 25, 1);
-    expect(credits.receive(0)).toBe(true);
-    expect(credits.receive(0)).toBe(false);
+    expect(credits.receive(tlpCredits(0))).toBe(true);
+    expect(credits.receive(tlpCredits(0))).toBe(false);
     const data = new ReceiveCredits(8, 16, 25, 16);
-    expect(data.receive(16)).toBe(true);
-    expect(data.receive(1)).toBe(false);
+    expect(data.receive(tlpCredits(16))).toBe(true);
+    expect(data.receive(tlpCredits(1))).toBe(false);
   });
 });
 
@@ -74,24 +71,25 @@ describe('both sides together', () => {
           const receive = new ReceiveCredits(headers, data, 25, 17);
           const held: number[] = [];
           for (const [isSend, units] of steps) {
-            if (isSend && transmit.check(units) === CREDITS_READY) {
-              transmit.consume(units);
-              expect(receive.receive(units)).toBe(true);
+            if (isSend && transmit.lack(tlpCredits(units)) === 0) {
+              transmit.consume(tlpCredits(units));
+              expect(receive.receive(tlpCredits(units))).toBe(true);
               held.push(units);
+              expect(receive.heldCount).toBe(held.length);
               expect(held.length).toBeLessThanOrEqual(headers);
               expect(held.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(data);
-            } else if (held.length > 0 && receive.free(held.shift()!)) {
+            } else if (held.length > 0 && receive.free(tlpCredits(held.shift()!))) {
               receive.allocateFreed();
-              transmit.update(receive.headersAllocated, receive.dataAllocated);
+              transmit.limit = receive.allocated;
             }
           }
           while (held.length > 0) {
-            if (!receive.free(held.shift()!)) continue;
+            if (!receive.free(tlpCredits(held.shift()!))) continue;
             receive.allocateFreed();
-            transmit.update(receive.headersAllocated, receive.dataAllocated);
+            transmit.limit = receive.allocated;
           }
           // All given back: the largest TLP can go.
-          expect(transmit.check(17)).toBe(CREDITS_READY);
+          expect(transmit.lack(tlpCredits(17))).toBe(0);
         },
       ),
       { numRuns: 60 },

@@ -1,58 +1,55 @@
 /**
  * Flow-control credits, in the words and the arithmetic of PCIe base specification 3.1, 2.6.1: counters run free
  * modulo their field's size (8 bits for headers, 12 for data), and the transmitter may send when
- * (limit - (consumed + needed)) mod 2^field is at most half the field's range.
+ * (limit - (consumed + needed)) mod 2^field is in the lower half of the field's range. (Half itself would do too, but no
+ * receiver has so many unused credits outstanding: 2.6.1.2.)
  *
- * One object holds the headers and the data of one flow at one end.
+ * Headers and data of a flow are counted together, in one integer laid out as an UpdateFC carries it (figure 3-8): HdrFC
+ * in bits 21 to 14, DataFC in bits 11 to 0. Between them is room for a carry; {@link GUARD} gives it what a
+ * difference borrows.
  */
+const HEADER_SHIFT = 14;
 const HEADER_MASK = 0xff;
 const DATA_MASK = 0xfff;
+const FIELDS = (HEADER_MASK << HEADER_SHIFT) | DATA_MASK;
+const GUARD = 2 << 12;
+/** The upper halves of both fields. */
 const HEADER_HALF = 0x80;
 const DATA_HALF = 0x800;
 
-/** What keeps a TLP from leaving. */
-const READY = 0;
-const LACK_HEADERS = 1;
-const LACK_DATA = 2;
+/** Header and data credits as one integer. */
+export const creditsOf = (headers: number, data: number): number => (headers << HEADER_SHIFT) | data;
+export const headersOf = (credits: number): number => (credits >> HEADER_SHIFT) & HEADER_MASK;
+export const dataOf = (credits: number): number => credits & DATA_MASK;
 
-export { LACK_DATA as CREDITS_LACK_DATA, LACK_HEADERS as CREDITS_LACK_HEADERS, READY as CREDITS_READY };
+/** What one TLP takes, with `dataCredits` units of data. */
+export const tlpCredits = (dataCredits: number): number => (1 << HEADER_SHIFT) | dataCredits;
+
+/** The upper halves of those fields of which a finite number is advertised; 0 advertises infinite credits. */
+const halvesOfFinite = (headers: number, data: number): number =>
+  creditsOf(headers === 0 ? 0 : HEADER_HALF, data === 0 ? 0 : DATA_HALF);
 
 /** The transmitter's side of a flow: CREDITS_CONSUMED and CREDIT_LIMIT. */
 export class TransmitCredits {
-  headersConsumed = 0;
-  dataConsumed = 0;
-  headerLimit: number;
-  dataLimit: number;
-  /** The difference to the limit may be this much: half the field's range, or any when infinite was advertised. */
-  readonly #headersLeftMax: number;
-  readonly #dataLeftMax: number;
+  consumed = 0;
+  /** Infinite kinds keep whatever limit they are given. */
+  limit: number;
+  readonly #halves: number;
 
   /** Flow-control initialisation (InitFC1, InitFC2): the other end advertises; 0 is infinite. */
   constructor(headers: number, data: number) {
-    this.headerLimit = headers;
-    this.dataLimit = data;
-    this.#headersLeftMax = headers === 0 ? HEADER_MASK : HEADER_HALF;
-    this.#dataLeftMax = data === 0 ? DATA_MASK : DATA_HALF;
+    this.limit = creditsOf(headers, data);
+    this.#halves = halvesOfFinite(headers, data);
   }
 
-  /** Whether a TLP with `dataCredits` units of data may leave: CREDITS_READY, or what is missing. */
-  check(dataCredits: number): number {
-    const headersLeft = (this.headerLimit - this.headersConsumed - 1) & HEADER_MASK;
-    if (headersLeft > this.#headersLeftMax) return LACK_HEADERS;
-    const dataLeft = (this.dataLimit - this.dataConsumed - dataCredits) & DATA_MASK;
-    return dataLeft > this.#dataLeftMax ? LACK_DATA : READY;
+  /** Which credits a TLP that takes `credits` must wait for: 0 when it may leave, else see {@link headersOf}. */
+  lack(credits: number): number {
+    return ((this.limit | GUARD) - this.consumed - credits) & this.#halves;
   }
 
   /** Takes the credits of a TLP that leaves. */
-  consume(dataCredits: number): void {
-    this.headersConsumed = (this.headersConsumed + 1) & HEADER_MASK;
-    this.dataConsumed = (this.dataConsumed + dataCredits) & DATA_MASK;
-  }
-
-  /** An UpdateFC has come. Infinite kinds stay so. */
-  update(headerLimit: number, dataLimit: number): void {
-    this.headerLimit = headerLimit;
-    this.dataLimit = dataLimit;
+  consume(credits: number): void {
+    this.consumed = (this.consumed + credits) & FIELDS;
   }
 }
 
@@ -65,58 +62,52 @@ export class TransmitCredits {
  * flow waits for ever.
  */
 export class ReceiveCredits {
-  headersAllocated: number;
-  dataAllocated: number;
-  headersReceived = 0;
-  dataReceived = 0;
-  /** Freed by the receiver, not yet returned. */
-  headersFreed = 0;
-  dataFreed = 0;
-  /** Freed credits from which on a return is due; beyond the field's range when infinite was advertised. */
-  readonly headerThreshold: number;
-  readonly dataThreshold: number;
-  /** As in {@link TransmitCredits}. */
-  readonly #headersLeftMax: number;
-  readonly #dataLeftMax: number;
+  allocated: number;
+  received = 0;
+  /** Freed by the receiver and not yet returned; counted from here on, so that a threshold is half the field's range. */
+  #freed: number;
+  readonly #freedStart: number;
+  readonly #advertised: number;
+  readonly #halves: number;
 
   /** @param largestDataCredits units of the largest TLP of the flow */
   constructor(headers: number, data: number, percent: number, largestDataCredits: number) {
-    this.headersAllocated = headers;
-    this.dataAllocated = data;
-    this.#headersLeftMax = headers === 0 ? HEADER_MASK : HEADER_HALF - 1;
-    this.#dataLeftMax = data === 0 ? DATA_MASK : DATA_HALF - 1;
     const headerShare = Math.floor((headers * percent) / 100);
     const dataShare = Math.min(Math.floor((data * percent) / 100), data - largestDataCredits + 1);
-    this.headerThreshold = headers === 0 ? HEADER_MASK + 1 : Math.max(1, headerShare);
-    this.dataThreshold = data === 0 ? DATA_MASK + 1 : Math.max(1, dataShare);
+    this.#advertised = creditsOf(headers, data);
+    this.#halves = halvesOfFinite(headers, data);
+    this.#freedStart = creditsOf(
+      headers === 0 ? 0 : HEADER_HALF - Math.max(1, headerShare),
+      data === 0 ? 0 : DATA_HALF - Math.max(1, dataShare),
+    );
+    this.allocated = this.#advertised;
+    this.#freed = this.#freedStart;
   }
 
   /** A TLP has arrived. False when the transmitter had no credits for it: a receiver overflow (2.6.1.2). */
-  receive(dataCredits: number): boolean {
-    const headers = (this.headersReceived + 1) & HEADER_MASK;
-    const data = (this.dataReceived + dataCredits) & DATA_MASK;
-    this.headersReceived = headers;
-    this.dataReceived = data;
-    return (
-      ((this.headersAllocated - headers) & HEADER_MASK) <= this.#headersLeftMax &&
-      ((this.dataAllocated - data) & DATA_MASK) <= this.#dataLeftMax
-    );
+  receive(credits: number): boolean {
+    this.received = (this.received + credits) & FIELDS;
+    return (((this.allocated | GUARD) - this.received) & this.#halves) === 0;
   }
 
   /** The receiver has room again. True when credits are now due to be returned. */
-  free(dataCredits: number): boolean {
-    const headers = (this.headersFreed + 1) & HEADER_MASK;
-    const data = (this.dataFreed + dataCredits) & DATA_MASK;
-    this.headersFreed = headers;
-    this.dataFreed = data;
-    return headers >= this.headerThreshold || data >= this.dataThreshold;
+  free(credits: number): boolean {
+    this.#freed = (this.#freed + credits) & FIELDS;
+    return (this.#freed & this.#halves) !== 0;
   }
 
-  /** Allocates what was freed; the limits to send are then {@link headersAllocated} and {@link dataAllocated}. */
+  /** Allocates what was freed; the limit to send is then {@link allocated}. */
   allocateFreed(): void {
-    this.headersAllocated = (this.headersAllocated + this.headersFreed) & HEADER_MASK;
-    this.dataAllocated = (this.dataAllocated + this.dataFreed) & DATA_MASK;
-    this.headersFreed = 0;
-    this.dataFreed = 0;
+    this.allocated = this.#allocatedWithFreed;
+    this.#freed = this.#freedStart;
+  }
+
+  /** TLPs received and not freed, modulo the header field's size. */
+  get heldCount(): number {
+    return headersOf((this.received | GUARD) - this.#allocatedWithFreed + this.#advertised);
+  }
+
+  get #allocatedWithFreed(): number {
+    return ((this.allocated | GUARD) + this.#freed - this.#freedStart) & FIELDS;
   }
 }

@@ -18,11 +18,10 @@ import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-par
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
 import * as tlp from './tlp.ts';
-import { payloadBytesOf } from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_DATA, WORD_FC_FLOW, WORD_FC_HEADERS } = tlp;
+const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } = tlp;
 
 /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
 export type TlpListener = (offset: number, kind: number) => void;
@@ -61,8 +60,7 @@ export class LinkEngine {
   #updateFcFlows = 0;
   #limitsDuePs = NEVER;
   #limitsFlows = 0;
-  readonly #headerLimits = new Int32Array(FLOW_COUNT);
-  readonly #dataLimits = new Int32Array(FLOW_COUNT);
+  readonly #limits = new Int32Array(FLOW_COUNT);
   #scheduledPs = NEVER;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. */
@@ -154,12 +152,15 @@ export class LinkEngine {
    * target, where the sender fills it in; {@link commit} follows.
    */
   protected place(flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    if (payloadBytesOf(kind, lengthBytes) > this.#maxPayloadBytes) {
-      throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
-    }
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp(nowPs);
     return this.transmitter.place(nowPs, flow, kind, address, lengthBytes);
+  }
+
+  /** Refuses a payload larger than either end may send. */
+  protected checkPayload(lengthBytes: number): void {
+    if (lengthBytes <= this.#maxPayloadBytes) return;
+    throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
   }
 
   #deliver(offset: number): void {
@@ -182,8 +183,7 @@ export class LinkEngine {
     const words = this.reader.words;
     const word = offset >> 2;
     const flow = words[word + WORD_FC_FLOW]!;
-    this.#headerLimits[flow] = words[word + WORD_FC_HEADERS]!;
-    this.#dataLimits[flow] = words[word + WORD_FC_DATA]!;
+    this.#limits[flow] = words[word + WORD_FC_LIMIT]!;
     this.#limitsFlows |= 1 << flow;
     this.#limitsDuePs = nowPs + 1;
     this.reader.release(offset);
@@ -219,7 +219,7 @@ export class LinkEngine {
       if ((this.#updateFcFlows & (1 << flow)) === 0) continue;
       const credits = this.receiver.creditsOf(flow);
       credits.allocateFreed();
-      this.transmitter.sendUpdateFc(atPs, flow, credits.headersAllocated, credits.dataAllocated);
+      this.transmitter.sendUpdateFc(atPs, flow, credits.allocated);
     }
     this.#updateFcFlows = 0;
     this.#updateFcDuePs = NEVER;
@@ -228,7 +228,7 @@ export class LinkEngine {
   #applyLimits(): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       if ((this.#limitsFlows & (1 << flow)) === 0) continue;
-      this.transmitter.flows[flow]!.credits.update(this.#headerLimits[flow]!, this.#dataLimits[flow]!);
+      this.transmitter.flows[flow]!.credits.limit = this.#limits[flow]!;
     }
     this.#limitsFlows = 0;
     this.#limitsDuePs = NEVER;

@@ -12,7 +12,7 @@ import { LinkSerializer, linkRateOf } from './link-rate.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { UPDATE_FC, WORD_DATA, WORD_FC_DATA, WORD_FC_FLOW, WORD_FC_HEADERS, WORD_FLAGS } = tlp;
+const { UPDATE_FC, WORD_DATA, WORD_FC_FLOW, WORD_FC_LIMIT, WORD_FLAGS } = tlp;
 
 /** A place of the transmit buffer; they form a ring. */
 class BufferPlace {
@@ -61,14 +61,13 @@ export class LinkLanes {
     return this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes);
   }
 
-  /** Sends a flow's limits to the other end. */
-  sendUpdateFc(nowPs: number, flow: number, headerLimit: number, dataLimit: number): void {
+  /** Sends a flow's limit to the other end. */
+  sendUpdateFc(nowPs: number, flow: number, limit: number): void {
     this.updateFcCount++;
     const offset = this.#writer.append(this.#serializer.sendDllp(nowPs) + this.#latencyPs, UPDATE_FC, 0);
     const words = this.#writer.words;
     words[(offset >> 2) + WORD_FC_FLOW] = flow;
-    words[(offset >> 2) + WORD_FC_HEADERS] = headerLimit;
-    words[(offset >> 2) + WORD_FC_DATA] = dataLimit;
+    words[(offset >> 2) + WORD_FC_LIMIT] = limit;
   }
 
   /** Sends an Ack: it takes its time on the lanes and has no effect in a link that loses nothing. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { creditsOf } from './credits.ts';
 import { type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
@@ -141,7 +142,7 @@ describe('a link port', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 2 } });
     let seen = 0;
     bench.host.onReceive(() => seen++);
-    bench.device.transmitter.posted.credits.headerLimit = 4;
+    bench.device.transmitter.posted.credits.limit = creditsOf(4, 512);
     for (let tlp = 0; tlp < 4; tlp++) bench.device.sendMemoryWrite(0, 5, zeros, 0, 4);
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toBe(4);

@@ -36,6 +36,7 @@ export class PcieLinkPort extends LinkEngine {
     lengthBytes: number,
     flags = 0,
   ): void {
+    this.checkPayload(lengthBytes);
     const { transmitter } = this;
     const offset = this.place(transmitter.posted, MEMORY_WRITE, address, lengthBytes);
     transmitter.target.describe(offset, flags, trafficClass, 0, 0, 0, 0, 0);
@@ -92,13 +93,10 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
+    this.checkPayload(lengthBytes);
     const { transmitter } = this;
-    const offset = this.place(
-      transmitter.completion,
-      COMPLETION_DATA,
-      address & LOWER_ADDRESS_MASK,
-      lengthBytes,
-    );
+    const lower = address & LOWER_ADDRESS_MASK;
+    const offset = this.place(transmitter.completion, COMPLETION_DATA, lower, lengthBytes);
     const id = this.completerId;
     transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, byteCount, 0, id);
     this.payloadOffset = offset + PAYLOAD_OFFSET;

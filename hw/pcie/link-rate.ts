@@ -77,7 +77,7 @@ export class LinkSerializer {
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
   sendTlp(nowPs: number, bytes: number): number {
     if (nowPs > this.#busyUntilPs) this.#begin(nowPs);
-    this.paddingBytes += this.#gapBytes;
+    else this.paddingBytes += this.#gapBytes;
     const gapBytes = -bytes & this.#alignmentMask;
     this.#gapBytes = gapBytes;
     const endBytes = this.#busyBytes + bytes;

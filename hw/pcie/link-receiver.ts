@@ -4,7 +4,7 @@
  * It only says when something falls due; the port sends it.
  */
 import type { ChannelReader } from '../../sim/channel.ts';
-import { ReceiveCredits } from './credits.ts';
+import { ReceiveCredits, tlpCredits } from './credits.ts';
 import {
   advertisedCredits,
   type LinkConfig,
@@ -44,20 +44,20 @@ export class LinkReceiver {
   poisonedCount = 0;
   /** Instant at which an Ack falls due, or Infinity. */
   ackDuePs = NEVER;
-  /** TLPs delivered whose credits have not come back. */
-  heldCount = 0;
 
   readonly #reader: ChannelReader;
   readonly #framingBytes: number;
   readonly #ackEveryTlps: number;
   readonly #ackLatencyPs: number;
-  #unacknowledgedCount = 0;
+  /** TLPs still to come before an Ack is due. */
+  #tlpsToAck: number;
 
   constructor(link: LinkConfig, end: LinkEndConfig, reader: ChannelReader, trafficClassCount: number) {
     this.#reader = reader;
     this.received = new TrafficCount(trafficClassCount);
     this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
     this.#ackEveryTlps = link.ackEveryTlps;
+    this.#tlpsToAck = link.ackEveryTlps;
     this.#ackLatencyPs = link.ackLatencyPs;
     const creditsOf = (flow: number): ReceiveCredits => {
       const [headers, data] = advertisedCredits(end, flow);
@@ -69,35 +69,38 @@ export class LinkReceiver {
     this.completion = creditsOf(COMPLETION_FLOW);
   }
 
-  /** What the receiver keeps of a flow. */
   creditsOf(flow: number): ReceiveCredits {
     return flow === POSTED ? this.posted : flow === NON_POSTED ? this.nonPosted : this.completion;
+  }
+
+  /** TLPs delivered whose credits have not come back. */
+  get heldCount(): number {
+    return this.posted.heldCount + this.nonPosted.heldCount + this.completion.heldCount;
   }
 
   /** Books a TLP that has arrived, and notes in its record the credits that it holds. */
   receive(nowPs: number, offset: number, kind: number): void {
     const { words, floats } = this.#reader;
     const word = offset >> 2;
-    const flow = flowOf(kind);
     const flags = words[word + WORD_FLAGS]!;
     const lengthBytes = words[word + WORD_LENGTH]!;
     const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
+    const flow = flowOf(kind);
     const dwords = dataDwordsOf(kind, address, lengthBytes);
     const dataCredits = dataCreditsOf(dwords);
     const heldCredits = (dataCredits << CREDITS_FLOW_BITS) | (flow + 1);
     words[word + WORD_FLAGS] = flags | (heldCredits << HELD_CREDITS_SHIFT);
+    if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;
     const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
     this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytesOf(kind, lengthBytes));
-    this.heldCount++;
-    if (!this.creditsOf(flow).receive(dataCredits)) this.overflowCount++;
-    if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;
-    const unacknowledged = ++this.#unacknowledgedCount;
-    if (unacknowledged === 1) this.ackDuePs = nowPs + this.#ackLatencyPs;
-    if (unacknowledged >= this.#ackEveryTlps && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
+    if (!this.creditsOf(flow).receive(tlpCredits(dataCredits))) this.overflowCount++;
+    this.#tlpsToAck--;
+    if (this.#tlpsToAck === 0) this.ackDuePs = Math.min(this.ackDuePs, nowPs + 1);
+    else if (this.ackDuePs === NEVER) this.ackDuePs = nowPs + this.#ackLatencyPs;
   }
 
   acknowledge(): void {
-    this.#unacknowledgedCount = 0;
+    this.#tlpsToAck = this.#ackEveryTlps;
     this.ackDuePs = NEVER;
   }
 
@@ -111,9 +114,8 @@ export class LinkReceiver {
   /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */
   returnCredits(credits: number): number {
     if (credits === 0) return -1;
-    this.heldCount--;
     const flow = (credits & CREDITS_FLOW_MASK) - 1;
-    return this.creditsOf(flow).free(credits >> CREDITS_FLOW_BITS) ? flow : -1;
+    return this.creditsOf(flow).free(tlpCredits(credits >> CREDITS_FLOW_BITS)) ? flow : -1;
   }
 
   /**

@@ -13,7 +13,7 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
-import * as credit from './credits.ts';
+import { headersOf, tlpCredits } from './credits.ts';
 import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';
 import { mayPass } from './link-ordering.ts';
@@ -38,7 +38,6 @@ import {
 } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CREDITS_LACK_DATA, CREDITS_READY } = credit;
 const { COMPLETION_FLOW, FLOAT_ADDRESS, FLOAT_ISSUED, NON_POSTED, POSTED } = tlp;
 const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 
@@ -79,11 +78,12 @@ export class LinkTransmitter extends LinkLanes {
    * before {@link pump}.
    */
   place(nowPs: number, flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs;
-    const offset =
-      mayLeave && flow.credits.check(creditsOf(kind, address, lengthBytes)) === CREDITS_READY
-        ? this.#leave(nowPs, flow, kind, address, lengthBytes)
-        : this.#wait(flow, kind);
+    const dwords = dataDwordsOf(kind, address, lengthBytes);
+    const credits = tlpCredits(dataCreditsOf(dwords));
+    const mustWait = this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0;
+    const offset = mustWait
+      ? this.#wait(flow, kind)
+      : this.#leave(nowPs, flow, kind, address, lengthBytes, dwords);
     const { words, floats } = this.target;
     words[(offset >> 2) + WORD_LENGTH] = lengthBytes;
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
@@ -144,9 +144,15 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** A TLP that has its credits goes to the lanes. Returns its record's place in the channel. */
-  #leave(nowPs: number, flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    const dwords = dataDwordsOf(kind, address, lengthBytes);
-    flow.credits.consume(dataCreditsOf(dwords));
+  #leave(
+    nowPs: number,
+    flow: TransmitFlow,
+    kind: number,
+    address: number,
+    lengthBytes: number,
+    dwords: number,
+  ): number {
+    flow.credits.consume(tlpCredits(dataCreditsOf(dwords)));
     const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
     return this.book(nowPs, flow, kind, linkBytes, payloadBytesOf(kind, lengthBytes));
   }
@@ -186,10 +192,10 @@ export class LinkTransmitter extends LinkLanes {
       const olderKind = other.memory.words[(other.headOffset >> 2) + WORD_KIND]!;
       if (!mayPass(kind, words[word + WORD_FLAGS]!, olderKind)) return STALL_ORDERING;
     }
-    const needed = creditsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
-    const lack = credits.check(needed);
-    if (lack === CREDITS_READY) return NOT_STALLED;
-    return lack === CREDITS_LACK_DATA ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
+    const dwords = dataDwordsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
+    const lack = credits.lack(tlpCredits(dataCreditsOf(dwords)));
+    if (lack === 0) return NOT_STALLED;
+    return headersOf(lack) === 0 ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
 
   /** The head of a fifo goes to the lanes. */
@@ -200,7 +206,9 @@ export class LinkTransmitter extends LinkLanes {
     const from = fifo.headOffset;
     const kind = words[(from >> 2) + WORD_KIND]!;
     const lengthBytes = words[(from >> 2) + WORD_LENGTH]!;
-    const to = this.#leave(nowPs, flow, kind, floats[(from >> 3) + FLOAT_ADDRESS]!, lengthBytes);
+    const address = floats[(from >> 3) + FLOAT_ADDRESS]!;
+    const dwords = dataDwordsOf(kind, address, lengthBytes);
+    const to = this.#leave(nowPs, flow, kind, address, lengthBytes, dwords);
     this.#channel.move(fifo.memory, from, to, payloadBytesOf(kind, lengthBytes));
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
@@ -210,7 +218,3 @@ export class LinkTransmitter extends LinkLanes {
     for (const listener of flow.onSpace) listener();
   }
 }
-
-/** Data credits that a TLP takes. */
-const creditsOf = (kind: number, address: number, lengthBytes: number): number =>
-  dataCreditsOf(dataDwordsOf(kind, address, lengthBytes));

@@ -71,10 +71,9 @@ export const FLOAT_ISSUED = 7;
 /** Place of the payload, in bytes from `offset`. */
 export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
-/** Words of an UPDATE_FC record: which flow, and the new limits modulo their field sizes. */
+/** Words of an UPDATE_FC record: which flow, and its new limit as credits.ts counts. */
 export const WORD_FC_FLOW = WORD_TAG;
-export const WORD_FC_HEADERS = WORD_BYTE_COUNT;
-export const WORD_FC_DATA = WORD_DATA;
+export const WORD_FC_LIMIT = WORD_DATA;
 
 /** Message codes, table 2-18: Assert_INTA … Assert_INTD, then Deassert_INTA …. */
 export const MESSAGE_ASSERT_INTA = 0x20;

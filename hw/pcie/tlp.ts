@@ -55,17 +55,17 @@ export function lastByteEnables(address: number, lengthBytes: number): number {
   return tail === 0 ? 0xf : (1 << tail) - 1;
 }
 
-/** Payload dwords that the TLP carries. */
-export function dataDwordsOf(kind: number, address: number, lengthBytes: number): number {
-  if (kind === MEMORY_WRITE || kind === COMPLETION_DATA || kind === CONFIG_WRITE) {
-    return touchedDwords(address, lengthBytes);
-  }
-  return 0;
-}
+/** Kinds with data on the link, and those whose data are a payload behind the record, as bit sets. */
+const KINDS_WITH_DATA = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA) | (1 << CONFIG_WRITE);
+const KINDS_WITH_PAYLOAD = (1 << MEMORY_WRITE) | (1 << COMPLETION_DATA);
 
-/** Payload bytes that the TLP carries for its sender. */
+/** Data dwords that the TLP carries. */
+export const dataDwordsOf = (kind: number, address: number, lengthBytes: number): number =>
+  (KINDS_WITH_DATA & (1 << kind)) === 0 ? 0 : touchedDwords(address, lengthBytes);
+
+/** Payload bytes of the TLP's record. */
 export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
-  kind === MEMORY_WRITE || kind === COMPLETION_DATA ? lengthBytes : 0;
+  (KINDS_WITH_PAYLOAD & (1 << kind)) === 0 ? 0 : lengthBytes;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
 export function headerBytesOf(kind: number, address: number): number {
