@@ -5,6 +5,7 @@ import {
   ChannelReader,
   ChannelWriter,
   channelBufferBytes,
+  joinEnds,
   RECORD_HEADER_BYTES,
 } from './channel.ts';
 
@@ -108,7 +109,10 @@ describe('channel', () => {
     expect([writer.isDirty, reader.refreshRecords()]).toEqual([false, false]);
   });
 
-  it('delivers every record once, intact and in order, whatever is released when', () => {
+  it.each([
+    ['apart', false],
+    ['joined', true],
+  ])('delivers every record once, intact and in order, whatever is released when: ends %s', (_, isJoined) => {
     const action = fc.oneof(
       fc.record({ kind: fc.constant('append' as const), payloadBytes: fc.nat(900) }),
       fc.record({ kind: fc.constant('publish' as const) }),
@@ -118,6 +122,8 @@ describe('channel', () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 400 }), (actions) => {
         const { writer, reader } = channel(4096);
+        const arrivals = Float64Array.of(Number.POSITIVE_INFINITY);
+        if (isJoined) joinEnds(writer, reader, arrivals, 0);
         let [written, published, taken] = [0, 0, 0];
         const held: { offset: number; mark: number }[] = [];
         const intact = (offset: number, mark: number): boolean => {
@@ -131,6 +137,7 @@ describe('channel', () => {
             try {
               append(writer, written + 1, (written + 1) & 255, act.payloadBytes);
               written++;
+              if (isJoined) published = written;
             } catch (thrown) {
               expect(thrown).toBeInstanceOf(ChannelOverflowError);
             }
@@ -141,7 +148,11 @@ describe('channel', () => {
           } else if (act.kind === 'take' && taken < published) {
             taken++;
             expect(reader.nextPs).toBe(taken);
+            if (isJoined) expect(arrivals[0]).toBe(taken);
             held.push({ offset: reader.take(), mark: taken & 255 });
+            expect(reader.takenKind).toBe(1 + (taken & 7));
+            // What the owner of `arrivals` does after each turn.
+            arrivals[0] = reader.nextPs;
           } else if (act.kind === 'release' && held.length > 0) {
             const [{ offset, mark }] = held.splice(act.which % held.length, 1) as [
               { offset: number; mark: number },

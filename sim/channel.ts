@@ -25,7 +25,7 @@ import { InvariantError } from '../base/assert.ts';
 export const RECORD_HEADER_BYTES = 64;
 export const RECORD_WORDS = 4;
 /** Place of the record's kind, as an index into `words` from `offset >> 2`. */
-export const KIND_WORD = 3;
+const KIND_WORD = 3;
 const SIZE_WORD = 2;
 const KIND_PADDING = -1;
 const KIND_RELEASED = 0;
@@ -66,8 +66,8 @@ export function joinEnds(
 ): void {
   writer.flush();
   reader.refreshRecords();
-  writer.join(reader, arrivals, index);
-  reader.join();
+  writer.join(reader);
+  reader.join(arrivals, index);
 }
 
 class ChannelEnd {
@@ -108,13 +108,11 @@ export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
   #lastPs = 0;
-  /** Bytes that are free as far as this end knows: at least these are. */
-  #roomBytes = this.capacityBytes;
+  /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
+  #runBytes = this.capacityBytes;
   #promiseCount = 0;
   /** The other end, when it is joined to this one. */
   #joined: ChannelReader | undefined = undefined;
-  #arrivals: Float64Array = new Float64Array(1);
-  #arrivalIndex = 0;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
 
@@ -123,43 +121,25 @@ export class ChannelWriter extends ChannelEnd {
    * @throws ChannelOverflowError when the ring is full; InvariantError when time runs backwards
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
-    if (!(timePs >= this.#lastPs))
-      throw new InvariantError('time of a record in ps', timePs, `at least ${this.#lastPs}`);
+    if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
     this.#lastPs = timePs;
     const recordBytes = (RECORD_HEADER_BYTES + payloadBytes + 15) & ~15;
-    let offset = this.#tail & this.mask;
-    const untilEnd = this.capacityBytes - offset;
-    if (recordBytes > untilEnd) {
-      if (untilEnd + recordBytes > this.#roomBytes) this.#learnRoom(untilEnd + recordBytes);
-      this.#roomBytes -= untilEnd;
-      this.words[(offset >> 2) + SIZE_WORD] = untilEnd;
-      this.words[(offset >> 2) + KIND_WORD] = KIND_PADDING;
-      this.#tail = (this.#tail + untilEnd) | 0;
-      offset = 0;
-    } else if (recordBytes > this.#roomBytes) {
-      this.#learnRoom(recordBytes);
-    }
-    this.#roomBytes -= recordBytes;
-    const words = this.words;
-    this.floats[offset >> 3] = timePs;
-    words[(offset >> 2) + SIZE_WORD] = recordBytes;
-    words[(offset >> 2) + KIND_WORD] = kind;
+    if (recordBytes > this.#runBytes) this.#makeRoom(recordBytes);
+    this.#runBytes -= recordBytes;
+    const offset = this.#tail & this.mask;
     const tail = (this.#tail + recordBytes) | 0;
     this.#tail = tail;
-    const joined = this.#joined;
-    if (joined !== undefined) {
-      this.#flushedTail = tail;
-      joined.noteAppended(tail, timePs);
-      if (timePs < this.#arrivals[this.#arrivalIndex]!) this.#arrivals[this.#arrivalIndex] = timePs;
-    }
+    const words = this.words;
+    words[(offset >> 2) + SIZE_WORD] = recordBytes;
+    words[(offset >> 2) + KIND_WORD] = kind;
+    this.floats[offset >> 3] = timePs;
+    if (this.#joined !== undefined) this.#joined.noteAppended(tail, timePs);
     return offset;
   }
 
   /** For {@link joinEnds}. */
-  join(reader: ChannelReader, arrivals: Float64Array, index: number): void {
+  join(reader: ChannelReader): void {
     this.#joined = reader;
-    this.#arrivals = arrivals;
-    this.#arrivalIndex = index;
   }
 
   /** Counts the bytes appended so far, modulo 2^32: equals the reader's {@link ChannelReader.knownTail} when seen. */
@@ -167,9 +147,9 @@ export class ChannelWriter extends ChannelEnd {
     return this.#tail;
   }
 
-  /** True when records were appended since the last {@link flush}. */
+  /** True when records were appended since the last {@link flush}, of which the reader does not know. */
   get isDirty(): boolean {
-    return this.#tail !== this.#flushedTail;
+    return this.#tail !== this.#flushedTail && this.#joined === undefined;
   }
 
   /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
@@ -189,15 +169,29 @@ export class ChannelWriter extends ChannelEnd {
     Atomics.store(this.control, PROMISE_INDEX, this.#promiseCount);
   }
 
-  /** Learns what the reader has released since, which must make room for `bytes`. */
-  #learnRoom(bytes: number): void {
-    this.#roomBytes = this.capacityBytes - ((this.#tail - Atomics.load(this.control, HEAD_INDEX)) | 0);
-    if (bytes <= this.#roomBytes) return;
-    throw new ChannelOverflowError(`channel of ${this.capacityBytes} bytes has no room for ${bytes} more`);
+  /** Sees to it that a record can be appended: skips what is left at the ring's end, learns what was released. */
+  #makeRoom(recordBytes: number): void {
+    const offset = this.#tail & this.mask;
+    const untilEnd = this.capacityBytes - offset;
+    const skippedBytes = recordBytes > untilEnd ? untilEnd : 0;
+    const head = this.#joined === undefined ? Atomics.load(this.control, HEAD_INDEX) : this.#joined.head;
+    const roomBytes = this.capacityBytes - ((this.#tail - head) | 0) - skippedBytes;
+    if (recordBytes > roomBytes) {
+      const bytes = skippedBytes + recordBytes;
+      throw new ChannelOverflowError(`channel of ${this.capacityBytes} bytes has no room for ${bytes} more`);
+    }
+    this.#runBytes = Math.min(roomBytes, untilEnd);
+    if (skippedBytes === 0) return;
+    this.words[(offset >> 2) + SIZE_WORD] = untilEnd;
+    this.words[(offset >> 2) + KIND_WORD] = KIND_PADDING;
+    this.#tail = (this.#tail + untilEnd) | 0;
+    this.#runBytes = roomBytes;
   }
 }
 
 export class ChannelReader extends ChannelEnd {
+  /** The protocol's kind of the record taken last. */
+  takenKind = KIND_RELEASED;
   #tail = 0;
   #cursor = 0;
   #head = 0;
@@ -205,6 +199,9 @@ export class ChannelReader extends ChannelEnd {
   #due: Float64Array = new Float64Array(1).fill(NEVER);
   #dueIndex = 0;
   #isJoined = false;
+  /** Where whoever joined the ends keeps what is due next at this end's process. */
+  #arrivals: Float64Array = new Float64Array(1);
+  #arrivalIndex = 0;
 
   /** Time of the next undelivered record known to this end, or Infinity. */
   get nextPs(): number {
@@ -252,15 +249,24 @@ export class ChannelReader extends ChannelEnd {
     return this.#cursor === (this.#isJoined ? this.#tail : Atomics.load(this.control, TAIL_INDEX));
   }
 
-  /** For {@link joinEnds}. */
-  join(): void {
-    this.#isJoined = true;
+  /** Counts the bytes given back to the writer, modulo 2^32. */
+  get head(): number {
+    return this.#head;
   }
 
-  /** The joined writer has appended a record. */
+  /** For {@link joinEnds}. */
+  join(arrivals: Float64Array, index: number): void {
+    this.#isJoined = true;
+    this.#arrivals = arrivals;
+    this.#arrivalIndex = index;
+  }
+
+  /** The joined writer has appended a record: behind one that is due already, nobody need hear of it. */
   noteAppended(tail: number, timePs: number): void {
     this.#tail = tail;
-    if (this.#due[this.#dueIndex] === NEVER) this.#due[this.#dueIndex] = timePs;
+    if (this.#due[this.#dueIndex] !== NEVER) return;
+    this.#due[this.#dueIndex] = timePs;
+    if (timePs < this.#arrivals[this.#arrivalIndex]!) this.#arrivals[this.#arrivalIndex] = timePs;
   }
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
@@ -268,12 +274,15 @@ export class ChannelReader extends ChannelEnd {
     const words = this.words;
     let cursor = this.#cursor;
     let offset = cursor & this.mask;
-    if (words[(offset >> 2) + KIND_WORD] === KIND_PADDING) {
-      cursor += words[(offset >> 2) + SIZE_WORD]!;
+    let kind = words[(offset >> 2) + KIND_WORD]!;
+    if (kind === KIND_PADDING) {
+      cursor += this.capacityBytes - offset;
       offset = 0;
+      kind = words[KIND_WORD]!;
     }
     cursor = (cursor + words[(offset >> 2) + SIZE_WORD]!) | 0;
     this.#cursor = cursor;
+    this.takenKind = kind;
     if (cursor === this.#tail) this.#due[this.#dueIndex] = NEVER;
     else this.#findNext();
     return offset;
@@ -286,18 +295,25 @@ export class ChannelReader extends ChannelEnd {
 
   /** Gives a taken record's room back to the writer. Records may be released in any order. */
   release(offset: number): void {
-    const words = this.words;
-    words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
     let head = this.#head;
+    if (offset === (head & this.mask)) head = (head + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+    else this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
+    if (head !== this.#cursor) head = this.#skipReleased(head);
+    if (head === this.#head) return;
+    this.#head = head;
+    if (!this.#isJoined) Atomics.store(this.control, HEAD_INDEX, head);
+  }
+
+  /** The oldest place from `from` on that holds a record taken and not released. */
+  #skipReleased(from: number): number {
+    const words = this.words;
+    let head = from;
     while (head !== this.#cursor) {
       const word = (head & this.mask) >> 2;
       if (words[word + KIND_WORD]! > KIND_RELEASED) break;
       head = (head + words[word + SIZE_WORD]!) | 0;
     }
-    if (head === this.#head) return;
-    this.#head = head;
-    if (this.#isJoined) this.control[HEAD_INDEX] = head;
-    else Atomics.store(this.control, HEAD_INDEX, head);
+    return head;
   }
 
   /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it. */
@@ -306,4 +322,8 @@ export class ChannelReader extends ChannelEnd {
     if (this.words[word + KIND_WORD] === KIND_PADDING) word = 0;
     this.#due[this.#dueIndex] = this.floats[word >> 1]!;
   }
+}
+
+function refuseTime(timePs: number, lastPs: number): never {
+  throw new InvariantError('time of a record in ps', timePs, `at least ${lastPs}`);
 }

@@ -15,7 +15,6 @@
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import * as channelConstants from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import * as headers from './headers.ts';
@@ -34,7 +33,6 @@ const { FLOW_CONTROL_PACKET_BYTES } = headers;
 const { FLAG_CORRUPTED, FLOW_CONTROL, LINK_TRAINING, PACKET, packetBytesIn } = packetConstants;
 const { WORD_FC_CREDIT_LIMIT, WORD_FC_TOTAL_BLOCKS_SENT, WORD_OPCODE, WORD_PACKET_FLAGS } = packetConstants;
 const { WORD_PAYLOAD_BYTES, WORD_TRAINING_STEP } = packetConstants;
-const { KIND_WORD } = channelConstants;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -242,7 +240,7 @@ export class WirePort {
   #deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    const kind = this.rxWords[(offset >> 2) + KIND_WORD]!;
+    const kind = this.#reader.takenKind;
     if (kind === PACKET) {
       this.#receivePacket(offset);
       return;

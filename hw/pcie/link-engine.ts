@@ -166,7 +166,7 @@ export class LinkEngine {
   #deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp(nowPs);
-    const kind = this.reader.kindAt(offset);
+    const kind = this.reader.takenKind;
     if (kind === UPDATE_FC) {
       this.#noteLimits(nowPs, offset);
       return;
