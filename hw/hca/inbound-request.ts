@@ -1,76 +1,64 @@
-/** The request that the responder works on: what its headers say, and how far it is. There is one at a time. */
-import * as packetConstants from '../../wire/packet.ts';
+/** The request that the responder works on: whose it is, and how far it is. There is one at a time. */
 import { QueuePair } from './queue-pair.ts';
 import type { ReceivedPackets } from './received-packets.ts';
-import { kindByOpcode, MESSAGE_NONE, traitsByOpcode } from './request-traits.ts';
+import * as requestTraits from './request-traits.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_VIRTUAL_ADDRESS, WORD_DMA_LENGTH, WORD_OPCODE } = packetConstants;
-const { WORD_PAYLOAD_BYTES, WORD_PSN, WORD_RKEY } = packetConstants;
+const { MESSAGE_NONE, messageKind } = requestTraits;
 
 export class InboundRequest {
+  /** Its headers: the packet that the receiver works on. */
+  readonly packet: ReceivedPackets;
   /** The QP it is for. */
   qp = -1;
   pair = new QueuePair();
-  /** Place of the packet's record in the receive buffer. */
-  offset = 0;
-  opcode = 0;
-  /** MESSAGE_ and trait bits of the opcode. */
+  /** MESSAGE_ kind of the opcode. */
   kind = MESSAGE_NONE;
-  traits = 0;
-  psn = 0;
-  payloadBytes = 0;
   /** Payload bytes of the packet already on their way. */
   placed = 0;
   /** CQE syndrome of a receive WQE that the message does not fit or whose memory is refused; 0 while all is well. */
   receiveSyndrome = 0;
-  readonly #packets: ReceivedPackets;
 
-  constructor(packets: ReceivedPackets) {
-    this.#packets = packets;
+  constructor(packet: ReceivedPackets) {
+    this.packet = packet;
   }
 
-  /** Turns to the packet at `offset`. */
-  load(offset: number, qp: number, pair: QueuePair): void {
-    const words = this.#packets.rxWords;
-    const word = offset >> 2;
-    const opcode = words[word + WORD_OPCODE]!;
+  /** Takes up the packet that the receiver has turned to, for `qp`. */
+  begin(qp: number, pair: QueuePair): void {
     this.qp = qp;
     this.pair = pair;
-    this.offset = offset;
-    this.opcode = opcode;
-    this.kind = kindByOpcode[opcode]!;
-    this.traits = traitsByOpcode[opcode]!;
-    this.psn = words[word + WORD_PSN]!;
-    this.payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    this.kind = messageKind(this.packet.traits);
     this.placed = 0;
     this.receiveSyndrome = 0;
   }
 
-  /** Buffer in which the packet lies. */
-  get bytes(): Uint8Array {
-    return this.#packets.rxBytes;
+  /** Trait bits of the opcode. */
+  get traits(): number {
+    return this.packet.traits;
   }
 
-  get words(): Int32Array {
-    return this.#packets.rxWords;
+  get opcode(): number {
+    return this.packet.opcode;
   }
 
-  /** A header word. */
-  word(word: number): number {
-    return this.#packets.rxWords[(this.offset >> 2) + word]!;
+  get psn(): number {
+    return this.packet.psn;
+  }
+
+  get payloadBytes(): number {
+    return this.packet.payloadBytes;
   }
 
   /** Of the RETH or AtomicETH. */
   get remoteAddress(): number {
-    return this.#packets.rxFloats[(this.offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+    return this.packet.virtualAddress;
   }
 
   get remoteKey(): number {
-    return this.word(WORD_RKEY) >>> 0;
+    return this.packet.key >>> 0;
   }
 
   get dmaBytes(): number {
-    return this.word(WORD_DMA_LENGTH) >>> 0;
+    return this.packet.dmaLength >>> 0;
   }
 }

@@ -1,11 +1,18 @@
 /**
  * Where received packets lie: in the wire port's buffer or in that of the loopback. The receiver selects the side whose
- * packet it works on; its two halves then read the packet here, whichever side it came from.
+ * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
  *
  * A packet of the loopback is named by the complement of its offset, so that one number says both.
  */
+import * as packetConstants from '../../wire/packet.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
+import * as requestTraits from './request-traits.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { FLOAT_VIRTUAL_ADDRESS, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_LIDS } = packetConstants;
+const { WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES, WORD_PSN, WORD_RKEY } = packetConstants;
+const { traitsByOpcode } = requestTraits;
 
 export class ReceivedPackets {
   /** Of the packet being worked on. */
@@ -14,6 +21,19 @@ export class ReceivedPackets {
   rxFloats: Float64Array;
   /** True when it came by the loopback. */
   isLoopback = false;
+  /** Place of its record in the buffer. */
+  offset = 0;
+  /** What its headers say, and request-traits.ts of the opcode. All are 32-bit integers. */
+  opcode = 0;
+  traits = 0;
+  destinationQpn = 0;
+  psn = 0;
+  flags = 0;
+  payloadBytes = 0;
+  lids = 0;
+  /** Of a RETH or AtomicETH, to be read as unsigned. */
+  key = 0;
+  dmaLength = 0;
   readonly #port: PacketPort;
   readonly #loopback: Loopback;
 
@@ -36,6 +56,33 @@ export class ReceivedPackets {
     this.rxBytes = side?.bytes ?? this.#port.rxBytes;
     this.rxWords = side?.words ?? this.#port.rxWords;
     this.rxFloats = side?.floats ?? this.#port.rxFloats;
+  }
+
+  /** Turns to the packet at `offset` of the selected side: reads its headers. */
+  turnTo(offset: number): void {
+    const words = this.rxWords;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    this.offset = offset;
+    this.opcode = opcode;
+    this.traits = traitsByOpcode[opcode]!;
+    this.destinationQpn = words[word + WORD_DESTINATION_QPN]!;
+    this.psn = words[word + WORD_PSN]!;
+    this.flags = words[word + WORD_PACKET_FLAGS]!;
+    this.payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    this.lids = words[word + WORD_LIDS]!;
+    this.key = words[word + WORD_RKEY]!;
+    this.dmaLength = words[word + WORD_DMA_LENGTH]!;
+  }
+
+  /** Virtual address of a RETH or AtomicETH. */
+  get virtualAddress(): number {
+    return this.rxFloats[(this.offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+  }
+
+  /** A header word. */
+  word(word: number): number {
+    return this.rxWords[(this.offset >> 2) + word]!;
   }
 
   /** Gives a packet's buffer back, by its name. */

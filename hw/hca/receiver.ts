@@ -11,10 +11,11 @@
  */
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import { isKnownOpcode, isRequest, operandBytes } from '../../wire/opcodes.ts';
+import { operandBytes } from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import { grhPlace } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
+import type { ContextCache } from './context-cache.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { DatagramReceiver } from './datagram-receiver.ts';
@@ -31,22 +32,19 @@ import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import { receiverStallReasons } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
+import * as requestTraits from './request-traits.ts';
 import type { Responder } from './responder.ts';
+import type { DataPathViolation } from './violation-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_GRH, WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_LIDS } = packetConstants;
-const { WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES } = packetConstants;
+const { FLAG_GRH, WORD_DATAGRAM_SOURCE_QPN, WORD_PAYLOAD_BYTES } = packetConstants;
 const { PORT_RECEIVER } = coreConstants;
 const { QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } = datagramReceiver;
 const { FIRST_MULTICAST_LID } = portAddress;
 const { UD_OPCODE_BASE } = qpTable;
 const { STALL_COMPLETION, STALL_CONTEXT, WAIT } = receivePipeline;
-
-/** What the receiver asks of an opcode, as bits of {@link factsByOpcode}. */
-const IS_KNOWN = 1;
-const IS_REQUEST = 2;
-const OPCODE_COUNT = 256;
-const factsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => factsOf(opcode));
+const { IS_KNOWN, IS_REQUEST } = requestTraits;
+const { ERR, RTR } = QpState;
 
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;
@@ -63,6 +61,8 @@ export interface SpecialQps {
 export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStallReasons);
   readonly #core: HcaCore;
+  readonly #pairs: readonly QueuePair[];
+  readonly #qpcCache: ContextCache;
   readonly #port: PacketPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
@@ -75,6 +75,10 @@ export class Receiver {
   #source: Fifo;
   #isLoopback = false;
   readonly #stage: number;
+  /** Of the configuration. */
+  readonly #latencyCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #packetCycles: number;
   #responder: Responder | undefined;
   #acknowledgements: Acknowledgements | undefined;
   #datagrams: DatagramReceiver | undefined;
@@ -83,9 +87,8 @@ export class Receiver {
   /** Members of the group that the packet is for, and the one being served. */
   #memberCount = 0;
   #member = 0;
-  /** QP of the packet being worked on, or -1; and whether the packet is a request. */
+  /** QP of the packet being worked on, or -1. */
   #active = -1;
-  #isRequest = false;
 
   constructor(
     core: HcaCore,
@@ -98,6 +101,8 @@ export class Receiver {
     groups: MulticastGroups,
   ) {
     this.#core = core;
+    this.#pairs = core.qps.rows;
+    this.#qpcCache = core.qpcCache;
     this.#port = port;
     this.#loopback = loopback;
     this.#packets = packets;
@@ -108,6 +113,9 @@ export class Receiver {
     this.#arrived = new Fifo(port.receivePacketsMax);
     this.#looped = new Fifo(loopback.capacity);
     this.#source = this.#arrived;
+    this.#latencyCycles = core.config.receiveLatencyCycles;
+    this.#bytesPerCycle = core.config.receiveBytesPerCycle;
+    this.#packetCycles = core.config.receivePacketCycles;
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
@@ -146,21 +154,25 @@ export class Receiver {
   }
 
   #packetArrived(offset: number): void {
-    const { domain, lp, config } = this.#core;
+    const { domain, lp } = this.#core;
     const bytes = this.#port.rxWords[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
-    const intakeCycles = config.receiveLatencyCycles + Math.ceil(bytes / config.receiveBytesPerCycle);
-    const cycle = domain.clock.cycleAfter(lp.nowPs) + intakeCycles;
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
     this.#arrived.push(offset, cycle);
     domain.wake(this.#stage, cycle);
   }
 
   /** A packet from this port to itself: it will be here at `arrivalCycle`. */
   #packetLooped(offset: number, arrivalCycle: number): void {
-    const { domain, config } = this.#core;
     const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
-    const cycle = arrivalCycle + config.receiveLatencyCycles + Math.ceil(bytes / config.receiveBytesPerCycle);
+    const cycle = arrivalCycle + this.#latencyCycles + this.#moveCycles(bytes);
     this.#looped.push(offset, cycle);
-    domain.wake(this.#stage, cycle);
+    this.wake(cycle);
+  }
+
+  /** Cycles that so much payload takes through the data path. */
+  #moveCycles(bytes: number): number {
+    const perCycle = this.#bytesPerCycle;
+    return ((bytes + perCycle - 1) / perCycle) | 0;
   }
 
   /** Turns to the packet that has been there longer. A packet begun is finished first. */
@@ -174,7 +186,7 @@ export class Receiver {
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#active === -1) this.#selectSource();
+    if (this.#active === -1 && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
     const source = this.#source;
     if (source.headCycle > cycle) {
       this.account.rest(cycle);
@@ -183,11 +195,10 @@ export class Receiver {
     }
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
-    this.#active = this.#memberCount === 0 ? -1 : this.#nextMember(source.head);
+    this.#active = this.#memberCount === 0 ? -1 : this.#nextMember();
     if (this.#active === -1) this.#release(source.pop());
-    const { config } = this.#core;
-    const moveCycles = bytes === 0 ? 0 : Math.ceil(bytes / config.receiveBytesPerCycle);
-    const busyCycles = moveCycles > config.receivePacketCycles ? moveCycles : config.receivePacketCycles;
+    const moveCycles = this.#moveCycles(bytes);
+    const busyCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
     if (this.#active !== -1) return this.wake(cycle + busyCycles);
     const arrivedCycle = this.#arrived.headCycle;
@@ -206,26 +217,26 @@ export class Receiver {
   }
 
   #process(offset: number, cycle: number): number {
-    const { qps, qpcCache } = this.#core;
     if (this.#active === -1) {
-      this.#active = this.#findQp(offset);
+      this.#packets.turnTo(offset);
+      this.#active = this.#findQp();
       if (this.#active === -1) return 0;
     }
     const qp = this.#active;
-    if (!qpcCache.access(PORT_RECEIVER, qp, true)) {
+    if (!this.#qpcCache.access(PORT_RECEIVER, qp, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    const pair = qps.rows[qp]!;
-    if (pair.state === QpState.ERR || pair.state < QpState.RTR) {
+    const pair = this.#pairs[qp]!;
+    if (!takesRequests(pair)) {
       this.#responder!.reset();
       this.#acknowledgements!.reset();
       this.#datagrams!.reset();
       return 0;
     }
     if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, qp, cycle);
-    return this.#isRequest
-      ? this.#responder!.process(offset, qp, cycle)
+    return (this.#packets.traits & IS_REQUEST) !== 0
+      ? this.#responder!.process(qp, pair, cycle)
       : this.#acknowledgements!.process(offset, qp, cycle);
   }
 
@@ -235,39 +246,27 @@ export class Receiver {
   }
 
   /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
-  #findQp(offset: number): number {
-    const { qps, violations } = this.#core;
-    const word = offset >> 2;
-    const words = this.#packets.rxWords;
-    const opcode = words[word + WORD_OPCODE]!;
-    if (!this.#isLoopback && !this.#isForUs(words[word + WORD_LIDS]! & 0xffff)) {
-      violations.count('packetForeignLid');
-      return -1;
-    }
-    const qpn = words[word + WORD_DESTINATION_QPN]!;
-    if (qpn === QPN_MULTICAST) return this.#firstMember(offset);
+  #findQp(): number {
+    const packet = this.#packets;
+    if (!this.#isLoopback && !this.#isForUs(packet.lids & 0xffff)) return this.#drop('packetForeignLid');
+    const qpn = packet.destinationQpn;
+    if (qpn === QPN_MULTICAST) return this.#firstMember();
     const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
-    const qp = number === -1 ? -1 : qps.slotOf(number);
-    if (qp === -1) {
-      violations.count('packetUnknownQp');
-      return -1;
-    }
-    const pair = qps.rows[qp]!;
-    const facts = factsByOpcode[opcode]!;
-    if ((facts & IS_KNOWN) === 0 || (opcode & SERVICE_MASK) !== pair.opcodeBase) {
-      violations.count('packetOpcode');
-      return -1;
-    }
-    const hasGrh = (words[word + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
-    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(offset, qp, pair, hasGrh)) {
-      violations.count('packetForeignGid');
-      return -1;
-    }
-    this.#isRequest = (facts & IS_REQUEST) !== 0;
-    const { state } = pair;
-    const isReady = state >= QpState.RTR && state !== QpState.ERR;
-    if (isReady && (this.#isRequest || state !== QpState.RTR)) return qp;
-    violations.count('packetQpState');
+    const qp = number === -1 ? -1 : this.#core.qps.slotOf(number);
+    if (qp === -1) return this.#drop('packetUnknownQp');
+    const pair = this.#pairs[qp]!;
+    const { traits } = packet;
+    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.opcodeBase)
+      return this.#drop('packetOpcode');
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(qp, pair, hasGrh))
+      return this.#drop('packetForeignGid');
+    const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
+    return isReady ? qp : this.#drop('packetQpState');
+  }
+
+  #drop(violation: DataPathViolation): number {
+    this.#core.violations.count(violation);
     return -1;
   }
 
@@ -279,46 +278,38 @@ export class Receiver {
   }
 
   /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
-  #hasRightGrh(offset: number, qp: number, pair: QueuePair, hasGrh: boolean): boolean {
+  #hasRightGrh(qp: number, pair: QueuePair, hasGrh: boolean): boolean {
     const { qps } = this.#core;
     const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
-    const grh = this.#grhOf(offset);
+    const grh = this.#grhPlace();
     if (!isGrhForUs(this.#address, bytes, grh)) return false;
     return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(qp));
   }
 
-  #grhOf(offset: number): number {
-    const words = this.#packets.rxWords;
-    const word = offset >> 2;
-    return grhPlace(offset, operandBytes(words[word + WORD_OPCODE]!) + words[word + WORD_PAYLOAD_BYTES]!);
+  #grhPlace(): number {
+    const { offset, opcode, payloadBytes } = this.#packets;
+    return grhPlace(offset, operandBytes(opcode) + payloadBytes);
   }
 
   /** The first member of the group that takes the packet, or -1; a packet for nobody here is none of our business. */
-  #firstMember(offset: number): number {
-    const words = this.#packets.rxWords;
-    const word = offset >> 2;
-    const hasGrh = (words[word + WORD_PACKET_FLAGS]! & FLAG_GRH) !== 0;
-    const isDatagram = (words[word + WORD_OPCODE]! & SERVICE_MASK) === UD_OPCODE_BASE;
-    if (!hasGrh || !isDatagram || !isKnownOpcode(words[word + WORD_OPCODE]!)) {
-      this.#core.violations.count('packetOpcode');
-      return -1;
-    }
-    const grh = this.#grhOf(offset);
-    if (!isGrhForGroup(this.#packets.rxBytes, grh)) {
-      this.#core.violations.count('packetForeignGid');
-      return -1;
-    }
-    this.#memberCount = this.#groups.find(this.#packets.rxBytes, destinationGidPlace(grh));
+  #firstMember(): number {
+    const packet = this.#packets;
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    const isDatagram = (packet.opcode & SERVICE_MASK) === UD_OPCODE_BASE;
+    if (!hasGrh || !isDatagram || (packet.traits & IS_KNOWN) === 0) return this.#drop('packetOpcode');
+    const grh = this.#grhPlace();
+    if (!isGrhForGroup(packet.rxBytes, grh)) return this.#drop('packetForeignGid');
+    this.#memberCount = this.#groups.find(packet.rxBytes, destinationGidPlace(grh));
     this.#member = -1;
-    return this.#memberCount === 0 ? -1 : this.#nextMember(offset);
+    return this.#memberCount === 0 ? -1 : this.#nextMember();
   }
 
   /** The next member that takes the packet, or -1 when there is none left. */
-  #nextMember(offset: number): number {
+  #nextMember(): number {
     const { qps } = this.#core;
-    const source = this.#packets.rxWords[(offset >> 2) + WORD_DATAGRAM_SOURCE_QPN]!;
+    const source = this.#packets.word(WORD_DATAGRAM_SOURCE_QPN);
     while (++this.#member < this.#memberCount) {
       const qpn = this.#groups.memberQpn(this.#member);
       const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
@@ -333,9 +324,5 @@ export class Receiver {
 }
 
 function takesRequests(pair: QueuePair): boolean {
-  return pair.state >= QpState.RTR && pair.state !== QpState.ERR;
-}
-
-function factsOf(opcode: number): number {
-  return (isKnownOpcode(opcode) ? IS_KNOWN : 0) | (isRequest(opcode) ? IS_REQUEST : 0);
+  return pair.state >= RTR && pair.state !== ERR;
 }

@@ -12,6 +12,7 @@ import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import * as qpTable from './qp-table.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceiveScatter } from './receive-scatter.ts';
 import * as receiveScatter from './receive-scatter.ts';
@@ -42,6 +43,8 @@ export class RequestMemory {
   readonly #scatter: ReceiveScatter;
   readonly #refusals: RequestRefusals;
   readonly #account: BlockAccount;
+  /** When the last WRITE began. */
+  #checkedCycle = -1;
 
   constructor(
     core: HcaCore,
@@ -72,6 +75,7 @@ export class RequestMemory {
       pair.writeKey = key;
       pair.writeRemaining = bytes;
       pair.writeBytes = bytes;
+      this.#checkedCycle = cycle;
       return ALLOWED;
     }
     if (request.opcode === Opcode.RC_RDMA_READ_REQUEST)
@@ -87,7 +91,7 @@ export class RequestMemory {
   place(cycle: number): number {
     const request = this.#request;
     const bytes = request.payloadBytes;
-    const source = request.offset + PACKET_PAYLOAD_OFFSET;
+    const source = request.packet.offset + PACKET_PAYLOAD_OFFSET;
     while (request.placed < bytes && request.receiveSyndrome === 0) {
       const left = bytes - request.placed;
       const from = source + request.placed;
@@ -129,28 +133,29 @@ export class RequestMemory {
   }
 
   #placeWrite(left: number, from: number, cycle: number): number {
-    const { translator } = this.#core;
     const request = this.#request;
     const { pair } = request;
-    const { writeKey, writeAddress } = pair;
-    const found = translator.translate(
-      PORT_RECEIVER,
-      writeKey,
-      pair.pd,
-      writeAddress,
-      left,
-      RIGHT_REMOTE_WRITE,
-    );
+    const { writeAddress } = pair;
+    const found = this.#translateWrite(pair, left, cycle);
     if (found >= BAD_KEY) {
       this.#refuseWrite(found, cycle);
       return REFUSED;
     }
-    const moved = this.#scatter.write(found, left, request.bytes, from, cycle);
+    const moved = this.#scatter.write(found, left, request.packet.rxBytes, from, cycle);
     if (moved === WAIT) return WAIT;
     request.placed += moved;
     pair.writeAddress = writeAddress + moved;
     pair.writeRemaining -= moved;
     return ALLOWED;
+  }
+
+  /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
+  #translateWrite(pair: QueuePair, left: number, cycle: number): number {
+    const { translator } = this.#core;
+    if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes)
+      return translator.again(PORT_RECEIVER);
+    const { writeKey, writeAddress } = pair;
+    return translator.translate(PORT_RECEIVER, writeKey, pair.pd, writeAddress, left, RIGHT_REMOTE_WRITE);
   }
 
   /** What the packet has written so far is written again when it comes again. */
@@ -170,7 +175,7 @@ export class RequestMemory {
   #placeSend(left: number, from: number, cycle: number): number {
     const request = this.#request;
     const { qp } = request;
-    const moved = this.#scatter.place(qp, left, request.bytes, from, cycle);
+    const moved = this.#scatter.place(qp, left, request.packet.rxBytes, from, cycle);
     if (moved === WAIT) return WAIT;
     if (moved === LIST_ABSENT) {
       this.#scatter.retreat(qp, request.placed);

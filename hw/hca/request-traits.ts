@@ -1,5 +1,15 @@
-/** What the opcode of a connection's request says: which kind of message it belongs to, and what its place in it demands. */
-import { endsMessage, hasImmediate, Opcode, startsMessage } from '../../wire/opcodes.ts';
+/**
+ * What the opcode of a packet says: whether it is a request, and of a connection's request, which kind of message it belongs to
+ * and what its place in it demands.
+ */
+import {
+  endsMessage,
+  hasImmediate,
+  isKnownOpcode,
+  isRequest,
+  Opcode,
+  startsMessage,
+} from '../../wire/opcodes.ts';
 import { UC_OPCODE_BASE } from './qp-table.ts';
 
 /** Kinds of messages. READs and atomics are one packet, and none. */
@@ -16,10 +26,17 @@ export const HAS_IMMEDIATE = 1 << 2;
 /** The first packet of a SEND, the last one of a WRITE with immediate. */
 export const TAKES_RECEIVE_WQE = 1 << 3;
 export const COMPLETES_RECEIVE_WQE = 1 << 4;
+/** A service of these modelled here uses the opcode; it is a request and no response. */
+export const IS_KNOWN = 1 << 5;
+export const IS_REQUEST = 1 << 6;
+/** The kind of message, from MESSAGE_UNKNOWN on, is in the bits above. */
+const KIND_SHIFT = 8;
 
 const OPCODE_COUNT = 256;
-export const kindByOpcode = Int8Array.from({ length: OPCODE_COUNT }, (_, opcode) => messageKindOf(opcode));
-export const traitsByOpcode = Uint8Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+export const traitsByOpcode = Uint16Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
+
+/** MESSAGE_ kind of an opcode of these traits. */
+export const messageKind = (traits: number): number => (traits >> KIND_SHIFT) + MESSAGE_UNKNOWN;
 
 function messageKindOf(opcode: number): number {
   if (opcode >= UC_OPCODE_BASE) {
@@ -36,7 +53,8 @@ function messageKindOf(opcode: number): number {
 }
 
 function traitsOf(opcode: number): number {
-  const isSend = messageKindOf(opcode) === MESSAGE_SEND;
+  const kind = messageKindOf(opcode);
+  const isSend = kind === MESSAGE_SEND;
   const starts = startsMessage(opcode);
   const ends = endsMessage(opcode);
   const withImmediate = hasImmediate(opcode);
@@ -45,6 +63,9 @@ function traitsOf(opcode: number): number {
     (ends ? ENDS_MESSAGE : 0) |
     (withImmediate ? HAS_IMMEDIATE : 0) |
     ((isSend ? starts : withImmediate) ? TAKES_RECEIVE_WQE : 0) |
-    (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0)
+    (ends && (isSend || withImmediate) ? COMPLETES_RECEIVE_WQE : 0) |
+    (isKnownOpcode(opcode) ? IS_KNOWN : 0) |
+    (isRequest(opcode) ? IS_REQUEST : 0) |
+    ((kind - MESSAGE_UNKNOWN) << KIND_SHIFT)
   );
 }

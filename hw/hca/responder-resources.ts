@@ -1,6 +1,8 @@
 /**
  * What each QP has accepted and not answered: a ring of READs and atomics in their order, as many as the responder's
  * resources, and one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire.
+ *
+ * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
 import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
 
@@ -12,6 +14,8 @@ export const KIND_ATOMIC = 1;
 /** An atomic that was executed before: answered from the result kept. */
 export const KIND_REPLAY = 2;
 
+const NONE = -1;
+
 /** Of one QP. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
 export class PendingResponses {
   /** Place of the oldest READ or atomic, and how many there are. */
@@ -21,8 +25,9 @@ export class PendingResponses {
   newCount = 0;
   /** Waits for a page that the oldest answer needs. */
   isPaused = 0;
-  /** Stands in the response engine's ring of QPs. */
+  /** Stands in the ring of QPs, and the QP behind it there. */
   isInRing = 0;
+  next = NONE;
   hasAck = 0;
   ackPsn = 0;
   /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
@@ -51,6 +56,10 @@ export class ResponderResources {
   /** Payload writes requested before the request came: it is answered when they have left. */
   readonly writesBefore: Float64Array;
   readonly #isNew: Uint8Array;
+  /** QPs in the ring. */
+  waitingCount = 0;
+  #firstWaiting = NONE;
+  #lastWaiting = NONE;
 
   constructor(qpCount: number) {
     const entries = qpCount * RESPONDER_RESOURCES;
@@ -65,6 +74,26 @@ export class ResponderResources {
     this.sent = new Int32Array(entries);
     this.writesBefore = new Float64Array(entries);
     this.#isNew = new Uint8Array(entries);
+  }
+
+  /** Puts a QP that is not in the ring at its end. */
+  enter(qp: number, pending: PendingResponses): void {
+    pending.isInRing = 1;
+    pending.next = NONE;
+    if (this.waitingCount === 0) this.#firstWaiting = qp;
+    else this.rows[this.#lastWaiting]!.next = qp;
+    this.#lastWaiting = qp;
+    this.waitingCount++;
+  }
+
+  /** Takes the QP at the beginning of the ring out of it. The caller has checked that there is one. */
+  leave(): number {
+    const qp = this.#firstWaiting;
+    const pending = this.rows[qp]!;
+    pending.isInRing = 0;
+    this.#firstWaiting = pending.next;
+    this.waitingCount--;
+    return qp;
   }
 
   /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
@@ -118,6 +147,7 @@ export class ResponderResources {
 
   /** Drops all, of every QP. */
   reset(): void {
+    this.waitingCount = 0;
     for (const pending of this.rows) {
       pending.isInRing = 0;
       pending.count = 0;

@@ -21,6 +21,7 @@ import * as psnConstants from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import { InboundRequest } from './inbound-request.ts';
+import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
 import type { ReceiveScatter } from './receive-scatter.ts';
 import * as receiveScatter from './receive-scatter.ts';
@@ -35,9 +36,7 @@ import * as responderResources from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_ACK_REQUEST, FLAG_SOLICITED, PACKET_PAYLOAD_OFFSET, WORD_IMMEDIATE, WORD_LIDS } =
-  packetConstants;
-const { WORD_PACKET_FLAGS } = packetConstants;
+const { FLAG_ACK_REQUEST, FLAG_SOLICITED, PACKET_PAYLOAD_OFFSET, WORD_IMMEDIATE } = packetConstants;
 const { PSN_MASK } = psnConstants;
 const { STALL_COMPLETION, WAIT } = receivePipeline;
 const { NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
@@ -97,11 +96,11 @@ export class Responder {
     this.#memory = new RequestMemory(core, request, scatter, this.#refusals, account);
   }
 
-  /** Works on the request at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(offset: number, qp: number, cycle: number): number {
+  /** Works on the request that the receiver has turned to, for `qp`. Returns the payload bytes handled, or WAIT. */
+  process(qp: number, pair: QueuePair, cycle: number): number {
     const request = this.#request;
     if (this.#step === STEP_CHECK) {
-      request.load(offset, qp, this.#core.qps.rows[qp]!);
+      request.begin(qp, pair);
       if (!this.#begin(cycle)) return this.#done(0);
       this.#step = STEP_RECEIVE_WQE;
     }
@@ -202,7 +201,7 @@ export class Responder {
     pair.expectedPsn = (request.psn + 1) & PSN_MASK;
     if (completes) this.#complete(cycle);
     if (kind === MESSAGE_NONE) this.#acceptSingle(cycle);
-    else if (pair.opcodeBase === 0 && (request.word(WORD_PACKET_FLAGS) & FLAG_ACK_REQUEST) !== 0)
+    else if (pair.opcodeBase === 0 && (request.packet.flags & FLAG_ACK_REQUEST) !== 0)
       this.#responses.acknowledge(request.qp, request.psn, cycle);
     return true;
   }
@@ -222,10 +221,10 @@ export class Responder {
       isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode,
       pair.receiveWqeCounter,
       isWrite ? pair.writeBytes : pair.messageBytes,
-      withImmediate ? request.word(WORD_IMMEDIATE) : 0,
-      (request.word(WORD_PACKET_FLAGS) & FLAG_SOLICITED) !== 0 ? 1 : 0,
+      withImmediate ? request.packet.word(WORD_IMMEDIATE) : 0,
+      (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
       0,
-      request.word(WORD_LIDS) >>> 16,
+      request.packet.lids >>> 16,
       cycle,
     );
   }
@@ -259,8 +258,8 @@ export class Responder {
   }
 
   #acceptAtomic(cycle: number): void {
-    const { qp, psn, opcode, remoteAddress, remoteKey, offset, words } = this.#request;
-    const operands = (offset + PACKET_PAYLOAD_OFFSET) >> 2;
-    this.#responses.addAtomic(qp, psn, opcode, remoteAddress, remoteKey, words, operands, cycle);
+    const { qp, psn, opcode, remoteAddress, remoteKey, packet } = this.#request;
+    const operands = (packet.offset + PACKET_PAYLOAD_OFFSET) >> 2;
+    this.#responses.addAtomic(qp, psn, opcode, remoteAddress, remoteKey, packet.rxWords, operands, cycle);
   }
 }

@@ -8,7 +8,7 @@
  * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
-import { BlockAccount, Fifo } from '../../sim/index.ts';
+import { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import * as atomicResponses from './atomic-responses.ts';
@@ -21,7 +21,7 @@ import type { PayloadWriter } from './payload-writer.ts';
 import * as readResponses from './read-responses.ts';
 import { ReadResponses } from './read-responses.ts';
 import * as responderResources from './responder-resources.ts';
-import { ResponderResources } from './responder-resources.ts';
+import { type PendingResponses, ResponderResources } from './responder-resources.ts';
 import * as responsePackets from './response-packets.ts';
 import { type ResponsePacketListener, ResponsePackets, responseStallReasons } from './response-packets.ts';
 
@@ -30,6 +30,7 @@ const { ANSWERED } = atomicResponses;
 const { KIND_ATOMIC, KIND_READ } = responderResources;
 const { PORT_RESPONSE } = coreConstants;
 const { SENT, SENT_LAST } = readResponses;
+const { RC_ACKNOWLEDGE } = Opcode;
 const { ABSENT, STALL_ORDERING, STALL_RESPONSE_BUFFER, STALLED } = responsePackets;
 
 /** The turn of a QP is over without a packet. */
@@ -50,10 +51,11 @@ export class ResponseEngine {
   readonly #listener: ResponseListener;
   readonly #reads: ReadResponses;
   readonly #stage: number;
-  /** QPs with something to answer, each once. */
-  readonly #ring: Fifo;
   readonly #resources: ResponderResources;
   readonly #atomics: AtomicResponses;
+  /** Of the configuration. */
+  readonly #ackDelayCycles: number;
+  readonly #responseCycles: number;
   #active = -1;
   #burst = 0;
 
@@ -69,10 +71,11 @@ export class ResponseEngine {
   ) {
     this.#core = core;
     this.#packets = new ResponsePackets(core, packets, this.account, listener);
+    this.#ackDelayCycles = core.config.ackDelayCycles;
+    this.#responseCycles = core.config.responseCycles;
     this.#writer = writer;
     this.#listener = listener;
     const qps = core.qps.capacity;
-    this.#ring = new Fifo(qps);
     this.#resources = new ResponderResources(qps);
     this.#reads = new ReadResponses(
       core,
@@ -151,7 +154,7 @@ export class ResponseEngine {
     resources.address[entry] = address;
     resources.key[entry] = key;
     resources.bytes[entry] = bytes;
-    this.#enter(qp, cycle + 1);
+    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
   }
 
   /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
@@ -172,13 +175,13 @@ export class ResponseEngine {
     resources.bytes[entry] = ATOMIC_BYTES;
     resources.opcode[entry] = opcode;
     for (let index = 0; index < 4; index++) resources.operands[entry * 4 + index] = words[word + index]!;
-    this.#enter(qp, cycle + 1);
+    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
   replayAtomic(qp: number, psn: number, cycle: number): boolean {
     if (!this.#atomics.addReplay(qp, psn, this.#writer.requestedCount)) return false;
-    this.#enter(qp, cycle + 1);
+    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
     return true;
   }
 
@@ -186,11 +189,11 @@ export class ResponseEngine {
   acknowledge(qp: number, psn: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.hasAck === 1) this.coalescedCount++;
-    else pending.ackDueCycle = cycle + this.#core.config.ackDelayCycles;
+    else pending.ackDueCycle = cycle + this.#ackDelayCycles;
     pending.hasAck = 1;
     pending.ackPsn = psn;
     pending.ackSyndrome = -1;
-    this.#enter(qp, pending.ackDueCycle);
+    this.#enter(qp, pending, pending.ackDueCycle);
   }
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
@@ -200,7 +203,7 @@ export class ResponseEngine {
     pending.ackPsn = psn;
     pending.ackSyndrome = syndrome;
     pending.ackDueCycle = cycle + 1;
-    this.#enter(qp, cycle + 1);
+    this.#enter(qp, pending, cycle + 1);
   }
 
   /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
@@ -219,7 +222,7 @@ export class ResponseEngine {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
-    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, cycle + 1);
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, pending, cycle + 1);
   }
 
   /** A new life of the QP: no result is kept. */
@@ -230,19 +233,14 @@ export class ResponseEngine {
   }
 
   reset(): void {
-    this.#ring.clear();
     this.#resources.reset();
     this.#active = -1;
     this.#packets.reset();
     this.#atomics.reset();
   }
 
-  #enter(qp: number, cycle: number): void {
-    const pending = this.#resources.rows[qp]!;
-    if (pending.isInRing === 0 && this.#active !== qp) {
-      pending.isInRing = 1;
-      this.#ring.push(qp, 0);
-    }
+  #enter(qp: number, pending: PendingResponses, cycle: number): void {
+    if (pending.isInRing === 0 && this.#active !== qp) this.#resources.enter(qp, pending);
     this.wake(cycle);
   }
 
@@ -250,45 +248,39 @@ export class ResponseEngine {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#active === -1 && !this.#choose(cycle)) return;
     const qp = this.#active;
-    const busyCycles = this.#serve(qp, cycle);
+    const busyCycles = this.#serve(qp, this.#resources.rows[qp]!, cycle);
     if (busyCycles === STALLED) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
-    if (this.#active !== -1 || !this.#ring.isEmpty) this.wake(cycle + Math.max(1, busyCycles));
+    if (this.#active !== -1 || this.#resources.waitingCount > 0)
+      this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
   }
 
   /** Takes the next QP that has something due. */
   #choose(cycle: number): boolean {
+    const resources = this.#resources;
     let nextCycle = Number.POSITIVE_INFINITY;
-    for (let tries = this.#ring.count; tries > 0; tries--) {
-      const qp = this.#ring.pop();
-      const pending = this.#resources.rows[qp]!;
-      if (pending.isPaused === 1) {
-        pending.isInRing = 0;
-        continue;
-      }
-      const hasEntry = pending.count > 0;
-      const isAckDue = pending.hasAck === 1 && pending.ackDueCycle <= cycle;
-      if (hasEntry || isAckDue) {
-        pending.isInRing = 0;
+    for (let tries = resources.waitingCount; tries > 0; tries--) {
+      const qp = resources.leave();
+      const pending = resources.rows[qp]!;
+      if (pending.isPaused === 1) continue;
+      const { hasAck, ackDueCycle } = pending;
+      if (pending.count > 0 || (hasAck === 1 && ackDueCycle <= cycle)) {
         this.#active = qp;
         this.#burst = 0;
         return true;
       }
-      if (pending.hasAck === 1) {
-        this.#ring.push(qp, 0);
-        nextCycle = Math.min(nextCycle, pending.ackDueCycle);
-      } else {
-        pending.isInRing = 0;
-      }
+      if (hasAck === 0) continue;
+      resources.enter(qp, pending);
+      nextCycle = Math.min(nextCycle, ackDueCycle);
     }
     this.account.rest(cycle);
     if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
     return false;
   }
 
-  #serve(qp: number, cycle: number): number {
+  #serve(qp: number, pending: PendingResponses, cycle: number): number {
+    if (pending.count === 0) return this.#serveAck(qp, pending, cycle);
     const resources = this.#resources;
-    if (resources.rows[qp]!.count === 0) return this.#serveAck(qp, cycle);
     const entry = resources.oldest(qp);
     if (this.#writer.doneCount < resources.writesBefore[entry]!) {
       this.account.stall(cycle, STALL_ORDERING);
@@ -301,25 +293,21 @@ export class ResponseEngine {
     if (step > 0) return step;
     if (step !== ANSWERED) return this.#leave(step, qp, entry, cycle);
     resources.pop(qp);
-    return this.#endTurn(qp, cycle, this.#core.config.responseCycles);
+    return this.#endTurn(qp, pending, cycle, this.#responseCycles);
   }
 
   /** What was begun for requests that have been dropped since is given up first. */
-  #serveAck(qp: number, cycle: number): number {
+  #serveAck(qp: number, pending: PendingResponses, cycle: number): number {
     if (this.#packets.isOpen) this.#packets.abandon(cycle);
     if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
-    return this.#sendAck(qp, cycle);
-  }
-
-  #sendAck(qp: number, cycle: number): number {
-    const pending = this.#resources.rows[qp]!;
-    if (pending.hasAck === 0 || pending.ackDueCycle > cycle) return this.#endTurn(qp, cycle, FINISHED);
+    if (pending.hasAck === 0 || pending.ackDueCycle > cycle)
+      return this.#endTurn(qp, pending, cycle, FINISHED);
     if (!this.#packets.open(qp, cycle)) return STALLED;
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? this.#packets.creditSyndrome(qp) : pending.ackSyndrome;
-    this.#packets.seal(Opcode.RC_ACKNOWLEDGE, pending.ackPsn, syndrome, qp, cycle);
-    return this.#endTurn(qp, cycle, this.#core.config.responseCycles);
+    this.#packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, qp, cycle);
+    return this.#endTurn(qp, pending, cycle, this.#responseCycles);
   }
 
   /** One packet of a READ response. */
@@ -330,7 +318,9 @@ export class ResponseEngine {
     this.#burst++;
     if (sent === SENT_LAST) this.#resources.pop(qp);
     const isTurnOver = sent === SENT_LAST || this.#burst >= config.burstPackets;
-    return isTurnOver ? this.#endTurn(qp, cycle, config.responseCycles) : config.responseCycles;
+    return isTurnOver
+      ? this.#endTurn(qp, this.#resources.rows[qp]!, cycle, config.responseCycles)
+      : config.responseCycles;
   }
 
   /** The answer waits in the engine, is taken up again when its page is there, or fails. */
@@ -347,10 +337,9 @@ export class ResponseEngine {
     return 1;
   }
 
-  #endTurn(qp: number, cycle: number, busyCycles: number): number {
+  #endTurn(qp: number, pending: PendingResponses, cycle: number, busyCycles: number): number {
     this.#active = -1;
-    const pending = this.#resources.rows[qp]!;
-    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, cycle + 1);
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, pending, cycle + 1);
     return busyCycles;
   }
 
@@ -361,6 +350,6 @@ export class ResponseEngine {
     this.drop(qp);
     this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
     this.#listener.responseFailed(qp, cycle);
-    return this.#endTurn(qp, cycle, 1);
+    return this.#endTurn(qp, this.#resources.rows[qp]!, cycle, 1);
   }
 }

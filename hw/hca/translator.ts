@@ -143,6 +143,16 @@ export class Translator {
     return TRANSLATED;
   }
 
+  /**
+   * Counts an access to what the port's last access has {@link TRANSLATED} at this very instant, no other having come between:
+   * the outcome stands.
+   */
+  again(port: number): number {
+    this.#mptDirectory.hitCount++;
+    if (this.#remembered[port]!.mttLine !== NO_LINE) this.#mttDirectory.hitCount++;
+    return TRANSLATED;
+  }
+
   /** A translation of which the port remembers nothing. */
   #translateWhole(
     port: number,
