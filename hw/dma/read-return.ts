@@ -63,6 +63,8 @@ export abstract class ReadReturn {
   /** The completion timeout last asked for, and the same in cycles, rounded up. */
   #timeoutPs = Number.POSITIVE_INFINITY;
   #timeoutCycles = Number.POSITIVE_INFINITY;
+  /** Cycle at which the timeout stage runs next, or Infinity. */
+  #expireCycle = Number.POSITIVE_INFINITY;
 
   constructor(options: DmaReadEngineOptions) {
     const { config, domain, link } = options;
@@ -103,7 +105,7 @@ export abstract class ReadReturn {
   /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
   protected takeTag(cycle: number): ReadTag {
     const tag = this.tags.take(cycle + this.#timeout());
-    if (tag === this.tags.oldest) this.domain.wake(this.#timeoutStage, tag.deadlineCycle);
+    if (tag.deadlineCycle < this.#expireCycle) this.#expireAt(tag.deadlineCycle);
     return tag;
   }
 
@@ -221,7 +223,13 @@ export abstract class ReadReturn {
     return this.#timeoutCycles;
   }
 
+  #expireAt(cycle: number): void {
+    this.#expireCycle = cycle;
+    this.domain.wake(this.#timeoutStage, cycle);
+  }
+
   #expire(cycle: number): void {
+    this.#expireCycle = Number.POSITIVE_INFINITY;
     const { tags } = this;
     while (tags.nextDeadlineCycle <= cycle) {
       const tag = tags.oldest;
@@ -235,7 +243,7 @@ export abstract class ReadReturn {
         this.#freeTag(tag, cycle);
       }
     }
-    if (tags.takenCount > 0) this.domain.wake(this.#timeoutStage, tags.nextDeadlineCycle);
+    if (tags.takenCount > 0) this.#expireAt(tags.nextDeadlineCycle);
   }
 }
 

@@ -31,7 +31,6 @@ const { COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_POISONED, MEMORY_READ, 
 const { NON_POSTED, PAYLOAD_OFFSET, POSTED, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_FLAGS } = tlp;
 const { WORD_LENGTH, WORD_TAG } = tlp;
 
-const NEVER = Number.POSITIVE_INFINITY;
 /** The root complex is function 0 of device 0 on bus 0. */
 const ROOT_COMPLEX_ID = 0;
 
@@ -164,17 +163,6 @@ export class RootComplexCpu {
     this.#lp.queue.schedule(this.#lp.nowPs + this.#returnLatencyPs, this.#absentHandler, ticket);
   }
 
-  /** Earliest cycle at which the link could be handed a request, or Infinity while all wait for it or for a tag. */
-  get readyCycle(): number {
-    const waiting = this.#waiting;
-    let earliest = NEVER;
-    for (let index = 0; index < waiting.length; index++) {
-      const { head } = waiting[index]!;
-      if (head.visibleCycle < earliest && this.#canLeave(head)) earliest = head.visibleCycle;
-    }
-    return earliest;
-  }
-
   /** The queue whose oldest request may go to the link at `cycle`, that of the next core in turn; undefined is none. */
   readyQueue(cycle: number): CoreQueue | undefined {
     const waiting = this.#waiting;
@@ -190,6 +178,16 @@ export class RootComplexCpu {
       chosenTurn = turn;
     }
     return chosen;
+  }
+
+  /** Has the egress stage run when the link can be handed a request, but not before `cycle`. */
+  wakeEgress(cycle: number): void {
+    const waiting = this.#waiting;
+    for (let index = 0; index < waiting.length; index++) {
+      const { head } = waiting[index]!;
+      if (!this.#canLeave(head)) continue;
+      this.#domain.wake(this.#egressStage, head.visibleCycle > cycle ? head.visibleCycle : cycle);
+    }
   }
 
   /** Hands the link the oldest request of a {@link readyQueue}. */

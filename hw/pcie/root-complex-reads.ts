@@ -25,11 +25,11 @@ import * as tlp from './tlp.ts';
 const { HEADER_CREDIT_MAX } = linkParameters;
 const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
-const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } = tlp;
-const { WORD_KIND, WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS } = tlp;
+const { STATUS_UNSUPPORTED_REQUEST, WORD_KIND, WORD_LENGTH } = tlp;
+const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
 const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
-const NEVER = Number.POSITIVE_INFINITY;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
@@ -64,8 +64,8 @@ class DeviceRead {
   status = 0;
   /** Credits that it holds. */
   credits = 0;
-  /** Cycle from which its next completion may leave; Infinity while it is not worked on. */
-  readyCycle = NEVER;
+  /** Cycle from which its next completion may leave, once it is worked on. */
+  readyCycle = 0;
   next: DeviceRead = this;
 }
 
@@ -84,8 +84,6 @@ export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
-  /** Earliest cycle at which a completion can be handed over, or Infinity. */
-  readyCycle = NEVER;
   /** Reads that a fault left without an answer. */
   lostCount = 0;
   /** Faults to inject; undefined is none. */
@@ -105,6 +103,8 @@ export class RootComplexReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
+  /** The root complex's stage that hands completions to the link. */
+  readonly #egressStage: number;
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
   /** Reads held, the oldest first, each with the one that came after it; and objects not in use. */
@@ -124,6 +124,7 @@ export class RootComplexReads {
     memory: HostMemory,
     log: DeviceFaultLog,
     config: RootComplexConfig,
+    egressStage: number,
   ) {
     this.#lp = lp;
     this.#domain = domain;
@@ -140,6 +141,7 @@ export class RootComplexReads {
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
     this.#seed = config.seed;
+    this.#egressStage = egressStage;
     this.#free = makeReads(READ_COUNT_MAX);
     this.#oldest = this.#free;
     this.#youngest = this.#free;
@@ -147,12 +149,14 @@ export class RootComplexReads {
     this.#next = this.#free;
   }
 
-  /** A non-posted request has arrived. Returns the cycle from which it is the next to be answered, or Infinity. */
-  receive(offset: number): number {
-    if (this.#count === READ_COUNT_MAX) return this.#discard('overflow', offset);
+  /** A non-posted request has arrived. */
+  receive(offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
-    if (isMalformed(address, lengthBytes)) return this.#discard('malformed', offset);
+    if (this.#count === READ_COUNT_MAX || isMalformed(address, lengthBytes)) {
+      this.#discard(this.#count === READ_COUNT_MAX ? 'overflow' : 'malformed', offset);
+      return;
+    }
     this.readCount++;
     const read = this.#append();
     read.number = this.readCount;
@@ -160,16 +164,27 @@ export class RootComplexReads {
     read.lengthBytes = lengthBytes;
     read.remainingBytes = lengthBytes;
     this.#describe(read, offset);
-    read.readyCycle = NEVER;
     if (this.#count <= this.#outstandingMax) {
       this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
+      if (read === this.#next) this.#domain.wake(this.#egressStage, read.readyCycle);
     } else if (this.#count === this.#outstandingMax + 1) {
       this.#waiting = read;
     }
-    return read === this.#next ? read.readyCycle : NEVER;
   }
 
-  /** Hands one completion to the link. The caller has checked that one is ready and that the link takes it. */
+  /** Whether a completion can be handed to the link. */
+  isReady(cycle: number): boolean {
+    return this.#count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
+  }
+
+  /** Has the egress stage run when the next completion is ready, but not before `cycle`, nor without room in the link. */
+  wakeEgress(cycle: number): void {
+    if (this.#count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return;
+    const { readyCycle } = this.#next;
+    this.#domain.wake(this.#egressStage, readyCycle > cycle ? readyCycle : cycle);
+  }
+
+  /** Hands one completion to the link, of which {@link isReady} said that there is one. */
   complete(cycle: number): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
@@ -299,18 +314,17 @@ export class RootComplexReads {
     if (this.#count === 1 || this.#jitterCycles > 0) this.#choose();
   }
 
-  /** Finds the read to be answered next. */
+  /** Finds the read to be answered next, of those worked on. */
   #choose(): void {
     let next = this.#oldest;
     if (this.#jitterCycles > 0) {
       let read = next;
-      for (let left = this.#count; left > 1; left--) {
+      for (let left = Math.min(this.#count, this.#outstandingMax); left > 1; left--) {
         read = read.next;
         if (read.readyCycle < next.readyCycle) next = read;
       }
     }
     this.#next = next;
-    this.readyCycle = this.#count === 0 ? NEVER : next.readyCycle;
   }
 
   /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
@@ -341,10 +355,9 @@ export class RootComplexReads {
   }
 
   /** Neither carried out nor answered: its requester runs into its completion timeout. */
-  #discard(fault: 'overflow' | 'malformed', offset: number): number {
+  #discard(fault: 'overflow' | 'malformed', offset: number): void {
     this.#note(fault, offset);
     this.#port.consume(offset);
-    return NEVER;
   }
 
   #note(fault: 'overflow' | 'malformed' | 'readOutsideMemory' | 'unsupportedRequest', offset: number): void {

@@ -24,7 +24,7 @@ import { RootComplexWrites } from './root-complex-writes.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_READ, CONFIG_WRITE, FLOW_COUNT } = tlp;
+const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLOW_COUNT } = tlp;
 const { MEMORY_WRITE, MESSAGE, SIDEBAND_BASE, SIDEBAND_RESET } = tlp;
 
 /** Traffic classes of what cores ask for without saying one. */
@@ -60,7 +60,6 @@ export class RootComplex {
 
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
-  readonly #egressStage: number;
   #completionWasLast = false;
 
   constructor(options: RootComplexOptions) {
@@ -73,12 +72,12 @@ export class RootComplex {
     this.domain = domain;
     // Writes take effect before the same edge samples memory for a completion.
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
-    this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config);
-    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
-    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, this.#egressStage);
+    const egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
+    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, egressStage);
     port.onReceive((offset, kind) => this.#receive(offset, kind));
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
-      port.onSendSpace(flow, () => domain.wakeAfter(this.#egressStage, lp.nowPs));
+      port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
     }
   }
 
@@ -160,7 +159,7 @@ export class RootComplex {
     } else if (kind === COMPLETION_DATA || kind === COMPLETION) {
       this.cpu.complete(offset);
     } else {
-      this.#wakeEgressAt(this.reads.receive(offset));
+      this.reads.receive(offset);
     }
   }
 
@@ -168,8 +167,7 @@ export class RootComplex {
   #egress(cycle: number): void {
     const { reads, cpu } = this;
     const coreQueue = cpu.readyQueue(cycle);
-    const completionIsReady = reads.readyCycle <= cycle && this.port.canSend(COMPLETION_FLOW);
-    if (completionIsReady && !(coreQueue !== undefined && this.#completionWasLast)) {
+    if (reads.isReady(cycle) && !(coreQueue !== undefined && this.#completionWasLast)) {
       reads.complete(cycle);
       this.#completionWasLast = true;
     } else if (coreQueue !== undefined) {
@@ -177,12 +175,7 @@ export class RootComplex {
       this.#completionWasLast = false;
     }
     // Whoever waits for room in the link is woken by it.
-    let nextCycle = cpu.readyCycle;
-    if (reads.readyCycle < nextCycle && this.port.canSend(COMPLETION_FLOW)) nextCycle = reads.readyCycle;
-    this.#wakeEgressAt(nextCycle > cycle ? nextCycle : cycle + 1);
-  }
-
-  #wakeEgressAt(cycle: number): void {
-    if (cycle !== Number.POSITIVE_INFINITY) this.domain.wake(this.#egressStage, cycle);
+    reads.wakeEgress(cycle + 1);
+    cpu.wakeEgress(cycle + 1);
   }
 }
