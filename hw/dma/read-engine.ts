@@ -183,18 +183,22 @@ export class DmaReadEngine extends ReadReturn {
       pcieFunction.requesterId(),
     );
     queue.sent(bytes);
-    const counters = queue.counters;
-    const linkCycles = this.#stalls.linkCycles - queue.readyLinkCycles;
-    const tagCycles = this.#stalls.tagCycles - queue.readyTagCycles;
-    counters.tlps++;
+    queue.counters.tlps++;
+    if (cycle > queue.readySinceCycle) this.#countWait(queue, cycle - queue.readySinceCycle);
+  }
+
+  #countWait({ counters, readyLinkCycles, readyTagCycles }: ReadQueue, cycles: number): void {
+    const linkCycles = this.#stalls.linkCycles - readyLinkCycles;
+    const tagCycles = this.#stalls.tagCycles - readyTagCycles;
     counters.waitLinkCycles += linkCycles;
     counters.waitTagCycles += tagCycles;
-    counters.waitArbitrationCycles += cycle - queue.readySinceCycle - linkCycles - tagCycles;
+    counters.waitArbitrationCycles += cycles - linkCycles - tagCycles;
   }
 
   #refuse(queue: ReadQueue, cycle: number): void {
-    queue.fail(queue.issuing, DmaStatus.busMasterDisabled);
-    this.report(queue, cycle);
+    const request = queue.issuing;
+    queue.fail(request, DmaStatus.busMasterDisabled);
+    this.report(request, cycle);
   }
 
   /** From `cycle` on the queue's next memory read could be sent. */

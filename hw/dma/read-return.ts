@@ -109,9 +109,14 @@ export abstract class ReadReturn {
     return tag;
   }
 
-  /** Reports the requests at the head of a queue that are finished, one per cycle from `cycle` on. */
-  protected report(queue: ReadQueue, cycle: number): void {
-    while (queue.count > 0 && queue.head.isFinished) {
+  /**
+   * Reports a request if it is finished and the oldest of its queue, and then those behind it that are finished as well:
+   * one per cycle from `cycle` on.
+   */
+  protected report(request: ReadRequest, cycle: number): void {
+    const { queue } = request;
+    if (request !== queue.head || !request.isFinished) return;
+    do {
       const { cookie, status } = queue.head;
       const wasFull = queue.count === queue.depth;
       const reportCycle = cycle > this.#lastReportCycle ? cycle : this.#lastReportCycle + 1;
@@ -119,7 +124,7 @@ export abstract class ReadReturn {
       queue.pop();
       queue.onDone(cookie, status, reportCycle);
       if (wasFull && queue.onSpace !== undefined) queue.onSpace();
-    }
+    } while (queue.count > 0 && queue.head.isFinished);
   }
 
   #return(cycle: number): void {
@@ -204,7 +209,7 @@ export abstract class ReadReturn {
   /** One read of a request has come to its end. */
   #endRead(request: ReadRequest, cycle: number): void {
     request.readCount--;
-    this.report(request.queue, cycle);
+    this.report(request, cycle);
   }
 
   #fail(request: ReadRequest, status: number, cycle: number): void {

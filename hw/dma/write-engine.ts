@@ -157,11 +157,8 @@ export class DmaWriteEngine {
     this.#stalls.end(cycle);
     const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
     this.#link.sendMemoryWrite(address, owner.trafficClass, source, sourceOffset, bytes);
-    const counters = owner.counters;
-    const linkCycles = this.#stalls.linkCycles - request.readyLinkCycles;
-    counters.tlps++;
-    counters.waitLinkCycles += linkCycles;
-    counters.waitArbitrationCycles += cycle - request.readyCycle - linkCycles;
+    owner.counters.tlps++;
+    if (cycle > request.readyCycle) this.#countWait(request, cycle - request.readyCycle);
     const nextCycle = this.#occupy(cycle, bytes);
     if (bytes === remainingBytes) {
       this.#done(request, cycle);
@@ -173,6 +170,12 @@ export class DmaWriteEngine {
       request.readyLinkCycles = this.#stalls.linkCycles;
     }
     if (this.#queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
+  }
+
+  #countWait({ owner, readyLinkCycles }: WriteRequest, cycles: number): void {
+    const linkCycles = this.#stalls.linkCycles - readyLinkCycles;
+    owner.counters.waitLinkCycles += linkCycles;
+    owner.counters.waitArbitrationCycles += cycles - linkCycles;
   }
 
   /** Accounts for a TLP; returns the cycle at which the next one can go. */
