@@ -142,6 +142,10 @@ export class CoreThread {
     return this.store.bytes;
   }
 
+  get storeWords(): Int32Array {
+    return this.store.words;
+  }
+
   get storeView(): DataView {
     return this.store.view;
   }

@@ -70,7 +70,10 @@ async function setupFor(line: WqeLine, logCount: number): Promise<Setup> {
     maxInline: 1024,
   };
   const buffer = QueueMemory.map(process.platform.memory, 2 ** logCount * line.slot_size)!;
-  const sendRing = new SendRing(sizes, buffer, 0);
+  const sendRing = new SendRing(sizes, qpType, buffer, 0, {
+    address: made.sendRing.doorbellAddress,
+    qpn: line.qpn,
+  });
   sendRing.head = line.index;
   sendRing.tail = line.index;
   return { process, pd, qp: { ...made, sendRing, state: QpStateVerb.IBV_QPS_RTS } };
@@ -154,7 +157,7 @@ describe('a posted work request', () => {
       const expected = fromHex(line.bytes);
       const request = requestOf(expected, setup, setup.qp.qpType);
       expect(postSend(setup.qp, request), placeOf(line)).toBe(0);
-      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!;
+      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!.address;
       // A WQE that went out in a list rang the doorbell, alone it may go through BlueFlame and carry its counter.
       const wentByDoorbell = controlSegment.fields.qpn.get(viewOf(expected), 0) === 0;
       const actual = setup.process.bytes.slice(slot, slot + expected.length);
@@ -186,7 +189,7 @@ describe('a posted work request', () => {
       setup.qp.context.blueFlameHalf = post.offset === '0x100' ? 1 : 0;
       const wqeBytes = controlSegment.fields.ds.get(viewOf(expected), 0) * 16;
       // What lies behind the WQE in its slot is copied along: put there what lay there.
-      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!;
+      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!.address;
       setup.process.bytes.set(expected.slice(wqeBytes), slot + wqeBytes);
       postSend(setup.qp, requestOf(expected.slice(0, wqeBytes), setup, setup.qp.qpType));
       const stores = setup.process.takeDeviceStores();

@@ -22,9 +22,10 @@ export type UserCause = 'post' | 'poll' | 'copy' | 'application';
  */
 export interface UserCpu {
   readonly localPs: number;
-  /** Store buffer contents as bytes and as little-endian words; filled at the offsets that the push calls return. */
+  /** Store buffer contents as bytes and as the processor's words (little-endian); filled at the offsets that the push calls return. */
   readonly storeBytes: Uint8Array;
   readonly storeView: DataView;
+  readonly storeWords: Int32Array;
   /** Reserves a store of `lengthBytes` (at most 4096) to physical memory. Returns its byte offset in {@link storeBytes}. */
   pushMemoryStore(physicalAddress: number, lengthBytes: number): number;
   /**

@@ -136,7 +136,7 @@ function completeSend(qp: IbvQp, counter: number): number {
   const ring = qp.sendRing;
   // Unsignalled requests before this one have completed with it.
   ring.tail = (ring.tail + ((counter - ring.tail) & 0xffff)) >>> 0;
-  const wrId = ring.wrIds[ring.tail & (ring.wqeCount - 1)]!;
+  const { wrId } = ring.slots[ring.tail & ring.slotMask]!;
   ring.tail = (ring.tail + 1) >>> 0;
   return wrId;
 }

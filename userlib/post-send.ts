@@ -10,28 +10,27 @@
  */
 
 import * as barMap from '../abi/bar-map.ts';
-import { uarOffset } from '../abi/bar-map.ts';
-import { sendDoorbell } from '../abi/doorbells.ts';
 import * as wqe from '../abi/wqe.ts';
-import { QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import { QpStateVerb } from '../driver/uapi.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { SendRing } from './send-ring.ts';
 import * as sendRingConstants from './send-ring.ts';
-import { EINVAL, ENOMEM } from './verbs-error.ts';
-import { addBlueFlameFields, inlineLengthOf, opcodeRows, wqeBytesOf, writeWqe } from './wqe-writer.ts';
+import type { SendRow } from './send-rows.ts';
+import * as verbsError from './verbs-error.ts';
+import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { blueFlameCopyBytes } = barMap;
 const { wqeStamp, wqeUnitBytes } = wqe;
 const { inlineBoundaryBytes } = sendRingConstants;
+const { EINVAL, ENOMEM } = verbsError;
 
 const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
-const qpnShift = sendDoorbell.fields.qpn.shift;
 
 /** @returns 0, or ENOMEM (queue full) or EINVAL (state, opcode, too many buffers, inline data too long) */
 export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): number {
   const { cpu, sendRing: ring, context } = qp;
-  const { costs, tap } = context.platform;
+  const { costs, tap, memory } = context.platform;
   let cycles = costs.postSend;
   let count = 0;
   let error = 0;
@@ -41,31 +40,20 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   let current: IbvSendWr | null | undefined = wr;
   for (; current !== null && current !== undefined; current = current.next) {
     const inlineLength = inlineLengthOf(current);
-    error = check(qp, ring, current, count, inlineLength);
-    if (error !== 0) break;
+    const row = ring.rows[current.opcode];
+    error = check(qp, ring, row, current, count, inlineLength);
+    if (error !== 0 || row === undefined) break;
     const counter = ring.head + count;
-    const slot = counter & (ring.wqeCount - 1);
-    const opcode = opcodeRows[current.opcode]!;
-    wqeBytes = wqeBytesOf(qp.qpType, opcode, current, inlineLength);
-    storeOffset = cpu.pushMemoryStore(ring.slots[slot]!, wqeBytes);
+    const slot = ring.slots[counter & ring.slotMask]!;
+    wqeBytes = wqeBytesOf(row, current, inlineLength);
+    storeOffset = cpu.pushMemoryStore(slot.address, wqeBytes);
     const ownerIsSet = (counter & ring.wqeCount) !== 0;
     const signalled = qp.sqSigAll !== 0;
-    const { memory } = context.platform;
-    writeWqe(
-      cpu.storeView,
-      storeOffset,
-      qp.qpType,
-      opcode,
-      current,
-      ownerIsSet,
-      signalled,
-      wqeBytes,
-      inlineLength,
-      memory,
-    );
-    ring.wrIds[slot] = current.wrId;
-    ring.units[slot] = wqeBytes / wqeUnitBytes;
-    isShort = opcode.isShort || inlineLength >= 0 || (opcode.hasRemoteAddress && current.numSge === 0);
+    writeWqe(cpu, storeOffset, row, current, ownerIsSet, signalled, wqeBytes, inlineLength, memory);
+    slot.wrId = current.wrId;
+    slot.wqeBytes = wqeBytes;
+    slot.opcode = row.opcode;
+    isShort = row.isShort || inlineLength >= 0 || (row.hasRemoteAddress && current.numSge === 0);
     cycles += costs.postSendPerSegment * current.numSge;
     if (inlineLength > 0) {
       cycles += costs.postSendPerInlineByte64 * Math.ceil(inlineLength / inlineBoundaryBytes);
@@ -93,42 +81,47 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   if (tap !== undefined) {
     const at = cpu.localPs;
     for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
-      tap.posted(qp.qpNum, (first + posted) & 0xffff, opcodeRows[of.opcode]!.opcode, at);
+      tap.posted(
+        qp.qpNum,
+        (first + posted) & 0xffff,
+        ring.slots[(first + posted) & ring.slotMask]!.opcode,
+        at,
+      );
       if (tap.watch !== undefined) tap.watch.sendPosted(qp.qpNum, (first + posted) & 0xffff, of, at);
     }
   }
   return error;
 }
 
-function check(qp: IbvQp, ring: SendRing, wr: IbvSendWr, count: number, inlineLength: number): number {
+function check(
+  qp: IbvQp,
+  ring: SendRing,
+  row: SendRow | undefined,
+  wr: IbvSendWr,
+  count: number,
+  inlineLength: number,
+): number {
   const { state } = qp;
   if (state !== IBV_QPS_RTS && state !== IBV_QPS_SQD && state !== IBV_QPS_SQE && state !== IBV_QPS_ERR) {
     return EINVAL;
   }
   if (((ring.head - ring.tail) >>> 0) + count >= ring.maxPost) return ENOMEM;
-  const opcode = opcodeRows[wr.opcode];
-  if (opcode === undefined) return EINVAL;
+  if (row === undefined) return EINVAL;
   if (wr.numSge < 0 || wr.numSge > ring.maxSge || wr.numSge > wr.sgList.length) return EINVAL;
   if (inlineLength > ring.maxInline) return EINVAL;
-  if (opcode.isAtomic) {
-    return qp.qpType === QpTypeVerb.IBV_QPT_RC && wr.numSge === 1 && wr.wr?.atomic !== undefined ? 0 : EINVAL;
-  }
-  if (qp.qpType === QpTypeVerb.IBV_QPT_UD) return checkDatagram(wr, opcode.hasRemoteAddress);
-  if (opcode.hasRemoteAddress && wr.wr?.rdma === undefined) return EINVAL;
-  return opcode.isShort && (qp.qpType !== QpTypeVerb.IBV_QPT_RC || inlineLength >= 0) ? EINVAL : 0;
+  if (row.isAtomic) return wr.numSge === 1 && wr.wr?.atomic !== undefined ? 0 : EINVAL;
+  if (row.isDatagram) return wr.wr?.ud === undefined ? EINVAL : 0;
+  if (row.hasRemoteAddress && wr.wr?.rdma === undefined) return EINVAL;
+  return row.isShort && inlineLength >= 0 ? EINVAL : 0;
 }
-
-const checkDatagram = (wr: IbvSendWr, hasRemoteAddress: boolean): number =>
-  hasRemoteAddress || wr.wr?.ud === undefined ? EINVAL : 0;
 
 /** A half of the register takes the WQE. */
 const fitsBlueFlame = (qp: IbvQp, wqeBytes: number): boolean =>
   wqeBytes <= qp.context.info.blueFlameRegisterBytes >>> 1;
 
-function ringDoorbell(qp: IbvQp): void {
-  const { cpu, context } = qp;
-  const at = cpu.pushDeviceStore(context.info.uarBusAddress + uarOffset.sendDoorbell, 4, 'uncached');
-  cpu.storeView.setUint32(at, qp.qpNum << qpnShift);
+function ringDoorbell({ cpu, sendRing: ring }: IbvQp): void {
+  const at = cpu.pushDeviceStore(ring.doorbellAddress, 4, 'uncached');
+  cpu.storeWords[at >> 2] = ring.doorbellWord;
 }
 
 /**
@@ -137,30 +130,25 @@ function ringDoorbell(qp: IbvQp): void {
  */
 function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): number {
   const { cpu, context, sendRing: ring } = qp;
-  addBlueFlameFields(cpu.storeView, storeOffset, ring.head & 0xffff, qp.qpNum);
+  addBlueFlameFields(cpu.storeWords, storeOffset, ring.head & 0xffff, qp.qpNum);
   const copyBytes = Math.ceil(wqeBytes / blueFlameCopyBytes) * blueFlameCopyBytes;
   const { blueFlameBusAddress, blueFlameRegisterBytes } = context.info;
   const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 1);
   const at = cpu.pushDeviceStore(blueFlameBusAddress + half, copyBytes, 'writeCombining');
-  const view = cpu.storeView;
-  for (let offset = 0; offset < wqeBytes; offset += 4) {
-    view.setUint32(at + offset, view.getUint32(storeOffset + offset));
-  }
-  const slot = ring.slots[ring.head & (ring.wqeCount - 1)]!;
-  const memory = context.platform.memory.view;
-  for (let offset = wqeBytes; offset < copyBytes; offset += 4) {
-    view.setUint32(at + offset, memory.getUint32(slot + offset));
-  }
+  const bytes = cpu.storeBytes;
+  for (let offset = 0; offset < wqeBytes; offset++) bytes[at + offset] = bytes[storeOffset + offset]!;
+  const { address } = ring.slots[ring.head & ring.slotMask]!;
+  const memory = context.platform.memory.bytes;
+  for (let offset = wqeBytes; offset < copyBytes; offset++) bytes[at + offset] = memory[address + offset]!;
   context.blueFlameHalf ^= 1;
   return copyBytes / blueFlameCopyBytes;
 }
 
 /** Marks the WQE that will be met after the headroom as not written behind its first 64 bytes. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
-  const slot = counter & (ring.wqeCount - 1);
-  const bytes = ring.units[slot]! * wqeUnitBytes;
-  for (let at = inlineBoundaryBytes; at < bytes; at += inlineBoundaryBytes) {
-    const offset = qp.cpu.pushMemoryStore(ring.slots[slot]! + at, 4);
+  const { address, wqeBytes } = ring.slots[counter & ring.slotMask]!;
+  for (let at = inlineBoundaryBytes; at < wqeBytes; at += inlineBoundaryBytes) {
+    const offset = qp.cpu.pushMemoryStore(address + at, 4);
     qp.cpu.storeView.setUint32(offset, wqeStamp);
   }
 }

@@ -8,6 +8,7 @@
  * Sources: interface sheet 6.1, 6.2; rdma-core providers/mlx4 (sizes).
  */
 
+import { sendDoorbell } from '../abi/doorbells.ts';
 import * as wqe from '../abi/wqe.ts';
 import {
   atomicSegment,
@@ -18,10 +19,12 @@ import {
   inlineHeader,
   remoteAddressSegment,
 } from '../abi/wqe.ts';
+import { swap32 } from '../base/bytes.ts';
 import { log2Ceil, roundUp } from '../base/units.ts';
 import { QpTypeVerb } from '../driver/uapi.ts';
 import type { UserMemory } from './platform.ts';
 import type { QueueMemory } from './queue-memory.ts';
+import { type SendRows, sendRowsOf } from './send-rows.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { wqeStamp, wqeUnitBytes } = wqe;
@@ -81,8 +84,30 @@ export function sendSizesOf(
   };
 }
 
+/** What the library remembers of a slot: where it is, and the request that was posted last there. */
+export class SendSlot {
+  /** Physical address. */
+  readonly address: number;
+  wrId = 0;
+  wqeBytes: number;
+  /** That of the WQE. */
+  opcode = 0;
+
+  constructor(address: number, wqeBytes: number) {
+    this.address = address;
+    this.wqeBytes = wqeBytes;
+  }
+}
+
+/** What posting to a queue rings, and with what. */
+export interface SendDoorbell {
+  readonly address: number;
+  readonly qpn: number;
+}
+
 export class SendRing {
   readonly wqeCount: number;
+  readonly slotMask: number;
   readonly strideBytes: number;
   readonly spareWqes: number;
   readonly maxPost: number;
@@ -91,25 +116,33 @@ export class SendRing {
   /** Free-running counters of 32 bits. */
   head = 0;
   tail = 0;
-  /** By slot: the work request's id, and the WQE's size in 16-byte units. */
-  readonly wrIds: Float64Array;
-  readonly units: Uint8Array;
-  /** Physical address of each slot. */
-  readonly slots: Float64Array;
+  readonly slots: readonly SendSlot[];
+  /** What the service carries. */
+  readonly rows: SendRows;
+  readonly doorbellAddress: number;
+  /** The doorbell's dword, as the processor's word. */
+  readonly doorbellWord: number;
 
-  constructor(sizes: SendSizes, buffer: QueueMemory, offset: number) {
+  constructor(
+    sizes: SendSizes,
+    type: QpTypeVerb,
+    buffer: QueueMemory,
+    offset: number,
+    doorbell: SendDoorbell,
+  ) {
     this.wqeCount = 2 ** sizes.logCount;
+    this.slotMask = this.wqeCount - 1;
     this.strideBytes = 2 ** sizes.logStride;
     this.spareWqes = sizes.spareWqes;
     this.maxPost = sizes.maxPost;
     this.maxSge = sizes.maxSge;
     this.maxInline = sizes.maxInline;
-    this.wrIds = new Float64Array(this.wqeCount);
-    this.units = new Uint8Array(this.wqeCount);
-    this.slots = new Float64Array(this.wqeCount);
-    for (let slot = 0; slot < this.wqeCount; slot++) {
-      this.slots[slot] = buffer.physicalOf(offset + slot * this.strideBytes);
-    }
+    this.rows = sendRowsOf(type);
+    this.doorbellAddress = doorbell.address;
+    this.doorbellWord = swap32(doorbell.qpn << sendDoorbell.fields.qpn.shift);
+    this.slots = Array.from({ length: this.wqeCount }, (_, slot) => {
+      return new SendSlot(buffer.physicalOf(offset + slot * this.strideBytes), 0);
+    });
   }
 
   /** Forgets what was posted: the QP is in RESET. */
@@ -121,8 +154,8 @@ export class SendRing {
   /** Marks every WQE as not valid in the first pass and not written behind its first 64 bytes. */
   initialiseOwnership(memory: UserMemory): void {
     const units = this.strideBytes / wqeUnitBytes;
-    for (let slot = 0; slot < this.wqeCount; slot++) {
-      const address = this.slots[slot]!;
+    for (const slot of this.slots) {
+      const { address } = slot;
       controlSegment.encodeInto(
         { owner: 1, ds: units & controlSegment.fields.ds.mask },
         memory.bytes,
@@ -131,7 +164,7 @@ export class SendRing {
       for (let at = inlineBoundaryBytes; at < this.strideBytes; at += inlineBoundaryBytes) {
         memory.view.setUint32(address + at, wqeStamp);
       }
-      this.units[slot] = units;
+      slot.wqeBytes = this.strideBytes;
     }
   }
 }

@@ -143,6 +143,7 @@ export class TestProcess {
       },
       storeBytes: this.storeBytes,
       storeView: viewOf(this.storeBytes),
+      storeWords: new Int32Array(this.storeBytes.buffer),
       pushMemoryStore: (address, length) => push('memory', address, length),
       pushDeviceStore: (address, length, kind) => push(kind, address, length),
       commit: (cause, cycles) => {

@@ -3,7 +3,8 @@
  *
  *   control 16 | [datagram 48 on UD] | [remote address 16] | [atomic 16] | data pointers, or inline data
  *
- * All offsets come from the layouts; whole dwords are put together and stored once. Source: interface sheet 6.3, 6.4.
+ * All offsets come from the layouts; whole dwords are put together and stored once, as words with their bytes turned
+ * round, since WQEs are big-endian and the processor is not. Source: interface sheet 6.3, 6.4.
  */
 
 import * as wqe from '../abi/wqe.ts';
@@ -17,77 +18,46 @@ import {
   remoteAddressSegment,
 } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
-import { QpTypeVerb } from '../driver/uapi.ts';
-import { SendFlag, WrOpcode } from './constants.ts';
+import { SendFlag } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
-import type { UserMemory } from './platform.ts';
+import type { UserCpu, UserMemory } from './platform.ts';
 import * as sendRing from './send-ring.ts';
+import type { SendRow } from './send-rows.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { completionRequested, wqeUnitBytes } = wqe;
 const { inlineBoundaryBytes } = sendRing;
 
-/** How the library turns a work request's opcode into a WQE. */
-export interface OpcodeRow {
-  readonly opcode: number;
-  readonly hasRemoteAddress: boolean;
-  readonly isAtomic: boolean;
-  readonly hasImmediate: boolean;
-  /** A lone one goes through BlueFlame even when its data are not inline, as libmlx4 does with reads. */
-  readonly isShort: boolean;
-}
+/** A dword of a WQE as the processor's word. */
+const turned = (dword: number): number =>
+  (dword << 24) | ((dword & 0xff00) << 8) | ((dword >>> 8) & 0xff00) | (dword >>> 24);
 
-const row = (opcode: number, flags: Partial<OpcodeRow>): OpcodeRow => ({
-  hasRemoteAddress: false,
-  isAtomic: false,
-  hasImmediate: false,
-  isShort: false,
-  ...flags,
-  opcode,
-});
-
-/** By work request opcode; undefined: EINVAL. */
-export const opcodeRows: readonly (OpcodeRow | undefined)[] = (() => {
-  const rows: (OpcodeRow | undefined)[] = [];
-  rows[WrOpcode.IBV_WR_RDMA_WRITE] = row(WqeOpcode.RDMA_WRITE, { hasRemoteAddress: true });
-  rows[WrOpcode.IBV_WR_RDMA_WRITE_WITH_IMM] = row(WqeOpcode.RDMA_WRITE_IMM, {
-    hasRemoteAddress: true,
-    hasImmediate: true,
-  });
-  rows[WrOpcode.IBV_WR_SEND] = row(WqeOpcode.SEND, {});
-  rows[WrOpcode.IBV_WR_SEND_WITH_IMM] = row(WqeOpcode.SEND_IMM, { hasImmediate: true });
-  rows[WrOpcode.IBV_WR_RDMA_READ] = row(WqeOpcode.RDMA_READ, { hasRemoteAddress: true, isShort: true });
-  rows[WrOpcode.IBV_WR_ATOMIC_CMP_AND_SWP] = row(WqeOpcode.ATOMIC_CS, {
-    hasRemoteAddress: true,
-    isAtomic: true,
-  });
-  rows[WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD] = row(WqeOpcode.ATOMIC_FA, {
-    hasRemoteAddress: true,
-    isAtomic: true,
-  });
-  return rows;
-})();
+const wordOf = (field: { readonly wordOffset: number }): number => field.wordOffset >> 2;
 
 const control = controlSegment.fields;
 const ownerBit = control.owner.mask;
-const fenceShift = control.fence.shift;
+const fenceBit = 1 << control.fence.shift;
 const completionBits = completionRequested << control.completion.shift;
 const solicitedBit = control.solicited.mask;
-const opcodeWord = control.opcode.wordOffset;
-const sizeByte = control.ds.wordOffset;
-const flagsWord = control.completion.wordOffset;
+const opcodeWord = wordOf(control.opcode);
+/** Fence and size are the lowest byte of the dword that the QPN begins. */
+const qpnWord = wordOf(control.qpn);
+const flagsWord = wordOf(control.completion);
 const counterShift = control.wqeCounter.shift;
-const qpnWord = control.qpn.wordOffset;
 const qpnShift = control.qpn.shift;
-const immediateWord = control.immediate.wordOffset;
-const controlBytes = controlSegment.sizeBytes;
+const immediateWord = wordOf(control.immediate);
+const controlWords = controlSegment.sizeBytes >> 2;
 
-const remote = remoteAddressSegment.fields;
-const remoteBytes = remoteAddressSegment.sizeBytes;
+const remoteAddressWord = wordOf(remoteAddressSegment.fields.address);
+const remoteKeyWord = wordOf(remoteAddressSegment.fields.rkey);
+const remoteWords = remoteAddressSegment.sizeBytes >> 2;
 const atomic = atomicSegment.fields;
 const datagram = datagramSegment.fields;
-const pointer = dataPointer.fields;
+const byteCountWord = wordOf(dataPointer.fields.byteCount);
+const lkeyWord = wordOf(dataPointer.fields.lkey);
+const addressWord = wordOf(dataPointer.fields.address);
 const pointerBytes = dataPointer.sizeBytes;
+const pointerWords = pointerBytes >> 2;
 const inlineBit = inlineHeader.fields.isInline.mask;
 const inlineHeaderBytes = inlineHeader.sizeBytes;
 /** libmlx4 writes an empty inline segment where a buffer has length 0. */
@@ -96,16 +66,17 @@ const twoTo32 = 0x1_0000_0000;
 
 const { IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE } = SendFlag;
 
-function setUint64(view: DataView, at: number, value: number): void {
-  view.setUint32(at, Math.floor(value / twoTo32));
-  view.setUint32(at + 4, value >>> 0);
+/** An address, below 2^53, as two dwords. */
+function putAddress(words: Int32Array, at: number, address: number): void {
+  words[at] = turned((address / twoTo32) | 0);
+  words[at + 1] = turned(address | 0);
 }
 
 /** Bytes of the WQE: what has to be known before it is stored. The request has been checked. */
-export function wqeBytesOf(type: QpTypeVerb, opcode: OpcodeRow, wr: IbvSendWr, inlineLength: number): number {
-  const start = dataOffsetOf(type, opcode);
-  if (inlineLength < 0) return start + wr.numSge * pointerBytes;
-  return inlineEnd(start, inlineLength);
+export function wqeBytesOf(row: SendRow, wr: IbvSendWr, inlineLength: number): number {
+  return inlineLength < 0
+    ? row.dataOffset + wr.numSge * pointerBytes
+    : inlineEnd(row.dataOffset, inlineLength);
 }
 
 /** Bytes of inline data a request carries, -1 when its data are not inline. */
@@ -121,10 +92,9 @@ export function inlineLengthOf(wr: IbvSendWr): number {
  * commit of the store.
  */
 export function writeWqe(
-  view: DataView,
+  cpu: UserCpu,
   base: number,
-  type: QpTypeVerb,
-  opcode: OpcodeRow,
+  row: SendRow,
   wr: IbvSendWr,
   ownerIsSet: boolean,
   isSignalled: boolean,
@@ -132,76 +102,72 @@ export function writeWqe(
   inlineLength: number,
   memory: UserMemory,
 ): void {
+  const words = cpu.storeWords;
+  const first = base >> 2;
   const flags = wr.sendFlags;
-  view.setUint32(base + opcodeWord, (ownerIsSet ? ownerBit : 0) | opcode.opcode);
-  view.setUint32(base + qpnWord, 0);
-  const fence = (flags & IBV_SEND_FENCE) !== 0 ? 1 << fenceShift : 0;
-  view.setUint8(base + sizeByte, fence | (wqeBytes / wqeUnitBytes));
+  words[first + opcodeWord] = turned((ownerIsSet ? ownerBit : 0) | row.opcode);
+  words[first + qpnWord] = turned(
+    ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes),
+  );
   const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
-  view.setUint32(base + flagsWord, completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
-  view.setUint32(base + immediateWord, opcode.hasImmediate ? (wr.immData ?? 0) : 0);
-  let at = base + controlBytes;
-  if (type === QpTypeVerb.IBV_QPT_UD) at = writeDatagram(view, at, wr);
-  if (opcode.isAtomic) at = writeAtomic(view, at, opcode.opcode, wr);
-  else if (opcode.hasRemoteAddress) at = writeRemote(view, at, wr.wr!.rdma!.remoteAddr, wr.wr!.rdma!.rkey);
-  if (inlineLength >= 0) writeInline(view, base, at, wr, memory);
-  else for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(view, at, wr.sgList[sge]!);
+  words[first + flagsWord] = turned(completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
+  words[first + immediateWord] = row.hasImmediate ? turned(wr.immData ?? 0) : 0;
+  let at = first + controlWords;
+  if (row.isDatagram) at = writeDatagram(cpu, at, wr);
+  if (row.isAtomic) at = writeAtomic(cpu, at, row.opcode, wr);
+  else if (row.hasRemoteAddress) at = writeRemote(words, at, wr.wr!.rdma!.remoteAddr, wr.wr!.rdma!.rkey);
+  if (inlineLength >= 0) writeInline(cpu.storeView, base, at * 4, wr, memory);
+  else for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(words, at, wr.sgList[sge]!);
 }
 
 /** Adds what a BlueFlame post carries: the WQE counter and the QPN. */
-export function addBlueFlameFields(view: DataView, base: number, counter: number, qpn: number): void {
-  view.setUint32(base + opcodeWord, view.getUint32(base + opcodeWord) | (counter << counterShift));
-  view.setUint32(base + qpnWord, view.getUint32(base + qpnWord) | (qpn << qpnShift));
+export function addBlueFlameFields(words: Int32Array, base: number, counter: number, qpn: number): void {
+  const first = base >> 2;
+  words[first + opcodeWord] = words[first + opcodeWord]! | turned(counter << counterShift);
+  words[first + qpnWord] = words[first + qpnWord]! | turned(qpn << qpnShift);
 }
 
-/** One data pointer of a send or receive list. @returns the offset behind it */
-export function writePointer(view: DataView, at: number, sge: IbvSge): number {
-  view.setUint32(at + pointer.byteCount.wordOffset, sge.length === 0 ? emptyPointer : sge.length);
-  view.setUint32(at + pointer.lkey.wordOffset, sge.lkey);
-  setUint64(view, at + pointer.address.wordOffset, sge.addr);
-  return at + pointerBytes;
+/** One data pointer of a send or receive list, at a word. @returns the word behind it */
+export function writePointer(words: Int32Array, at: number, sge: IbvSge): number {
+  words[at + byteCountWord] = turned(sge.length === 0 ? emptyPointer : sge.length);
+  words[at + lkeyWord] = turned(sge.lkey);
+  putAddress(words, at + addressWord, sge.addr);
+  return at + pointerWords;
 }
 
 /** Ends a receive list that is shorter than its queue's longest. */
-export function writeListEnd(view: DataView, at: number, lkey: number): void {
-  view.setUint32(at + pointer.byteCount.wordOffset, 0);
-  view.setUint32(at + pointer.lkey.wordOffset, lkey);
-  setUint64(view, at + pointer.address.wordOffset, 0);
+export function writeListEnd(words: Int32Array, at: number, lkey: number): void {
+  words[at + byteCountWord] = 0;
+  words[at + lkeyWord] = turned(lkey);
+  putAddress(words, at + addressWord, 0);
 }
 
-function dataOffsetOf(type: QpTypeVerb, opcode: OpcodeRow): number {
-  let offset = controlBytes;
-  if (type === QpTypeVerb.IBV_QPT_UD) offset += datagramSegment.sizeBytes;
-  if (opcode.hasRemoteAddress) offset += remoteBytes;
-  if (opcode.isAtomic) offset += atomicSegment.sizeBytes;
-  return offset;
+function writeRemote(words: Int32Array, at: number, address: number, rkey: number): number {
+  putAddress(words, at + remoteAddressWord, address);
+  words[at + remoteKeyWord] = turned(rkey);
+  words[at + remoteKeyWord + 1] = 0;
+  return at + remoteWords;
 }
 
-function writeRemote(view: DataView, at: number, address: number, rkey: number): number {
-  setUint64(view, at + remote.address.wordOffset, address);
-  view.setUint32(at + remote.rkey.wordOffset, rkey);
-  view.setUint32(at + remote.rkey.wordOffset + 4, 0);
-  return at + remoteBytes;
-}
-
-function writeAtomic(view: DataView, at: number, opcode: number, wr: IbvSendWr): number {
+function writeAtomic(cpu: UserCpu, at: number, opcode: number, wr: IbvSendWr): number {
   const request = wr.wr!.atomic!;
-  const behind = writeRemote(view, at, request.remoteAddr, request.rkey);
+  const behind = writeRemote(cpu.storeWords, at, request.remoteAddr, request.rkey);
   const isSwap = opcode === WqeOpcode.ATOMIC_CS;
-  atomic.swapOrAdd.set(view, behind, isSwap ? request.swap : request.compareAdd);
-  atomic.compare.set(view, behind, isSwap ? request.compareAdd : 0n);
-  return behind + atomicSegment.sizeBytes;
+  atomic.swapOrAdd.set(cpu.storeView, behind * 4, isSwap ? request.swap : request.compareAdd);
+  atomic.compare.set(cpu.storeView, behind * 4, isSwap ? request.compareAdd : 0n);
+  return behind + (atomicSegment.sizeBytes >> 2);
 }
 
-function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
+function writeDatagram(cpu: UserCpu, at: number, wr: IbvSendWr): number {
   const request = wr.wr!.ud!;
+  const { storeView: view, storeWords: words } = cpu;
   const vector = request.ah.addressVector;
-  for (let byte = 0; byte < addressVector.sizeBytes; byte++) view.setUint8(at + byte, vector[byte]!);
-  view.setUint32(at + datagram.destinationQpn.wordOffset, request.remoteQpn);
-  view.setUint32(at + datagram.qkey.wordOffset, request.remoteQkey);
-  const rest = at + datagram.vlan.wordOffset;
-  for (let offset = rest; offset < at + datagramSegment.sizeBytes; offset += 4) view.setUint32(offset, 0);
-  return at + datagramSegment.sizeBytes;
+  for (let byte = 0; byte < addressVector.sizeBytes; byte++) view.setUint8(at * 4 + byte, vector[byte]!);
+  words[at + wordOf(datagram.destinationQpn)] = turned(request.remoteQpn);
+  words[at + wordOf(datagram.qkey)] = turned(request.remoteQkey);
+  const end = at + (datagramSegment.sizeBytes >> 2);
+  for (let rest = at + wordOf(datagram.vlan); rest < end; rest++) words[rest] = 0;
+  return end;
 }
 
 /** Where inline data of this length end, padded to whole units; counted from the WQE's start. */

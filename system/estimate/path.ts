@@ -9,7 +9,8 @@
 import { roundUp } from '../../base/units.ts';
 import { IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND } from '../../userlib/constants.ts';
 import { sendSizesOf } from '../../userlib/send-ring.ts';
-import { opcodeRows, wqeBytesOf } from '../../userlib/wqe-writer.ts';
+import { sendRowsOf } from '../../userlib/send-rows.ts';
+import { wqeBytesOf } from '../../userlib/wqe-writer.ts';
 import { byteTimeOf, wireLatencyPs } from '../../wire/link-rate.ts';
 import { Opcode, packetBytesOf } from '../../wire/opcodes.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -33,6 +34,7 @@ const translationBytes = 64;
 export type Verb = 'send' | 'write' | 'read';
 
 const opcodeOf = { send: IBV_WR_SEND, write: IBV_WR_RDMA_WRITE, read: IBV_WR_RDMA_READ } as const;
+const sendRows = sendRowsOf(IBV_QPT_RC);
 
 /** How a work request is posted. */
 export interface Post {
@@ -176,7 +178,7 @@ export class Path {
 
   /** Pieces of 64 bytes that a post writes, 0 when it rings the doorbell. */
   #blueFlamePieces(post: Post): number {
-    const row = opcodeRows[opcodeOf[post.verb]]!;
+    const row = sendRows[opcodeOf[post.verb]]!;
     const bytes = this.#wqeBytes(post);
     const isShort = row.isShort || post.isInline || post.lengthBytes === 0;
     const halfBytes = 2 ** (this.config.hca.capability.logBlueFlameRegisterBytes - 1);
@@ -186,7 +188,7 @@ export class Path {
 
   #wqeBytes({ verb, lengthBytes, isInline }: Post): number {
     const wr = { wrId: 0, sgList: [], numSge: 1, opcode: opcodeOf[verb], sendFlags: 0 };
-    return wqeBytesOf(IBV_QPT_RC, opcodeRows[opcodeOf[verb]]!, wr, isInline ? lengthBytes : -1);
+    return wqeBytesOf(sendRows[opcodeOf[verb]]!, wr, isInline ? lengthBytes : -1);
   }
 
   /**
