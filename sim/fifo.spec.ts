@@ -12,21 +12,23 @@ describe('fifo', () => {
         (capacity, operations) => {
           const fifo = new Fifo(capacity);
           const reference: number[] = [];
-          let highWater = 0;
+          const cycles: number[] = [];
           for (const [cycle, act] of operations.entries()) {
             if (act === 'pop') {
-              if (reference.length > 0) expect(fifo.pop()).toBe(reference.shift());
+              if (reference.length === 0) continue;
+              expect(fifo.pop()).toBe(reference.shift());
+              cycles.shift();
             } else if (reference.length < capacity) {
               fifo.push(act.push, cycle);
               reference.push(act.push);
+              cycles.push(cycle);
             }
-            highWater = Math.max(highWater, reference.length);
             expect(fifo.count).toBe(reference.length);
             expect(fifo.isEmpty).toBe(reference.length === 0);
             expect(fifo.isFull).toBe(reference.length === capacity);
+            expect(fifo.headCycle).toBe(cycles[0] ?? Number.POSITIVE_INFINITY);
             if (reference.length > 0) expect(fifo.head).toBe(reference[0]);
           }
-          expect(fifo.highWater).toBe(highWater);
         },
       ),
     );
