@@ -18,6 +18,7 @@ import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-par
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
 import * as tlp from './tlp.ts';
+import { dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -47,7 +48,7 @@ export class LinkEngine {
   readonly transmitter: LinkTransmitter;
   readonly receiver: LinkReceiver;
 
-  readonly #lp: LogicalProcess;
+  protected readonly lp: LogicalProcess;
   readonly #trafficClassCount: number;
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
@@ -68,12 +69,12 @@ export class LinkEngine {
     const { lp, link, end, peer, writer, reader, trafficClassCount } = options;
     checkLinkConfig(link, end);
     checkLinkConfig(link, peer);
-    this.#lp = lp;
+    this.lp = lp;
     this.link = link;
     this.#maxPayloadBytes = link.maxPayloadBytes;
     this.reader = reader;
     this.#trafficClassCount = trafficClassCount;
-    this.transmitter = new LinkTransmitter(link, end, peer, writer);
+    this.transmitter = new LinkTransmitter(lp, link, end, peer, writer);
     this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
     this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
     lp.addInbound(reader, link.latencyPs, (offset) => this.#deliver(offset));
@@ -93,22 +94,21 @@ export class LinkEngine {
   /** Whether the flow's transmit fifo has room for one TLP more. */
   canSend(flow: number): boolean {
     if ((this.transmitter.fullFlows & (1 << flow)) === 0) return true;
-    const nowPs = this.#lp.nowPs;
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= this.lp.nowPs) this.#catchUp();
     return (this.transmitter.fullFlows & (1 << flow)) === 0;
   }
 
   /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
   sendSideband(kind: number, data: number): void {
-    const nowPs = this.#lp.nowPs;
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    const nowPs = this.lp.nowPs;
+    if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.sendSideband(nowPs, kind, data);
   }
 
   /** The TLP just placed is complete: should it wait, then until it may leave. */
   commit(): void {
     if (this.transmitter.waitingCount === 0) return;
-    this.transmitter.pump(this.#lp.nowPs);
+    this.transmitter.pump(this.lp.nowPs);
     this.#planMoves();
   }
 
@@ -127,8 +127,8 @@ export class LinkEngine {
 
   /** The receiver's buffers have room again for a TLP that was {@link release}d. */
   returnCredits(credits: number): void {
-    const nowPs = this.#lp.nowPs;
-    if (this.#updateFcDuePs <= nowPs) this.#catchUp(nowPs);
+    const nowPs = this.lp.nowPs;
+    if (this.#updateFcDuePs <= nowPs) this.#catchUp();
     const flow = this.receiver.returnCredits(credits);
     if (flow < 0) return;
     this.#updateFcFlows |= 1 << flow;
@@ -138,7 +138,7 @@ export class LinkEngine {
 
   /** Brings books up to `nowPs`, the end of a run. */
   closeAccounts(nowPs: number): void {
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.closeAccount(nowPs);
   }
 
@@ -152,9 +152,14 @@ export class LinkEngine {
    * target, where the sender fills it in; {@link commit} follows.
    */
   protected place(flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    const nowPs = this.#lp.nowPs;
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
-    return this.transmitter.place(nowPs, flow, kind, address, lengthBytes);
+    if (this.#duePs <= this.lp.nowPs) this.#catchUp();
+    return this.transmitter.place(
+      flow,
+      kind,
+      headerBytesOf(kind, address),
+      dataDwordsOf(kind, address, lengthBytes),
+      payloadBytesOf(kind, lengthBytes),
+    );
   }
 
   /** Refuses a payload larger than either end may send. */
@@ -164,8 +169,8 @@ export class LinkEngine {
   }
 
   #deliver(offset: number): void {
-    const nowPs = this.#lp.nowPs;
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    const nowPs = this.lp.nowPs;
+    if (this.#duePs <= nowPs) this.#catchUp();
     const kind = this.reader.takenKind;
     if (kind === UPDATE_FC) {
       this.#noteLimits(nowPs, offset);
@@ -190,9 +195,10 @@ export class LinkEngine {
     this.#planMoves();
   }
 
-  /** Runs what is due inside up to `nowPs`, in the order of its instants. */
-  #catchUp(nowPs: number): void {
+  /** Runs what is due inside up to now, in the order of its instants. */
+  #catchUp(): void {
     const { transmitter, receiver } = this;
+    const { nowPs } = this.lp;
     while (this.#duePs <= nowPs) {
       const atPs = this.#duePs;
       if (receiver.ackDuePs === atPs) {
@@ -243,13 +249,13 @@ export class LinkEngine {
     const eventPs = transmitter.waitingCount > 0 ? this.#moveDuePs : this.#updateFcDuePs;
     if (eventPs >= this.#scheduledPs) return;
     this.#scheduledPs = eventPs;
-    this.#lp.queue.schedule(eventPs, this.#eventHandler);
+    this.lp.queue.schedule(eventPs, this.#eventHandler);
   }
 
   #runEvent(): void {
-    const nowPs = this.#lp.nowPs;
+    const nowPs = this.lp.nowPs;
     if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
-    if (this.#duePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#duePs <= nowPs) this.#catchUp();
     this.#planMoves();
   }
 }

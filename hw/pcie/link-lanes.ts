@@ -10,6 +10,7 @@ import type { TransmitFlow } from './link-flow.ts';
 import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
 import * as tlp from './tlp.ts';
+import { tlpFramingOf, totalFramingBytes } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { UPDATE_FC, WORD_DATA, WORD_FC_FLOW, WORD_FC_LIMIT, WORD_FLAGS } = tlp;
@@ -28,6 +29,7 @@ export class LinkLanes {
   readonly #serializer: LinkSerializer;
   readonly #psPerByte: number;
   readonly #latencyPs: number;
+  readonly #framingBytes: number;
   readonly #writer: ChannelWriter;
   /** The place of the transmit buffer that is free first. */
   #place: BufferPlace;
@@ -37,6 +39,7 @@ export class LinkLanes {
     this.#serializer = new LinkSerializer(rate, link.packetAlignmentBytes, DLLP_LINK_BYTES);
     this.#psPerByte = rate.numeratorPs / rate.denominatorBytes;
     this.#latencyPs = link.latencyPs;
+    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
     this.#writer = writer;
     this.#place = new BufferPlace();
     for (let count = 1; count < transmitBufferTlps; count++) {
@@ -52,7 +55,8 @@ export class LinkLanes {
   }
 
   /** Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place. */
-  book(nowPs: number, flow: TransmitFlow, kind: number, linkBytes: number, payloadBytes: number): number {
+  book(nowPs: number, flow: TransmitFlow, kind: number, tlpBytes: number, payloadBytes: number): number {
+    const linkBytes = tlpBytes + this.#framingBytes;
     flow.sent.add(linkBytes, payloadBytes);
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;

@@ -38,8 +38,9 @@ export class PcieLinkPort extends LinkEngine {
   ): void {
     this.checkPayload(lengthBytes);
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const offset = this.place(transmitter.posted, MEMORY_WRITE, address, lengthBytes);
-    transmitter.target.describe(offset, flags, trafficClass, 0, 0, 0, 0, 0);
+    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, 0, 0, 0, 0, 0, nowPs);
     transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
   }
@@ -54,8 +55,21 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const offset = this.place(transmitter.nonPosted, MEMORY_READ, address, lengthBytes);
-    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, 0, 0, 0);
+    transmitter.target.describe(
+      offset,
+      address,
+      lengthBytes,
+      flags,
+      trafficClass,
+      tag,
+      requesterId,
+      0,
+      0,
+      0,
+      nowPs,
+    );
     this.commit();
   }
 
@@ -95,10 +109,23 @@ export class PcieLinkPort extends LinkEngine {
   ): void {
     this.checkPayload(lengthBytes);
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const lower = address & LOWER_ADDRESS_MASK;
     const offset = this.place(transmitter.completion, COMPLETION_DATA, lower, lengthBytes);
     const id = this.completerId;
-    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, byteCount, 0, id);
+    transmitter.target.describe(
+      offset,
+      lower,
+      lengthBytes,
+      flags,
+      trafficClass,
+      tag,
+      requesterId,
+      byteCount,
+      0,
+      id,
+      nowPs,
+    );
     this.payloadOffset = offset + PAYLOAD_OFFSET;
   }
 
@@ -118,10 +145,24 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
-    const offset = this.place(transmitter.completion, COMPLETION, address & LOWER_ADDRESS_MASK, 0);
+    const lower = address & LOWER_ADDRESS_MASK;
+    const offset = this.place(transmitter.completion, COMPLETION, lower, 0);
     const id = this.completerId;
-    transmitter.target.describe(offset, sentFlags, trafficClass, tag, requesterId, byteCount, 0, id);
+    transmitter.target.describe(
+      offset,
+      lower,
+      0,
+      sentFlags,
+      trafficClass,
+      tag,
+      requesterId,
+      byteCount,
+      0,
+      id,
+      nowPs,
+    );
     this.commit();
   }
 
@@ -135,8 +176,21 @@ export class PcieLinkPort extends LinkEngine {
     requesterId: number,
   ): void {
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const offset = this.place(transmitter.nonPosted, CONFIG_READ, register, lengthBytes);
-    transmitter.target.describe(offset, 0, trafficClass, tag, requesterId, 0, 0, targetId);
+    transmitter.target.describe(
+      offset,
+      register,
+      lengthBytes,
+      0,
+      trafficClass,
+      tag,
+      requesterId,
+      0,
+      0,
+      targetId,
+      nowPs,
+    );
     this.commit();
   }
 
@@ -152,16 +206,30 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const offset = this.place(transmitter.nonPosted, CONFIG_WRITE, register, lengthBytes);
-    transmitter.target.describe(offset, flags, trafficClass, tag, requesterId, 0, value, targetId);
+    transmitter.target.describe(
+      offset,
+      register,
+      lengthBytes,
+      flags,
+      trafficClass,
+      tag,
+      requesterId,
+      0,
+      value,
+      targetId,
+      nowPs,
+    );
     this.commit();
   }
 
   /** Sends a message without data, such as Assert_INTA. */
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
     const { transmitter } = this;
+    const { nowPs } = this.lp;
     const offset = this.place(transmitter.posted, MESSAGE, 0, 0);
-    transmitter.target.describe(offset, 0, trafficClass, 0, requesterId, 0, data, messageCode);
+    transmitter.target.describe(offset, 0, 0, 0, trafficClass, 0, requesterId, 0, data, messageCode, nowPs);
     this.commit();
   }
 }

@@ -85,9 +85,9 @@ export class LinkReceiver {
     const flags = words[word + WORD_FLAGS]!;
     const lengthBytes = words[word + WORD_LENGTH]!;
     const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
-    const flow = flowOf(kind);
     const dwords = dataDwordsOf(kind, address, lengthBytes);
     const dataCredits = dataCreditsOf(dwords);
+    const flow = flowOf(kind);
     const heldCredits = (dataCredits << CREDITS_FLOW_BITS) | (flow + 1);
     words[word + WORD_FLAGS] = flags | (heldCredits << HELD_CREDITS_SHIFT);
     if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;

@@ -13,6 +13,7 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { headersOf, tlpCredits } from './credits.ts';
 import { TransmitFlow } from './link-flow.ts';
 import { LinkLanes } from './link-lanes.ts';
@@ -28,17 +29,10 @@ import {
 } from './link-stall.ts';
 import { RecordMemory } from './record-memory.ts';
 import * as tlp from './tlp.ts';
-import {
-  dataCreditsOf,
-  dataDwordsOf,
-  headerBytesOf,
-  payloadBytesOf,
-  tlpFramingOf,
-  totalFramingBytes,
-} from './tlp.ts';
+import { dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, FLOAT_ADDRESS, FLOAT_ISSUED, NON_POSTED, POSTED } = tlp;
+const { COMPLETION_FLOW, DWORD_BYTES, FLOAT_ADDRESS, NON_POSTED, POSTED } = tlp;
 const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -57,16 +51,22 @@ export class LinkTransmitter extends LinkLanes {
   /** Where the sender fills in the TLP just placed: the channel, except between a {@link place} that waits and the {@link pump} that follows. */
   target: RecordMemory;
 
+  readonly #lp: LogicalProcess;
   readonly #channel: RecordMemory;
-  readonly #framingBytes: number;
   readonly #stalls = new StallAccount();
   #sequence = 0;
 
-  constructor(link: LinkConfig, end: LinkEndConfig, peer: LinkEndConfig, writer: ChannelWriter) {
+  constructor(
+    lp: LogicalProcess,
+    link: LinkConfig,
+    end: LinkEndConfig,
+    peer: LinkEndConfig,
+    writer: ChannelWriter,
+  ) {
     super(link, end.transmitBufferTlps, writer);
+    this.#lp = lp;
     this.#channel = new RecordMemory(writer.bytes);
     this.target = this.#channel;
-    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
     this.posted = new TransmitFlow(POSTED, peer, end.postedFifoTlps, link.maxPayloadBytes);
     this.nonPosted = new TransmitFlow(NON_POSTED, peer, end.nonPostedFifoTlps, 0);
     this.completion = new TransmitFlow(COMPLETION_FLOW, peer, end.completionFifoTlps, link.maxPayloadBytes);
@@ -74,21 +74,22 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /**
-   * Hands over a TLP: it leaves at once, or waits. Returns where in {@link target} the sender fills in the rest of it,
-   * before {@link pump}.
+   * Hands over a TLP: it leaves at once, or waits. Returns where in {@link target} the sender fills in its record, before
+   * {@link pump}.
    */
-  place(nowPs: number, flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    const dwords = dataDwordsOf(kind, address, lengthBytes);
-    const credits = tlpCredits(dataCreditsOf(dwords));
-    const mustWait = this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0;
-    const offset = mustWait
-      ? this.#wait(flow, kind)
-      : this.#leave(nowPs, flow, kind, address, lengthBytes, dwords);
-    const { words, floats } = this.target;
-    words[(offset >> 2) + WORD_LENGTH] = lengthBytes;
-    floats[(offset >> 3) + FLOAT_ADDRESS] = address;
-    floats[(offset >> 3) + FLOAT_ISSUED] = nowPs;
-    return offset;
+  place(
+    flow: TransmitFlow,
+    kind: number,
+    headerBytes: number,
+    dataDwords: number,
+    payloadBytes: number,
+  ): number {
+    const { nowPs } = this.#lp;
+    const credits = tlpCredits(dataCreditsOf(dataDwords));
+    const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs && flow.credits.lack(credits) === 0;
+    if (!mayLeave) return this.#wait(flow, kind);
+    flow.credits.consume(credits);
+    return this.book(nowPs, flow, kind, headerBytes + dataDwords * DWORD_BYTES, payloadBytes);
   }
 
   /** Books every waiting TLP that may leave at `nowPs`. */
@@ -143,20 +144,6 @@ export class LinkTransmitter extends LinkLanes {
     this.#stalls.close(nowPs);
   }
 
-  /** A TLP that has its credits goes to the lanes. Returns its record's place in the channel. */
-  #leave(
-    nowPs: number,
-    flow: TransmitFlow,
-    kind: number,
-    address: number,
-    lengthBytes: number,
-    dwords: number,
-  ): number {
-    flow.credits.consume(tlpCredits(dataCreditsOf(dwords)));
-    const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
-    return this.book(nowPs, flow, kind, linkBytes, payloadBytesOf(kind, lengthBytes));
-  }
-
   /** A TLP takes a slot of its flow's fifo. Returns its record's place there. */
   #wait(flow: TransmitFlow, kind: number): number {
     const { fifo } = flow;
@@ -192,8 +179,8 @@ export class LinkTransmitter extends LinkLanes {
       const olderKind = other.memory.words[(other.headOffset >> 2) + WORD_KIND]!;
       if (!mayPass(kind, words[word + WORD_FLAGS]!, olderKind)) return STALL_ORDERING;
     }
-    const dwords = dataDwordsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
-    const lack = credits.lack(tlpCredits(dataCreditsOf(dwords)));
+    const dataDwords = dataDwordsOf(kind, floats[(word >> 1) + FLOAT_ADDRESS]!, words[word + WORD_LENGTH]!);
+    const lack = credits.lack(tlpCredits(dataCreditsOf(dataDwords)));
     if (lack === 0) return NOT_STALLED;
     return headersOf(lack) === 0 ? STALL_DATA_CREDITS : STALL_HEADER_CREDITS;
   }
@@ -207,9 +194,12 @@ export class LinkTransmitter extends LinkLanes {
     const kind = words[(from >> 2) + WORD_KIND]!;
     const lengthBytes = words[(from >> 2) + WORD_LENGTH]!;
     const address = floats[(from >> 3) + FLOAT_ADDRESS]!;
-    const dwords = dataDwordsOf(kind, address, lengthBytes);
-    const to = this.#leave(nowPs, flow, kind, address, lengthBytes, dwords);
-    this.#channel.move(fifo.memory, from, to, payloadBytesOf(kind, lengthBytes));
+    const dataDwords = dataDwordsOf(kind, address, lengthBytes);
+    const payloadBytes = payloadBytesOf(kind, lengthBytes);
+    flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
+    const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
+    const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes);
+    this.#channel.move(fifo.memory, from, to, payloadBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
     this.waitingCount--;

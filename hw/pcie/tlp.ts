@@ -20,7 +20,7 @@ export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >>
 /** No request may cross an address that is a multiple of this (2.2.7). */
 export const REQUEST_BOUNDARY_BYTES = 4096;
 const FOUR_GIB = 0x1_0000_0000;
-const DWORD_BYTES = 4;
+export const DWORD_BYTES = 4;
 const SHORT_HEADER_BYTES = 12;
 const LONG_HEADER_BYTES = 16;
 /** One data credit stands for this many bytes (2.6.1). */
