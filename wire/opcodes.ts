@@ -178,11 +178,14 @@ for (const entry of opcodeTable) {
     (entry.isRequest ? IS_REQUEST : 0);
 }
 
-/** By opcode: of every number, so that any can be looked up. */
-export const packetShapes: readonly PacketShape[] = Array.from(
+// Not exported itself: V8 folds constants of this module into its code, but looks exported ones up at every use.
+const shapes: readonly PacketShape[] = Array.from(
   { length: OPCODE_COUNT },
   (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),
 );
+
+/** By opcode: of every number, so that any can be looked up. */
+export const packetShapes = shapes;
 
 /** The row of an opcode, or undefined for a number that no service modelled here uses. */
 export const opcodeRow = (opcode: number): OpcodeRow | undefined => rowByOpcode[opcode];
@@ -195,10 +198,10 @@ export const hasImmediate = (opcode: number): boolean => (factsByOpcode[opcode]!
 export const isRequest = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_REQUEST) !== 0;
 
 /** Bytes of BTH and extended headers. */
-export const transportHeaderBytes = (opcode: number): number => packetShapes[opcode]!.transportBytes;
+export const transportHeaderBytes = (opcode: number): number => shapes[opcode]!.transportBytes;
 
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
-export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
+export const operandBytes = (opcode: number): number => shapes[opcode]!.operandBytes;
 
 /** Bytes added so that the payload ends on a dword (BTH PadCnt). */
 export const padBytes = (payloadBytes: number): number => -payloadBytes & 3;
@@ -215,6 +218,6 @@ export function headerOffset(opcode: number, header: ExtendedHeaderName): number
 
 /** Bytes of a whole packet, from LRH to VCRC. */
 export function packetBytesOf(opcode: number, payloadBytes: number, hasGrh: boolean): number {
-  const bytes = packetShapes[opcode]!.headerBytes + ((payloadBytes + 3) & ~3);
+  const bytes = shapes[opcode]!.headerBytes + ((payloadBytes + 3) & ~3);
   return hasGrh ? bytes + GRH_BYTES : bytes;
 }

@@ -69,7 +69,7 @@ export class WirePort {
   readonly #buffers: ReceiveBuffers;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
-  #packetListener: (offset: number) => void = (offset) => this.consume(offset);
+  #packetListener: (offset: number, payloadBytes: number) => void = (offset) => this.consume(offset);
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
   #trainedRef: EventRef = 0;
   /** The link's state, and the instant of its last change: the change counts from the next one on. */
@@ -185,7 +185,7 @@ export class WirePort {
   // ---- receive ----
 
   /** `listener` is handed every packet that arrives whole; it must be given back by {@link consume}. */
-  onPacket(listener: (offset: number) => void): void {
+  onPacket(listener: (offset: number, payloadBytes: number) => void): void {
     this.#packetListener = listener;
   }
 
@@ -271,7 +271,7 @@ export class WirePort {
     const books = isCorrupted ? counters.corrupted : counters.delivered;
     books.count(opcode, packetBytesIn(flags), payloadBytes);
     if (isCorrupted) this.consume(offset);
-    else this.#packetListener(offset);
+    else this.#packetListener(offset, payloadBytes);
   }
 
   #scheduleFlowControl(nowPs: number): void {

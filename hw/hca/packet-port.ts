@@ -13,7 +13,7 @@ export interface PacketPort {
   readonly txWords: Int32Array;
   readonly txFloats: Float64Array;
 
-  onPacket(listener: (offset: number) => void): void;
+  onPacket(listener: (offset: number, payloadBytes: number) => void): void;
   /** Gives the packet's buffer back. */
   consume(offset: number): void;
   readonly rxBytes: Uint8Array;

@@ -63,7 +63,6 @@ export class Receiver {
   readonly #core: HcaCore;
   readonly #pairs: readonly QueuePair[];
   readonly #qpcCache: ContextCache;
-  readonly #port: PacketPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
   readonly #address: PortAddress;
@@ -103,7 +102,6 @@ export class Receiver {
     this.#core = core;
     this.#pairs = core.qps.rows;
     this.#qpcCache = core.qpcCache;
-    this.#port = port;
     this.#loopback = loopback;
     this.#packets = packets;
     this.#address = address;
@@ -120,7 +118,7 @@ export class Receiver {
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
-    port.onPacket((offset) => this.#packetArrived(offset));
+    port.onPacket((offset, bytes) => this.#packetArrived(offset, bytes));
     loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
   }
 
@@ -153,9 +151,8 @@ export class Receiver {
     this.#acknowledgements!.reset();
   }
 
-  #packetArrived(offset: number): void {
+  #packetArrived(offset: number, bytes: number): void {
     const { domain, lp } = this.#core;
-    const bytes = this.#port.rxWords[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
     const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
     this.#arrived.push(offset, cycle);
     domain.wake(this.#stage, cycle);

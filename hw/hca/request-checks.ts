@@ -8,19 +8,16 @@ import { NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { InboundRequest } from './inbound-request.ts';
+import * as receivePipeline from './receive-pipeline.ts';
 import type { RequestRefusals } from './request-refusals.ts';
 import * as requestTraits from './request-traits.ts';
 import * as responderResources from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { DROPPED, DUPLICATE, EXECUTE } = receivePipeline;
 const { ENDS_MESSAGE, MESSAGE_NONE, MESSAGE_UNKNOWN, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
 const { RESPONDER_RESOURCES } = responderResources;
-
-/** What becomes of the request: it is executed, it has been seen before, or it has been dropped or refused. */
-export const EXECUTE = 0;
-export const DUPLICATE = 1;
-export const DROPPED = 2;
 
 export class RequestChecks {
   readonly #core: HcaCore;

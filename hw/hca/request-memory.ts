@@ -25,15 +25,11 @@ import * as translatorConstants from './translator.ts';
 const { PACKET_PAYLOAD_OFFSET } = packetConstants;
 const { PORT_RECEIVER } = coreConstants;
 const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } = qpTable;
-const { STALL_TRANSLATION, WAIT } = receivePipeline;
+const { ALLOWED, REFUSED, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { LIST_ABSENT, LIST_FULL, LIST_REFUSED } = receiveScatter;
 const { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
 const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
 const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
-
-/** What beside WAIT is answered: go on, or the request has been refused. */
-export const ALLOWED = 1;
-export const REFUSED = 0;
 
 const ATOMIC_BYTES = 8;
 

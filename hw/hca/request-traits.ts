@@ -36,7 +36,7 @@ const OPCODE_COUNT = 256;
 export const traitsByOpcode = Uint16Array.from({ length: OPCODE_COUNT }, (_, opcode) => traitsOf(opcode));
 
 /** MESSAGE_ kind of an opcode of these traits. */
-export const messageKind = (traits: number): number => (traits >> KIND_SHIFT) + MESSAGE_UNKNOWN;
+export const messageKind = (traits: number): number => (traits >> KIND_SHIFT) - 1;
 
 function messageKindOf(opcode: number): number {
   if (opcode >= UC_OPCODE_BASE) {

@@ -115,12 +115,12 @@ export class TappedPort implements PacketPort {
     this.#port.onSpace(listener);
   }
 
-  onPacket(listener: (offset: number) => void): void {
-    this.#port.onPacket((offset) => {
+  onPacket(listener: (offset: number, payloadBytes: number) => void): void {
+    this.#port.onPacket((offset, payloadBytes) => {
       const packet = this.#decode(offset);
       this.packets.push(packet);
       if (this.drops(packet)) this.#port.consume(offset);
-      else listener(offset);
+      else listener(offset, payloadBytes);
     });
   }
 
