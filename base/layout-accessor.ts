@@ -96,11 +96,11 @@ export function accessorsOf<F extends FieldTable>(
   littleEndian: boolean,
   shiftBytes: number,
 ): AccessorsOf<F> {
-  const accessors: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(table)) {
-    if (field.kind !== 'reserved') accessors[name] = accessorOf(field, littleEndian, shiftBytes);
-  }
-  return Object.freeze(accessors) as AccessorsOf<F>;
+  const entries = Object.entries(table).flatMap(([name, field]) =>
+    field.kind === 'reserved' ? [] : [[name, accessorOf(field, littleEndian, shiftBytes)] as const],
+  );
+  // Filled one by one, an object of so many properties becomes a hash table, and each access to it a search.
+  return Object.freeze(Object.fromEntries(entries)) as AccessorsOf<F>;
 }
 
 function accessorOf(

@@ -4,7 +4,7 @@
  */
 import type { IbvQp } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
-import { openPerfLink, type PerfLink, postMessage, postReceive } from './perf-link.ts';
+import { openPerfLink, type PerfLink, type PerfStream, postReceive } from './perf-link.ts';
 import type { BandwidthResult } from './perf-plan.ts';
 import { barrier } from './rc-endpoint.ts';
 
@@ -22,36 +22,44 @@ export async function bandwidthServer(program: ProgramContext): Promise<undefine
 }
 
 async function sendAll(link: PerfLink): Promise<BandwidthResult> {
-  const { program, args, qps, sends } = link;
+  const { program, args, streams, sends } = link;
+  const { cpu } = program;
   const { iterations, qpCount } = args;
   const moderation = Math.max(1, Math.min(args.cqModeration, args.txDepth, iterations));
-  const indexOf = new Map(qps.map((qp, index) => [qp.qpNum, index]));
-  const posted = new Int32Array(qpCount);
-  const completed = new Int32Array(qpCount);
+  const streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
   const postedPs = new Float64Array(iterations);
   const doneCounts: number[] = [];
   const donePs: number[] = [];
   const total = iterations * qpCount;
   for (let done = 0; done < total; ) {
-    for (let qp = 0; qp < qpCount; qp++) {
-      while (posted[qp]! < iterations && posted[qp]! - completed[qp]! < args.txDepth) {
-        const number = posted[qp]!;
-        if (qp === 0) postedPs[number] = program.cpu.localPs;
-        postMessage(link, qp, number % moderation === moderation - 1 || number === iterations - 1);
-        posted[qp] = number + 1;
-      }
-    }
+    fill(streams[0]!, iterations, args.txDepth, moderation, postedPs);
+    for (let qp = 1; qp < qpCount; qp++) fill(streams[qp]!, iterations, args.txDepth, moderation);
     const count = sends.checked(await sends.arrival());
     for (let at = 0; at < count; at++) {
-      const qp = indexOf.get(sends.taken[at]!.qpNum)!;
-      const finished = Math.min(moderation, iterations - completed[qp]!);
-      completed[qp] = completed[qp]! + finished;
+      const stream = streamOf.get(sends.taken[at]!.qpNum)!;
+      const finished = Math.min(moderation, iterations - stream.completed);
+      stream.completed += finished;
       done += finished;
     }
     doneCounts.push(done);
-    donePs.push(program.cpu.localPs);
+    donePs.push(cpu.localPs);
   }
   return resultOf(args.sizeBytes, total, postedPs, doneCounts, donePs, qpCount, 4 * args.txDepth);
+}
+
+/** Posts as many messages of a stream as it may have in flight, and notes the instant of each. */
+function fill(
+  stream: PerfStream,
+  iterations: number,
+  depth: number,
+  moderation: number,
+  postedPs?: Float64Array,
+): void {
+  const end = Math.min(iterations, stream.completed + depth);
+  for (let number = stream.posted; number < end; number++) {
+    if (postedPs !== undefined) postedPs[number] = stream.qp.cpu.localPs;
+    stream.post(number % moderation === moderation - 1 || number === iterations - 1);
+  }
 }
 
 async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise<void> {

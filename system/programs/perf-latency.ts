@@ -6,7 +6,7 @@
  *     READ, atomic   client alone; a whole round trip
  */
 import type { JsonValue, ProgramContext } from '../program.ts';
-import { openPerfLink, type PerfLink, postMessage, postReceive } from './perf-link.ts';
+import { openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
 import type { LatencyResult } from './perf-plan.ts';
 import { barrier } from './rc-endpoint.ts';
 
@@ -53,7 +53,7 @@ async function writePingPong(link: PerfLink, isClient: boolean): Promise<Float64
     startsPs[sent] = cpu.localPs;
     if (sent === args.iterations) break;
     bytes[marked] = ++sent & 0xff;
-    postMessage(link, 0, true);
+    link.streams[0]!.post(true);
     await sends.wait();
   }
   return startsPs;
@@ -67,7 +67,7 @@ async function sendPingPong(link: PerfLink, isClient: boolean): Promise<Float64A
     else await takeOne(link);
     const isSignalled =
       count % sendSignalInterval === sendSignalInterval - 1 || count === args.iterations - 1;
-    postMessage(link, 0, isSignalled);
+    link.streams[0]!.post(isSignalled);
     if (isSignalled && !isClient) await sends.wait();
     if (isClient) await takeOne(link);
     if (isSignalled && isClient) await sends.wait();
@@ -87,7 +87,7 @@ async function readInTurn(link: PerfLink): Promise<Float64Array> {
   const startsPs = new Float64Array(args.iterations + 1);
   for (let count = 0; count < args.iterations; count++) {
     startsPs[count] = program.cpu.localPs;
-    postMessage(link, 0, true);
+    link.streams[0]!.post(true);
     await sends.wait();
   }
   startsPs[args.iterations] = program.cpu.localPs;

@@ -7,7 +7,6 @@ import {
   createCq,
   IBV_ACCESS_ON_DEMAND,
   IBV_SEND_INLINE,
-  IBV_SEND_SIGNALED,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
@@ -17,6 +16,7 @@ import {
   type IbvSendWr,
   postRecv,
   postSend,
+  SendFlag,
 } from '../../userlib/index.ts';
 import type { ProgramContext } from '../program.ts';
 import { CompletionTaker, WorkFailedError } from './completions.ts';
@@ -25,6 +25,8 @@ import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } fro
 import { allAccess } from './rc-states.ts';
 
 const cacheLineBytes = 64;
+// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const signalled = SendFlag.IBV_SEND_SIGNALED;
 const opcodeOf: Readonly<Record<PerfVerb, number>> = {
   write: IBV_WR_RDMA_WRITE,
   read: IBV_WR_RDMA_READ,
@@ -32,17 +34,41 @@ const opcodeOf: Readonly<Record<PerfVerb, number>> = {
   atomic: IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
 
+/** The sending side of a QP: one work request, reused for every post, and how many were posted and have completed. */
+export class PerfStream {
+  readonly qp: IbvQp;
+  readonly wr: IbvSendWr;
+  /** Flags of every post. */
+  readonly sendFlags: number;
+  posted = 0;
+  completed = 0;
+
+  constructor(qp: IbvQp, wr: IbvSendWr) {
+    this.qp = qp;
+    this.wr = wr;
+    this.sendFlags = wr.sendFlags;
+  }
+
+  /** Posts the next message. */
+  post(isSignalled: boolean): void {
+    this.wr.sendFlags = isSignalled ? this.sendFlags | signalled : this.sendFlags;
+    const error = postSend(this.qp, this.wr);
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+    this.posted++;
+  }
+}
+
 export interface PerfLink {
   readonly program: ProgramContext;
   readonly args: PerfArgs;
   readonly qps: readonly IbvQp[];
+  /** The sending side of each QP. */
+  readonly streams: readonly PerfStream[];
   readonly sends: CompletionTaker;
   readonly receives: CompletionTaker;
   /** Where messages are sent from, and where they arrive. */
   readonly sendAddress: number;
   readonly receiveAddress: number;
-  /** One work request for each QP, reused for every post. */
-  readonly sendWrs: readonly IbvSendWr[];
   readonly receiveWr: IbvRecvWr;
   /** What mapping and registering the buffer took. */
   readonly registrationPs: number;
@@ -90,7 +116,7 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
     receives: new CompletionTaker(receiveCq, channel),
     sendAddress: buffer.address,
     receiveAddress: buffer.address + halfBytes,
-    sendWrs: qps.map(() => sendWrOf(args, buffer, remote)),
+    streams: qps.map((qp) => new PerfStream(qp, sendWrOf(args, buffer, remote))),
     receiveWr,
     registrationPs,
   };
@@ -101,22 +127,13 @@ export function postReceive(qp: IbvQp, wr: IbvRecvWr): void {
   if (error !== 0) throw new WorkFailedError(`post_recv: error ${error}`);
 }
 
-/** Posts the next message of a QP. */
-export function postMessage(link: PerfLink, qp: number, isSignalled: boolean): void {
-  const wr = link.sendWrs[qp]!;
-  const inline = link.args.sizeBytes <= link.args.inlineBytes ? IBV_SEND_INLINE : 0;
-  wr.sendFlags = inline | (isSignalled ? IBV_SEND_SIGNALED : 0);
-  const error = postSend(link.qps[qp]!, wr);
-  if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
-}
-
 function receiveWrOf({ sizeBytes }: PerfArgs, buffer: RcBuffer, offset: number): IbvRecvWr {
   const segment = { addr: buffer.address + offset, length: sizeBytes, lkey: buffer.region.lkey };
   return { wrId: 0, sgList: [segment], numSge: 1 };
 }
 
 function sendWrOf(
-  { verb, sizeBytes }: PerfArgs,
+  { verb, sizeBytes, inlineBytes }: PerfArgs,
   buffer: RcBuffer,
   remote: { readonly address: number; readonly rkey: number },
 ): IbvSendWr {
@@ -126,7 +143,7 @@ function sendWrOf(
     sgList: [{ addr: buffer.address, length: sizeBytes, lkey: buffer.region.lkey }],
     numSge: 1,
     opcode: opcodeOf[verb],
-    sendFlags: 0,
+    sendFlags: sizeBytes <= inlineBytes ? IBV_SEND_INLINE : 0,
     wr: { rdma: { remoteAddr, rkey }, atomic: { remoteAddr, rkey, compareAdd: 1n, swap: 0n } },
   };
 }
