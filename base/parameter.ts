@@ -85,6 +85,16 @@ export function flag(defaultValue: boolean, source: string, doc: string): FlagPa
 
 /** The configuration in which every parameter has its default. */
 export function defaultsOf<Table extends ParameterTable>(table: Table): ConfigOf<Table> {
-  const entries = Object.entries(table).map(([name, parameter]) => [name, parameter.default]);
+  const entries = Object.entries(table).map(([name, parameter]) => [name, asInteger(parameter.default)]);
   return Object.fromEntries(entries) as ConfigOf<Table>;
+}
+
+/**
+ * The same value, for V8 an integer where 32 bits suffice. Declarations are objects of one shape, some with defaults of
+ * more bits; so V8 keeps every default as a float, and whatever were computed from a configuration would be floats.
+ */
+export function asInteger<Value>(value: Value): Value | number {
+  if (typeof value !== 'number') return value;
+  const integer = value | 0;
+  return integer === value ? integer : value;
 }

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ConfigurationError } from '../../base/assert.ts';
+import { asInteger } from '../../base/parameter.ts';
 import { checkLinkConfig } from '../../hw/pcie/link-parameters.ts';
 import { checkRootComplexConfig } from '../../hw/pcie/root-complex-parameters.ts';
 import { canonicalJson } from './canonical-json.ts';
@@ -51,7 +52,8 @@ export function configHashOf(config: MachineConfig): string {
 function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue>, prefix: string): object {
   const entries = Object.entries(tree).map(([name, node]) => {
     const path = prefix + name;
-    return [name, isParameter(node) ? (values.get(path) ?? node.default) : filled(node, values, `${path}.`)];
+    if (!isParameter(node)) return [name, filled(node, values, `${path}.`)];
+    return [name, asInteger(values.get(path) ?? node.default)];
   });
   return Object.fromEntries(entries);
 }
