@@ -1,0 +1,27 @@
+/** Changes to the text of a module at places that its syntax tree names. */
+
+/** A replacement of [start, end) of the source. */
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** What is used of a node of the syntax tree (ESTree). */
+export interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [key: string]: unknown;
+}
+
+/** Applies replacements that do not overlap; of those at one place the one given first comes first. */
+export function applyEdits(source: string, edits: readonly Edit[]): string {
+  let result = '';
+  let at = 0;
+  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
+    result += source.slice(at, start) + text;
+    at = end;
+  }
+  return result + source.slice(at);
+}

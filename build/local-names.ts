@@ -1,0 +1,125 @@
+/**
+ * Rewrites built modules so that the names their functions use are constants of the module itself, of which V8 folds the
+ * values into its code; what they do stays the same.
+ *
+ *     import { ceil } from './bytes.js';           import { ceil as ceil$import } from './bytes.js';
+ *                                                  const ceil = ceil$import;
+ *     export const SIZE = 4;                 =>    const SIZE = 4;
+ *     export class Ring { … }                      const Ring = class { … };
+ *     function twice(a) { … }                      function twice$function(a) { … }   (and at the top: const twice = …)
+ *                                                  const SIZE$export = SIZE; … export { SIZE$export as SIZE, … };
+ *
+ * A name that a module imports or exports is a cell outside of its functions: each use loads it and checks what it holds,
+ * six instructions, also where the function behind it is then inlined. A declared function or class could be given another
+ * value: its uses are checked likewise.
+ *
+ * Modules that import each other in a cycle stay as they are: there a name may be used before it has its value.
+ */
+import { parseAst } from 'rolldown/parseAst';
+import { applyEdits, type Edit, type Node } from './edit.ts';
+
+/** Modules that `source` imports from its own package, or exports something of. */
+export function importsOf(source: string): readonly string[] {
+  const { body } = parseAst(source, { lang: 'js' }) as unknown as { body: readonly Node[] };
+  return body
+    .map(({ source: from }) => (from as Node | null | undefined)?.['value'])
+    .filter((from): from is string => typeof from === 'string' && from.startsWith('.'));
+}
+
+/** @returns the module with local names. @throws SyntaxError when the source is no module */
+export function withLocalNames(source: string): string {
+  const { body } = parseAst(source, { lang: 'js' }) as unknown as { body: readonly Node[] };
+  return new NameRewriter(source).rewrite(body);
+}
+
+class NameRewriter {
+  readonly #source: string;
+  readonly #edits: Edit[] = [];
+  /** Constants at the top: of what is imported, and of functions, which may be used above their declaration. */
+  readonly #constants: string[] = [];
+  /** What the module exports at its end. */
+  readonly #exports: { readonly local: string; readonly exported: string }[] = [];
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  rewrite(body: readonly Node[]): string {
+    for (const statement of body) {
+      if (statement.type === 'ImportDeclaration') this.#import(statement);
+      else if (statement.type === 'ExportNamedDeclaration') this.#export(statement);
+      else this.#declare(statement);
+    }
+    const first = body.find(({ type }) => type !== 'ImportDeclaration');
+    if (first !== undefined && this.#constants.length > 0) {
+      this.#edits.unshift({
+        start: first.start,
+        end: first.start,
+        text: `const ${this.#constants.join(', ')};\n`,
+      });
+    }
+    return applyEdits(this.#source, this.#edits) + this.#exportsAtEnd();
+  }
+
+  #import(statement: Node): void {
+    if (!String((statement['source'] as Node)['value']).startsWith('.')) return;
+    for (const specifier of statement['specifiers'] as readonly Node[]) {
+      if (specifier.type !== 'ImportSpecifier') continue;
+      const local = nameOf(specifier['local'] as Node);
+      this.#replace(specifier, `${nameOf(specifier['imported'] as Node)} as ${local}$import`);
+      this.#constants.push(`${local} = ${local}$import`);
+    }
+  }
+
+  #export(statement: Node): void {
+    const declaration = statement['declaration'] as Node | null;
+    if (declaration !== null) {
+      this.#edits.push({ start: statement.start, end: declaration.start, text: '' });
+      this.#declare(declaration);
+      for (const name of namesDeclaredIn(declaration)) this.#exports.push({ local: name, exported: name });
+    } else if (statement['source'] === null) {
+      for (const specifier of statement['specifiers'] as readonly Node[]) {
+        const [local, exported] = [specifier['local'] as Node, specifier['exported'] as Node];
+        this.#exports.push({ local: nameOf(local), exported: nameOf(exported) });
+      }
+      this.#replace(statement, '');
+    }
+  }
+
+  /** Turns a declaration of a function or a class into one of a constant. */
+  #declare(declaration: Node): void {
+    const id = declaration['id'] as Node;
+    if (declaration.type === 'FunctionDeclaration') {
+      this.#replace(id, `${nameOf(id)}$function`);
+      this.#constants.push(`${nameOf(id)} = ${nameOf(id)}$function`);
+    } else if (declaration.type === 'ClassDeclaration') {
+      this.#edits.push({ start: declaration.start, end: id.end, text: `const ${nameOf(id)} = class` });
+      this.#edits.push({ start: declaration.end, end: declaration.end, text: ';' });
+    }
+  }
+
+  #exportsAtEnd(): string {
+    if (this.#exports.length === 0) return '';
+    const constants = this.#exports.map(({ local, exported }) => `${exported}$export = ${local}`);
+    const names = this.#exports.map(({ exported }) => `${exported}$export as ${exported}`);
+    return `\nconst ${constants.join(', ')};\nexport { ${names.join(', ')} };\n`;
+  }
+
+  #replace({ start, end }: Node, text: string): void {
+    this.#edits.push({ start, end, text });
+  }
+}
+
+function namesDeclaredIn(declaration: Node): readonly string[] {
+  if (declaration.type !== 'VariableDeclaration') return [nameOf(declaration['id'] as Node)];
+  return (declaration['declarations'] as readonly Node[]).flatMap((each) => namesIn(each['id'] as Node));
+}
+
+/** Names that a pattern gives values to. */
+function namesIn(pattern: Node): readonly string[] {
+  if (pattern.type === 'Identifier') return [nameOf(pattern)];
+  if (pattern.type !== 'ObjectPattern') throw new SyntaxError(`${pattern.type} among what is exported`);
+  return (pattern['properties'] as readonly Node[]).flatMap((property) => namesIn(property['value'] as Node));
+}
+
+const nameOf = (node: Node): string => node['name'] as string;
