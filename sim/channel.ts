@@ -21,6 +21,7 @@
  * appended, and nothing need be flushed or refreshed.
  */
 import { InvariantError } from '../base/assert.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 
 const HEADER_BYTES = 64;
 /** For others: V8 looks up at every use what a module exports, and folds what is its own. */
@@ -109,14 +110,14 @@ class ChannelEnd {
 export class ChannelWriter extends ChannelEnd {
   #tail = 0;
   #flushedTail = 0;
-  #lastPs = 0;
+  #lastPs = Number.NEGATIVE_INFINITY;
   /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
   /** The other end, when it is joined to this one. */
   #joined: ChannelReader | undefined = undefined;
   /** The last promise made, in picoseconds. */
-  promisedPs = 0;
+  promisedPs = FLOAT_ZERO;
 
   /**
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
@@ -197,25 +198,12 @@ export class ChannelReader extends ChannelEnd {
   #tail = 0;
   #cursor = 0;
   #head = 0;
-  /** Where the owner of time keeps what is due next. */
-  #due: Float64Array = new Float64Array(1).fill(NEVER);
-  #dueIndex = 0;
+  /** Time of the next undelivered record known to this end, or Infinity. Only this end changes it. */
+  nextPs = NEVER;
   #isJoined = false;
   /** Where whoever joined the ends keeps what is due next at this end's process. */
   #arrivals: Float64Array = new Float64Array(1);
   #arrivalIndex = 0;
-
-  /** Time of the next undelivered record known to this end, or Infinity. */
-  get nextPs(): number {
-    return this.#due[this.#dueIndex]!;
-  }
-
-  /** Keeps {@link nextPs} at `due[index]` from now on. */
-  attachDue(due: Float64Array, index: number): void {
-    due[index] = this.nextPs;
-    this.#due = due;
-    this.#dueIndex = index;
-  }
 
   /** Learns of newly published records and returns the writer's promise in picoseconds. */
   refresh(): number {
@@ -237,7 +225,7 @@ export class ChannelReader extends ChannelEnd {
     const tail = Atomics.load(this.control, TAIL_INDEX);
     if (tail === this.#tail) return false;
     this.#tail = tail;
-    if (this.#due[this.#dueIndex] === NEVER) this.#findNext();
+    if (this.nextPs === NEVER) this.#findNext();
     return true;
   }
 
@@ -266,8 +254,8 @@ export class ChannelReader extends ChannelEnd {
   /** The joined writer has appended a record: behind one that is due already, nobody need hear of it. */
   noteAppended(tail: number, timePs: number): void {
     this.#tail = tail;
-    if (this.#due[this.#dueIndex] !== NEVER) return;
-    this.#due[this.#dueIndex] = timePs;
+    if (this.nextPs !== NEVER) return;
+    this.nextPs = timePs;
     if (timePs < this.#arrivals[this.#arrivalIndex]!) this.#arrivals[this.#arrivalIndex] = timePs;
   }
 
@@ -285,7 +273,7 @@ export class ChannelReader extends ChannelEnd {
     cursor = (cursor + words[(offset >> 2) + SIZE_WORD]!) | 0;
     this.#cursor = cursor;
     this.takenKind = kind;
-    if (cursor === this.#tail) this.#due[this.#dueIndex] = NEVER;
+    if (cursor === this.#tail) this.nextPs = NEVER;
     else this.#findNext();
     return offset;
   }
@@ -322,7 +310,7 @@ export class ChannelReader extends ChannelEnd {
   #findNext(): void {
     let word = (this.#cursor & this.mask) >> 2;
     if (this.words[word + KIND_WORD] === KIND_PADDING) word = 0;
-    this.#due[this.#dueIndex] = this.floats[word >> 1]!;
+    this.nextPs = this.floats[word >> 1]!;
   }
 }
 

@@ -109,6 +109,24 @@ describe('clock domain', () => {
     );
   });
 
+  it('counts on past the greatest small integer', () => {
+    const domain = new ClockDomain(new Clock(1000));
+    const ran: string[] = [];
+    const waits = [1, 2 ** 31 - 2, 2 ** 31 - 1, 2 ** 31, 2 ** 33, 2 ** 33 + 1];
+    waits.toReversed().forEach((cycle) => {
+      const stage = domain.addStage((now) => ran.push(`${cycle} at ${now}`));
+      domain.wake(stage, cycle);
+      domain.wake(stage, cycle + 1);
+    });
+    while (domain.nextPs !== Number.POSITIVE_INFINITY) {
+      const { nextPs } = domain;
+      domain.runEdge();
+      expect(nextPs).toBe(domain.cycle * 1000);
+      if (domain.cycle === 2 ** 33) domain.wake(0, 2 ** 33 + 1);
+    }
+    expect(ran).toEqual(waits.map((cycle) => `${cycle} at ${cycle}`));
+  });
+
   it('holds 32 stages', () => {
     const domain = new ClockDomain(new Clock(1));
     for (let count = 0; count < 32; count++) domain.addStage(() => undefined);

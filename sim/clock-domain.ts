@@ -14,44 +14,30 @@ export type Stage = (cycle: number) => void;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const STAGE_COUNT_MAX = 32;
-const NEAR_CYCLES = 64;
+/** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
+const NO_CYCLE = 0x7fff_ffff;
 
 export class ClockDomain {
   readonly clock: Clock;
-  /** Where the owner of time keeps what is due next. */
-  #due: Float64Array = new Float64Array(1).fill(NEVER);
-  #dueIndex = 0;
+  /** Time of the next edge at which a stage is due, or Infinity. Only the domain changes it. */
+  nextPs = NEVER;
   /** The edge being run, or the last one run. */
   cycle = 0;
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
   readonly #stages: Stage[] = [];
-  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX);
-  /** Stages with a wake cycle, as a bit set: most edges concern one or two of them. */
+  /** Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for. */
   #waiting = 0;
-  /** Those of them that are looked at after each edge. The others (timeouts) are not due before {@link #farCycle}. */
-  #near = 0;
-  #farCycle = NEVER;
-  /** Earliest wake cycle, and the stages that have it; while an edge runs, its stages that are still to run. */
-  #nextCycle = NEVER;
+  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX);
+  /** The next edge, or the one that is running, and the stages due at it. */
+  #nextCycle = NO_CYCLE;
   #dueStages = 0;
-  #isRunning = false;
+  /** The stage that runs, as a bit. */
+  #running = 0;
 
   constructor(clock: Clock) {
     this.clock = clock;
-  }
-
-  /** Time of the next edge at which a stage is due, or Infinity. */
-  get nextPs(): number {
-    return this.#due[this.#dueIndex]!;
-  }
-
-  /** Keeps {@link nextPs} at `due[index]` from now on. */
-  attachDue(due: Float64Array, index: number): void {
-    due[index] = this.nextPs;
-    this.#due = due;
-    this.#dueIndex = index;
   }
 
   /**
@@ -69,17 +55,9 @@ export class ClockDomain {
   wake(stage: number, cycle: number): void {
     const bit = 1 << stage;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
-    this.#wakeCycle[stage] = cycle;
     this.#waiting |= bit;
-    this.#near |= bit;
-    if (cycle > this.#nextCycle) return;
-    if (this.#isRunning || cycle === this.#nextCycle) {
-      this.#dueStages |= bit;
-      return;
-    }
-    this.#nextCycle = cycle;
-    this.#dueStages = bit;
-    this.#due[this.#dueIndex] = this.clock.edgePs(cycle);
+    this.#wakeCycle[stage] = cycle;
+    if (cycle <= this.#nextCycle || cycle >= NO_CYCLE) this.#bringForward(stage, cycle);
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
@@ -92,63 +70,58 @@ export class ClockDomain {
     const cycle = this.#nextCycle;
     this.cycle = cycle;
     this.activeEdgeCount++;
-    this.#isRunning = true;
     for (let left = this.#dueStages; left !== 0; ) {
       const bit = left & -left;
+      this.#running = bit;
       this.#waiting &= ~bit;
-      this.#near &= ~bit;
       this.#stages[31 - Math.clz32(bit)]!(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & -(bit << 1);
     }
-    this.#isRunning = false;
-    this.#findNext(cycle);
+    this.#running = 0;
+    this.#findNext();
   }
 
-  /** Finds the earliest wake cycle after the edge `cycle`, and the stages that have it. */
-  #findNext(cycle: number): void {
+  /** Finds the earliest cycle that a stage waits for, and the stages that wait for it. */
+  #findNext(): void {
     const wakeCycle = this.#wakeCycle;
-    const farCycle = cycle + NEAR_CYCLES;
-    let next = NEVER;
-    let dueStages = 0;
-    for (let left = this.#near; left !== 0; left &= left - 1) {
-      const bit = left & -left;
-      let due = wakeCycle[31 - Math.clz32(bit)]!;
-      if (due > farCycle) {
-        this.#near &= ~bit;
-        if (due < this.#farCycle) this.#farCycle = due;
-        continue;
-      }
-      // A stage that one upstream of it woke for this very edge runs at the next one.
-      if (due <= cycle) due = cycle + 1;
-      if (due > next) continue;
-      dueStages = due < next ? bit : dueStages | bit;
-      next = due;
-    }
-    if (next < this.#farCycle || this.#waiting === 0) {
-      this.#nextCycle = next;
-      this.#dueStages = dueStages;
-      this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
-    } else {
-      this.#findNextOfAll(cycle);
-    }
-  }
-
-  /** What {@link #findNext} does, with a look at every stage that waits. */
-  #findNextOfAll(cycle: number): void {
     let next = NEVER;
     let dueStages = 0;
     for (let left = this.#waiting; left !== 0; left &= left - 1) {
       const bit = left & -left;
-      const due = Math.max(this.#wakeCycle[31 - Math.clz32(bit)]!, cycle + 1);
-      if (due < next) dueStages = 0;
-      if (due <= next) dueStages |= bit;
-      next = Math.min(next, due);
+      const due = wakeCycle[31 - Math.clz32(bit)]!;
+      if (due > next) continue;
+      dueStages = due < next ? bit : dueStages | bit;
+      next = due;
     }
-    this.#near = this.#waiting;
-    this.#farCycle = NEVER;
-    this.#nextCycle = next;
-    this.#dueStages = dueStages;
-    this.#due[this.#dueIndex] = next === NEVER ? NEVER : this.clock.edgePs(next);
+    if (dueStages !== 0) {
+      this.#setNext(next, dueStages);
+    } else {
+      this.#nextCycle = NO_CYCLE;
+      this.nextPs = NEVER;
+    }
+  }
+
+  #setNext(cycle: number, stages: number): void {
+    // Stored as a small integer, although most come as floats: the stages get it as it is stored.
+    if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
+    else this.#nextCycle = cycle;
+    this.#dueStages = stages;
+    this.nextPs = this.clock.edgePs(cycle);
+  }
+
+  /** A stage now waits for the next edge, an earlier one, or the one that is running (or for one in the far future). */
+  #bringForward(stage: number, cycle: number): void {
+    const bit = 1 << stage;
+    if (this.#running !== 0) {
+      if (cycle > this.cycle) return;
+      // Upstream of the running stage it runs at this edge, else at the next one.
+      if ((bit & -(this.#running << 1)) !== 0) this.#dueStages |= bit;
+      else this.#wakeCycle[stage] = this.cycle + 1;
+    } else if (cycle < this.#nextCycle || this.nextPs === NEVER) {
+      this.#setNext(cycle, bit);
+    } else if (cycle === this.#nextCycle) {
+      this.#dueStages |= bit;
+    }
   }
 }

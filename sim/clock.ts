@@ -2,14 +2,27 @@
  * A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at
  * floor(n × 10^6 / MHz) picoseconds, whatever n.
  */
+import { FLOAT_ZERO } from '../base/float-zero.ts';
+
+/**
+ * Cycles from a clock's base for which products of floats suffice. Exact instants are whole multiples of one step (and so
+ * are the exact cycles of instants). Rounded three times, a product of at most 2^30 cycles and 10^6 steps is wrong by less
+ * than half a step; half a step added, it lies on the right side of every whole number.
+ */
+const REACH_CYCLES = 2 ** 30;
+
 export class Clock {
   readonly frequencyMHz: number;
   readonly #numeratorPs: number;
   readonly #denominator: number;
-  readonly #reciprocal: number;
-  /** Recent whole multiple of the denominator, and its exact picosecond: keeps products small. */
+  readonly #periodPs: number;
+  readonly #cyclesPerPs: number;
+  /** Half of the least step between exact instants in picoseconds, and between exact cycles. */
+  readonly #halfStepPs: number;
+  readonly #halfStepCycles: number;
+  /** A whole multiple of the denominator, and its exact picosecond: times are counted from there. */
   #baseCycle = 0;
-  #basePs = 0;
+  #basePs = FLOAT_ZERO;
 
   /**
    * @param frequencyMHz a whole number of megahertz, 1 to 100,000
@@ -19,32 +32,28 @@ export class Clock {
     if (!Number.isInteger(frequencyMHz) || frequencyMHz < 1 || frequencyMHz > 100_000) {
       throw new RangeError(`frequencyMHz ${frequencyMHz} is not a whole number from 1 to 100000`);
     }
-    this.frequencyMHz = frequencyMHz;
+    this.frequencyMHz = frequencyMHz | 0;
     const divisor = greatestCommonDivisor(1_000_000, frequencyMHz);
     this.#numeratorPs = 1_000_000 / divisor;
     this.#denominator = frequencyMHz / divisor;
-    this.#reciprocal = 1 / this.#denominator;
+    this.#periodPs = this.#numeratorPs / this.#denominator;
+    this.#cyclesPerPs = this.#denominator / this.#numeratorPs;
+    this.#halfStepPs = 0.5 / this.#denominator;
+    this.#halfStepCycles = 0.5 / this.#numeratorPs;
   }
 
   /** Picosecond of edge `cycle`: floor of the exact instant. */
   edgePs(cycle: number): number {
-    const product = (cycle - this.#baseCycle) * this.#numeratorPs;
-    if (product < 0 || product > 4e15) return this.#rebased(cycle);
-    // A product with the reciprocal is cheaper than a quotient; it misses by one at most, as the remainder shows.
-    const quotient = Math.floor(product * this.#reciprocal);
-    const remainder = product - quotient * this.#denominator;
-    if (remainder < 0) return this.#basePs + quotient - 1;
-    return this.#basePs + (remainder < this.#denominator ? quotient : quotient + 1);
+    const offset = cycle - this.#baseCycle;
+    if (offset < 0 || offset > REACH_CYCLES) return this.#rebased(cycle);
+    return this.#basePs + Math.floor(offset * this.#periodPs + this.#halfStepPs);
   }
 
   /** The first edge at or after `ps`. */
   cycleAtOrAfter(ps: number): number {
-    let offset = ps - this.#basePs;
-    if (offset < 0 || offset * this.#denominator > 4e15) {
-      this.#rebaseTo(Math.floor(ps / this.#numeratorPs));
-      offset = ps - this.#basePs;
-    }
-    return this.#baseCycle + Math.ceil((offset * this.#denominator) / this.#numeratorPs);
+    const offset = (ps - this.#basePs) * this.#cyclesPerPs;
+    if (offset < 0 || offset > REACH_CYCLES) return this.#rebasedAtOrAfter(ps);
+    return this.#baseCycle + ((offset + (1 - this.#halfStepCycles)) | 0);
   }
 
   /** The first edge strictly after `ps`. */
@@ -65,6 +74,11 @@ export class Clock {
   #rebased(cycle: number): number {
     this.#rebaseTo(Math.floor(cycle / this.#denominator));
     return this.edgePs(cycle);
+  }
+
+  #rebasedAtOrAfter(ps: number): number {
+    this.#rebaseTo(Math.floor(ps / this.#numeratorPs));
+    return this.cycleAtOrAfter(ps);
   }
 
   #rebaseTo(wholeBlocks: number): void {

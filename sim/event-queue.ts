@@ -10,6 +10,7 @@
  * held in a float64.
  */
 import { InvariantError } from '../base/assert.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { EventHeap } from './event-heap.ts';
 import * as eventRows from './event-rows.ts';
 import { isBefore } from './event-rows.ts';
@@ -58,9 +59,8 @@ const FIRST = (SUMMARY + 16) >> 4;
 const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
 
 export class EventQueue {
-  /** Where the owner of time keeps what is due next. */
-  private due: Float64Array = new Float64Array(1).fill(NEVER);
-  private dueIndex = 0;
+  /** Time of the earliest pending event, or Infinity. Kept current by every operation; only the queue changes it. */
+  nextPs = NEVER;
   /** Events run so far. */
   firedCount = 0;
   /** Number of events waiting. */
@@ -77,7 +77,7 @@ export class EventQueue {
   private sequence = 0;
   /** Slot of the cursor and the picosecond at which that slot begins. */
   private cursor = 0;
-  private cursorPs = 0;
+  private cursorPs = FLOAT_ZERO;
   private readonly heap: EventHeap;
   private readonly shuffle: (() => number) | undefined;
 
@@ -94,18 +94,6 @@ export class EventQueue {
     this.words = new Int32Array(memory);
     this.heap = new EventHeap(capacity, this.floats, this.words);
     this.linkFree(FIRST, FIRST + capacity);
-  }
-
-  /** Time of the earliest pending event, or Infinity. Kept current by every operation. */
-  get nextPs(): number {
-    return this.due[this.dueIndex]!;
-  }
-
-  /** Keeps {@link nextPs} at `due[index]` from now on. */
-  attachDue(due: Float64Array, index: number): void {
-    due[index] = this.nextPs;
-    this.due = due;
-    this.dueIndex = index;
   }
 
   /** Whether the earliest pending event is hardware or software. The caller has checked that there is one. */
@@ -145,9 +133,9 @@ export class EventQueue {
     this.pendingCount++;
     if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
     else this.heap.add(index);
-    const nextPs = this.due[this.dueIndex]!;
+    const nextPs = this.nextPs;
     if (atPs < nextPs || (atPs === nextPs && isBefore(this.floats, index, this.nextIndex))) {
-      this.due[this.dueIndex] = atPs;
+      this.nextPs = atPs;
       this.nextIndex = index;
     }
     return words[word + GENERATION]! * INDEX_COUNT_MAX + index;
@@ -156,7 +144,7 @@ export class EventQueue {
   /** Takes back one event. False when it has run or was cancelled already. */
   cancel(ref: EventRef): boolean {
     const generation = Math.floor(ref / INDEX_COUNT_MAX);
-    const index = ref - generation * INDEX_COUNT_MAX;
+    const index = (ref - generation * INDEX_COUNT_MAX) | 0;
     const word = index << WORDS_SHIFT;
     if (index < FIRST || index >= FIRST + this.capacity || this.words[word + GENERATION] !== generation)
       return false;
@@ -176,7 +164,7 @@ export class EventQueue {
     const words = this.words;
     const word = index << WORDS_SHIFT;
     const float = index << FLOATS_SHIFT;
-    const nowPs = this.due[this.dueIndex]!;
+    const nowPs = this.nextPs;
     if (nowPs - this.cursorPs >= SLOT_PS) this.moveCursorTo(nowPs);
     const after = words[word + NEXT]!;
     if (after === index) {
@@ -190,7 +178,7 @@ export class EventQueue {
       words[this.cursor] = after;
       this.release(word, index);
       this.nextIndex = after;
-      this.due[this.dueIndex] = this.floats[(after << FLOATS_SHIFT) + TIME]!;
+      this.nextPs = this.floats[(after << FLOATS_SHIFT) + TIME]!;
     }
     this.pendingCount--;
     this.firedCount++;
@@ -276,7 +264,7 @@ export class EventQueue {
     const slot = this.occupiedSlot();
     const index = slot === NO_SLOT ? (this.heap.count > 0 ? this.heap.first : NONE) : this.words[slot]!;
     this.nextIndex = index;
-    this.due[this.dueIndex] = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
+    this.nextPs = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
   }
 
   /** The first occupied slot from the cursor's on, round the wheel, or NO_SLOT. */

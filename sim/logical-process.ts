@@ -9,13 +9,11 @@
  */
 
 import { InvariantError } from '../base/assert.ts';
-import type { ChannelReader, ChannelWriter } from './channel.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
 import { EventQueue } from './event-queue.ts';
-
-/** Sources that {@link LogicalProcess.advance} compares without a loop. */
-const QUICK_SOURCES = 4;
 
 /** Receives a record: `offset` is its place in the reader's data area; it must be released in the end. */
 export type RecordHandler = (offset: number) => void;
@@ -25,7 +23,7 @@ export class InboundPort {
   readonly reader: ChannelReader;
   readonly latencyPs: number;
   readonly deliver: RecordHandler;
-  promisedPs = 0;
+  promisedPs = FLOAT_ZERO;
 
   constructor(reader: ChannelReader, latencyPs: number, deliver: RecordHandler) {
     this.reader = reader;
@@ -34,13 +32,23 @@ export class InboundPort {
   }
 }
 
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** Stand for what a process does not have: nothing is ever due there. */
+const NO_PORT = new InboundPort(
+  new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096))),
+  NEVER,
+  () => undefined,
+);
+const NO_DOMAIN = new ClockDomain(new Clock(1));
+
 export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
   /** The current instant in picoseconds. */
-  nowPs = 0;
+  nowPs = FLOAT_ZERO;
   /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
-  aheadPs = 0;
+  aheadPs = Number.POSITIVE_INFINITY;
   /** Records delivered so far. */
   recordCount = 0;
   /**
@@ -61,31 +69,37 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
-  /** How far {@link advance} may run. A field, because a number among the arguments would be unpacked at each step. */
-  #limitPs = 0;
-  /** Next instant of each source in the order of precedence: inbound ports, clock domains, event queue. */
-  #due: Float64Array = new Float64Array(QUICK_SOURCES);
+  /** How far edges and events may run. A field, because a number among the arguments would be unpacked at each step. */
+  #untilPs = NEVER;
+  /** The first two inbound ports and the first clock domain: few processes have more. */
+  #port0 = NO_PORT;
+  #port1 = NO_PORT;
+  #domain = NO_DOMAIN;
+  /** Whether there are more clock domains, or chance decides what comes first at an instant. */
+  #isUnusual = false;
 
   /** @param shuffle reorders what one instant leaves unordered; see {@link EventQueue} */
   constructor(name: string, shuffle?: () => number) {
     this.name = name;
     this.#shuffle = shuffle;
     this.queue = new EventQueue(1024, shuffle);
-    this.#layOutDue();
+    this.#isUnusual = shuffle !== undefined;
   }
 
   /** Adds a clock domain of the given frequency. */
   addClockDomain(frequencyMHz: number): ClockDomain {
     const domain = new ClockDomain(new Clock(frequencyMHz));
-    this.#clockDomains.push(domain);
-    this.#layOutDue();
+    if (this.#clockDomains.push(domain) > 1) this.#isUnusual = true;
+    else this.#domain = domain;
     return domain;
   }
 
   /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
   addInbound(reader: ChannelReader, latencyPs: number, deliver: RecordHandler): void {
-    this.#inbound.push(new InboundPort(reader, latencyPs, deliver));
-    this.#layOutDue();
+    const port = new InboundPort(reader, latencyPs, deliver);
+    const portCount = this.#inbound.push(port);
+    if (portCount === 1) this.#port0 = port;
+    else if (portCount === 2) this.#port1 = port;
   }
 
   /** Connects the writing end of a channel. */
@@ -128,18 +142,17 @@ export class LogicalProcess {
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
   nextPs(): number {
-    const due = this.#due;
-    let next = due[0]!;
-    for (let source = 1; source < due.length; source++) if (due[source]! < next) next = due[source]!;
+    let next = this.queue.nextPs;
+    for (const domain of this.#clockDomains) if (domain.nextPs < next) next = domain.nextPs;
+    for (const { reader } of this.#inbound) if (reader.nextPs < next) next = reader.nextPs;
     return next;
   }
 
   /** How many things are due here, as far as is known: channels with a record, clock domains, and each event. */
   get dueCount(): number {
-    const sources = this.#due.subarray(0, -1);
-    return (
-      this.queue.pendingCount + sources.filter((instantPs) => instantPs < Number.POSITIVE_INFINITY).length
-    );
+    const isDue = ({ nextPs }: { nextPs: number }): boolean => nextPs < Number.POSITIVE_INFINITY;
+    const ports = this.#inbound.filter(({ reader }) => isDue(reader));
+    return ports.length + this.#clockDomains.filter(isDue).length + this.queue.pendingCount;
   }
 
   /** Reads the neighbours' promises. Returns the instant before which nothing unknown can still arrive. */
@@ -176,43 +189,74 @@ export class LogicalProcess {
    * stopped because programs were resumed: the caller then awaits {@link settle} and calls again.
    */
   advance(limitPs: number): boolean {
-    this.#limitPs = limitPs;
-    const due = this.#due;
-    const sourceCount = due.length;
-    const portCount = this.#inbound.length;
-    const queueSource = portCount + this.#clockDomains.length;
+    if (this.#isUnusual) return this.#advanceUnusual(limitPs);
     for (;;) {
-      // The first four by hand: most processes have no more, and a loop costs twice as much.
-      let next = due[0]!;
-      let first = 0;
-      if (due[1]! < next) {
-        next = due[1]!;
-        first = 1;
+      const port = this.#earliestPort();
+      const recordPs = port.reader.nextPs;
+      this.#untilPs = recordPs < limitPs ? recordPs : limitPs;
+      if (this.#runUntil()) return true;
+      if (recordPs >= limitPs) {
+        const { nextPs } = this.#domain;
+        const eventPs = this.queue.nextPs;
+        this.aheadPs = nextPs < eventPs ? nextPs : eventPs;
+        if (recordPs < this.aheadPs) this.aheadPs = recordPs;
+        return false;
       }
-      if (due[2]! < next) {
-        next = due[2]!;
-        first = 2;
+      this.#passTo(recordPs);
+      this.#deliver(port);
+      if (this.runningProgramCount > 0) return true;
+    }
+  }
+
+  /** The port with the next record; of several with records for one instant the first. */
+  #earliestPort(): InboundPort {
+    let port = this.#port0;
+    if (this.#port1.reader.nextPs < port.reader.nextPs) port = this.#port1;
+    for (let index = 2; index < this.#inbound.length; index++) {
+      const other = this.#inbound[index]!;
+      if (other.reader.nextPs < port.reader.nextPs) port = other;
+    }
+    return port;
+  }
+
+  /**
+   * Runs the edges and events before {@link #untilPs}. No record comes in meanwhile: a process sends none to itself, and
+   * no other has its turn. Returns true when programs were resumed.
+   */
+  #runUntil(): boolean {
+    for (;;) {
+      const edgePs = this.#domain.nextPs;
+      const eventPs = this.queue.nextPs;
+      if (edgePs <= eventPs) {
+        if (edgePs >= this.#untilPs) return false;
+        this.#passTo(edgePs);
+        this.#domain.runEdge();
+      } else {
+        if (eventPs >= this.#untilPs) return false;
+        this.#passTo(eventPs);
+        this.queue.runNext();
       }
-      if (due[3]! < next) {
-        next = due[3]!;
-        first = 3;
-      }
-      for (let source = QUICK_SOURCES; source < sourceCount; source++) {
-        if (due[source]! >= next) continue;
-        next = due[source]!;
-        first = source;
-      }
-      if (next >= this.#limitPs) {
+      if (this.runningProgramCount > 0) return true;
+    }
+  }
+
+  #passTo(instantPs: number): void {
+    if (instantPs < this.nowPs)
+      throw new InvariantError(`next instant of ${this.name} in ps`, instantPs, `at least ${this.nowPs}`);
+    this.nowPs = instantPs;
+  }
+
+  /** What {@link advance} does for a process with several clock domains, or with things in random order. */
+  #advanceUnusual(limitPs: number): boolean {
+    for (;;) {
+      const next = this.nextPs();
+      if (next >= limitPs) {
         this.aheadPs = next;
         return false;
       }
-      if (next < this.nowPs)
-        throw new InvariantError(`next instant of ${this.name} in ps`, next, `at least ${this.nowPs}`);
-      this.nowPs = next;
+      this.#passTo(next);
       if (this.#shuffle !== undefined) this.#runShuffled(next);
-      else if (first < portCount) this.#deliver(this.#inbound[first]!);
-      else if (first < queueSource) this.#clockDomains[first - portCount]!.runEdge();
-      else this.queue.runNext();
+      else this.#runFirst(next);
       if (this.runningProgramCount > 0) return true;
     }
   }
@@ -225,20 +269,18 @@ export class LogicalProcess {
     }
   }
 
-  /** Gives every source its place in the table of what is due. */
-  #layOutDue(): void {
-    const sourceCount = this.#inbound.length + this.#clockDomains.length + 1;
-    const due = new Float64Array(Math.max(QUICK_SOURCES, sourceCount)).fill(Number.POSITIVE_INFINITY);
-    let source = 0;
-    for (const port of this.#inbound) port.reader.attachDue(due, source++);
-    for (const domain of this.#clockDomains) domain.attachDue(due, source++);
-    this.queue.attachDue(due, source);
-    this.#due = due;
-  }
-
   #deliver(port: InboundPort): void {
     this.recordCount++;
     port.deliver(port.reader.take());
+  }
+
+  /** Runs the first of all that is due at `instantPs`. */
+  #runFirst(instantPs: number): void {
+    const port = this.#inbound.find(({ reader }) => reader.nextPs === instantPs);
+    const domain = this.#clockDomains.find(({ nextPs }) => nextPs === instantPs);
+    if (port !== undefined) this.#deliver(port);
+    else if (domain !== undefined) domain.runEdge();
+    else this.queue.runNext();
   }
 
   /** Picks at random among all that is due at `instantPs`; software events stay last. */

@@ -69,6 +69,8 @@ export class ProcessGroup {
           continue;
         }
         inward.delete(writer.buffer);
+        if (target.process === from)
+          throw new ConfigurationError(`channel of ${process.name}`, 'to itself', 'to another process');
         const way = target.process * processes.length + from;
         this.#wayPs[way] = Math.min(this.#wayPs[way]!, target.end.latencyPs);
         joinEnds(writer, target.end.reader, this.nextPs, target.process);

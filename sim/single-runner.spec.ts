@@ -161,6 +161,11 @@ describe('single runner', () => {
     for (const drainPs of [0, -1, 0.5])
       await expect(runner.runUntilEnded(drainPs)).rejects.toThrow('drainPs is');
     expect(() => new SingleRunner(processes.slice(0, 1))).toThrow('channel of left is "open"');
+    const self = new LogicalProcess('self');
+    const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
+    self.addOutbound(new ChannelWriter(buffer));
+    self.addInbound(new ChannelReader(buffer), 150, () => undefined);
+    expect(() => new SingleRunner([self])).toThrow('channel of self is "to itself"');
     expect(() => new SingleRunner([])).toThrow('number of logical processes is 0');
   });
 });
