@@ -29,6 +29,11 @@ export class BlockAccount {
     return this.#waitingFor === reason;
   }
 
+  /** True while the block waits for work: {@link rest} would change nothing. */
+  get isResting(): boolean {
+    return this.#waitingFor === IDLE;
+  }
+
   /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
   serve(cycle: number, serviceCycles: number): void {
     if (this.#waitingFor === IDLE && cycle >= this.freeCycle) this.idleCycles += cycle - this.freeCycle;

@@ -10,18 +10,10 @@ import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import * as aethConstants from '../../wire/aeth.ts';
-import {
-  AethKind,
-  creditCountByCode,
-  NakCode,
-  rnrTimerPsByCode,
-  syndromeKind,
-  syndromeValue,
-} from '../../wire/aeth.ts';
+import { AethKind, NakCode, rnrTimerPsByCode } from '../../wire/aeth.ts';
 import { endsMessage, Opcode } from '../../wire/opcodes.ts';
 import * as packet from '../../wire/packet.ts';
 import * as psnConstants from '../../wire/psn.ts';
-import { psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { QueuePair } from './queue-pair.ts';
@@ -37,10 +29,10 @@ import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CREDIT_CODE_INVALID } = aethConstants;
+const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
 const { WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
 const { noRecord } = sendRecord;
-const { PSN_MASK } = psnConstants;
+const { PSN_MASK, psnDistance } = psnConstants;
 const { ACK } = AethKind;
 const { ERR } = QpState;
 const { RC_ACKNOWLEDGE } = Opcode;
@@ -129,8 +121,8 @@ export class Acknowledgements {
         : Math.max(0, psnDistance(psn, request.firstPsn));
     // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
     const reason = pair.parkedFor;
-    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(pair.slot, cycle + 1);
-    this.#scheduler.makeReady(pair.slot, cycle + 1);
+    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
+    this.#scheduler.makeReady(pair, cycle + 1);
   }
 
   reset(): void {
@@ -179,7 +171,7 @@ export class Acknowledgements {
   /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
   #takeCredits(pair: QueuePair, code: number, msn: number, cycle: number): void {
     pair.ssnLimit = code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
-    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair.slot, cycle + 1);
+    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
   }
 
   #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: number): number {
@@ -207,7 +199,7 @@ export class Acknowledgements {
       pair.rnrRetriesLeft--;
     }
     this.goBack(pair, psn, cycle);
-    this.#scheduler.park(pair.slot, PARKED_RNR);
+    this.#scheduler.park(pair, PARKED_RNR);
     this.#timers.waitRnr(pair, rnrTimerPsByCode[timerCode]!, cycle);
     return 0;
   }
@@ -269,7 +261,7 @@ export class Acknowledgements {
     // Dropped, with what is on its way behind it; asked for again when the page is there.
     this.#isPlacing = false;
     this.#core.pageFaults.awaitedPsn[pair.slot] = psn;
-    this.#scheduler.park(pair.slot, PARKED_PAGE_FAULT);
+    this.#scheduler.park(pair, PARKED_PAGE_FAULT);
     this.goBack(pair, psn, cycle);
     return 0;
   }

@@ -36,17 +36,35 @@ export interface ContextCacheSetup {
   readonly writeDepth: number;
 }
 
-/** What the cache knows of one user. */
-class ContextPort {
+/**
+ * A user's way into the cache. It remembers the user's last access that found its context on chip, until a line may hold
+ * another one: asked for again, that is a hit without a lookup.
+ */
+export class ContextPort {
+  readonly number: number;
   /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
   missedTag = NONE;
   /** Context that the port may use once, since it was read for it. */
   grantedTag = NONE;
-  /** Its last access that found its context on chip: the context, its line, the directory's version, and whether it dirtied. */
+  /** Of the last access: the context, its line, and whether it dirtied. */
   slot = NONE;
   line = NONE;
-  version = NONE;
   isDirty = false;
+  readonly #cache: ContextCache;
+  readonly #directory: SetAssociativeDirectory;
+
+  constructor(cache: ContextCache, number: number) {
+    this.#cache = cache;
+    this.#directory = cache.directory;
+    this.number = number;
+  }
+
+  /** What {@link ContextCache.access} does for this port. */
+  access(slot: number, dirties: boolean): boolean {
+    if (slot !== this.slot || (dirties && !this.isDirty)) return this.#cache.lookUp(this, slot, dirties);
+    this.#directory.hit(this.line);
+    return true;
+  }
 }
 
 export class ContextCache {
@@ -69,7 +87,7 @@ export class ContextCache {
     this.#isFilling = new Uint8Array(setup.entries);
     this.#waiters = new Int32Array(setup.entries);
     this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
-    this.#ports = Array.from({ length: setup.portCount }, () => new ContextPort());
+    this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
   }
 
   /** Says what is to be woken when a miss of `port` has been served. */
@@ -77,16 +95,20 @@ export class ContextCache {
     this.#wakePort[port] = wake;
   }
 
+  /** The way in of a user that asks often. */
+  port(port: number): ContextPort {
+    return this.#ports[port]!;
+  }
+
   /** True when the context is on chip; else the port is woken later and asks again. */
   access(port: number, slot: number, dirties: boolean): boolean {
-    const directory = this.directory;
-    const user = this.#ports[port]!;
-    // Nothing has changed since the port's last access of the same context: it is a hit again.
-    if (user.slot === slot && user.version === directory.version && (user.isDirty || !dirties)) {
-      directory.touch(user.line);
-      directory.hitCount++;
-      return true;
-    }
+    return this.#ports[port]!.access(slot, dirties);
+  }
+
+  /** An access that is not the port's last one. */
+  lookUp(user: ContextPort, slot: number, dirties: boolean): boolean {
+    const { directory } = this;
+    const port = user.number;
     const line = directory.find(slot);
     const isGranted = user.grantedTag === slot;
     user.grantedTag = NONE;
@@ -98,7 +120,6 @@ export class ContextCache {
       else directory.hitCount++;
       user.slot = slot;
       user.line = line;
-      user.version = directory.version;
       user.isDirty = dirties;
       return true;
     }
@@ -120,6 +141,7 @@ export class ContextCache {
     const line = this.directory.find(slot);
     for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
     if (line !== -1 && this.#isFilling[line] === 0) {
+      this.#outdate();
       this.directory.clear(line);
       this.#isDirty[line] = 0;
     }
@@ -171,11 +193,17 @@ export class ContextCache {
     const staging = sramOffset + port * table.contextBytes;
     const address = this.#setup.addressOf(table.numberOf[slot]!);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
+    this.#outdate();
     this.directory.place(line, slot);
     this.#isDirty[line] = 0;
     this.#isFilling[line] = 1;
     this.#waiters[line] = 1 << port;
     dmaRead.request(readRequester, address, table.contextBytes, staging, line);
+  }
+
+  /** A line may hold another context: what was found before is not to be trusted. */
+  #outdate(): void {
+    for (const user of this.#ports) user.slot = NONE;
   }
 
   #victimThatIsFree(slot: number): number {

@@ -47,8 +47,8 @@ export class DataPathObjects implements DataPathControl {
       if (queue === slot) this.#parts.receives.prefetch(queue, cycle);
     }
     if (state !== QpState.RTS) return;
-    if (pair.parkedFor === PARKED_DRAINING) this.#parts.scheduler.unpark(slot, cycle + 1);
-    if (pair.hasDoorbell === 1) this.#parts.scheduler.makeReady(slot, cycle + 1);
+    if (pair.parkedFor === PARKED_DRAINING) this.#parts.scheduler.unpark(pair, cycle + 1);
+    if (pair.hasDoorbell === 1) this.#parts.scheduler.makeReady(pair, cycle + 1);
   }
 
   qpToError(slot: number): void {

@@ -376,14 +376,16 @@ export class DataPath implements DataPathParts {
     this.pageFaults.connect({
       resumed: (qp, side, cycle) => {
         if (side === SIDE_RESPONSE) this.responses.resume(qp, cycle);
-        if (side === SIDE_REQUESTER && qps.rows[qp]!.parkedFor === PARKED_PAGE_FAULT)
-          this.scheduler.unpark(qp, cycle + 1);
+        const pair = qps.rows[qp]!;
+        if (side === SIDE_REQUESTER && pair.parkedFor === PARKED_PAGE_FAULT)
+          this.scheduler.unpark(pair, cycle + 1);
       },
     });
     this.timers.connect({
       ackTimedOut: (qp, cycle) => this.#errors.ackTimedOut(qp, cycle),
       rnrWaitOver: (qp, cycle) => {
-        if (qps.rows[qp]!.parkedFor === PARKED_RNR) this.scheduler.unpark(qp, cycle + 1);
+        const pair = qps.rows[qp]!;
+        if (pair.parkedFor === PARKED_RNR) this.scheduler.unpark(pair, cycle + 1);
       },
     });
   }

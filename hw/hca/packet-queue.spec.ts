@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isComplete, PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
+import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from './packet-queue.ts';
 import { QueuePair } from './queue-pair.ts';
 import { noRecord } from './send-record.ts';
 import { SendRecords } from './send-records.ts';
@@ -25,18 +25,18 @@ describe('PacketQueue', () => {
 
   it('has a complete head when the oldest packet is sealed and all its reads are done', () => {
     const queue = new PacketQueue(2, 0);
-    expect(isComplete(queue.oldest)).toBe(false);
+    expect(queue.oldest.isComplete).toBe(false);
     const first = openResponse(queue);
     const second = openResponse(queue);
     second.isSealed = 1;
-    expect(isComplete(queue.oldest)).toBe(false);
+    expect(queue.oldest.isComplete).toBe(false);
     first.pendingReads = 1;
     first.isSealed = 1;
-    expect(isComplete(queue.oldest)).toBe(false);
+    expect(queue.oldest.isComplete).toBe(false);
     first.pendingReads = 0;
-    expect(isComplete(queue.oldest)).toBe(true);
+    expect(queue.oldest.isComplete).toBe(true);
     queue.close();
-    expect(isComplete(queue.oldest)).toBe(true);
+    expect(queue.oldest.isComplete).toBe(true);
   });
 
   it('opens a slot that knows nothing of the packet before it', () => {
@@ -57,6 +57,6 @@ describe('PacketQueue', () => {
     const queue = new PacketQueue(2, 0);
     openResponse(queue);
     queue.clear();
-    expect([queue.isEmpty, isComplete(queue.oldest)]).toEqual([true, false]);
+    expect([queue.isEmpty, queue.oldest.isComplete]).toEqual([true, false]);
   });
 });

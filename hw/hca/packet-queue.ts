@@ -54,10 +54,12 @@ export class PacketSlot {
     this.request = noRecord;
     this.readyCycle = 0;
   }
-}
 
-/** True when a packet has everything it needs. */
-export const isComplete = (packet: PacketSlot): boolean => packet.isSealed === 1 && packet.pendingReads === 0;
+  /** True when it has everything it needs. */
+  get isComplete(): boolean {
+    return this.pendingReads === 0 && this.isSealed === 1;
+  }
+}
 
 export class PacketQueue {
   readonly capacity: number;

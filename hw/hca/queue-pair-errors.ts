@@ -76,7 +76,7 @@ export class QueuePairErrors {
     request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
     pair.epoch++;
     pair.recordCursor = noRecord;
-    this.#parts.scheduler.park(pair.slot, PARKED_ERROR);
+    this.#parts.scheduler.park(pair, PARKED_ERROR);
     if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
   }
 

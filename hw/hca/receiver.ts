@@ -15,7 +15,7 @@ import { operandBytes } from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import { grhPlace } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
-import type { ContextCache } from './context-cache.ts';
+import type { ContextPort } from './context-cache.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { DatagramReceiver } from './datagram-receiver.ts';
@@ -62,7 +62,7 @@ export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStallReasons);
   readonly #core: HcaCore;
   readonly #pairs: readonly QueuePair[];
-  readonly #qpcCache: ContextCache;
+  readonly #contexts: ContextPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
   readonly #address: PortAddress;
@@ -101,7 +101,7 @@ export class Receiver {
   ) {
     this.#core = core;
     this.#pairs = core.qps.rows;
-    this.#qpcCache = core.qpcCache;
+    this.#contexts = core.qpcCache.port(PORT_RECEIVER);
     this.#loopback = loopback;
     this.#packets = packets;
     this.#address = address;
@@ -220,7 +220,7 @@ export class Receiver {
       if (this.#active === -1) return 0;
     }
     const qp = this.#active;
-    if (!this.#qpcCache.access(PORT_RECEIVER, qp, true)) {
+    if (!this.#contexts.access(qp, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }

@@ -13,12 +13,13 @@ import type { QueuePair } from './queue-pair.ts';
 import type { SendRecord } from './send-record.ts';
 import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
-import { decodeControl, decodeWqe } from './wqe-decoder.ts';
+import * as wqeDecoder from './wqe-decoder.ts';
 import type { WqeLine } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
 const { noRecord } = sendRecord;
+const { decodeControl, decodeWqe } = wqeDecoder;
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
 

@@ -18,8 +18,6 @@ export class SetAssociativeDirectory {
   /** A line locked for the requester it was filled for: given up last until it was used. */
   readonly #isLocked: Uint8Array;
   readonly #policy: ReplacementPolicy;
-  /** Raised whenever a line may hold another tag: what was found before it is not to be trusted. */
-  version = 0;
   /** Line touched last, which has the newest stamp and is not locked; -1 when another was placed since. */
   #newestLine = -1;
   /** Line found last: most accesses find the same one again. */
@@ -59,6 +57,12 @@ export class SetAssociativeDirectory {
     this.#isLocked[line] = 0;
   }
 
+  /** Counts and notes a use of `line` in which its tag was asked for and found. */
+  hit(line: number): void {
+    this.hitCount++;
+    if (line !== this.#newestLine) this.touch(line);
+  }
+
   /** Line to be given up for `tag`: an empty one of its set, else by policy, locked ones last. */
   victimFor(tag: number): number {
     const first = (tag & this.#setMask) * this.ways;
@@ -79,7 +83,6 @@ export class SetAssociativeDirectory {
   /** Puts `tag` into `line`, locked until its first {@link touch}. */
   place(line: number, tag: number): void {
     if (this.tags[line] !== -1) this.evictionCount++;
-    this.version++;
     this.#newestLine = -1;
     this.tags[line] = tag;
     this.#stamps[line] = ++this.#clock;
@@ -88,13 +91,11 @@ export class SetAssociativeDirectory {
 
   /** Empties a line. */
   clear(line: number): void {
-    this.version++;
     this.tags[line] = -1;
     this.#isLocked[line] = 0;
   }
 
   clearAll(): void {
-    this.version++;
     this.tags.fill(-1);
     this.#isLocked.fill(0);
   }

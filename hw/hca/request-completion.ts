@@ -137,6 +137,6 @@ export class RequestCompletion {
       reason === PARKED_READ_LIMIT ||
       (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
       (reason === PARKED_CREDITS && pair.recordCount === 0);
-    if (isOver) this.#scheduler.unpark(pair.slot, cycle + 1);
+    if (isOver) this.#scheduler.unpark(pair, cycle + 1);
   }
 }

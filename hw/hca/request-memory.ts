@@ -19,6 +19,7 @@ import * as receiveScatter from './receive-scatter.ts';
 import type { RequestRefusals } from './request-refusals.ts';
 import * as requestTraits from './request-traits.ts';
 import * as translationCache from './translation-cache.ts';
+import type { TranslationPort } from './translation-port.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -34,7 +35,7 @@ const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
 const ATOMIC_BYTES = 8;
 
 export class RequestMemory {
-  readonly #core: HcaCore;
+  readonly #translation: TranslationPort;
   readonly #request: InboundRequest;
   readonly #scatter: ReceiveScatter;
   readonly #refusals: RequestRefusals;
@@ -49,7 +50,7 @@ export class RequestMemory {
     refusals: RequestRefusals,
     account: BlockAccount,
   ) {
-    this.#core = core;
+    this.#translation = core.translator.port(PORT_RECEIVER);
     this.#request = request;
     this.#scatter = scatter;
     this.#refusals = refusals;
@@ -115,7 +116,7 @@ export class RequestMemory {
       return REFUSED;
     }
     if (bytes === 0) return ALLOWED;
-    const found = this.#core.translator.translate(PORT_RECEIVER, key, pair.pd, address, bytes, right);
+    const found = this.#translation.translate(key, pair.pd, address, bytes, right);
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
@@ -147,11 +148,9 @@ export class RequestMemory {
 
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
   #translateWrite(pair: QueuePair, left: number, cycle: number): number {
-    const { translator } = this.#core;
-    if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes)
-      return translator.again(PORT_RECEIVER);
-    const { writeKey, writeAddress } = pair;
-    return translator.translate(PORT_RECEIVER, writeKey, pair.pd, writeAddress, left, RIGHT_REMOTE_WRITE);
+    const translation = this.#translation;
+    if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes) return translation.again();
+    return translation.translate(pair.writeKey, pair.pd, pair.writeAddress, left, RIGHT_REMOTE_WRITE);
   }
 
   /** What the packet has written so far is written again when it comes again. */

@@ -14,6 +14,7 @@ import * as pageFaults from './page-faults.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { SendRecord } from './send-record.ts';
 import * as translationCache from './translation-cache.ts';
+import type { TranslationPort } from './translation-port.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -45,6 +46,7 @@ export class RequestPackets {
   readonly #queue: PacketQueue;
   readonly #account: BlockAccount;
   readonly #readRequester: number;
+  readonly #translation: TranslationPort;
   readonly #packetSealed: (cycle: number) => void;
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
@@ -66,6 +68,7 @@ export class RequestPackets {
     this.#queue = queue;
     this.#account = account;
     this.#packetSealed = packetSealed;
+    this.#translation = core.translator.port(PORT_REQUESTER);
     this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
     this.#readRequester = core.dmaRead.addRequester(
       { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4 },
@@ -143,7 +146,7 @@ export class RequestPackets {
       const address = segment.address + position;
       const left = this.#wanted - this.#filled;
       const wanted = rest < left ? rest : left;
-      const found = translator.translate(PORT_REQUESTER, key, pair.pd, address, wanted, RIGHT_LOCAL_READ);
+      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_READ);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
         return STALLED;

@@ -13,6 +13,7 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
+import type { ContextPort } from './context-cache.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
@@ -26,7 +27,7 @@ import * as sendRecord from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
-import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+import * as wqeDecoder from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
@@ -36,6 +37,7 @@ const { ABSENT, SENT, STALL_CONTEXT, STALL_RECORDS, STALL_TRANSMIT_BUFFER, STALL
 const { NOT_PARKED, PARKED_CREDITS, PARKED_DRAINING, PARKED_ERROR, PARKED_FENCE } = sendScheduler;
 const { PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
 const { noRecord } = sendRecord;
+const { isFenced, isReadOrAtomic, opcodeOf, takesCredit } = wqeDecoder;
 const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
 const { RDMA_READ } = WqeOpcode;
@@ -62,6 +64,7 @@ export class Requester {
   readonly #lines: WqeLines;
   readonly #fetch: WqeFetch;
   readonly #listener: RequesterListener;
+  readonly #contexts: ContextPort;
   readonly #stage: number;
   /** Of the configuration: what a WQE and a packet take, the time from one message of a QP to the next, the window. */
   readonly #decodeCycles: number;
@@ -92,6 +95,7 @@ export class Requester {
     this.#records = records;
     this.#lines = lines;
     this.#fetch = fetch;
+    this.#contexts = core.qpcCache.port(PORT_REQUESTER);
     this.#decodeCycles = core.config.wqeDecodeCycles;
     this.#packetCycles = core.config.requestPacketCycles;
     this.#sameQpCycles = core.config.sameQpIntervalCycles;
@@ -145,21 +149,27 @@ export class Requester {
     const scheduler = this.#scheduler!;
     if (this.#active === undefined) {
       if (!this.#waitingForRecord.isEmpty && this.#records.freeCount > 0) this.#resumeWaiting(cycle);
-      const qp = scheduler.take(cycle);
-      if (qp === -1) return this.#findNothing(cycle);
-      this.#active = this.#core.qps.rows[qp]!;
+      this.#active = scheduler.take(cycle);
+      if (this.#active === undefined) return this.#findNothing(cycle);
       this.#burst = 0;
     }
     const busyCycles = this.#serve(this.#active, cycle);
     if (busyCycles === STALLED) return;
     if (busyCycles === NOTHING) {
       this.#active = undefined;
-      return this.wake(cycle + 1);
+      return this.#lookAgain(cycle + 1);
     }
     this.account.serve(cycle, busyCycles);
     const freeCycle = cycle + busyCycles;
     const next = this.#active === undefined ? scheduler.nextCycle : freeCycle;
     if (next < NEVER) this.wake(next > freeCycle ? next : freeCycle);
+  }
+
+  /** Has the requester look for another QP from `cycle` on; not in vain where a look would change nothing. */
+  #lookAgain(cycle: number): void {
+    const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
+    const next = isNoted ? this.#scheduler!.nextCycle : cycle;
+    if (next < NEVER) this.wake(next > cycle ? next : cycle);
   }
 
   /** No QP may be served now. */
@@ -178,7 +188,7 @@ export class Requester {
       this.#fetch.release(pair, cycle);
       return NOTHING;
     }
-    if (!this.#core.qpcCache.access(PORT_REQUESTER, pair.slot, true)) {
+    if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return STALLED;
     }
@@ -211,11 +221,11 @@ export class Requester {
     const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
     const reason = this.#reasonToPark(pair, at);
     if (reason !== NOT_PARKED) {
-      this.#scheduler!.park(pair.slot, reason);
+      this.#scheduler!.park(pair, reason);
       return NOTHING;
     }
     if (this.#records.freeCount === 0) {
-      this.#waitForRecord(pair.slot);
+      this.#waitForRecord(pair);
       return NOTHING;
     }
     const request = this.#maker.make(pair, line, at, cycle);
@@ -230,8 +240,9 @@ export class Requester {
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
-  #waitForRecord(qp: number): void {
-    this.#scheduler!.park(qp, PARKED_RECORDS);
+  #waitForRecord(pair: QueuePair): void {
+    const qp = pair.slot;
+    this.#scheduler!.park(pair, PARKED_RECORDS);
     if (this.#isWaitingForRecord[qp] === 1) return;
     this.#isWaitingForRecord[qp] = 1;
     this.#waitingForRecord.push(qp, 0);
@@ -240,7 +251,8 @@ export class Requester {
   #resumeWaiting(cycle: number): void {
     const qp = this.#waitingForRecord.pop();
     this.#isWaitingForRecord[qp] = 0;
-    if (this.#core.qps.rows[qp]!.parkedFor === PARKED_RECORDS) this.#scheduler!.unpark(qp, cycle);
+    const pair = this.#core.qps.rows[qp]!;
+    if (pair.parkedFor === PARKED_RECORDS) this.#scheduler!.unpark(pair, cycle);
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
@@ -266,7 +278,7 @@ export class Requester {
   #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: number): void {
     const isHead = pair.recordHead === request;
     if (request.syndrome !== 0) {
-      this.#scheduler!.park(pair.slot, PARKED_ERROR);
+      this.#scheduler!.park(pair, PARKED_ERROR);
       if (isHead) this.#listener.recordFailed(pair, cycle);
     } else if (isHead) {
       this.#listener.recordNeedsNoAnswer(pair, cycle);
@@ -277,7 +289,7 @@ export class Requester {
   #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
     this.#packets.abandon(cycle);
     this.#active = undefined;
-    if (left === ABSENT) this.#scheduler!.park(pair.slot, PARKED_PAGE_FAULT);
+    if (left === ABSENT) this.#scheduler!.park(pair, PARKED_PAGE_FAULT);
     else this.#failRecord(pair, request, LOCAL_PROT_ERR, cycle);
     return 1;
   }
@@ -293,7 +305,7 @@ export class Requester {
       pair.packetCursor = sent;
       if (this.#burst >= this.#core.config.burstPackets) {
         this.#active = undefined;
-        this.#scheduler!.makeReady(pair.slot, cycle + this.#packetCycles);
+        this.#scheduler!.makeReady(pair, cycle + this.#packetCycles);
       }
     }
   }
@@ -307,7 +319,7 @@ export class Requester {
   #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
     request.syndrome = syndrome;
     pair.recordCursor = noRecord;
-    this.#scheduler!.park(pair.slot, PARKED_ERROR);
+    this.#scheduler!.park(pair, PARKED_ERROR);
     if (pair.recordHead === request) this.#listener.recordFailed(pair, cycle);
   }
 }

@@ -40,9 +40,10 @@ export class SendRecord {
   remoteKey = Number.NaN;
   immediate = 0;
   ssn = 0;
-  /** Data segments, made when first needed; those of this request come first. */
-  readonly segments: DataSegment[] = [new DataSegment()];
   segmentCount = 0;
+  /** The first data segment, and the others, made when first needed. */
+  readonly #segment = new DataSegment();
+  readonly #others: DataSegment[] = [];
   isInline = 0;
   readonly inlineData: Uint8Array;
   /** Operands of an atomic as low and high words: swap or add, then compare. */
@@ -87,8 +88,9 @@ export class SendRecord {
 
   /** The data segment of this number. */
   segment(index: number): DataSegment {
-    while (index >= this.segments.length) this.segments.push(new DataSegment());
-    return this.segments[index]!;
+    if (index === 0) return this.#segment;
+    while (index > this.#others.length) this.#others.push(new DataSegment());
+    return this.#others[index - 1]!;
   }
 }
 

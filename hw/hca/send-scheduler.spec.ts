@@ -12,16 +12,17 @@ function bench(capacity = 8) {
 /** All QPs that can be taken at `cycle`, in order. */
 function takeAll(scheduler: SendScheduler, cycle: number): number[] {
   const taken: number[] = [];
-  for (let qp = scheduler.take(cycle); qp !== -1; qp = scheduler.take(cycle)) taken.push(qp);
+  for (let pair = scheduler.take(cycle); pair !== undefined; pair = scheduler.take(cycle))
+    taken.push(pair.slot);
   return taken;
 }
 
 describe('SendScheduler', () => {
   it('serves QPs in the order in which they became ready, from their cycle on', () => {
-    const { scheduler, wakes } = bench();
-    scheduler.makeReady(3, 10);
-    scheduler.makeReady(1, 10);
-    scheduler.makeReady(2, 12);
+    const { qps, scheduler, wakes } = bench();
+    scheduler.makeReady(qps.rows[3]!, 10);
+    scheduler.makeReady(qps.rows[1]!, 10);
+    scheduler.makeReady(qps.rows[2]!, 12);
     expect(wakes).toEqual([10, 10, 12]);
     expect(scheduler.nextCycle).toBe(10);
     expect(takeAll(scheduler, 9)).toEqual([]);
@@ -32,19 +33,19 @@ describe('SendScheduler', () => {
   });
 
   it('holds a QP once, however often it becomes ready', () => {
-    const { scheduler } = bench();
-    for (let index = 0; index < 100; index++) scheduler.makeReady(5, 10);
+    const { qps, scheduler } = bench();
+    for (let index = 0; index < 100; index++) scheduler.makeReady(qps.rows[5]!, 10);
     expect(takeAll(scheduler, 20)).toEqual([5]);
   });
 
   it('brings a QP that has sent back no earlier than its interval, also when a doorbell comes meanwhile', () => {
     const { qps, scheduler } = bench();
-    scheduler.makeReady(5, 10);
-    expect(scheduler.take(10)).toBe(5);
+    scheduler.makeReady(qps.rows[5]!, 10);
+    expect(scheduler.take(10)?.slot).toBe(5);
     // Rung while it is being served, and again while it waits.
-    scheduler.makeReady(5, 12);
+    scheduler.makeReady(qps.rows[5]!, 12);
     scheduler.makeReadyLater(qps.rows[5]!, 90);
-    scheduler.makeReady(5, 40);
+    scheduler.makeReady(qps.rows[5]!, 40);
     expect(takeAll(scheduler, 89)).toEqual([]);
     expect(takeAll(scheduler, 90)).toEqual([5]);
     expect(takeAll(scheduler, 200)).toEqual([]);
@@ -53,13 +54,13 @@ describe('SendScheduler', () => {
   it('keeps many QPs apart, turn after turn', () => {
     const { qps, scheduler } = bench(4);
     const served: number[][] = [[], [], [], []];
-    for (let qp = 0; qp < 4; qp++) scheduler.makeReady(qp, 1);
+    for (let qp = 0; qp < 4; qp++) scheduler.makeReady(qps.rows[qp]!, 1);
     for (let cycle = 1; cycle < 1000; cycle++) {
-      const qp = scheduler.take(cycle);
-      if (qp === -1) continue;
-      served[qp]!.push(cycle);
-      scheduler.makeReady(qp, cycle + 1);
-      scheduler.makeReadyLater(qps.rows[qp]!, cycle + 50);
+      const pair = scheduler.take(cycle);
+      if (pair === undefined) continue;
+      served[pair.slot]!.push(cycle);
+      scheduler.makeReady(pair, cycle + 1);
+      scheduler.makeReadyLater(pair, cycle + 50);
     }
     for (const cycles of served) {
       expect(cycles.length).toBeGreaterThan(15);
@@ -70,30 +71,30 @@ describe('SendScheduler', () => {
 
   it('leaves out a parked QP until it is unparked', () => {
     const { scheduler, qps } = bench();
-    scheduler.park(2, PARKED_FENCE);
-    scheduler.makeReady(2, 10);
+    scheduler.park(qps.rows[2]!, PARKED_FENCE);
+    scheduler.makeReady(qps.rows[2]!, 10);
     expect(takeAll(scheduler, 10)).toEqual([]);
-    scheduler.unpark(2, 11);
+    scheduler.unpark(qps.rows[2]!, 11);
     expect(qps.rows[2]!.parkedFor).toBe(NOT_PARKED);
     expect(takeAll(scheduler, 11)).toEqual([2]);
-    scheduler.unpark(2, 12);
+    scheduler.unpark(qps.rows[2]!, 12);
     expect(takeAll(scheduler, 12)).toEqual([]);
-    scheduler.park(2, PARKED_WINDOW);
+    scheduler.park(qps.rows[2]!, PARKED_WINDOW);
     scheduler.makeReadyLater(qps.rows[2]!, 20);
     expect(takeAll(scheduler, 20)).toEqual([2]);
   });
 
   it('passes over the entry of a QP that was destroyed meanwhile', () => {
     const { scheduler, qps } = bench();
-    scheduler.makeReady(2, 10);
-    scheduler.makeReady(3, 10);
+    scheduler.makeReady(qps.rows[2]!, 10);
+    scheduler.makeReady(qps.rows[3]!, 10);
     qps.rows[2]!.isScheduled = 0;
     expect(takeAll(scheduler, 10)).toEqual([3]);
   });
 
   it('forgets everything at a reset', () => {
     const { qps, scheduler } = bench();
-    scheduler.makeReady(1, 1);
+    scheduler.makeReady(qps.rows[1]!, 1);
     scheduler.makeReadyLater(qps.rows[2]!, 1);
     scheduler.reset();
     expect(takeAll(scheduler, 100)).toEqual([]);

@@ -47,11 +47,10 @@ export class SendScheduler {
   }
 
   /** The QP has work: to be considered from `cycle` on. */
-  makeReady(qp: number, cycle: number): void {
-    const pair = this.#qps.rows[qp]!;
+  makeReady(pair: QueuePair, cycle: number): void {
     if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
-    this.#ring.push(qp, cycle);
+    this.#ring.push(pair.slot, cycle);
     this.#wakeRequester(cycle);
   }
 
@@ -66,43 +65,40 @@ export class SendScheduler {
     this.#wakeRequester(cycle);
   }
 
-  park(qp: number, reason: number): void {
-    this.#qps.rows[qp]!.parkedFor = reason;
+  park(pair: QueuePair, reason: number): void {
+    pair.parkedFor = reason;
   }
 
   /** What a parked QP waited for may have happened. */
-  unpark(qp: number, cycle: number): void {
-    const pair = this.#qps.rows[qp]!;
+  unpark(pair: QueuePair, cycle: number): void {
     if (pair.parkedFor === NOT_PARKED) return;
     pair.parkedFor = NOT_PARKED;
-    this.makeReady(qp, cycle);
+    this.makeReady(pair, cycle);
   }
 
-  /** Takes the next QP, or returns -1 when none may be considered at `cycle`. */
-  take(cycle: number): number {
+  /** Takes the next QP, if one may be considered at `cycle`. */
+  take(cycle: number): QueuePair | undefined {
     const ring = this.#ring;
     const delayed = this.#delayed;
     const { rows } = this.#qps;
     while (delayed.headCycle <= cycle) {
-      const qp = delayed.pop();
-      const pair = rows[qp]!;
+      const pair = rows[delayed.pop()]!;
       if (pair.isScheduled !== IN_DELAY_LINE) continue;
       // Through the ring, and out of it: the only one there.
       if (ring.count === 0 && delayed.headCycle > cycle) {
         pair.isScheduled = NOWHERE;
-        return qp;
+        return pair;
       }
       pair.isScheduled = IN_RING;
-      ring.push(qp, cycle);
+      ring.push(pair.slot, cycle);
     }
     while (ring.headCycle <= cycle) {
-      const qp = ring.pop();
-      const pair = rows[qp]!;
+      const pair = rows[ring.pop()]!;
       if (pair.isScheduled !== IN_RING) continue;
       pair.isScheduled = NOWHERE;
-      return qp;
+      return pair;
     }
-    return -1;
+    return undefined;
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */

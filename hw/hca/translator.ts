@@ -11,10 +11,10 @@
  */
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
-import { RememberedTranslation } from './remembered-translation.ts';
 import type { SetAssociativeDirectory } from './replacement.ts';
 import type { MptCache, MttCache } from './translation-cache.ts';
 import * as translationCache from './translation-cache.ts';
+import { TranslationPort } from './translation-port.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { MPT_ENTRY_BYTES, MTT_LINE_BYTES } = translationCache;
@@ -57,10 +57,7 @@ export class Translator {
   readonly #setup: TranslatorSetup;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
-  /** Raised whenever a line of a cache may hold something else: what was found before it is not to be trusted. */
-  #version = 0;
-  /** By port. */
-  readonly #remembered: readonly RememberedTranslation[];
+  readonly #ports: readonly TranslationPort[];
   /** Line of the MTT in which the last access found its page, and how far into the page it was. */
   #mttLine = NO_LINE;
   #inPage = 0;
@@ -88,7 +85,10 @@ export class Translator {
     this.#setup = setup;
     this.#mptDirectory = setup.mptCache.directory;
     this.#mttDirectory = setup.mttCache.directory;
-    this.#remembered = Array.from({ length: portCount }, () => new RememberedTranslation());
+    this.#ports = Array.from(
+      { length: portCount },
+      (_, port) => new TranslationPort(this, port, this.#mptDirectory, this.#mttDirectory),
+    );
     this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
     this.#wakePort = new Array<(cycle: number) => void>(portCount).fill(() => undefined);
     this.#fillKind = new Uint8Array(portCount);
@@ -117,45 +117,17 @@ export class Translator {
     lengthBytes: number,
     rights: number,
   ): number {
-    const last = this.#remembered[port]!;
-    if (
-      last.version !== this.#version ||
-      last.key !== key ||
-      last.pd !== pd ||
-      last.rights !== rights ||
-      address < last.firstByte ||
-      address >= last.pageEnd ||
-      address + lengthBytes > last.regionEnd
-    ) {
-      return this.#translateWhole(port, key, pd, address, lengthBytes, rights);
-    }
-    const mptDirectory = this.#mptDirectory;
-    mptDirectory.touch(last.mptLine);
-    mptDirectory.hitCount++;
-    if (last.mttLine !== NO_LINE) {
-      const mttDirectory = this.#mttDirectory;
-      mttDirectory.touch(last.mttLine);
-      mttDirectory.hitCount++;
-    }
-    const rest = last.pageEnd - address;
-    this.physicalAddress = address + last.distance;
-    this.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
-    return TRANSLATED;
+    return this.#ports[port]!.translate(key, pd, address, lengthBytes, rights);
   }
 
-  /**
-   * Counts an access to what the port's last access has {@link TRANSLATED} at this very instant, no other having come between:
-   * the outcome stands.
-   */
-  again(port: number): number {
-    this.#mptDirectory.hitCount++;
-    if (this.#remembered[port]!.mttLine !== NO_LINE) this.#mttDirectory.hitCount++;
-    return TRANSLATED;
+  /** The way in of a user that translates often. */
+  port(port: number): TranslationPort {
+    return this.#ports[port]!;
   }
 
-  /** A translation of which the port remembers nothing. */
-  #translateWhole(
-    port: number,
+  /** A translation that is not the port's last one. */
+  translateWhole(
+    port: TranslationPort,
     key: number,
     pd: number,
     address: number,
@@ -164,18 +136,19 @@ export class Translator {
   ): number {
     const directory = this.#mptDirectory;
     const index = key >>> 8;
+    const { number } = port;
     let line = directory.find(index);
-    if (line === NO_LINE) line = this.#takeBuffered(port, FILL_MPT, index);
-    if (line === NO_LINE) return this.#missMpt(port, index);
+    if (line === NO_LINE) line = this.#takeBuffered(number, FILL_MPT, index);
+    if (line === NO_LINE) return this.#missMpt(number, index);
     directory.touch(line);
-    const answer = this.#translateWith(line, port, key, pd, address, lengthBytes, rights);
-    if (answer !== PENDING) this.#countMpt(port, index);
-    if (answer === TRANSLATED) this.#remember(this.#remembered[port]!, line, key, pd, address, rights);
+    const answer = this.#translateWith(line, number, key, pd, address, lengthBytes, rights);
+    if (answer !== PENDING) this.#countMpt(number, index);
+    if (answer === TRANSLATED) this.#remember(port, line, key, pd, address, rights);
     return answer;
   }
 
   #remember(
-    last: RememberedTranslation,
+    last: TranslationPort,
     line: number,
     key: number,
     pd: number,
@@ -188,7 +161,6 @@ export class Translator {
     last.key = key;
     last.pd = pd;
     last.rights = rights;
-    last.version = this.#version;
     last.mptLine = line;
     last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
     last.distance = this.physicalAddress - address;
@@ -232,7 +204,7 @@ export class Translator {
   #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
     const line = this.#absentLine;
     if (line === NO_LINE) return BAD_PAGE;
-    this.#version++;
+    this.#outdate();
     this.#mttDirectory.clear(line);
     if (this.#isAbsentFresh) return PAGE_FAULT;
     return this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
@@ -292,7 +264,7 @@ export class Translator {
    * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
    */
   forgetMtt(): void {
-    this.#version++;
+    this.#outdate();
     this.#mttDirectory.clearAll();
     this.#forgetReads();
   }
@@ -394,13 +366,18 @@ export class Translator {
     this.#bufferedTag.fill(-1);
   }
 
+  /** A line of a cache may hold something else: what was found before is not to be trusted. */
+  #outdate(): void {
+    for (const port of this.#ports) port.forget();
+  }
+
   /** Moves what was read for the port into a line of the cache. Returns the line, or -1 when it is not what is wanted. */
   #takeBuffered(port: number, kind: number, tag: number): number {
     const buffer = port * 2 + kind;
     if (this.#bufferedTag[buffer] !== tag) return -1;
     this.#bufferedTag[buffer] = -1;
     const cache = kind === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
-    this.#version++;
+    this.#outdate();
     const line = cache.directory.victimFor(tag);
     cache.directory.place(line, tag);
     cache.load(line, this.#view, this.#setup.sramOffset + buffer * MTT_LINE_BYTES);

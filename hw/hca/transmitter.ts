@@ -11,16 +11,16 @@
 import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import * as headersConstants from '../../wire/headers.ts';
-import { operandBytes, packetBytesOf } from '../../wire/opcodes.ts';
+import * as opcodes from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import { grhPlace } from '../../wire/packet.ts';
 import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
-import { isComplete, PacketQueue, type PacketSlot } from './packet-queue.ts';
+import { PacketQueue, type PacketSlot } from './packet-queue.ts';
+import type { PortAddress } from './port-address.ts';
 import * as portAddress from './port-address.ts';
-import { isOwnLid, type PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { SendRecord } from './send-record.ts';
@@ -33,7 +33,8 @@ const { FLAG_GRH, FLAG_RETRANSMISSION, FLOAT_VIRTUAL_ADDRESS, MANAGEMENT_LANE } 
 const { PACKET_PAYLOAD_OFFSET, WORD_AETH, WORD_DATAGRAM_PKEY, WORD_DATAGRAM_QKEY } = packetConstants;
 const { WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_IMMEDIATE } = packetConstants;
 const { WORD_LIDS, WORD_PSN, WORD_RKEY } = packetConstants;
-const { FIRST_MULTICAST_LID, PERMISSIVE_LID } = portAddress;
+const { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID } = portAddress;
+const { operandBytes, packetBytesOf } = opcodes;
 const { UD_OPCODE_BASE } = qpTable;
 const { noRecord } = sendRecord;
 
@@ -96,7 +97,7 @@ export class Transmitter {
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run);
     port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
     loopback.onSpace(() => this.#loopbackSpace());
   }
@@ -113,7 +114,7 @@ export class Transmitter {
   payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: number): void {
     packet.pendingReads--;
     if (status !== 0) packet.failure = status;
-    if (packet !== queue.oldest || !isComplete(packet)) return;
+    if (packet !== queue.oldest || !packet.isComplete) return;
     this.wake(packet.readyCycle > cycle ? packet.readyCycle : cycle + 1);
   }
 
@@ -122,7 +123,8 @@ export class Transmitter {
     this.responses.clear();
   }
 
-  #run(cycle: number): void {
+  /** The stage: sends one packet. */
+  readonly #run = (cycle: number): void => {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
@@ -137,9 +139,9 @@ export class Transmitter {
       return this.account.stall(cycle, STALL_LOOPBACK);
     if (!this.#send(queue, packet, ways, grhFlag, lane, cycle)) return this.account.stall(cycle, STALL_WIRE);
     this.account.serve(cycle, this.#packetCycles);
-    if (isComplete(this.responses.oldest) || isComplete(this.requests.oldest))
+    if (this.responses.oldest.isComplete || this.requests.oldest.isComplete)
       this.wake(cycle + this.#packetCycles);
-  }
+  };
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {
@@ -165,7 +167,7 @@ export class Transmitter {
    * front of it that are void or could not be read are dropped.
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
-    for (let packet = queue.oldest; isComplete(packet); packet = queue.oldest) {
+    for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
       const { request, pair } = packet;
       // Responses answer for packets already accepted: they go out even if the QP has failed since.
       const isCurrent = packet.epoch === (request === noRecord ? 0 : pair.epoch);

@@ -18,13 +18,13 @@ export class WorkArrivals {
   sendRequested(pair: QueuePair, cycle: number): void {
     const { flusher, scheduler, core } = this.#parts;
     if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
-    else scheduler.makeReady(pair.slot, cycle + core.config.scheduleCycles);
+    else scheduler.makeReady(pair, cycle + core.config.scheduleCycles);
   }
 
   wqesFetched(pair: QueuePair, cycle: number): void {
     const { flusher, scheduler, wqeFetch } = this.#parts;
     if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
     if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
-    else scheduler.makeReady(pair.slot, cycle + 1);
+    else scheduler.makeReady(pair, cycle + 1);
   }
 }

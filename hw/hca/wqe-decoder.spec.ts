@@ -33,7 +33,9 @@ function decode(wqe: Uint8Array) {
   const request = new SendRecords(2).allocate();
   const syndrome = decodeWqe(new DataView(bytes.buffer), bytes, 192, request);
   const inline = request.inlineData.slice(0, request.messageBytes);
-  const segments = request.segments.slice(0, request.segmentCount).map((segment) => ({ ...segment }));
+  const segments = Array.from({ length: request.segmentCount }, (_, index) => ({
+    ...request.segment(index),
+  }));
   return { request, syndrome, inline, segments };
 }
 

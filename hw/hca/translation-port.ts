@@ -1,0 +1,82 @@
+/**
+ * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
+ * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it knows, and nothing
+ * that software could notice: hits are counted and lines touched as by a whole translation.
+ *
+ * Fields that begin as NaN may hold any number.
+ */
+import type { SetAssociativeDirectory } from './replacement.ts';
+import type { Translator } from './translator.ts';
+
+const TRANSLATED = 0;
+/** In place of a line of the MTT: the region has physical addresses. */
+const NO_LINE = -1;
+
+export class TranslationPort {
+  readonly number: number;
+  /** What was asked for: key, protection domain and rights. No key equals NaN. */
+  key = Number.NaN;
+  pd = 0;
+  rights = 0;
+  /** Lines that were used; none of the MTT for a region of physical addresses. */
+  mptLine = NO_LINE;
+  mttLine = NO_LINE;
+  /** The part of the page that belongs to the region, and the end of the region: virtual addresses. */
+  firstByte = Number.NaN;
+  pageEnd = Number.NaN;
+  regionEnd = Number.NaN;
+  /** What leads from a virtual address of the page to the physical one. */
+  distance = Number.NaN;
+  readonly #translator: Translator;
+  readonly #mptDirectory: SetAssociativeDirectory;
+  readonly #mttDirectory: SetAssociativeDirectory;
+
+  constructor(
+    translator: Translator,
+    number: number,
+    mptDirectory: SetAssociativeDirectory,
+    mttDirectory: SetAssociativeDirectory,
+  ) {
+    this.#translator = translator;
+    this.number = number;
+    this.#mptDirectory = mptDirectory;
+    this.#mttDirectory = mttDirectory;
+  }
+
+  /** Forgets the last translation. */
+  forget(): void {
+    this.key = Number.NaN;
+  }
+
+  /**
+   * Counts an access to what this port's last access has {@link TRANSLATED} at this very instant, no other having come
+   * between: the outcome stands.
+   */
+  again(): number {
+    this.#mptDirectory.hitCount++;
+    if (this.mttLine !== NO_LINE) this.#mttDirectory.hitCount++;
+    return TRANSLATED;
+  }
+
+  /** What {@link Translator.translate} does for this port. */
+  translate(key: number, pd: number, address: number, lengthBytes: number, rights: number): number {
+    const translator = this.#translator;
+    const { pageEnd } = this;
+    if (
+      key !== this.key ||
+      pd !== this.pd ||
+      rights !== this.rights ||
+      address < this.firstByte ||
+      address >= pageEnd ||
+      address + lengthBytes > this.regionEnd
+    ) {
+      return translator.translateWhole(this, key, pd, address, lengthBytes, rights);
+    }
+    this.#mptDirectory.hit(this.mptLine);
+    if (this.mttLine !== NO_LINE) this.#mttDirectory.hit(this.mttLine);
+    const rest = pageEnd - address;
+    translator.physicalAddress = address + this.distance;
+    translator.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
+    return TRANSLATED;
+  }
+}
