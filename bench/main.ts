@@ -3,6 +3,10 @@
  * (Sources run slower: Node takes the types out by a WebAssembly module whose memory grows, which detaches an ArrayBuffer,
  * and from then on V8 checks at each access to a typed array whether its memory is still there.)
  *
+ * What runs in this thread is first run until it is steady: until two runs in succession take as long within 3 %, at least
+ * three and at most eight runs. V8 goes on compiling for three to five of them, each faster than the one before. Workers begin
+ * anew with every machine: the figures of the other partitions have their compiling in them.
+ *
  * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the
  * same process right before it. A figure divided by its calibration carries over between machines.
  */
@@ -31,6 +35,10 @@ interface Measured {
 }
 
 const holdEvents = 4_000_000;
+const warmUpRunsMin = 3;
+const warmUpRunsMax = 8;
+/** Runs whose times differ by less are taken to be steady. */
+const steadyShare = 0.03;
 const moduleUrl = new URL(`./write-load${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
 const loads = {
@@ -43,6 +51,17 @@ const loads = {
 } as const satisfies Record<string, Load>;
 
 const calibration = (): number => 1e9 / holdModelHeap(holdEvents);
+
+/** Runs a load until it takes no less time than the run before, so that what is measured has been compiled. */
+async function warmUp(load: Load): Promise<void> {
+  let beforeSeconds = 0;
+  for (let run = 1; run <= warmUpRunsMax; run++) {
+    const { wallSeconds } = await runOnce(load, 'single');
+    const difference = Math.abs(wallSeconds - beforeSeconds);
+    if (run >= warmUpRunsMin && difference <= steadyShare * beforeSeconds) return;
+    beforeSeconds = wallSeconds;
+  }
+}
 
 /** Runs a load; only the time of the run itself counts, booting and connecting are taken off by a run without messages. */
 async function measure(load: Load, partition: Partition): Promise<Measured> {
@@ -69,6 +88,7 @@ async function runOnce(load: Load, partition: Partition): Promise<{ wallSeconds:
 }
 
 async function figuresOf(name: string, load: Load, partition: Partition): Promise<Figure[]> {
+  if (partition === 'single') await warmUp(load);
   const beside = calibration();
   const { wallSeconds, events, messages, payloadBytes } = await measure(load, partition);
   const figure = (suffix: string, value: number, unit: string): Figure => ({
@@ -98,8 +118,6 @@ async function main(): Promise<void> {
     ['write-64-per-node', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-node'],
     ['write-64-per-device', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-device'],
   ];
-  // Everything is compiled before anything is measured.
-  if (only === '') await runOnce({ ...loads['write-64'], messagesPerQp: 200_000 }, 'single');
   for (const [name, load, partition] of plan) {
     if (!name.includes(only)) continue;
     const found = await figuresOf(name, load, partition);
