@@ -7,6 +7,7 @@
  *
  * Requests are sent in order, finish in any order, and are reported in order.
  */
+import { asInteger } from '../../base/parameter.ts';
 import * as errors from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
@@ -95,9 +96,10 @@ export class ReadQueue {
     const request = this.#tail;
     this.#tail = request.next;
     request.address = address;
-    request.unsentBytes = lengthBytes;
-    request.sramOffset = sramOffset;
-    request.cookie = cookie;
+    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    request.unsentBytes = lengthBytes | 0;
+    request.sramOffset = sramOffset | 0;
+    request.cookie = asInteger(cookie);
     request.status = ok;
     this.unsentCount++;
     const count = this.count + 1;

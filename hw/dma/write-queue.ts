@@ -2,6 +2,7 @@
  * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
  * out.
  */
+import { asInteger } from '../../base/parameter.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
 export type WriteDone = (cookie: number, cycle: number) => void;
@@ -82,10 +83,11 @@ export class WriteQueue {
     this.#tail = request.next;
     request.owner = owner;
     request.address = address;
-    request.remainingBytes = lengthBytes;
+    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    request.remainingBytes = lengthBytes | 0;
     request.source = source;
-    request.sourceOffset = sourceOffset;
-    request.cookie = cookie;
+    request.sourceOffset = sourceOffset | 0;
+    request.cookie = asInteger(cookie);
     request.readyCycle = readyCycle;
     request.readyLinkCycles = linkCycles;
     this.count++;
