@@ -10,6 +10,8 @@ import * as units from '../base/units.ts';
 const { psPerUs } = units;
 
 export const AethKind = { ACK: 0, RNR_NAK: 1, RESERVED: 2, NAK: 3 } as const;
+// Not exported: V8 folds constants of this module into its code, but looks exported ones up at every use.
+const { ACK, RNR_NAK, NAK } = AethKind;
 
 /** NAK codes, 9.7.5.2.2. */
 export const NakCode = {
@@ -47,9 +49,9 @@ export const rnrTimerPsByCode: readonly number[] = rnrTimerCentimilliseconds.map
   (count) => count * RNR_TIMER_UNIT_PS,
 );
 
-export const ackSyndrome = (creditCode: number): number => (AethKind.ACK << KIND_SHIFT) | creditCode;
-export const rnrNakSyndrome = (timerCode: number): number => (AethKind.RNR_NAK << KIND_SHIFT) | timerCode;
-export const nakSyndrome = (nakCode: number): number => (AethKind.NAK << KIND_SHIFT) | nakCode;
+export const ackSyndrome = (creditCode: number): number => (ACK << KIND_SHIFT) | creditCode;
+export const rnrNakSyndrome = (timerCode: number): number => (RNR_NAK << KIND_SHIFT) | timerCode;
+export const nakSyndrome = (nakCode: number): number => (NAK << KIND_SHIFT) | nakCode;
 
 /** ACK, RNR NAK, reserved or NAK. */
 export const syndromeKind = (syndrome: number): number => (syndrome >> KIND_SHIFT) & 3;

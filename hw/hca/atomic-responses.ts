@@ -151,10 +151,13 @@ export class AtomicResponses {
 
   #answer(qp: number, entry: number, low: number, high: number, cycle: number): number {
     const packets = this.#packets;
-    if (!packets.open(qp, cycle)) return STALLED;
-    packets.setResult(low, high);
+    const pair = this.#core.qps.rows[qp]!;
+    if (!packets.open(pair, cycle)) return STALLED;
+    const { operands } = packets.packet;
+    operands[0] = low;
+    operands[1] = high;
     const psn = this.#resources.psn[entry]!;
-    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn, packets.creditSyndrome(qp), qp, cycle);
+    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn, packets.creditSyndrome(pair), cycle);
     return ANSWERED;
   }
 }

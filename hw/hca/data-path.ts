@@ -315,7 +315,7 @@ export class DataPath implements DataPathParts {
       sram.allocate(ATOMIC_SRAM_BYTES),
       (slot, status, cycle) => this.transmitter.payloadArrived(packets, packets.rows[slot]!, status, cycle),
       {
-        knownReceives: (qp) => this.receives.knownAvailable(this.receives.queueOf(qp)),
+        knownReceives: (pair) => this.receives.knownAvailable(this.receives.queueOf(pair.slot)),
         packetSealed: (cycle) => this.transmitter.wake(cycle),
         responseFailed: (qp, cycle) => this.#errors.refused(qp, EventType.WQ_ACCESS_ERROR, cycle),
       },

@@ -56,20 +56,21 @@ export class ReadResponses {
   send(qp: number, entry: number, cycle: number): number {
     const resources = this.#resources;
     const packets = this.#packets;
-    const mtu = this.#core.qps.rows[qp]!.mtuBytes;
+    const pair = this.#core.qps.rows[qp]!;
+    const mtu = pair.mtuBytes;
     const packetCount = Math.max(1, Math.ceil(resources.bytes[entry]! / mtu));
     const index = resources.sent[entry]!;
     if (!packets.isOpen) {
-      if (!packets.open(qp, cycle)) return STALLED;
+      if (!packets.open(pair, cycle)) return STALLED;
       this.#filled = 0;
       this.#wanted = Math.min(mtu, resources.bytes[entry]! - index * mtu);
     }
     const gathered = this.#gather(qp, entry, index * mtu, cycle);
     if (gathered !== SENT) return gathered;
-    packets.queue.rows[packets.slot]!.payloadBytes = this.#wanted;
+    packets.packet.payloadBytes = this.#wanted;
     const isLast = index === packetCount - 1;
     const psn = (resources.psn[entry]! + index) & 0xffffff;
-    packets.seal(readResponseOpcode(index === 0, isLast), psn, packets.creditSyndrome(qp), qp, cycle);
+    packets.seal(readResponseOpcode(index === 0, isLast), psn, packets.creditSyndrome(pair), cycle);
     resources.sent[entry] = index + 1;
     return isLast ? SENT_LAST : SENT;
   }
@@ -78,7 +79,7 @@ export class ReadResponses {
   #gather(qp: number, entry: number, skippedBytes: number, cycle: number): number {
     const { qps, translator, dmaRead, pageFaults } = this.#core;
     const resources = this.#resources;
-    const { queue, slot } = this.#packets;
+    const { packet } = this.#packets;
     const key = resources.key[entry]!;
     const { pd } = qps.rows[qp]!;
     while (this.#filled < this.#wanted) {
@@ -100,9 +101,9 @@ export class ReadResponses {
         return STALLED;
       }
       const bytes = Math.min(translator.contiguousBytes, wanted);
-      const target = queue.payloadOffset(slot) + this.#filled;
-      queue.rows[slot]!.pendingReads++;
-      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, slot);
+      const target = packet.payloadOffset + this.#filled;
+      packet.pendingReads++;
+      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
       this.#filled += bytes;
     }
     return SENT;

@@ -5,6 +5,7 @@
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
 import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
+import type { QueuePair } from './queue-pair.ts';
 
 /** READs and atomics one QP can have accepted and not answered. */
 export const RESPONDER_RESOURCES = 16;
@@ -14,10 +15,9 @@ export const KIND_ATOMIC = 1;
 /** An atomic that was executed before: answered from the result kept. */
 export const KIND_REPLAY = 2;
 
-const NONE = -1;
-
 /** Of one QP. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
 export class PendingResponses {
+  readonly pair: QueuePair;
   /** Place of the oldest READ or atomic, and how many there are. */
   head = 0;
   count = 0;
@@ -25,16 +25,18 @@ export class PendingResponses {
   newCount = 0;
   /** Waits for a page that the oldest answer needs. */
   isPaused = 0;
-  /** Stands in the ring of QPs, and the QP behind it there. */
+  /** Stands in the ring of QPs, and what stands behind it there. */
   isInRing = 0;
-  next = NONE;
+  next: PendingResponses | undefined;
   hasAck = 0;
   ackPsn = 0;
   /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
   ackSyndrome = 0;
   ackDueCycle = Number.NaN;
 
-  constructor() {
+  constructor(pair: QueuePair) {
+    this.pair = pair;
+    this.next = undefined;
     this.ackDueCycle = 0;
   }
 }
@@ -58,12 +60,12 @@ export class ResponderResources {
   readonly #isNew: Uint8Array;
   /** QPs in the ring. */
   waitingCount = 0;
-  #firstWaiting = NONE;
-  #lastWaiting = NONE;
+  #firstWaiting: PendingResponses | undefined;
+  #lastWaiting: PendingResponses | undefined;
 
-  constructor(qpCount: number) {
-    const entries = qpCount * RESPONDER_RESOURCES;
-    this.rows = Array.from({ length: qpCount }, () => new PendingResponses());
+  constructor(pairs: readonly QueuePair[]) {
+    const entries = pairs.length * RESPONDER_RESOURCES;
+    this.rows = pairs.map((pair) => new PendingResponses(pair));
     this.kind = new Uint8Array(entries);
     this.psn = new Int32Array(entries);
     this.address = new Float64Array(entries);
@@ -74,26 +76,27 @@ export class ResponderResources {
     this.sent = new Int32Array(entries);
     this.writesBefore = new Float64Array(entries);
     this.#isNew = new Uint8Array(entries);
+    this.#firstWaiting = undefined;
+    this.#lastWaiting = undefined;
   }
 
   /** Puts a QP that is not in the ring at its end. */
-  enter(qp: number, pending: PendingResponses): void {
+  enter(pending: PendingResponses): void {
     pending.isInRing = 1;
-    pending.next = NONE;
-    if (this.waitingCount === 0) this.#firstWaiting = qp;
-    else this.rows[this.#lastWaiting]!.next = qp;
-    this.#lastWaiting = qp;
+    pending.next = undefined;
+    if (this.waitingCount === 0) this.#firstWaiting = pending;
+    else this.#lastWaiting!.next = pending;
+    this.#lastWaiting = pending;
     this.waitingCount++;
   }
 
   /** Takes the QP at the beginning of the ring out of it. The caller has checked that there is one. */
-  leave(): number {
-    const qp = this.#firstWaiting;
-    const pending = this.rows[qp]!;
+  leave(): PendingResponses {
+    const pending = this.#firstWaiting!;
     pending.isInRing = 0;
     this.#firstWaiting = pending.next;
     this.waitingCount--;
-    return qp;
+    return pending;
   }
 
   /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */

@@ -56,7 +56,8 @@ export class ResponseEngine {
   /** Of the configuration. */
   readonly #ackDelayCycles: number;
   readonly #responseCycles: number;
-  #active = -1;
+  /** The QP being served. */
+  #active: PendingResponses | undefined;
   #burst = 0;
 
   /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
@@ -75,8 +76,7 @@ export class ResponseEngine {
     this.#responseCycles = core.config.responseCycles;
     this.#writer = writer;
     this.#listener = listener;
-    const qps = core.qps.capacity;
-    this.#resources = new ResponderResources(qps);
+    this.#resources = new ResponderResources(core.qps.rows);
     this.#reads = new ReadResponses(
       core,
       this.#resources,
@@ -95,6 +95,7 @@ export class ResponseEngine {
       sramOffset,
       (cycle) => this.wake(cycle),
     );
+    this.#active = undefined;
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
     core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
   }
@@ -136,7 +137,7 @@ export class ResponseEngine {
   /** True while anything of the QP is queued or being answered. */
   isBusy(qp: number): boolean {
     const pending = this.#resources.rows[qp]!;
-    return pending.count > 0 || pending.hasAck === 1 || this.#active === qp;
+    return pending.count > 0 || pending.hasAck === 1 || this.#active === pending;
   }
 
   /** Accepts a READ request, new (1) or repeated (0). The caller has checked {@link queuedCount}. */
@@ -154,7 +155,7 @@ export class ResponseEngine {
     resources.address[entry] = address;
     resources.key[entry] = key;
     resources.bytes[entry] = bytes;
-    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
+    this.#enter(this.#resources.rows[qp]!, cycle + 1);
   }
 
   /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
@@ -175,13 +176,13 @@ export class ResponseEngine {
     resources.bytes[entry] = ATOMIC_BYTES;
     resources.opcode[entry] = opcode;
     for (let index = 0; index < 4; index++) resources.operands[entry * 4 + index] = words[word + index]!;
-    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
+    this.#enter(this.#resources.rows[qp]!, cycle + 1);
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
   replayAtomic(qp: number, psn: number, cycle: number): boolean {
     if (!this.#atomics.addReplay(qp, psn, this.#writer.requestedCount)) return false;
-    this.#enter(qp, this.#resources.rows[qp]!, cycle + 1);
+    this.#enter(this.#resources.rows[qp]!, cycle + 1);
     return true;
   }
 
@@ -193,7 +194,7 @@ export class ResponseEngine {
     pending.hasAck = 1;
     pending.ackPsn = psn;
     pending.ackSyndrome = -1;
-    this.#enter(qp, pending, pending.ackDueCycle);
+    this.#enter(pending, pending.ackDueCycle);
   }
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
@@ -203,7 +204,7 @@ export class ResponseEngine {
     pending.ackPsn = psn;
     pending.ackSyndrome = syndrome;
     pending.ackDueCycle = cycle + 1;
-    this.#enter(qp, pending, cycle + 1);
+    this.#enter(pending, cycle + 1);
   }
 
   /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
@@ -222,7 +223,7 @@ export class ResponseEngine {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
-    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, pending, cycle + 1);
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
   }
 
   /** A new life of the QP: no result is kept. */
@@ -234,122 +235,122 @@ export class ResponseEngine {
 
   reset(): void {
     this.#resources.reset();
-    this.#active = -1;
+    this.#active = undefined;
     this.#packets.reset();
     this.#atomics.reset();
   }
 
-  #enter(qp: number, pending: PendingResponses, cycle: number): void {
-    if (pending.isInRing === 0 && this.#active !== qp) this.#resources.enter(qp, pending);
+  #enter(pending: PendingResponses, cycle: number): void {
+    if (pending.isInRing === 0 && this.#active !== pending) this.#resources.enter(pending);
     this.wake(cycle);
   }
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#active === -1 && !this.#choose(cycle)) return;
-    const qp = this.#active;
-    const busyCycles = this.#serve(qp, this.#resources.rows[qp]!, cycle);
+    const pending = this.#active ?? this.#choose(cycle);
+    if (pending === undefined) return;
+    const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
     if (busyCycles === STALLED) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
-    if (this.#active !== -1 || this.#resources.waitingCount > 0)
+    if (this.#active !== undefined || this.#resources.waitingCount > 0)
       this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
   }
 
   /** Takes the next QP that has something due. */
-  #choose(cycle: number): boolean {
+  #choose(cycle: number): PendingResponses | undefined {
     const resources = this.#resources;
     let nextCycle = Number.POSITIVE_INFINITY;
     for (let tries = resources.waitingCount; tries > 0; tries--) {
-      const qp = resources.leave();
-      const pending = resources.rows[qp]!;
+      const pending = resources.leave();
       if (pending.isPaused === 1) continue;
       const { hasAck, ackDueCycle } = pending;
       if (pending.count > 0 || (hasAck === 1 && ackDueCycle <= cycle)) {
-        this.#active = qp;
+        this.#active = pending;
         this.#burst = 0;
-        return true;
+        return pending;
       }
       if (hasAck === 0) continue;
-      resources.enter(qp, pending);
+      resources.enter(pending);
       nextCycle = Math.min(nextCycle, ackDueCycle);
     }
     this.account.rest(cycle);
     if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
-    return false;
+    return undefined;
   }
 
-  #serve(qp: number, pending: PendingResponses, cycle: number): number {
-    if (pending.count === 0) return this.#serveAck(qp, pending, cycle);
+  /** The acknowledgement. What was begun for requests that have been dropped since is given up first. */
+  #serveAck(pending: PendingResponses, cycle: number): number {
+    const packets = this.#packets;
+    const { pair } = pending;
+    if (packets.isOpen) packets.abandon(cycle);
+    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
+    if (pending.hasAck === 0 || pending.ackDueCycle > cycle) return this.#endTurn(pending, cycle, FINISHED);
+    if (!packets.open(pair, cycle)) return STALLED;
+    pending.hasAck = 0;
+    this.acknowledgementCount++;
+    const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
+    packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
+    return this.#endTurn(pending, cycle, this.#responseCycles);
+  }
+
+  /** The oldest READ or atomic. */
+  #serve(pending: PendingResponses, cycle: number): number {
     const resources = this.#resources;
+    const qp = pending.pair.slot;
     const entry = resources.oldest(qp);
     if (this.#writer.doneCount < resources.writesBefore[entry]!) {
       this.account.stall(cycle, STALL_ORDERING);
       return STALLED;
     }
     const kind = resources.kind[entry]!;
-    if (kind === KIND_READ) return this.#sendRead(qp, entry, cycle);
+    if (kind === KIND_READ) return this.#sendRead(pending, entry, cycle);
     const atomics = this.#atomics;
     const step = kind === KIND_ATOMIC ? atomics.step(qp, entry, cycle) : atomics.replay(qp, entry, cycle);
     if (step > 0) return step;
-    if (step !== ANSWERED) return this.#leave(step, qp, entry, cycle);
+    if (step !== ANSWERED) return this.#leave(step, pending, entry, cycle);
     resources.pop(qp);
-    return this.#endTurn(qp, pending, cycle, this.#responseCycles);
-  }
-
-  /** What was begun for requests that have been dropped since is given up first. */
-  #serveAck(qp: number, pending: PendingResponses, cycle: number): number {
-    if (this.#packets.isOpen) this.#packets.abandon(cycle);
-    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
-    if (pending.hasAck === 0 || pending.ackDueCycle > cycle)
-      return this.#endTurn(qp, pending, cycle, FINISHED);
-    if (!this.#packets.open(qp, cycle)) return STALLED;
-    pending.hasAck = 0;
-    this.acknowledgementCount++;
-    const syndrome = pending.ackSyndrome === -1 ? this.#packets.creditSyndrome(qp) : pending.ackSyndrome;
-    this.#packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, qp, cycle);
-    return this.#endTurn(qp, pending, cycle, this.#responseCycles);
+    return this.#endTurn(pending, cycle, this.#responseCycles);
   }
 
   /** One packet of a READ response. */
-  #sendRead(qp: number, entry: number, cycle: number): number {
-    const { config } = this.#core;
+  #sendRead(pending: PendingResponses, entry: number, cycle: number): number {
+    const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
-    if (sent !== SENT && sent !== SENT_LAST) return this.#leave(sent, qp, entry, cycle);
+    if (sent !== SENT && sent !== SENT_LAST) return this.#leave(sent, pending, entry, cycle);
     this.#burst++;
     if (sent === SENT_LAST) this.#resources.pop(qp);
-    const isTurnOver = sent === SENT_LAST || this.#burst >= config.burstPackets;
-    return isTurnOver
-      ? this.#endTurn(qp, this.#resources.rows[qp]!, cycle, config.responseCycles)
-      : config.responseCycles;
+    const isTurnOver = sent === SENT_LAST || this.#burst >= this.#core.config.burstPackets;
+    return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
   }
 
   /** The answer waits in the engine, is taken up again when its page is there, or fails. */
-  #leave(left: number, qp: number, entry: number, cycle: number): number {
+  #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
     if (left === STALLED) return STALLED;
-    return left === ABSENT ? this.#pause(qp, cycle) : this.#fail(qp, entry, cycle);
+    return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
   }
 
   /** Leaves the QP out until {@link resume}. */
-  #pause(qp: number, cycle: number): number {
+  #pause(pending: PendingResponses, cycle: number): number {
     this.#packets.abandon(cycle);
-    this.#resources.rows[qp]!.isPaused = 1;
-    this.#active = -1;
+    pending.isPaused = 1;
+    this.#active = undefined;
     return 1;
   }
 
-  #endTurn(qp: number, pending: PendingResponses, cycle: number, busyCycles: number): number {
-    this.#active = -1;
-    if (pending.count > 0 || pending.hasAck === 1) this.#enter(qp, pending, cycle + 1);
+  #endTurn(pending: PendingResponses, cycle: number, busyCycles: number): number {
+    this.#active = undefined;
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
     return busyCycles;
   }
 
   /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
-  #fail(qp: number, entry: number, cycle: number): number {
+  #fail(pending: PendingResponses, entry: number, cycle: number): number {
+    const qp = pending.pair.slot;
     this.#packets.abandon(cycle);
     const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;
     this.drop(qp);
     this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
     this.#listener.responseFailed(qp, cycle);
-    return this.#endTurn(qp, this.#resources.rows[qp]!, cycle, 1);
+    return this.#endTurn(pending, cycle, 1);
   }
 }
