@@ -142,9 +142,12 @@ export class LogicalProcess {
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
   nextPs(): number {
-    let next = this.queue.nextPs;
-    for (const domain of this.#clockDomains) if (domain.nextPs < next) next = domain.nextPs;
-    for (const { reader } of this.#inbound) if (reader.nextPs < next) next = reader.nextPs;
+    let next = this.#earliestPort().reader.nextPs;
+    if (this.#domain.nextPs < next) next = this.#domain.nextPs;
+    if (this.queue.nextPs < next) next = this.queue.nextPs;
+    for (let index = 1; index < this.#clockDomains.length; index++) {
+      if (this.#clockDomains[index]!.nextPs < next) next = this.#clockDomains[index]!.nextPs;
+    }
     return next;
   }
 

@@ -21,6 +21,10 @@ import type { InboundPort, LogicalProcess } from './logical-process.ts';
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;
 const QUICK_SETTLE_TURNS = 64;
+/** Processes that are compared without a loop; a group has places for as many at least. */
+const QUICK_PLACES = 4;
+/** Awaited, it lets everything run that was about to: unlike other values it needs no promise of its own. */
+const SETTLED = Promise.resolve();
 
 allowMoreInlining();
 
@@ -33,7 +37,7 @@ export interface OutwardPort<End> {
 
 export class ProcessGroup {
   readonly processes: readonly LogicalProcess[];
-  /** Earliest instant at which something is due, by process. */
+  /** Earliest instant at which something is due, by process (and Infinity for each place that has none). */
   readonly nextPs: Float64Array;
   /** Earliest instant at which a record that is not known yet can arrive from another thread, by process. */
   readonly arrivalPs: Float64Array;
@@ -49,16 +53,19 @@ export class ProcessGroup {
   /** Index of the process that ran last: whose code threw, when something was thrown. */
   current = 0;
 
-  /** Least sum of latencies on a way from one process to another in this group: [to * count + from]. */
-  readonly #wayPs: Float64Array;
+  /** By process: the least sum of latencies on a way to it from each place. */
+  readonly #waysTo: readonly Float64Array[];
+  /** Whether channels lead in from other threads. */
+  readonly #isOpen: boolean;
 
   /** @param processes completely wired: channels connected later are not seen */
   constructor(processes: readonly LogicalProcess[]) {
     if (processes.length === 0) throw new ConfigurationError('number of logical processes', 0, 'at least 1');
     this.processes = processes;
-    this.nextPs = new Float64Array(processes.length);
-    this.arrivalPs = new Float64Array(processes.length).fill(NEVER);
-    this.#wayPs = new Float64Array(processes.length ** 2).fill(NEVER);
+    const placeCount = Math.max(QUICK_PLACES, processes.length);
+    this.nextPs = new Float64Array(placeCount).fill(NEVER);
+    this.arrivalPs = new Float64Array(placeCount).fill(NEVER);
+    this.#waysTo = processes.map(() => new Float64Array(placeCount).fill(NEVER));
     const inward = inboundByBuffer(processes);
     const outward: OutwardPort<ChannelWriter>[] = [];
     processes.forEach((process, from) => {
@@ -71,13 +78,14 @@ export class ProcessGroup {
         inward.delete(writer.buffer);
         if (target.process === from)
           throw new ConfigurationError(`channel of ${process.name}`, 'to itself', 'to another process');
-        const way = target.process * processes.length + from;
-        this.#wayPs[way] = Math.min(this.#wayPs[way]!, target.end.latencyPs);
+        const ways = this.#waysTo[target.process]!;
+        ways[from] = Math.min(ways[from]!, target.end.latencyPs);
         joinEnds(writer, target.end.reader, this.nextPs, target.process);
       }
     });
     this.outward = outward;
     this.inward = [...inward.values()];
+    this.#isOpen = this.inward.length > 0;
     this.#completeWays();
   }
 
@@ -96,7 +104,7 @@ export class ProcessGroup {
       if (resumed === NONE) return;
       // Most programs wait again after a few microtasks: let them pass here, without a promise of an async call each.
       const process = this.processes[resumed]!;
-      for (let turn = 0; process.runningProgramCount > 0 && turn < QUICK_SETTLE_TURNS; turn++) await null;
+      for (let turn = 0; process.runningProgramCount > 0 && turn < QUICK_SETTLE_TURNS; turn++) await SETTLED;
       if (process.runningProgramCount > 0 || process.failure !== undefined) await this.settle(resumed);
       this.finishTurn(resumed);
     }
@@ -119,11 +127,11 @@ export class ProcessGroup {
   /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
   takeTurn(index: number): boolean {
     const process = this.processes[index]!;
-    const limitPs = this.limitPs(index);
-    const windowEndPs = this.nextPs[index]! + this.windowPs;
+    let limitPs = this.limitPs(index);
+    if (this.#isOpen) limitPs = Math.min(limitPs, this.nextPs[index]! + this.windowPs);
     this.turnCount++;
     this.current = index;
-    return process.advance(limitPs < windowEndPs ? limitPs : windowEndPs);
+    return process.advance(limitPs);
   }
 
   /** Lets the resumed programs of a process run until each waits for simulated time again. */
@@ -154,21 +162,25 @@ export class ProcessGroup {
   /** Instant below which process `index` may run: nothing unknown to it can take effect earlier. */
   limitPs(index: number): number {
     const nextPs = this.nextPs;
-    const wayPs = this.#wayPs;
-    const count = nextPs.length;
-    const first = index * count;
+    const ways = this.#waysTo[index]!;
     let limit = this.stopPs;
-    for (let from = 0; from < count; from++) {
-      const reach = nextPs[from]! + wayPs[first + from]!;
-      if (reach < limit) limit = reach;
+    if (nextPs[0]! + ways[0]! < limit) limit = nextPs[0]! + ways[0]!;
+    if (nextPs[1]! + ways[1]! < limit) limit = nextPs[1]! + ways[1]!;
+    if (nextPs[2]! + ways[2]! < limit) limit = nextPs[2]! + ways[2]!;
+    if (nextPs[3]! + ways[3]! < limit) limit = nextPs[3]! + ways[3]!;
+    for (let from = QUICK_PLACES; from < nextPs.length; from++) {
+      if (nextPs[from]! + ways[from]! < limit) limit = nextPs[from]! + ways[from]!;
     }
-    if (this.inward.length === 0) return limit;
+    return this.#isOpen ? Math.min(limit, this.#arrivalLimitPs(index)) : limit;
+  }
+
+  /** Instant at which something unknown may come to process `index` from other threads, directly or by another process. */
+  #arrivalLimitPs(index: number): number {
     const arrivalPs = this.arrivalPs;
-    if (arrivalPs[index]! < limit) limit = arrivalPs[index]!;
-    for (let from = 0; from < count; from++) {
-      const reach = arrivalPs[from]! + wayPs[first + from]!;
-      if (reach < limit) limit = reach;
-    }
+    const ways = this.#waysTo[index]!;
+    let limit = arrivalPs[index]!;
+    for (let from = 0; from < arrivalPs.length; from++)
+      limit = Math.min(limit, arrivalPs[from]! + ways[from]!);
     return limit;
   }
 
@@ -183,8 +195,8 @@ export class ProcessGroup {
     const picked = this.#earliest();
     if (nextPs[picked]! >= this.stopPs) return NONE;
     // Latencies are positive: nothing but another thread holds back the process with the earliest event.
-    if (this.inward.length === 0 || nextPs[picked]! < this.limitPs(picked)) return picked;
-    for (let index = 0; index < nextPs.length; index++) {
+    if (!this.#isOpen || nextPs[picked]! < this.limitPs(picked)) return picked;
+    for (let index = 0; index < this.processes.length; index++) {
       if (nextPs[index]! < this.limitPs(index)) return index;
     }
     return NONE;
@@ -193,24 +205,23 @@ export class ProcessGroup {
   #earliest(): number {
     const nextPs = this.nextPs;
     let earliest = 0;
-    let earliestPs = nextPs[0]!;
-    for (let index = 1; index < nextPs.length; index++) {
-      if (nextPs[index]! >= earliestPs) continue;
-      earliest = index;
-      earliestPs = nextPs[index]!;
-    }
+    if (nextPs[1]! < nextPs[earliest]!) earliest = 1;
+    if (nextPs[2]! < nextPs[earliest]!) earliest = 2;
+    if (nextPs[3]! < nextPs[earliest]!) earliest = 3;
+    for (let index = QUICK_PLACES; index < nextPs.length; index++)
+      if (nextPs[index]! < nextPs[earliest]!) earliest = index;
     return earliest;
   }
 
   /** Floyd and Warshall: every way is the shortest of the ways by each process between. */
   #completeWays(): void {
     const count = this.processes.length;
-    const way = this.#wayPs;
+    const waysTo = this.#waysTo;
     for (let between = 0; between < count; between++) {
       for (let from = 0; from < count; from++) {
         for (let to = 0; to < count; to++) {
-          const detour = way[between * count + from]! + way[to * count + between]!;
-          if (detour < way[to * count + from]!) way[to * count + from] = detour;
+          const detour = waysTo[between]![from]! + waysTo[to]![between]!;
+          if (detour < waysTo[to]![from]!) waysTo[to]![from] = detour;
         }
       }
     }

@@ -232,8 +232,8 @@ export class WorkerRunner implements Runner {
 
   #sleep(): void {
     const control = this.#control;
-    const { nextPs, inward } = this.#group;
-    for (let index = 0; index < nextPs.length; index++)
+    const { processes, nextPs, inward } = this.#group;
+    for (let index = 0; index < processes.length; index++)
       control.setNext(this.#firstProcess + index, nextPs[index]!);
     for (let index = 0; index < inward.length; index++) {
       const { reader } = inward[index]!.end;
