@@ -1,9 +1,11 @@
 /**
- * The timing wheel: every event of one logical process that is not a clock edge or a record from another one.
+ * The event queue of one logical process: every event that is not a clock edge or a record from another process.
  *
- *     delay < 4.19 us   wheel: 4096 slots of 1024 ps, each a sorted ring of events; a two-level bitmap
- *                       finds the next occupied slot
- *     longer            binary heap, drained into the wheel as time comes near
+ *     the earliest      held by the queue itself, unless it was waiting in one of the two below
+ *     delay < 4.19 us   wheel (event-wheel.ts)
+ *     longer            binary heap (event-heap.ts)
+ *
+ * Most events are scheduled as the earliest and run before another is: these touch neither wheel nor heap.
  *
  * Promises: events run in order of (time, phase, schedule order); a cancelled event never runs and its
  * cancellation touches no other event; nothing is allocated per event. Time is an integer count of picoseconds
@@ -12,16 +14,15 @@
 import { InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { EventHeap } from './event-heap.ts';
-import * as eventRows from './event-rows.ts';
-import { isBefore } from './event-rows.ts';
+import { EventWheel } from './event-wheel.ts';
+import * as queuedEvent from './queued-event.ts';
+import { type EventEffect, isBefore, QueuedEvent } from './queued-event.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { LINE_SHIFT, FLOATS_SHIFT, WORDS_SHIFT } = eventRows;
-const { TIME, ORDER, A, B } = eventRows;
-const { HANDLER, NEXT, PREVIOUS, PLACE, GENERATION, FREE, IN_HEAP } = eventRows;
+const { FREE, HELD, IN_HEAP } = queuedEvent;
 
 /** An event's effect. `a` and `b` are whatever was given to {@link EventQueue.schedule}. */
-export type EventHandler = (a: number, b: number) => void;
+export type EventHandler = EventEffect['run'];
 
 /** Names one scheduled event, and only that one. 0 names none. */
 export type EventRef = number;
@@ -34,26 +35,10 @@ export const PHASE_HARDWARE = 0;
 export const PHASE_SOFTWARE = 1;
 const PHASE_COUNT_MAX = 128;
 
-const SLOT_SHIFT = 10;
-const SLOT_PS = 1 << SLOT_SHIFT;
-const SLOT_COUNT = 4096;
-const SLOT_MASK = SLOT_COUNT - 1;
-const HORIZON_PS = SLOT_PS * SLOT_COUNT;
 const NEVER = Number.POSITIVE_INFINITY;
-const NONE = 0;
-const NO_SLOT = -1;
-const INDEX_BITS = 20;
-const INDEX_COUNT_MAX = 1 << INDEX_BITS;
-const GENERATION_MAX = 0x7fff_ffff;
-
-/**
- * One memory holds everything, in words: per slot the first event of its ring or 0, one bit per occupied slot,
- * one bit per word of those, then the events from FIRST on. (Few arrays, few bounds to check.)
- */
-const BITMAP = SLOT_COUNT;
-const SUMMARY = BITMAP + SLOT_COUNT / 32;
-const SUMMARY_MASK = SLOT_COUNT / 1024 - 1;
-const FIRST = (SUMMARY + 16) >> 4;
+/** A ref is a place in the pool plus this times the number of the use, which begins anew after 2^31 uses. */
+const POOL_COUNT_MAX = 1 << 20;
+const REF_MAX = POOL_COUNT_MAX * 2 ** 31;
 
 /** Events of one queue, and of one phase: 7 × 10^13. */
 const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
@@ -66,47 +51,39 @@ export class EventQueue {
   /** Number of events waiting. */
   pendingCount = 0;
 
-  private handlers: EventHandler[] = [];
-  private phaseOrders: number[] = [];
-  private capacity: number;
-  private floats: Float64Array;
-  private words: Int32Array;
-  private freeHead = NONE;
-  /** The earliest pending event, or NONE. */
-  private nextIndex = NONE;
-  private sequence = 0;
-  /** Slot of the cursor and the picosecond at which that slot begins. */
-  private cursor = 0;
-  private cursorPs = FLOAT_ZERO;
-  private readonly heap: EventHeap;
-  private readonly shuffle: (() => number) | undefined;
+  readonly #effects: EventEffect[] = [];
+  #sequence = 0;
+  /** Time of the last event run. */
+  #nowPs = FLOAT_ZERO;
+  /** Stands for no event: never due, behind all others. */
+  readonly #none = new QueuedEvent(0);
+  /** The earliest pending event. */
+  #next = this.#none;
+  readonly #wheel = new EventWheel();
+  readonly #heap = new EventHeap();
+  /** All events that there are, and the first free one. */
+  readonly #pool: QueuedEvent[] = [];
+  #free = this.#none;
+  readonly #shuffle: (() => number) | undefined;
 
   /**
-   * @param capacity events that may be pending before the pool grows (it doubles, below 2^20)
+   * @param capacity events that may be pending before the pool grows (it doubles, to 2^20)
    * @param shuffle when given, orders events of one instant and phase by its values (from 0 to 1) instead of by
    *   schedule order: the test that no block relies on that order
    */
   constructor(capacity = 1024, shuffle?: () => number) {
-    this.capacity = capacity;
-    this.shuffle = shuffle;
-    const memory = new ArrayBuffer((FIRST + capacity) << LINE_SHIFT);
-    this.floats = new Float64Array(memory);
-    this.words = new Int32Array(memory);
-    this.heap = new EventHeap(capacity, this.floats, this.words);
-    this.linkFree(FIRST, FIRST + capacity);
+    this.#shuffle = shuffle;
+    this.#growTo(capacity);
   }
 
   /** Whether the earliest pending event is hardware or software. The caller has checked that there is one. */
   get nextPhase(): number {
-    const order = this.floats[(this.nextIndex << FLOATS_SHIFT) + ORDER]!;
-    return order < PHASE_ORDER ? PHASE_HARDWARE : PHASE_SOFTWARE;
+    return this.#next.order < PHASE_ORDER ? PHASE_HARDWARE : PHASE_SOFTWARE;
   }
 
   /** Registers an effect and returns the number by which events name it. */
   addHandler(handler: EventHandler, phase: number = PHASE_HARDWARE): number {
-    this.handlers.push(handler);
-    this.phaseOrders.push(phase * PHASE_ORDER);
-    return this.handlers.length - 1;
+    return this.#effects.push({ run: handler, phaseOrder: phase * PHASE_ORDER }) - 1;
   }
 
   /**
@@ -114,233 +91,103 @@ export class EventQueue {
    * @throws InvariantError for a time that is past or broken
    */
   schedule(atPs: number, handler: number, a = 0, b = 0): EventRef {
-    const delayPs = atPs - this.cursorPs;
-    const isNear = delayPs < HORIZON_PS;
-    if (isNear ? delayPs >>> 0 !== delayPs : !Number.isSafeInteger(delayPs)) refuseTime(atPs, this.cursorPs);
-    if (this.freeHead === NONE) this.grow();
-    const index = this.freeHead;
-    const word = index << WORDS_SHIFT;
-    const float = index << FLOATS_SHIFT;
-    const words = this.words;
-    const floats = this.floats;
-    this.freeHead = words[word + NEXT]!;
-    const sequence = this.shuffle === undefined ? this.sequence++ : this.shuffledSequence();
-    floats[float + TIME] = atPs;
-    floats[float + ORDER] = this.phaseOrders[handler]! + sequence;
-    floats[float + A] = a;
-    floats[float + B] = b;
-    words[word + HANDLER] = handler;
+    const delayPs = atPs - this.#nowPs;
+    if (delayPs >>> 0 !== delayPs) checkDelay(delayPs, atPs);
+    if (this.#free === this.#none) this.#growTo(2 * this.#pool.length);
+    const event = this.#free;
+    this.#free = event.next;
+    const effect = this.#effects[handler]!;
+    event.timePs = atPs;
+    event.order =
+      effect.phaseOrder + (this.#shuffle === undefined ? this.#sequence++ : shuffled(this.#shuffle));
+    event.effect = effect;
+    event.a = a;
+    event.b = b;
     this.pendingCount++;
-    if (isNear) this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
-    else this.heap.add(index);
-    const nextPs = this.nextPs;
-    if (atPs < nextPs || (atPs === nextPs && isBefore(this.floats, index, this.nextIndex))) {
-      this.nextPs = atPs;
-      this.nextIndex = index;
+    const next = this.#next;
+    if (isBefore(event, next)) {
+      if (next.place === HELD) this.#putAway(next);
+      event.place = HELD;
+      this.#setNext(event);
+    } else {
+      this.#putAway(event);
     }
-    return words[word + GENERATION]! * INDEX_COUNT_MAX + index;
+    return event.ref;
   }
 
   /** Takes back one event. False when it has run or was cancelled already. */
   cancel(ref: EventRef): boolean {
-    const generation = Math.floor(ref / INDEX_COUNT_MAX);
-    const index = (ref - generation * INDEX_COUNT_MAX) | 0;
-    const word = index << WORDS_SHIFT;
-    if (index < FIRST || index >= FIRST + this.capacity || this.words[word + GENERATION] !== generation)
-      return false;
-    const place = this.words[word + PLACE]!;
-    if (place === FREE) return false;
-    if (place === IN_HEAP) this.heap.remove(index);
-    else this.unlink(index, place);
-    this.release(word, index);
-    this.pendingCount--;
-    if (index === this.nextIndex) this.findNext();
+    const event = this.#pool[ref % POOL_COUNT_MAX];
+    if (event === undefined || event.ref !== ref || event.place === FREE) return false;
+    this.#takeOut(event);
+    if (event === this.#next) this.#findNext();
+    this.#release(event);
     return true;
   }
 
   /** Runs the earliest event. The caller has checked that there is one. */
   runNext(): void {
-    const index = this.nextIndex;
-    const words = this.words;
-    const word = index << WORDS_SHIFT;
-    const float = index << FLOATS_SHIFT;
-    const nowPs = this.nextPs;
-    if (nowPs - this.cursorPs >= SLOT_PS) this.moveCursorTo(nowPs);
-    const after = words[word + NEXT]!;
-    if (after === index) {
-      this.vacate(this.cursor);
-      this.release(word, index);
-      this.findNext();
-    } else {
-      const last = words[word + PREVIOUS]!;
-      words[(last << WORDS_SHIFT) + NEXT] = after;
-      words[(after << WORDS_SHIFT) + PREVIOUS] = last;
-      words[this.cursor] = after;
-      this.release(word, index);
-      this.nextIndex = after;
-      this.nextPs = this.floats[(after << FLOATS_SHIFT) + TIME]!;
+    const event = this.#next;
+    this.#nowPs = event.timePs;
+    if (event.place !== HELD) {
+      if (event.place !== IN_HEAP) this.#wheel.moveTo(event.place);
+      this.#takeOut(event);
     }
-    this.pendingCount--;
+    this.#findNext();
+    this.#release(event);
     this.firedCount++;
-    this.handlers[words[word + HANDLER]!]!(this.floats[float + A]!, this.floats[float + B]!);
+    event.effect.run(event.a, event.b);
   }
 
-  private insertInWheel(index: number, slot: number): void {
-    const words = this.words;
-    const word = index << WORDS_SHIFT;
-    words[word + PLACE] = slot;
-    if (words[slot] !== NONE) {
-      this.insertInRing(index, slot);
-      return;
+  /** Has an event wait that is not the earliest. */
+  #putAway(event: QueuedEvent): void {
+    if (!this.#wheel.add(event, this.#nowPs)) this.#heap.add(event);
+  }
+
+  #takeOut(event: QueuedEvent): void {
+    if (event.place === IN_HEAP) this.#heap.remove(event);
+    else if (event.place !== HELD) this.#wheel.remove(event);
+  }
+
+  #findNext(): void {
+    let next = this.#wheel.count === 0 ? this.#none : this.#wheel.first;
+    if (this.#heap.count > 0 && isBefore(this.#heap.first, next)) next = this.#heap.first;
+    this.#setNext(next);
+  }
+
+  #setNext(event: QueuedEvent): void {
+    this.#next = event;
+    this.nextPs = event.timePs;
+  }
+
+  /** An event has run or was cancelled: it goes back to the pool under another name. */
+  #release(event: QueuedEvent): void {
+    const ref = event.ref + POOL_COUNT_MAX;
+    event.ref = ref < REF_MAX ? ref : POOL_COUNT_MAX + (ref % POOL_COUNT_MAX);
+    event.place = FREE;
+    event.next = this.#free;
+    this.#free = event;
+    this.pendingCount--;
+  }
+
+  #growTo(capacity: number): void {
+    const pool = this.#pool;
+    if (capacity > POOL_COUNT_MAX) throw new RangeError(`more than ${pool.length} events pending`);
+    while (pool.length < capacity) {
+      const event = new QueuedEvent(POOL_COUNT_MAX + pool.length);
+      event.next = this.#free;
+      this.#free = event;
+      pool.push(event);
     }
-    words[word + NEXT] = index;
-    words[word + PREVIOUS] = index;
-    this.occupy(slot, index);
-  }
-
-  /** Puts the event behind all of its slot that precede it; most often it is the last. */
-  private insertInRing(index: number, slot: number): void {
-    const words = this.words;
-    const head = words[slot]!;
-    let after = words[(head << WORDS_SHIFT) + PREVIOUS]!;
-    while (isBefore(this.floats, index, after)) {
-      const previous = words[(after << WORDS_SHIFT) + PREVIOUS]!;
-      if (after === head) words[slot] = index;
-      after = previous;
-      if (words[slot] === index) break;
-    }
-    const word = index << WORDS_SHIFT;
-    const before = words[(after << WORDS_SHIFT) + NEXT]!;
-    words[word + PREVIOUS] = after;
-    words[word + NEXT] = before;
-    words[(after << WORDS_SHIFT) + NEXT] = index;
-    words[(before << WORDS_SHIFT) + PREVIOUS] = index;
-  }
-
-  private unlink(index: number, slot: number): void {
-    const words = this.words;
-    const word = index << WORDS_SHIFT;
-    const after = words[word + NEXT]!;
-    if (after === index) {
-      this.vacate(slot);
-      return;
-    }
-    const before = words[word + PREVIOUS]!;
-    words[(before << WORDS_SHIFT) + NEXT] = after;
-    words[(after << WORDS_SHIFT) + PREVIOUS] = before;
-    if (words[slot] === index) words[slot] = after;
-  }
-
-  private occupy(slot: number, index: number): void {
-    const words = this.words;
-    const bits = BITMAP + (slot >> 5);
-    const wordBits = SUMMARY + (slot >> 10);
-    words[slot] = index;
-    words[bits] = words[bits]! | (1 << slot);
-    words[wordBits] = words[wordBits]! | (1 << (slot >> 5));
-  }
-
-  private vacate(slot: number): void {
-    const words = this.words;
-    const bits = BITMAP + (slot >> 5);
-    words[slot] = NONE;
-    words[bits] = words[bits]! & ~(1 << slot);
-    if (words[bits] !== 0) return;
-    const wordBits = SUMMARY + (slot >> 10);
-    words[wordBits] = words[wordBits]! & ~(1 << (slot >> 5));
-  }
-
-  private release(word: number, index: number): void {
-    const words = this.words;
-    const generation = words[word + GENERATION]!;
-    words[word + GENERATION] = generation === GENERATION_MAX ? 1 : generation + 1;
-    words[word + PLACE] = FREE;
-    words[word + NEXT] = this.freeHead;
-    this.freeHead = index;
-  }
-
-  /** Every event in the heap lies a horizon or more past the cursor, hence behind every event in the wheel. */
-  private findNext(): void {
-    const slot = this.occupiedSlot();
-    const index = slot === NO_SLOT ? (this.heap.count > 0 ? this.heap.first : NONE) : this.words[slot]!;
-    this.nextIndex = index;
-    this.nextPs = index === NONE ? NEVER : this.floats[(index << FLOATS_SHIFT) + TIME]!;
-  }
-
-  /** The first occupied slot from the cursor's on, round the wheel, or NO_SLOT. */
-  private occupiedSlot(): number {
-    const words = this.words;
-    const cursor = this.cursor;
-    let word = cursor >> 5;
-    let bits = words[BITMAP + word]! & (-1 << cursor);
-    if (bits === 0) {
-      let group = cursor >> 10;
-      let wordBits = words[SUMMARY + group]! & (-2 << word);
-      for (let step = 0; wordBits === 0; step++) {
-        if (step > SUMMARY_MASK) return NO_SLOT;
-        group = (group + 1) & SUMMARY_MASK;
-        wordBits = words[SUMMARY + group]!;
-      }
-      word = (group << 5) + 31 - Math.clz32(wordBits & -wordBits);
-      bits = words[BITMAP + word]!;
-    }
-    return (word << 5) + 31 - Math.clz32(bits & -bits);
-  }
-
-  private moveCursorTo(atPs: number): void {
-    const aheadPs = atPs - this.cursorPs;
-    if (aheadPs < HORIZON_PS) {
-      const slots = aheadPs >> SLOT_SHIFT;
-      this.cursor = (this.cursor + slots) & SLOT_MASK;
-      this.cursorPs += slots << SLOT_SHIFT;
-    } else {
-      // The wheel is empty, so any slot may become the one of this instant.
-      this.cursorPs = atPs;
-    }
-    if (this.heap.count > 0) this.drainHeap();
-  }
-
-  /** Brings delays that have come within the horizon into the wheel. */
-  private drainHeap(): void {
-    const { heap } = this;
-    while (heap.count > 0) {
-      const delayPs = heap.firstPs - this.cursorPs;
-      if (delayPs >= HORIZON_PS) return;
-      const index = heap.first;
-      heap.remove(index);
-      this.insertInWheel(index, (this.cursor + (delayPs >> SLOT_SHIFT)) & SLOT_MASK);
-    }
-  }
-
-  private shuffledSequence(): number {
-    return Math.floor(this.shuffle!() * PHASE_ORDER);
-  }
-
-  private linkFree(from: number, to: number): void {
-    for (let index = from; index < to; index++) {
-      const word = index << WORDS_SHIFT;
-      this.words[word + NEXT] = index + 1 < to ? index + 1 : NONE;
-      this.words[word + PLACE] = FREE;
-      this.words[word + GENERATION] = 1;
-    }
-    this.freeHead = from;
-  }
-
-  private grow(): void {
-    const old = this.capacity;
-    const capacity = old * 2;
-    if (FIRST + capacity > INDEX_COUNT_MAX) throw new RangeError(`more than ${old} events pending`);
-    const memory = new ArrayBuffer((FIRST + capacity) << LINE_SHIFT);
-    const words = new Int32Array(memory);
-    words.set(this.words);
-    this.words = words;
-    this.floats = new Float64Array(memory);
-    this.heap.moveTo(capacity, this.floats, words);
-    this.capacity = capacity;
-    this.linkFree(FIRST + old, FIRST + capacity);
   }
 }
 
-function refuseTime(atPs: number, fromPs: number): never {
-  throw new InvariantError('time of an event in ps', atPs, `a whole number of at least ${fromPs}`);
+function shuffled(shuffle: () => number): number {
+  return Math.floor(shuffle() * PHASE_ORDER);
+}
+
+/** A delay that is not a whole number of picoseconds below 4.3 ms: most often it is longer. */
+function checkDelay(delayPs: number, atPs: number): void {
+  if (delayPs > 0 && Number.isSafeInteger(delayPs)) return;
+  throw new InvariantError('time of an event in ps', atPs, `a whole number of at least ${atPs - delayPs}`);
 }
