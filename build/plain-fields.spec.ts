@@ -57,6 +57,12 @@ describe('plain fields', () => {
     expect(await run(built)).toEqual(expected);
   });
 
+  it('begins picoseconds as the kind of number that they will be', async () => {
+    expect(withPlainFields('class A { nowPs = 0; #endPs = 0; count = 0; startPs = 1; Ps() {} }')).toBe(
+      'class A { nowPs = -0; endPs$A = -0; count = 0; startPs = 1; Ps() {} }',
+    );
+  });
+
   it('does not touch what only looks like a private name', () => {
     const source = "const a = '#x'; const b = `#y #z`; // #w\nconst r = /#v/;";
     expect(withPlainFields(source)).toBe(source);

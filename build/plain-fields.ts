@@ -13,6 +13,10 @@
  * never changing (it is read anew after each call). Where the constructor gives every such field its value without
  * condition, the declaration is left out. Private names cannot go without declaration, so they become ordinary ones;
  * that TypeScript has checked their privacy is all that is needed of it. A 64-byte WRITE takes a ninth fewer instructions.
+ *
+ * A field of picoseconds that begins with 0 begins with -0: to V8 a small integer is another kind of number than what an
+ * instant soon is. When a field changes its kind the object changes its shape, and whatever field holds such an object has
+ * to check the shape from then on.
  */
 import { parseAst } from 'rolldown/parseAst';
 import { applyEdits, type Edit, type Node } from './edit.ts';
@@ -58,6 +62,7 @@ class FieldRewriter {
     for (const member of members) {
       if (isBareField(member) && assigned.has(fieldOf(keyOf(member)))) this.#replace(member, '');
       else this.#visit(member);
+      if (isZeroInstant(member)) this.#replace(member['value'] as Node, '-0');
     }
     this.#scopes.pop();
   }
@@ -96,6 +101,14 @@ const isBareField = (member: Node): boolean =>
   member['static'] !== true &&
   member['computed'] !== true &&
   member['value'] === null;
+
+/** A field of picoseconds that begins with 0. */
+const isZeroInstant = (member: Node): boolean =>
+  member.type === 'PropertyDefinition' &&
+  member['computed'] !== true &&
+  nameOf(keyOf(member)).endsWith('Ps') &&
+  isNode(member['value']) &&
+  member['value']['value'] === 0;
 
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';

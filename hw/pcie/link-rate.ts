@@ -101,16 +101,17 @@ export class LinkSerializer {
     this.#gapBytes = 0;
   }
 
-  #occupyTo(bytes: number): void {
-    let busyBytes = bytes;
-    if (busyBytes >= this.#denominator) {
-      // So many bytes take whole picoseconds: nothing is rounded.
-      const wholes = Math.floor(busyBytes / this.#denominator);
-      busyBytes -= wholes * this.#denominator;
-      this.#originPs += wholes * this.#numerator;
-    }
+  #occupyTo(busyBytes: number): void {
     this.#busyBytes = busyBytes;
     this.#busyUntilPs = this.#originPs + Math.floor((busyBytes * this.#numerator) / this.#denominator);
+    if (busyBytes >= this.#denominator) this.#rebase();
+  }
+
+  /** #denominator bytes take whole picoseconds: counted from their end, nothing is rounded. */
+  #rebase(): void {
+    const wholes = Math.floor(this.#busyBytes / this.#denominator);
+    this.#busyBytes = (this.#busyBytes - wholes * this.#denominator) | 0;
+    this.#originPs += wholes * this.#numerator;
   }
 }
 
