@@ -12,7 +12,7 @@ import type { BlockAccount } from '../../sim/index.ts';
 import * as aethConstants from '../../wire/aeth.ts';
 import { AethKind, NakCode, rnrTimerPsByCode } from '../../wire/aeth.ts';
 import { endsMessage, Opcode } from '../../wire/opcodes.ts';
-import * as packet from '../../wire/packet.ts';
+import * as packetConstants from '../../wire/packet.ts';
 import * as psnConstants from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { PayloadWriter } from './payload-writer.ts';
@@ -30,7 +30,7 @@ import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
-const { WORD_AETH, WORD_OPCODE, WORD_PAYLOAD_BYTES, WORD_PSN } = packet;
+const { WORD_AETH } = packetConstants;
 const { noRecord } = sendRecord;
 const { PSN_MASK, psnDistance } = psnConstants;
 const { ACK } = AethKind;
@@ -49,7 +49,7 @@ export interface AcknowledgementListener {
 
 export class Acknowledgements {
   readonly #core: HcaCore;
-  readonly #port: ReceivedPackets;
+  readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
   readonly #completion: RequestCompletion;
   readonly #scheduler: SendScheduler;
@@ -61,7 +61,7 @@ export class Acknowledgements {
 
   constructor(
     core: HcaCore,
-    port: ReceivedPackets,
+    packet: ReceivedPackets,
     writer: PayloadWriter,
     completion: RequestCompletion,
     scheduler: SendScheduler,
@@ -70,8 +70,8 @@ export class Acknowledgements {
     listener: AcknowledgementListener,
   ) {
     this.#core = core;
-    this.#port = port;
-    this.#placement = new ResponsePlacement(core, port, writer, account);
+    this.#packet = packet;
+    this.#placement = new ResponsePlacement(core, packet, writer, account);
     this.#completion = completion;
     this.#scheduler = scheduler;
     this.#timers = timers;
@@ -79,13 +79,9 @@ export class Acknowledgements {
     this.#listener = listener;
   }
 
-  /** Works on the response at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(offset: number, qp: number, cycle: number): number {
-    const words = this.#port.rxWords;
-    const word = offset >> 2;
-    const opcode = words[word + WORD_OPCODE]!;
-    const psn = words[word + WORD_PSN]!;
-    const pair = this.#core.qps.rows[qp]!;
+  /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
+  process(pair: QueuePair, cycle: number): number {
+    const { opcode, psn } = this.#packet;
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
     if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
@@ -93,8 +89,8 @@ export class Acknowledgements {
         this.#core.violations.count('responseUnexpected');
       return 0;
     }
-    if (opcode !== RC_ACKNOWLEDGE) return this.#processData(offset, pair, opcode, psn, cycle);
-    const aeth = words[word + WORD_AETH]!;
+    if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
+    const aeth = this.#packet.word(WORD_AETH);
     const syndrome = aeth >>> 24;
     if (syndromeKind(syndrome) === ACK) {
       if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
@@ -127,10 +123,6 @@ export class Acknowledgements {
 
   reset(): void {
     this.#isPlacing = false;
-  }
-
-  #word(offset: number, word: number): number {
-    return this.#port.rxWords[(offset >> 2) + word]!;
   }
 
   /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
@@ -211,7 +203,7 @@ export class Acknowledgements {
   }
 
   /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
-  #processData(offset: number, pair: QueuePair, opcode: number, psn: number, cycle: number): number {
+  #processData(pair: QueuePair, opcode: number, psn: number, cycle: number): number {
     if (!this.#isPlacing) {
       if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
       const request = pair.recordHead;
@@ -229,8 +221,8 @@ export class Acknowledgements {
     }
     const request = pair.recordHead;
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
-    const bytes = isAtomic ? 8 : this.#word(offset, WORD_PAYLOAD_BYTES);
-    const placed = this.#placement.place(offset, pair, request, bytes, cycle);
+    const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
+    const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
     if (placed !== PLACED) return this.#notPlaced(placed, pair, psn, cycle);
     // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
     if (this.#completion.isFull) {
@@ -242,12 +234,8 @@ export class Acknowledgements {
     this.#timers.progress(pair);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
-    this.#takeCredits(
-      pair,
-      syndromeValue(this.#word(offset, WORD_AETH) >>> 24),
-      this.#word(offset, WORD_AETH) & PSN_MASK,
-      cycle,
-    );
+    const aeth = this.#packet.word(WORD_AETH);
+    this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
     if (request.responsesReceived !== request.psnCount)
       return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
     this.#completion.completeHead(pair, cycle);

@@ -10,7 +10,6 @@ export class InboundRequest {
   /** Its headers: the packet that the receiver works on. */
   readonly packet: ReceivedPackets;
   /** The QP it is for. */
-  qp = -1;
   pair = new QueuePair();
   /** MESSAGE_ kind of the opcode. */
   kind = MESSAGE_NONE;
@@ -23,13 +22,17 @@ export class InboundRequest {
     this.packet = packet;
   }
 
-  /** Takes up the packet that the receiver has turned to, for `qp`. */
-  begin(qp: number, pair: QueuePair): void {
-    this.qp = qp;
+  /** Takes up the packet that the receiver has turned to, for a QP. */
+  begin(pair: QueuePair): void {
     this.pair = pair;
     this.kind = messageKind(this.packet.traits);
     this.placed = 0;
     this.receiveSyndrome = 0;
+  }
+
+  /** Slot of the QP. */
+  get qp(): number {
+    return this.pair.slot;
   }
 
   /** Trait bits of the opcode. */

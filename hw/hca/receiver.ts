@@ -86,8 +86,8 @@ export class Receiver {
   /** Members of the group that the packet is for, and the one being served. */
   #memberCount = 0;
   #member = 0;
-  /** QP of the packet being worked on, or -1. */
-  #active = -1;
+  /** QP of the packet being worked on. */
+  #active: QueuePair | undefined;
 
   constructor(
     core: HcaCore,
@@ -111,6 +111,7 @@ export class Receiver {
     this.#arrived = new Fifo(port.receivePacketsMax);
     this.#looped = new Fifo(loopback.capacity);
     this.#source = this.#arrived;
+    this.#active = undefined;
     this.#latencyCycles = core.config.receiveLatencyCycles;
     this.#bytesPerCycle = core.config.receiveBytesPerCycle;
     this.#packetCycles = core.config.receivePacketCycles;
@@ -138,13 +139,13 @@ export class Receiver {
   }
 
   isServing(qp: number): boolean {
-    return this.#active === qp;
+    return this.#active?.slot === qp;
   }
 
   reset(): void {
     while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
-    this.#active = -1;
+    this.#active = undefined;
     this.#memberCount = 0;
     this.#datagrams!.reset();
     this.#responder!.reset();
@@ -183,7 +184,7 @@ export class Receiver {
 
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#active === -1 && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
+    if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
     const source = this.#source;
     if (source.headCycle > cycle) {
       this.account.rest(cycle);
@@ -192,17 +193,20 @@ export class Receiver {
     }
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
-    this.#active = this.#memberCount === 0 ? -1 : this.#nextMember();
-    if (this.#active === -1) this.#release(source.pop());
+    this.#active = this.#memberCount === 0 ? undefined : this.#nextMember();
+    if (this.#active === undefined) this.#release(source.pop());
     const moveCycles = this.#moveCycles(bytes);
     const busyCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
     this.account.serve(cycle, busyCycles);
-    if (this.#active !== -1) return this.wake(cycle + busyCycles);
+    if (this.#active !== undefined) return this.wake(cycle + busyCycles);
+    if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);
+  }
+
+  /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */
+  #wakeForNext(freeCycle: number): void {
     const arrivedCycle = this.#arrived.headCycle;
     const loopedCycle = this.#looped.headCycle;
     const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
-    if (nextCycle === Number.POSITIVE_INFINITY) return;
-    const freeCycle = cycle + busyCycles;
     this.wake(nextCycle > freeCycle ? nextCycle : freeCycle);
   }
 
@@ -214,27 +218,27 @@ export class Receiver {
   }
 
   #process(offset: number, cycle: number): number {
-    if (this.#active === -1) {
+    let pair = this.#active;
+    if (pair === undefined) {
       this.#packets.turnTo(offset);
-      this.#active = this.#findQp();
-      if (this.#active === -1) return 0;
+      pair = this.#findQp();
+      if (pair === undefined) return 0;
+      this.#active = pair;
     }
-    const qp = this.#active;
-    if (!this.#contexts.access(qp, true)) {
+    if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    const pair = this.#pairs[qp]!;
     if (!takesRequests(pair)) {
       this.#responder!.reset();
       this.#acknowledgements!.reset();
       this.#datagrams!.reset();
       return 0;
     }
-    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, qp, cycle);
+    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, pair.slot, cycle);
     return (this.#packets.traits & IS_REQUEST) !== 0
-      ? this.#responder!.process(qp, pair, cycle)
-      : this.#acknowledgements!.process(offset, qp, cycle);
+      ? this.#responder!.process(pair, cycle)
+      : this.#acknowledgements!.process(pair, cycle);
   }
 
   /** What is not addressed to this port, to a group or to whoever is there, strayed. */
@@ -243,28 +247,27 @@ export class Receiver {
   }
 
   /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
-  #findQp(): number {
+  #findQp(): QueuePair | undefined {
     const packet = this.#packets;
     if (!this.#isLoopback && !this.#isForUs(packet.lids & 0xffff)) return this.#drop('packetForeignLid');
     const qpn = packet.destinationQpn;
     if (qpn === QPN_MULTICAST) return this.#firstMember();
     const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
-    const qp = number === -1 ? -1 : this.#core.qps.slotOf(number);
-    if (qp === -1) return this.#drop('packetUnknownQp');
-    const pair = this.#pairs[qp]!;
+    const slot = number === -1 ? -1 : this.#core.qps.slotOf(number);
+    if (slot === -1) return this.#drop('packetUnknownQp');
+    const pair = this.#pairs[slot]!;
     const { traits } = packet;
     if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.opcodeBase)
       return this.#drop('packetOpcode');
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
-    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(qp, pair, hasGrh))
+    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
     const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
-    return isReady ? qp : this.#drop('packetQpState');
+    return isReady ? pair : this.#drop('packetQpState');
   }
 
-  #drop(violation: DataPathViolation): number {
+  #drop(violation: DataPathViolation): undefined {
     this.#core.violations.count(violation);
-    return -1;
   }
 
   /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
@@ -275,14 +278,14 @@ export class Receiver {
   }
 
   /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
-  #hasRightGrh(qp: number, pair: QueuePair, hasGrh: boolean): boolean {
+  #hasRightGrh(pair: QueuePair, hasGrh: boolean): boolean {
     const { qps } = this.#core;
     const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
     const grh = this.#grhPlace();
     if (!isGrhForUs(this.#address, bytes, grh)) return false;
-    return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(qp));
+    return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(pair.slot));
   }
 
   #grhPlace(): number {
@@ -290,8 +293,8 @@ export class Receiver {
     return grhPlace(offset, operandBytes(opcode) + payloadBytes);
   }
 
-  /** The first member of the group that takes the packet, or -1; a packet for nobody here is none of our business. */
-  #firstMember(): number {
+  /** The first member of the group that takes the packet, if any; a packet for nobody here is none of our business. */
+  #firstMember(): QueuePair | undefined {
     const packet = this.#packets;
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     const isDatagram = (packet.opcode & SERVICE_MASK) === UD_OPCODE_BASE;
@@ -300,23 +303,22 @@ export class Receiver {
     if (!isGrhForGroup(packet.rxBytes, grh)) return this.#drop('packetForeignGid');
     this.#memberCount = this.#groups.find(packet.rxBytes, destinationGidPlace(grh));
     this.#member = -1;
-    return this.#memberCount === 0 ? -1 : this.#nextMember();
+    return this.#memberCount === 0 ? undefined : this.#nextMember();
   }
 
-  /** The next member that takes the packet, or -1 when there is none left. */
-  #nextMember(): number {
-    const { qps } = this.#core;
+  /** The next member that takes the packet, if there is one left. */
+  #nextMember(): QueuePair | undefined {
     const source = this.#packets.word(WORD_DATAGRAM_SOURCE_QPN);
     while (++this.#member < this.#memberCount) {
       const qpn = this.#groups.memberQpn(this.#member);
       const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
-      const qp = qpn === -1 || isEcho ? -1 : qps.slotOf(qpn);
-      if (qp === -1) continue;
-      const pair = qps.rows[qp]!;
-      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return qp;
+      const slot = qpn === -1 || isEcho ? -1 : this.#core.qps.slotOf(qpn);
+      if (slot === -1) continue;
+      const pair = this.#pairs[slot]!;
+      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;
     }
     this.#memberCount = 0;
-    return -1;
+    return undefined;
   }
 }
 

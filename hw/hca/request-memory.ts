@@ -62,26 +62,24 @@ export class RequestMemory {
     const request = this.#request;
     const { kind, pair } = request;
     if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return ALLOWED;
-    const address = request.remoteAddress;
-    const key = request.remoteKey;
     if (kind === MESSAGE_WRITE) {
       const bytes = request.dmaBytes;
-      const allowed = this.#mayAccess(QP_RIGHT_WRITE, key, address, bytes, RIGHT_REMOTE_WRITE, cycle);
+      const allowed = this.#mayAccess(QP_RIGHT_WRITE, RIGHT_REMOTE_WRITE, bytes, cycle);
       if (allowed !== ALLOWED) return allowed;
-      pair.writeAddress = address;
-      pair.writeKey = key;
+      pair.writeAddress = request.remoteAddress;
+      pair.writeKey = request.remoteKey;
       pair.writeRemaining = bytes;
       pair.writeBytes = bytes;
       this.#checkedCycle = cycle;
       return ALLOWED;
     }
     if (request.opcode === Opcode.RC_RDMA_READ_REQUEST)
-      return this.#mayAccess(QP_RIGHT_READ, key, address, request.dmaBytes, RIGHT_REMOTE_READ, cycle);
-    if (address % ATOMIC_BYTES !== 0) {
+      return this.#mayAccess(QP_RIGHT_READ, RIGHT_REMOTE_READ, request.dmaBytes, cycle);
+    if (request.remoteAddress % ATOMIC_BYTES !== 0) {
       this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return REFUSED;
     }
-    return this.#mayAccess(QP_RIGHT_ATOMIC, key, address, ATOMIC_BYTES, RIGHT_REMOTE_ATOMIC, cycle);
+    return this.#mayAccess(QP_RIGHT_ATOMIC, RIGHT_REMOTE_ATOMIC, ATOMIC_BYTES, cycle);
   }
 
   /** Writes the packet's payload to memory, piece by piece. ALLOWED: all of it, or the receive has failed; REFUSED or WAIT. */
@@ -101,28 +99,30 @@ export class RequestMemory {
     return ALLOWED;
   }
 
-  #mayAccess(
-    qpRight: number,
-    key: number,
-    address: number,
-    bytes: number,
-    right: number,
-    cycle: number,
-  ): number {
-    const { pair } = this.#request;
+  /** Whether QP and region give this right to so many bytes at the address that the header names. */
+  #mayAccess(qpRight: number, right: number, bytes: number, cycle: number): number {
+    const request = this.#request;
+    const { pair } = request;
     if ((pair.remoteRights & qpRight) === 0) {
       // A function that this QP does not support: an invalid request, not an access error (table 60).
       this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return REFUSED;
     }
     if (bytes === 0) return ALLOWED;
-    const found = this.#translation.translate(key, pair.pd, address, bytes, right);
+    const found = this.#translation.translate(
+      request.remoteKey,
+      pair.pd,
+      request.remoteAddress,
+      bytes,
+      right,
+    );
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
     }
     if (found < BAD_KEY) return ALLOWED;
     const isWrite = right === RIGHT_REMOTE_READ ? 0 : 1;
+    const { remoteKey: key, remoteAddress: address } = request;
     if (found === PAGE_FAULT && this.#refusals.askForPage(key, address, bytes, isWrite, cycle))
       return REFUSED;
     this.#refusals.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);

@@ -92,42 +92,42 @@ export class Responder {
     this.#memory = new RequestMemory(core, request, scatter, this.#refusals, account);
   }
 
-  /** Works on the request that the receiver has turned to, for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(qp: number, pair: QueuePair, cycle: number): number {
+  /** Works on the request that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
+  process(pair: QueuePair, cycle: number): number {
     const request = this.#request;
-    if (this.#step === STEP_CHECK) {
-      request.begin(qp, pair);
-      if (!this.#begin(cycle)) return this.#done(0);
-      this.#step = STEP_RECEIVE_WQE;
+    let step = this.#step;
+    if (step === STEP_CHECK) {
+      request.begin(pair);
+      if (!this.#begin(cycle)) return 0;
+      step = (request.traits & TAKES_RECEIVE_WQE) !== 0 ? STEP_RECEIVE_WQE : STEP_RIGHTS;
     }
-    if (this.#step === STEP_RECEIVE_WQE) {
-      if ((request.traits & TAKES_RECEIVE_WQE) !== 0) {
-        const taken = this.#takeReceiveWqe(cycle);
-        if (taken !== ALLOWED) return taken === WAIT ? WAIT : this.#done(0);
-      }
-      this.#step = STEP_RIGHTS;
+    if (step === STEP_RECEIVE_WQE) {
+      const taken = this.#takeReceiveWqe(cycle);
+      if (taken !== ALLOWED) return this.#stop(taken, STEP_RECEIVE_WQE);
+      step = STEP_RIGHTS;
     }
-    if (this.#step === STEP_RIGHTS) {
+    if (step === STEP_RIGHTS) {
       const allowed = this.#memory.checkRights(cycle);
-      if (allowed !== ALLOWED) return allowed === WAIT ? WAIT : this.#done(0);
-      this.#step = STEP_PAYLOAD;
+      if (allowed !== ALLOWED) return this.#stop(allowed, STEP_RIGHTS);
+      step = STEP_PAYLOAD;
     }
-    if (this.#step === STEP_PAYLOAD) {
+    if (step === STEP_PAYLOAD) {
       const placed = this.#memory.place(cycle);
-      if (placed !== ALLOWED) return placed === WAIT ? WAIT : this.#done(0);
-      this.#step = STEP_FINISH;
+      if (placed !== ALLOWED) return this.#stop(placed, STEP_PAYLOAD);
     }
-    if (!this.#finish(cycle)) return WAIT;
-    return this.#done(request.placed);
+    if (!this.#finish(cycle)) return this.#stop(WAIT, STEP_FINISH);
+    this.#step = STEP_CHECK;
+    return request.placed;
   }
 
   reset(): void {
     this.#step = STEP_CHECK;
   }
 
-  #done(bytes: number): number {
-    this.#step = STEP_CHECK;
-    return bytes;
+  /** The packet is done with, refused, or waits at `step` and goes on there. */
+  #stop(answer: number, step: number): number {
+    this.#step = answer === WAIT ? step : STEP_CHECK;
+    return answer === WAIT ? WAIT : 0;
   }
 
   /** False: the request is not to be executed. */
