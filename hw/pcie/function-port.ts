@@ -2,6 +2,7 @@
  * What the function needs of its end of the link, and what the device core behind the BARs offers it.
  */
 import type { ChannelReader } from '../../sim/channel.ts';
+import type { TlpReceiver } from './link-engine.ts';
 import type { Flow } from './tlp.ts';
 
 /** The slice of a `PcieLinkPort` that an endpoint's function uses. */
@@ -9,8 +10,8 @@ export interface FunctionPort {
   readonly reader: ChannelReader;
   /** Bus, device and function that completions from here carry. */
   completerId: number;
-  /** Calls `listener` with every TLP that arrives, at its time. */
-  onReceive(listener: (offset: number, kind: number) => void): void;
+  /** Hands `receiver` every TLP that arrives, at its time. */
+  deliverTo(receiver: TlpReceiver): void;
   /** Gives a TLP's buffer and credits back. */
   consume(offset: number): void;
   canSend(flow: Flow): boolean;

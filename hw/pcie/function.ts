@@ -129,7 +129,7 @@ export class PcieFunction {
     const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
     port.onSendSpace(POSTED, wakeEgress);
-    port.onReceive((offset, kind) => this.#receive(offset, kind));
+    port.deliverTo(this);
   }
 
   /** Connects the device core; to be called once, before time starts. */
@@ -253,7 +253,8 @@ export class PcieFunction {
     this.reset('fundamental', cycle);
   }
 
-  #receive(offset: number, kind: number): void {
+  /** A record has arrived: called by the link port. */
+  receiveTlp(offset: number, kind: number): void {
     if (kind === COMPLETION_DATA || kind === COMPLETION) {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
       if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);

@@ -21,7 +21,7 @@ export { type FunctionNeighbours, type FunctionOptions, PcieFunction } from './f
 export { type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { BarTarget, FunctionPort } from './function-port.ts';
 export * from './link-copy.ts';
-export type { LinkPortOptions, TlpListener } from './link-engine.ts';
+export type { LinkPortOptions, TlpReceiver } from './link-engine.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
 export { PcieLinkPort } from './link-port.ts';

@@ -24,8 +24,11 @@ import type { TrafficCount } from './tlp-count.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } = tlp;
 
-/** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
-export type TlpListener = (offset: number, kind: number) => void;
+/** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
+export interface TlpReceiver {
+  /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
+  receiveTlp(offset: number, kind: number): void;
+}
 
 export interface LinkPortOptions {
   readonly lp: LogicalProcess;
@@ -52,7 +55,7 @@ export class LinkEngine {
   readonly #trafficClassCount: number;
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
-  #listener: TlpListener = () => {};
+  #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
   /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
@@ -82,8 +85,13 @@ export class LinkEngine {
   }
 
   /** Sets who is handed received TLPs and sideband records. */
-  onReceive(listener: TlpListener): void {
-    this.#listener = listener;
+  deliverTo(receiver: TlpReceiver): void {
+    this.#tlpReceiver = receiver;
+  }
+
+  /** Likewise, a function. */
+  onReceive(listener: TlpReceiver['receiveTlp']): void {
+    this.deliverTo({ receiveTlp: listener });
   }
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
@@ -181,7 +189,7 @@ export class LinkEngine {
       receiver.receive(nowPs, offset, kind);
       if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
     }
-    this.#listener(offset, kind);
+    this.#tlpReceiver.receiveTlp(offset, kind);
   }
 
   #noteLimits(nowPs: number, offset: number): void {

@@ -75,7 +75,7 @@ export class RootComplex {
     const egressStage = domain.addStage((cycle) => this.#egress(cycle));
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
     this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, egressStage);
-    port.onReceive((offset, kind) => this.#receive(offset, kind));
+    port.deliverTo(this);
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
     }
@@ -151,7 +151,8 @@ export class RootComplex {
     else this.cpu.answerAbsent(done);
   }
 
-  #receive(offset: number, kind: number): void {
+  /** A record has arrived: called by the link port. */
+  receiveTlp(offset: number, kind: number): void {
     if (kind === MEMORY_WRITE || kind === MESSAGE) {
       this.writes.receive(offset);
     } else if (kind >= SIDEBAND_BASE) {
