@@ -47,6 +47,7 @@ export interface SentWrite {
 export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly memory = new Uint8Array(MEMORY_BYTES);
   readonly reader: { bytes: Uint8Array; words: Int32Array };
+  readonly returnsCompletionCredits: boolean;
   readonly reads: SentRead[] = [];
   readonly writes: SentWrite[] = [];
   /** Records announced and not yet consumed. */
@@ -59,8 +60,9 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly #spaceListeners: (() => void)[][] = [[], []];
   readonly #freeSlots = Array.from({ length: SLOT_COUNT }, (_, slot) => slot);
 
-  constructor(lp: LogicalProcess) {
+  constructor(lp: LogicalProcess, returnsCompletionCredits: boolean) {
     this.#lp = lp;
+    this.returnsCompletionCredits = returnsCompletionCredits;
     const buffer = new SharedArrayBuffer(SLOT_BYTES * SLOT_COUNT);
     this.reader = { bytes: new Uint8Array(buffer), words: new Int32Array(buffer) };
   }
@@ -176,11 +178,11 @@ export class DmaBench {
   readonly #events: (() => void)[] = [];
   readonly #event: number;
 
-  constructor(changes: Partial<DmaConfig> = {}) {
+  constructor(changes: Partial<DmaConfig> = {}, returnsCompletionCredits = false) {
     this.config = { ...defaultsOf(dmaParameters), ...changes };
     this.lp = new LogicalProcess('hca');
     this.domain = this.lp.addClockDomain(1000);
-    this.link = new ScriptedLink(this.lp);
+    this.link = new ScriptedLink(this.lp, returnsCompletionCredits);
     const { lp, domain, link, pcieFunction, config, sram } = this;
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
     this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });

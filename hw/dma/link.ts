@@ -7,6 +7,8 @@ export interface DmaReadLink {
     readonly bytes: Uint8Array;
     readonly words: Int32Array;
   };
+  /** Whether consuming a completion gives credits back. */
+  readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
   onSendSpace(flow: number, listener: () => void): void;
   sendMemoryRead(

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bytesEqual } from '../../base/bytes.ts';
+import { Random } from '../../sim/random.ts';
 import { COMPLETION_DATA } from '../pcie/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
@@ -186,6 +187,38 @@ describe('the DMA read engine', () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  it('takes completions that end no request without an edge of their own, and is none the faster for it', () => {
+    const run = (returnsCompletionCredits: boolean) => {
+      const bench = new DmaBench({ tagCount: 6 }, returnsCompletionCredits);
+      const reports = withRequesters(bench, 2);
+      const random = new Random(1, 'completions');
+      bench.link.onRead = (read) => {
+        let delayPs = 50_000 + random.below(20_000);
+        for (let bytes = 128; bytes <= read.bytes; bytes += 128) {
+          delayPs += random.below(40) * 1000 + random.below(2) * 500;
+          bench.atPs(bench.lp.nowPs + delayPs, () => bench.link.answer(read, 128));
+        }
+      };
+      for (let index = 0; index < 8; index++)
+        bench.atCycle(10 + 3 * index, () =>
+          bench.reads.request(index & 1, 0x1000 + index * 4096, 4096, index * 4096, index),
+        );
+      bench.runTo(5000);
+      bench.reads.returnAccount.close(5000);
+      const { busyCycles, idleCycles } = bench.reads.returnAccount;
+      const edges = bench.domain.activeEdgeCount;
+      return {
+        edges,
+        results: { reports, reads: bench.link.reads, busyCycles, idleCycles, sram: bench.sram },
+      };
+    };
+    const quick = run(false);
+    const slow = run(true);
+    expect(quick.results.reports).toHaveLength(8);
+    expect(quick.results).toEqual(slow.results);
+    expect(quick.edges).toBeLessThan(slow.edges - 50);
   });
 
   it('waits for a tag, and uses one in the very cycle in which it comes free', () => {

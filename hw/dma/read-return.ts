@@ -55,6 +55,7 @@ export abstract class ReadReturn {
   readonly #copier = new BlockCopier();
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
+  readonly #returnsCredits: boolean;
   readonly #dataPathBytes: number;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
@@ -77,6 +78,7 @@ export abstract class ReadReturn {
     this.#sram = options.sram;
     this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
+    this.#returnsCredits = link.returnsCompletionCredits;
     this.#dataPathBytes = config.dataPathBytes;
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
     this.#returnStage = domain.addStage((cycle) => this.#return(cycle));
@@ -86,14 +88,20 @@ export abstract class ReadReturn {
   /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */
   receiveCompletion(offset: number): void {
     const completions = this.#completions;
-    if (completions.isFull) {
+    const cycle = this.domain.clock.cycleAfter(this.lp.nowPs);
+    if (completions.isEmpty) {
+      if (this.#isUnseen(offset, cycle)) {
+        this.#take(offset, cycle);
+        return;
+      }
+      completions.push(offset, cycle);
+      this.domain.wake(this.#returnStage, this.#nextReturnCycle());
+    } else if (completions.isFull) {
       this.#unexpected(offset);
       this.link.consume(offset);
-      return;
+    } else {
+      completions.push(offset, cycle);
     }
-    const isFirst = completions.isEmpty;
-    completions.push(offset, this.domain.clock.cycleAfter(this.lp.nowPs));
-    if (isFirst) this.domain.wake(this.#returnStage, this.#nextReturnCycle());
   }
 
   /** A tag is free again, for use in this very cycle. */
@@ -127,13 +135,38 @@ export abstract class ReadReturn {
     } while (queue.count > 0 && queue.head.isFinished);
   }
 
+  /**
+   * Whether nobody can tell if a completion is taken as it arrives, on account of `cycle`, or at that edge: its request
+   * waits for others as well, its credits need not go back, the data path is free and no edge is due at this instant.
+   */
+  #isUnseen(offset: number, cycle: number): boolean {
+    const words = this.#words;
+    const record = offset >> 2;
+    const tag = this.tags.takenTag(words[record + WORD_TAG]!);
+    if (tag === undefined || tag.state !== TAG_ACTIVE) return false;
+    const { remainingBytes } = tag;
+    const bytes = words[record + WORD_LENGTH]!;
+    if (bytes >= remainingBytes && (bytes > remainingBytes || tag.request!.readCount === 1)) return false;
+    return (
+      words[record + WORD_KIND] === COMPLETION_DATA &&
+      words[record + WORD_BYTE_COUNT] === remainingBytes &&
+      (words[record + WORD_FLAGS]! & FLAG_POISONED) === 0 &&
+      cycle >= this.returnAccount.freeCycle &&
+      this.domain.nextPs > this.lp.nowPs &&
+      !this.#returnsCredits
+    );
+  }
+
   #return(cycle: number): void {
     if (cycle < this.#nextReturnCycle()) return;
-    const offset = this.#completions.pop();
+    this.#take(this.#completions.pop(), cycle);
+    if (!this.#completions.isEmpty) this.domain.wake(this.#returnStage, this.#nextReturnCycle());
+  }
+
+  #take(offset: number, cycle: number): void {
     const serviceCycles = this.#takeCompletion(offset, cycle);
     this.link.consume(offset);
     this.returnAccount.serve(cycle, serviceCycles);
-    if (!this.#completions.isEmpty) this.domain.wake(this.#returnStage, this.#nextReturnCycle());
   }
 
   /** Cycle at which the oldest completion can be taken, or Infinity. */

@@ -50,6 +50,8 @@ export class LinkEngine {
   readonly reader: ChannelReader;
   readonly transmitter: LinkTransmitter;
   readonly receiver: LinkReceiver;
+  /** Whether consuming a completion gives credits back: not where they are infinite. */
+  readonly returnsCompletionCredits: boolean;
 
   protected readonly lp: LogicalProcess;
   readonly #trafficClassCount: number;
@@ -79,6 +81,7 @@ export class LinkEngine {
     this.#trafficClassCount = trafficClassCount;
     this.transmitter = new LinkTransmitter(lp, link, end, peer, writer);
     this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
+    this.returnsCompletionCredits = end.completionHeaders > 0 || end.completionData > 0;
     this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
     lp.addInbound(reader, link.latencyPs, (offset) => this.#deliver(offset));
     lp.addOutbound(writer);
