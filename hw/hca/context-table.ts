@@ -5,6 +5,8 @@
  * The bytes are the truth for everything software configured. What changes with every packet is held beside them
  * in typed arrays by the table that extends this one.
  */
+const NONE = -1;
+
 export class ContextTable {
   readonly contextBytes: number;
   readonly capacity: number;
@@ -16,6 +18,9 @@ export class ContextTable {
   #slotOf = new Map<number, number>();
   #slotOfDense = new Int32Array(1 << 18).fill(-1);
   #free: number[] = [];
+  /** What was asked for last, and its slot; NONE after a change. */
+  #lastNumber = NONE;
+  #lastSlot = NONE;
 
   /** @param capacity contexts that can be live at once; beyond it creation answers "limit exceeded" */
   constructor(contextBytes: number, capacity: number) {
@@ -33,14 +38,21 @@ export class ContextTable {
 
   /** Slot of an object number, or -1. */
   slotOf(objectNumber: number): number {
-    if (objectNumber < this.#slotOfDense.length) return this.#slotOfDense[objectNumber]!;
-    return this.#slotOf.get(objectNumber) ?? -1;
+    if (objectNumber !== this.#lastNumber) {
+      this.#lastNumber = objectNumber;
+      this.#lastSlot =
+        objectNumber < this.#slotOfDense.length
+          ? this.#slotOfDense[objectNumber]!
+          : (this.#slotOf.get(objectNumber) ?? -1);
+    }
+    return this.#lastSlot;
   }
 
   /** Takes a zeroed slot for an object number that has none. Returns -1 when the table is full. */
   allocate(objectNumber: number): number {
     const slot = this.#free.pop();
     if (slot === undefined) return -1;
+    this.#lastNumber = NONE;
     this.numberOf[slot] = objectNumber;
     if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = slot;
     else this.#slotOf.set(objectNumber, slot);
@@ -50,6 +62,7 @@ export class ContextTable {
 
   free(slot: number): void {
     const objectNumber = this.numberOf[slot]!;
+    this.#lastNumber = NONE;
     if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = -1;
     else this.#slotOf.delete(objectNumber);
     this.numberOf[slot] = -1;

@@ -38,8 +38,6 @@ export class PacketSlot {
   /** Record of the send WQE, {@link noRecord} for a response; and whether this is the message's last packet. */
   request: SendRecord;
   isLast = 0;
-  /** True for a packet that was sent before. */
-  isRepeat = 0;
   /** Cycle from which a complete packet can be sent. */
   readyCycle = Number.NaN;
 
@@ -57,7 +55,7 @@ export class PacketSlot {
 
   /** True when it has everything it needs. */
   get isComplete(): boolean {
-    return this.pendingReads === 0 && this.isSealed === 1;
+    return this.isSealed === 1 && this.pendingReads === 0;
   }
 }
 
@@ -111,7 +109,6 @@ export class PacketQueue {
     packet.isSealed = 0;
     packet.failure = 0;
     packet.isLast = 0;
-    packet.isRepeat = 0;
     packet.readyCycle = 0;
     return packet;
   }

@@ -12,17 +12,19 @@ import * as coreConstants from './core.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import * as pageFaults from './page-faults.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { SendRecord } from './send-record.ts';
+import type { DataSegment, SendRecord } from './send-record.ts';
+import * as sendRecord from './send-record.ts';
 import * as translationCache from './translation-cache.ts';
 import type { TranslationPort } from './translation-port.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_ACK_REQUEST, FLAG_SOLICITED } = packetConstants;
+const { FLAG_ACK_REQUEST, FLAG_RETRANSMISSION, FLAG_SOLICITED } = packetConstants;
 const { PORT_REQUESTER } = coreConstants;
 const { SIDE_REQUESTER } = pageFaults;
 const { RIGHT_LOCAL_READ } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { PAGE_FAULT, PENDING, TRANSLATED } = translatorConstants;
+const { noRecord } = sendRecord;
 const { RDMA_READ } = WqeOpcode;
 
 export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;
@@ -50,8 +52,11 @@ export class RequestPackets {
   readonly #packetSealed: (cycle: number) => void;
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
-  /** The open packet, its payload bytes whose reads are under way, and all that it takes. */
+  /** The open packet, the place of its payload in the message, bytes of it whose reads are under way, and all that it takes. */
   #open: PacketSlot | undefined = undefined;
+  #first = 0;
+  /** Segment that {@link #seek} has found. */
+  #segment: DataSegment = noRecord.segment(0);
   #filled = 0;
   #wanted = 0;
 
@@ -84,19 +89,18 @@ export class RequestPackets {
   send(pair: QueuePair, request: SendRecord, cycle: number): number {
     let packet = this.#open;
     if (packet === undefined) {
-      if (this.#queue.isFull) {
-        this.#account.stall(cycle, STALL_TRANSMIT_BUFFER);
-        return STALLED;
-      }
+      if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
       packet = this.#queue.open(pair, pair.epoch, request);
       pair.inPipelineCount++;
       this.#open = packet;
       this.#filled = 0;
-      this.#wanted = request.isReadOrAtomic === 1 ? 0 : payloadBytesOf(pair, request);
+      this.#first = pair.packetCursor * pair.mtuBytes;
+      const left = request.messageBytes - this.#first;
+      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left : pair.mtuBytes;
     }
     const gathered =
       request.isInline === 1
-        ? this.#gatherInline(pair, request, packet)
+        ? this.#gatherInline(request, packet)
         : this.#gather(pair, request, packet, cycle);
     if (gathered === SENT) this.#seal(pair, request, packet, cycle);
     return gathered;
@@ -122,9 +126,9 @@ export class RequestPackets {
   }
 
   /** Inline data is on chip already. */
-  #gatherInline(pair: QueuePair, { inlineData }: SendRecord, packet: PacketSlot): number {
+  #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): number {
     const { sram } = this.#core;
-    const from = pair.packetCursor * pair.mtuBytes;
+    const from = this.#first;
     const to = packet.payloadOffset;
     for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
@@ -135,27 +139,15 @@ export class RequestPackets {
   #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): number {
     const { translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
-      let position = pair.packetCursor * pair.mtuBytes + this.#filled;
-      let segment = request.segment(0);
-      for (let index = 1; position >= segment.bytes; index++) {
-        position -= segment.bytes;
-        segment = request.segment(index);
-      }
-      const { key } = segment;
-      const rest = segment.bytes - position;
-      const address = segment.address + position;
+      const position = this.#seek(request, this.#first + this.#filled);
+      const { key, address, bytes: segmentBytes } = this.#segment;
+      const rest = segmentBytes - position;
       const left = this.#wanted - this.#filled;
       const wanted = rest < left ? rest : left;
-      const found = this.#translation.translate(key, pair.pd, address, wanted, RIGHT_LOCAL_READ);
-      if (found === PENDING) {
-        this.#account.stall(cycle, STALL_TRANSLATION);
-        return STALLED;
-      }
-      if (found >= BAD_KEY) return this.#missing(found, pair.slot, key, address, rest, cycle);
-      if (!dmaRead.canRequest(this.#readRequester)) {
-        this.#account.stall(cycle, STALL_DMA);
-        return STALLED;
-      }
+      const from = address + position;
+      const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
+      if (found !== TRANSLATED) return this.#notTranslated(found, pair.slot, key, from, rest, cycle);
+      if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
       const bytes = translator.contiguousBytes;
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
@@ -165,7 +157,24 @@ export class RequestPackets {
     return SENT;
   }
 
-  #missing(
+  /** Turns to the segment that holds a byte of the message; returns the byte's place in it. */
+  #seek(request: SendRecord, byte: number): number {
+    let position = byte;
+    let segment = request.segment(0);
+    for (let index = 1; position >= segment.bytes; index++) {
+      position -= segment.bytes;
+      segment = request.segment(index);
+    }
+    this.#segment = segment;
+    return position;
+  }
+
+  #stall(reason: number, cycle: number): number {
+    this.#account.stall(cycle, reason);
+    return STALLED;
+  }
+
+  #notTranslated(
     found: number,
     qp: number,
     key: number,
@@ -173,6 +182,7 @@ export class RequestPackets {
     lengthBytes: number,
     cycle: number,
   ): number {
+    if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
     const { pageFaults: faults } = this.#core;
     const isAsked =
       found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, lengthBytes, 0, cycle);
@@ -184,22 +194,17 @@ export class RequestPackets {
     const { opcode } = request;
     const isRead = opcode === RDMA_READ;
     const isLast = isRead || index === request.psnCount - 1;
-    packet.opcode = packetOpcode(opcode, index === 0, isLast) | pair.opcodeBase;
+    const place = (index === 0 ? IS_FIRST : 0) | (isLast ? IS_LAST : 0);
+    packet.opcode = packetOpcodes[(opcode << 2) | place]! | pair.opcodeBase;
     packet.psn = (request.firstPsn + index) & 0xffffff;
     packet.payloadBytes = this.#wanted;
     packet.address = request.remoteAddress;
     packet.key = request.remoteKey;
     packet.dmaBytes = request.messageBytes;
-    if (isRead && index > 0) {
-      const skipped = index * pair.mtuBytes;
-      packet.address = request.remoteAddress + skipped;
-      packet.dmaBytes = request.messageBytes - skipped;
-    }
     packet.immediate = request.immediate;
-    if (request.isReadOrAtomic === 1) packet.operands.set(request.operands);
+    if (request.isReadOrAtomic === 1) askForRest(packet, request, this.#first);
     packet.isLast = isLast ? 1 : 0;
-    packet.isRepeat = index < request.packetsSent ? 1 : 0;
-    packet.flags = flagsOf(pair, request, isLast);
+    packet.flags = flagsOf(pair, request, isLast) | (index < request.packetsSent ? FLAG_RETRANSMISSION : 0);
     packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;
     this.#open = undefined;
@@ -207,10 +212,12 @@ export class RequestPackets {
   }
 }
 
-/** Payload of the packet at which the QP's cursor stands. */
-function payloadBytesOf(pair: QueuePair, request: SendRecord): number {
-  const left = request.messageBytes - pair.packetCursor * pair.mtuBytes;
-  return left < pair.mtuBytes ? left : pair.mtuBytes;
+/** Of a READ that is asked for again, what is missing; and the operands of an atomic. */
+function askForRest(packet: PacketSlot, request: SendRecord, first: number): void {
+  packet.operands.set(request.operands);
+  if (request.opcode !== RDMA_READ) return;
+  packet.address = request.remoteAddress + first;
+  packet.dmaBytes = request.messageBytes - first;
 }
 
 function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number {
@@ -222,17 +229,17 @@ function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number 
   return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
 }
 
-/** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
-export function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
-  return packetOpcodes[(wqeOpcode << 2) | (isFirst ? 2 : 0) | (isLast ? 1 : 0)]!;
-}
-
+/** Place of a packet in its message, as bits. */
+const IS_FIRST = 2;
+const IS_LAST = 1;
 const WQE_OPCODE_COUNT = 32;
+/** RC opcodes of request packets by WQE opcode and place. */
 const packetOpcodes = Uint8Array.from({ length: WQE_OPCODE_COUNT << 2 }, (_, at) =>
-  packetOpcodeAt(at >> 2, (at & 2) !== 0, (at & 1) !== 0),
+  packetOpcode(at >> 2, (at & IS_FIRST) !== 0, (at & IS_LAST) !== 0),
 );
 
-function packetOpcodeAt(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
+/** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
+function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
   switch (wqeOpcode) {
     case WqeOpcode.RDMA_READ:
       return Opcode.RC_RDMA_READ_REQUEST;

@@ -262,16 +262,22 @@ export class Requester {
     if (pair.state === SQD) return PARKED_DRAINING;
     if (pair.recordTail.syndrome !== 0) return PARKED_ERROR;
     if (pair.recordCount >= this.#windowWqes) return PARKED_WINDOW;
-    const reads = pair.readsOutstanding;
-    if (reads > 0) {
-      if (isFenced(sramView, at)) return PARKED_FENCE;
-      if (reads >= pair.readsOutstandingMax && isReadOrAtomic(opcodeOf(sramView, at)))
-        return PARKED_READ_LIMIT;
+    if (pair.readsOutstanding > 0) {
+      const reason = this.#reasonOfReads(pair, at);
+      if (reason !== NOT_PARKED) return reason;
     }
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
     const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
     return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
+  }
+
+  /** What READs and atomics under way forbid the WQE at `at`. */
+  #reasonOfReads(pair: QueuePair, at: number): number {
+    const { sramView } = this.#core;
+    if (isFenced(sramView, at)) return PARKED_FENCE;
+    const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;
+    return isAtLimit && isReadOrAtomic(opcodeOf(sramView, at)) ? PARKED_READ_LIMIT : NOT_PARKED;
   }
 
   /** A WQE that cannot be executed, or a NOP. */

@@ -56,13 +56,12 @@ export class SendScheduler {
 
   /**
    * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
-   * if it has become ready while it was served.
+   * if it has become ready while it was served. The requester, which says so, looks again by itself.
    */
   makeReadyLater(pair: QueuePair, cycle: number): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;
     pair.isScheduled = IN_DELAY_LINE;
     this.#delayed.push(pair.slot, cycle);
-    this.#wakeRequester(cycle);
   }
 
   park(pair: QueuePair, reason: number): void {

@@ -44,6 +44,7 @@ const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
 const STALL_LOOPBACK = 3;
+const SENT = -1;
 
 /** Ways out, as bits: a packet for a multicast group takes both. */
 const WAY_CABLE = 1;
@@ -129,15 +130,13 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const packet = queue.oldest;
-    const { opcode, pair } = packet;
-    const isDatagram = opcode >= UD_OPCODE_BASE;
-    const ways = isDatagram ? this.#waysOfDatagram(packet.request.number) : this.#waysOf(pair);
-    const grh = isDatagram ? this.#records.datagrams.hasGrh[packet.request.number]! : pair.hasGrh;
-    const lane = isDatagram ? this.#records.datagrams.virtualLane[packet.request.number]! : 0;
-    const grhFlag = grh === 1 ? FLAG_GRH : 0;
-    if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom)
-      return this.account.stall(cycle, STALL_LOOPBACK);
-    if (!this.#send(queue, packet, ways, grhFlag, lane, cycle)) return this.account.stall(cycle, STALL_WIRE);
+    const outcome = this.#isPlain(packet)
+      ? this.#sendByCable(packet, packet.flags, 0, cycle)
+      : this.#sendSpecial(packet, cycle);
+    if (outcome !== SENT) return this.account.stall(cycle, outcome);
+    if ((packet.flags & FLAG_RETRANSMISSION) !== 0) this.repeatedPacketCount++;
+    this.#free(queue, packet.pair, cycle);
+    if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
     this.account.serve(cycle, this.#packetCycles);
     if (this.responses.oldest.isComplete || this.requests.oldest.isComplete)
       this.wake(cycle + this.#packetCycles);
@@ -209,36 +208,50 @@ export class Transmitter {
     return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
   }
 
-  /** Sends the packet, and frees its slot. False: the cable takes none now. */
-  #send(
-    queue: PacketQueue,
-    packet: PacketSlot,
-    ways: number,
-    grhFlag: number,
-    lane: number,
-    cycle: number,
-  ): boolean {
-    const { opcode, payloadBytes, pair } = packet;
-    const flags = packet.flags | grhFlag | (packet.isRepeat === 1 ? FLAG_RETRANSMISSION : 0);
-    const formedCycle = cycle + this.#formingCycles(payloadBytes);
+  /** A packet as most are: of a connected QP, without GRH, for another port. */
+  #isPlain({ opcode, pair }: PacketSlot): boolean {
+    return (
+      opcode < UD_OPCODE_BASE &&
+      pair.hasGrh === 0 &&
+      pair.isForcedBack === 0 &&
+      !isOwnLid(this.#address, pair.remoteLid)
+    );
+  }
+
+  /** Sends any packet the ways it has to go: SENT, or why it has to wait. */
+  #sendSpecial(packet: PacketSlot, cycle: number): number {
+    const { pair, request } = packet;
+    const { datagrams } = this.#records;
+    const isDatagram = packet.opcode >= UD_OPCODE_BASE;
+    const ways = isDatagram ? this.#waysOfDatagram(request.number) : this.#waysOf(pair);
+    const grh = isDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
+    const lane = isDatagram ? datagrams.virtualLane[request.number]! : 0;
+    const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
+    if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
     if ((ways & WAY_CABLE) !== 0) {
-      const formedPs = this.#core.domain.clock.edgePs(formedCycle);
-      const port = this.#port;
-      const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
-      if (offset < 0) return false;
-      this.#fill(packet, port.txBytes, port.txWords, port.txFloats, offset);
-      if (grhFlag !== 0) this.#fillGrh(packet, port.txBytes, offset);
+      const outcome = this.#sendByCable(packet, flags, lane, cycle);
+      if (outcome !== SENT) return outcome;
     }
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
+      const { opcode, payloadBytes } = packet;
+      const formedCycle = cycle + this.#formingCycles(payloadBytes);
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
-      this.#fill(packet, bytes, words, floats, offset);
-      if (grhFlag !== 0) this.#fillGrh(packet, bytes, offset);
+      this.#fill(packet, flags, bytes, words, floats, offset);
     }
-    if (packet.isRepeat === 1) this.repeatedPacketCount++;
-    this.#free(queue, pair, cycle);
-    if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
-    return true;
+    return SENT;
+  }
+
+  /** SENT, or STALL_WIRE: the cable takes none now. */
+  #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: number): number {
+    const { opcode, payloadBytes } = packet;
+    const port = this.#port;
+    const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
+    const formedPs = this.#core.domain.clock.edgePs(formedCycle);
+    const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
+    if (offset < 0) return STALL_WIRE;
+    this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
+    return SENT;
   }
 
   /** Cycles until all payload has passed from the packet buffer. */
@@ -250,6 +263,7 @@ export class Transmitter {
   /** The packet's words, operands and payload, into the record at `offset`. */
   #fill(
     packet: PacketSlot,
+    flags: number,
     bytes: Uint8Array,
     words: Int32Array,
     floats: Float64Array,
@@ -269,6 +283,7 @@ export class Transmitter {
     const operandWords = operandBytes(opcode) >> 2;
     for (let index = 0; index < operandWords; index++)
       words[word + WORD_PAYLOAD + index] = packet.operands[index]!;
+    if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);
     if (payloadBytes === 0) return;
     const to = offset + PACKET_PAYLOAD_OFFSET;
     this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);

@@ -125,12 +125,28 @@ export function decodeWqe(
     request.remoteKey = view.getUint32(at + next + remoteKeyPlace);
     next += wqeUnitBytes;
   }
-  if ((traits & IS_ATOMIC) !== 0) {
-    if (next + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
-    loadOperands(view, at + next, request);
-    next += wqeUnitBytes;
-  }
+  if ((traits & IS_ATOMIC) !== 0) return decodeAtomic(view, bytes, at, next, sizeBytes, request);
   return loadData(view, bytes, at, next, sizeBytes, request);
+}
+
+/** The rest of an atomic's WQE: operands, and what points to the 8 bytes that receive the old value. */
+function decodeAtomic(
+  view: DataView,
+  bytes: Uint8Array,
+  at: number,
+  first: number,
+  sizeBytes: number,
+  request: SendRecord,
+): number {
+  if (first + wqeUnitBytes > sizeBytes) return LOCAL_QP_OP_ERR;
+  const { operands } = request;
+  operands[0] = atomic.swapOrAdd.getLowWord(view, at + first);
+  operands[1] = atomic.swapOrAdd.getHighWord(view, at + first);
+  operands[2] = atomic.compare.getLowWord(view, at + first);
+  operands[3] = atomic.compare.getHighWord(view, at + first);
+  const syndrome = loadData(view, bytes, at, first + wqeUnitBytes, sizeBytes, request);
+  if (syndrome !== 0) return syndrome;
+  return request.isInline === 1 || request.messageBytes !== ATOMIC_BYTES ? LOCAL_LENGTH_ERR : 0;
 }
 
 /** A 64-bit address, high word first; exact below 2^53. */
@@ -155,13 +171,6 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   return (sizeByte & sizeMask) * wqeUnitBytes;
 }
 
-function loadOperands(view: DataView, at: number, { operands }: SendRecord): void {
-  operands[0] = atomic.swapOrAdd.getLowWord(view, at);
-  operands[1] = atomic.swapOrAdd.getHighWord(view, at);
-  operands[2] = atomic.compare.getLowWord(view, at);
-  operands[3] = atomic.compare.getHighWord(view, at);
-}
-
 /** Data pointers and inline segments up to the WQE's end. Inline data of several segments is joined. */
 export function loadData(
   view: DataView,
@@ -171,31 +180,48 @@ export function loadData(
   sizeBytes: number,
   request: SendRecord,
 ): number {
-  let next = first;
+  const end = at + sizeBytes;
+  for (let place = at + first; place < end; place += wqeUnitBytes) {
+    const head = view.getUint32(place + headPlace);
+    if ((head & inlineMask) !== 0) return loadInline(view, bytes, at, place - at, sizeBytes, request);
+    const length = head & pointerBytesMask;
+    if (length > 0 && !loadPointer(view, place, length, request)) return LOCAL_QP_OP_ERR;
+  }
+  return 0;
+}
+
+/** The rest of {@link loadData}, from the first inline segment on. Data is either inline or behind pointers. */
+function loadInline(
+  view: DataView,
+  bytes: Uint8Array,
+  at: number,
+  first: number,
+  sizeBytes: number,
+  request: SendRecord,
+): number {
+  const { inlineData } = request;
   let inlineBytes = 0;
+  let next = first;
   while (next < sizeBytes) {
     const head = view.getUint32(at + next + headPlace);
-    if ((head & inlineMask) !== 0) {
-      const length = head & inlineBytesMask;
-      if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
-        return LOCAL_QP_OP_ERR;
-      const from = at + next + INLINE_HEADER_BYTES;
-      const { inlineData } = request;
-      for (let index = 0; index < length; index++) inlineData[inlineBytes + index] = bytes[from + index]!;
-      inlineBytes += length;
-      next = nextAfterInline(next, length);
+    if ((head & inlineMask) === 0) {
+      const length = head & pointerBytesMask;
+      if (length > 0 && !loadPointer(view, at + next, length, request)) return LOCAL_QP_OP_ERR;
+      next += wqeUnitBytes;
       continue;
     }
-    const length = head & pointerBytesMask;
-    if (length > 0 && !loadPointer(view, at + next, length, request)) return LOCAL_QP_OP_ERR;
-    next += wqeUnitBytes;
+    const length = head & inlineBytesMask;
+    if (next + INLINE_HEADER_BYTES + length > sizeBytes || inlineBytes + length > INLINE_BYTES_MAX)
+      return LOCAL_QP_OP_ERR;
+    const from = at + next + INLINE_HEADER_BYTES;
+    for (let index = 0; index < length; index++) inlineData[inlineBytes + index] = bytes[from + index]!;
+    inlineBytes += length;
+    next = nextAfterInline(next, length);
   }
   if (inlineBytes > 0 && request.segmentCount > 0) return LOCAL_QP_OP_ERR;
   request.isInline = inlineBytes > 0 ? 1 : 0;
-  const isAtomic = (traitsByOpcode[request.opcode]! & IS_ATOMIC) !== 0;
-  const isWrong = isAtomic && request.messageBytes !== ATOMIC_BYTES;
   request.messageBytes += inlineBytes;
-  return isWrong ? LOCAL_LENGTH_ERR : 0;
+  return 0;
 }
 
 /** The data pointer at `at`, of `length` bytes, is the request's next segment. False: there are too many. */
