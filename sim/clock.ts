@@ -5,9 +5,9 @@
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 
 /**
- * Cycles from a clock's base for which products of floats suffice. Exact instants are whole multiples of one step (and so
- * are the exact cycles of instants). Rounded three times, a product of at most 2^30 cycles and 10^6 steps is wrong by less
- * than half a step; half a step added, it lies on the right side of every whole number.
+ * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step (and so are the exact
+ * cycles of instants). Rounded three times, a product of at most 2^30 cycles and 10^6 steps is wrong by less than half a
+ * step; half a step added, it lies on the right side of every whole number.
  */
 const REACH_CYCLES = 2 ** 30;
 
@@ -15,14 +15,11 @@ export class Clock {
   readonly frequencyMHz: number;
   readonly #numeratorPs: number;
   readonly #denominator: number;
-  readonly #periodPs: number;
+  readonly #periodPs: number = FLOAT_ZERO;
   readonly #cyclesPerPs: number;
-  /** Half of the least step between exact instants in picoseconds, and between exact cycles. */
+  /** Half of the least step between exact instants in picoseconds, and one less half of that between exact cycles. */
   readonly #halfStepPs: number;
-  readonly #halfStepCycles: number;
-  /** A whole multiple of the denominator, and its exact picosecond: times are counted from there. */
-  #baseCycle = 0;
-  #basePs = FLOAT_ZERO;
+  readonly #roundUpCycles: number;
 
   /**
    * @param frequencyMHz a whole number of megahertz, 1 to 100,000
@@ -39,21 +36,20 @@ export class Clock {
     this.#periodPs = this.#numeratorPs / this.#denominator;
     this.#cyclesPerPs = this.#denominator / this.#numeratorPs;
     this.#halfStepPs = 0.5 / this.#denominator;
-    this.#halfStepCycles = 0.5 / this.#numeratorPs;
+    this.#roundUpCycles = 1 - 0.5 / this.#numeratorPs;
   }
 
   /** Picosecond of edge `cycle`: floor of the exact instant. */
   edgePs(cycle: number): number {
-    const offset = cycle - this.#baseCycle;
-    if (offset < 0 || offset > REACH_CYCLES) return this.#rebased(cycle);
-    return this.#basePs + Math.floor(offset * this.#periodPs + this.#halfStepPs);
+    if (cycle > REACH_CYCLES) return this.#farEdgePs(cycle);
+    return Math.floor(cycle * this.#periodPs + this.#halfStepPs);
   }
 
   /** The first edge at or after `ps`. */
   cycleAtOrAfter(ps: number): number {
-    const offset = (ps - this.#basePs) * this.#cyclesPerPs;
-    if (offset < 0 || offset > REACH_CYCLES) return this.#rebasedAtOrAfter(ps);
-    return this.#baseCycle + ((offset + (1 - this.#halfStepCycles)) | 0);
+    const cycles = ps * this.#cyclesPerPs;
+    if (cycles > REACH_CYCLES) return this.#farCycleAtOrAfter(ps);
+    return (cycles + this.#roundUpCycles) | 0;
   }
 
   /** The first edge strictly after `ps`. */
@@ -71,19 +67,15 @@ export class Clock {
     return Math.ceil((cycles * this.#numeratorPs) / this.#denominator);
   }
 
-  #rebased(cycle: number): number {
-    this.#rebaseTo(Math.floor(cycle / this.#denominator));
-    return this.edgePs(cycle);
+  /** Counts from a whole multiple of the denominator, whose picosecond is exact. */
+  #farEdgePs(cycle: number): number {
+    const blocks = Math.floor(cycle / this.#denominator);
+    return blocks * this.#numeratorPs + this.edgePs(cycle - blocks * this.#denominator);
   }
 
-  #rebasedAtOrAfter(ps: number): number {
-    this.#rebaseTo(Math.floor(ps / this.#numeratorPs));
-    return this.cycleAtOrAfter(ps);
-  }
-
-  #rebaseTo(wholeBlocks: number): void {
-    this.#baseCycle = wholeBlocks * this.#denominator;
-    this.#basePs = wholeBlocks * this.#numeratorPs;
+  #farCycleAtOrAfter(ps: number): number {
+    const blocks = Math.floor(ps / this.#numeratorPs);
+    return blocks * this.#denominator + this.cycleAtOrAfter(ps - blocks * this.#numeratorPs);
   }
 }
 

@@ -75,6 +75,7 @@ export class LogicalProcess {
   #port0 = NO_PORT;
   #port1 = NO_PORT;
   #domain = NO_DOMAIN;
+  #hasMorePorts = false;
   /** Whether there are more clock domains, or chance decides what comes first at an instant. */
   #isUnusual = false;
 
@@ -100,6 +101,7 @@ export class LogicalProcess {
     const portCount = this.#inbound.push(port);
     if (portCount === 1) this.#port0 = port;
     else if (portCount === 2) this.#port1 = port;
+    else this.#hasMorePorts = true;
   }
 
   /** Connects the writing end of a channel. */
@@ -194,8 +196,16 @@ export class LogicalProcess {
   advance(limitPs: number): boolean {
     if (this.#isUnusual) return this.#advanceUnusual(limitPs);
     for (;;) {
-      const port = this.#earliestPort();
-      const recordPs = port.reader.nextPs;
+      let port = this.#port0;
+      let recordPs = port.reader.nextPs;
+      if (this.#port1.reader.nextPs < recordPs) {
+        port = this.#port1;
+        recordPs = port.reader.nextPs;
+      }
+      if (this.#hasMorePorts) {
+        port = this.#earliestPort();
+        recordPs = port.reader.nextPs;
+      }
       this.#untilPs = recordPs < limitPs ? recordPs : limitPs;
       if (this.#runUntil()) return true;
       if (recordPs >= limitPs) {
@@ -214,8 +224,7 @@ export class LogicalProcess {
   /** The port with the next record; of several with records for one instant the first. */
   #earliestPort(): InboundPort {
     let port = this.#port0;
-    if (this.#port1.reader.nextPs < port.reader.nextPs) port = this.#port1;
-    for (let index = 2; index < this.#inbound.length; index++) {
+    for (let index = 1; index < this.#inbound.length; index++) {
       const other = this.#inbound[index]!;
       if (other.reader.nextPs < port.reader.nextPs) port = other;
     }

@@ -164,12 +164,17 @@ export class ProcessGroup {
     const nextPs = this.nextPs;
     const ways = this.#waysTo[index]!;
     let limit = this.stopPs;
-    if (nextPs[0]! + ways[0]! < limit) limit = nextPs[0]! + ways[0]!;
-    if (nextPs[1]! + ways[1]! < limit) limit = nextPs[1]! + ways[1]!;
-    if (nextPs[2]! + ways[2]! < limit) limit = nextPs[2]! + ways[2]!;
-    if (nextPs[3]! + ways[3]! < limit) limit = nextPs[3]! + ways[3]!;
+    let reach = nextPs[0]! + ways[0]!;
+    if (reach < limit) limit = reach;
+    reach = nextPs[1]! + ways[1]!;
+    if (reach < limit) limit = reach;
+    reach = nextPs[2]! + ways[2]!;
+    if (reach < limit) limit = reach;
+    reach = nextPs[3]! + ways[3]!;
+    if (reach < limit) limit = reach;
     for (let from = QUICK_PLACES; from < nextPs.length; from++) {
-      if (nextPs[from]! + ways[from]! < limit) limit = nextPs[from]! + ways[from]!;
+      reach = nextPs[from]! + ways[from]!;
+      if (reach < limit) limit = reach;
     }
     return this.#isOpen ? Math.min(limit, this.#arrivalLimitPs(index)) : limit;
   }
@@ -205,11 +210,24 @@ export class ProcessGroup {
   #earliest(): number {
     const nextPs = this.nextPs;
     let earliest = 0;
-    if (nextPs[1]! < nextPs[earliest]!) earliest = 1;
-    if (nextPs[2]! < nextPs[earliest]!) earliest = 2;
-    if (nextPs[3]! < nextPs[earliest]!) earliest = 3;
-    for (let index = QUICK_PLACES; index < nextPs.length; index++)
-      if (nextPs[index]! < nextPs[earliest]!) earliest = index;
+    let earliestPs = nextPs[0]!;
+    if (nextPs[1]! < earliestPs) {
+      earliest = 1;
+      earliestPs = nextPs[1]!;
+    }
+    if (nextPs[2]! < earliestPs) {
+      earliest = 2;
+      earliestPs = nextPs[2]!;
+    }
+    if (nextPs[3]! < earliestPs) {
+      earliest = 3;
+      earliestPs = nextPs[3]!;
+    }
+    for (let index = QUICK_PLACES; index < nextPs.length; index++) {
+      if (nextPs[index]! >= earliestPs) continue;
+      earliest = index;
+      earliestPs = nextPs[index]!;
+    }
     return earliest;
   }
 
