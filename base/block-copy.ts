@@ -27,13 +27,13 @@ class Block {
 
   constructor(bytes: Uint8Array) {
     const { buffer, byteOffset, byteLength } = bytes;
+    const isAligned = (byteOffset & 7) === 0;
     this.bytes = bytes;
-    this.skew = (byteOffset & 7) === 0 ? 0 : 1;
-    this.words = this.skew === 0 ? new Int32Array(buffer, byteOffset, byteLength >>> 2) : new Int32Array(0);
-    this.longs =
-      this.skew === 0
-        ? new BigInt64Array(buffer, byteOffset, Math.floor(byteLength / 8))
-        : new BigInt64Array(0);
+    this.skew = isAligned ? 0 : 1;
+    this.words = isAligned ? new Int32Array(buffer, byteOffset, byteLength >>> 2) : new Int32Array(0);
+    this.longs = isAligned
+      ? new BigInt64Array(buffer, byteOffset, Math.floor(byteLength / 8))
+      : new BigInt64Array(0);
   }
 }
 
@@ -41,16 +41,41 @@ const NO_BLOCK = new Block(new Uint8Array(0));
 
 /** Copies between the few memories of its owner, whose elements it remembers. */
 export class BlockCopier {
-  #to = NO_BLOCK;
-  #from = NO_BLOCK;
+  /** What was copied last: from where to where. */
+  #to = NO_BLOCK.bytes;
+  #toLongs = NO_BLOCK.longs;
+  #toBlock = NO_BLOCK;
+  #from = NO_BLOCK.bytes;
+  #fromLongs = NO_BLOCK.longs;
+  #fromBlock = NO_BLOCK;
+  #skew = NO_BLOCK.skew;
   readonly #known: Block[] = [];
   #newest = 0;
 
   /** Copies `lengthBytes` that lie within both memories and do not overlap. */
   copy(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number, lengthBytes: number): void {
-    if (to !== this.#to.bytes) this.#to = this.#blockOf(to);
-    if (from !== this.#from.bytes) this.#from = this.#blockOf(from);
-    copyBlock(this.#to, toOffset, this.#from, fromOffset, lengthBytes);
+    if (to !== this.#to || from !== this.#from) this.#turnTo(to, from);
+    const alignment = toOffset | fromOffset | lengthBytes | this.#skew;
+    if ((alignment & 7) === 0 && lengthBytes < ENGINE_BYTES_BY_LONGS) {
+      copyLongs(this.#toLongs, toOffset >>> 3, this.#fromLongs, fromOffset >>> 3, lengthBytes >> 3);
+    } else if ((alignment & 3) === 0 && lengthBytes < ENGINE_BYTES_BY_WORDS) {
+      const { words } = this.#toBlock;
+      copyWords(words, toOffset >>> 2, this.#fromBlock.words, fromOffset >>> 2, lengthBytes >> 2);
+    } else {
+      copyUnaligned(this.#toBlock, toOffset, this.#fromBlock, fromOffset, lengthBytes);
+    }
+  }
+
+  #turnTo(to: Uint8Array, from: Uint8Array): void {
+    const toBlock = this.#blockOf(to);
+    const fromBlock = this.#blockOf(from);
+    this.#to = to;
+    this.#toLongs = toBlock.longs;
+    this.#toBlock = toBlock;
+    this.#from = from;
+    this.#fromLongs = fromBlock.longs;
+    this.#fromBlock = fromBlock;
+    this.#skew = toBlock.skew | fromBlock.skew;
   }
 
   #blockOf(bytes: Uint8Array): Block {
@@ -61,17 +86,6 @@ export class BlockCopier {
     if (known.length < KNOWN_COUNT) known.push(block);
     else known[this.#newest++ & (KNOWN_COUNT - 1)] = block;
     return block;
-  }
-}
-
-function copyBlock(to: Block, toOffset: number, from: Block, fromOffset: number, lengthBytes: number): void {
-  const alignment = toOffset | fromOffset | lengthBytes | to.skew | from.skew;
-  if ((alignment & 7) === 0 && lengthBytes < ENGINE_BYTES_BY_LONGS) {
-    copyLongs(to.longs, toOffset >>> 3, from.longs, fromOffset >>> 3, lengthBytes >> 3);
-  } else if ((alignment & 3) === 0 && lengthBytes < ENGINE_BYTES_BY_WORDS) {
-    copyWords(to.words, toOffset >>> 2, from.words, fromOffset >>> 2, lengthBytes >> 2);
-  } else {
-    copyUnaligned(to, toOffset, from, fromOffset, lengthBytes);
   }
 }
 

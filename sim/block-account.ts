@@ -4,11 +4,13 @@
  * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
+import { FLOAT_ZERO } from '../base/float-zero.ts';
+
 export class BlockAccount {
   readonly name: string;
   readonly stallReasons: readonly string[];
-  busyCycles = 0;
-  idleCycles = 0;
+  busyCycles = FLOAT_ZERO;
+  idleCycles = FLOAT_ZERO;
   readonly stalledCycles: Float64Array;
   /** Times at which work was taken up before the previous work had ended: a fault of the block. */
   overlapCount = 0;
