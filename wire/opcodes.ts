@@ -152,6 +152,12 @@ export class PacketShape {
     this.headerBytes = ROUTE_AND_CRC_BYTES + bytes;
     this.operandBytes = names.includes('AtomicETH') ? 16 : names.includes('AtomicAckETH') ? 8 : 0;
   }
+
+  /** Bytes of a whole packet, from LRH to VCRC. */
+  packetBytes(payloadBytes: number, hasGrh: boolean): number {
+    const bytes = this.headerBytes + ((payloadBytes + 3) & ~3);
+    return hasGrh ? bytes + GRH_BYTES : bytes;
+  }
 }
 
 const IS_KNOWN = 1 << 0;
@@ -217,7 +223,5 @@ export function headerOffset(opcode: number, header: ExtendedHeaderName): number
 }
 
 /** Bytes of a whole packet, from LRH to VCRC. */
-export function packetBytesOf(opcode: number, payloadBytes: number, hasGrh: boolean): number {
-  const bytes = shapes[opcode]!.headerBytes + ((payloadBytes + 3) & ~3);
-  return hasGrh ? bytes + GRH_BYTES : bytes;
-}
+export const packetBytesOf = (opcode: number, payloadBytes: number, hasGrh: boolean): number =>
+  shapes[opcode]!.packetBytes(payloadBytes, hasGrh);

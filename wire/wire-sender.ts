@@ -13,6 +13,7 @@ import * as headers from './headers.ts';
 import * as linkCredits from './link-credits.ts';
 import { CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
+import type { PacketShape } from './opcodes.ts';
 import * as opcodes from './opcodes.ts';
 import * as packetConstants from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
@@ -83,15 +84,17 @@ export class WireSender {
 
   /** Sends a packet if {@link canSend}, else returns REFUSED: what {@link begin} does for those who have asked. */
   send(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
-    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
+    const shape = packetShapes[opcode]!;
+    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
     if (!this.#isFree(packetBytes, virtualLane)) return REFUSED;
-    return this.#put(opcode, payloadBytes, flags, packetBytes, atPs, virtualLane);
+    return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
   }
 
   /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
   begin(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
-    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
-    return this.#put(opcode, payloadBytes, flags, packetBytes, atPs, virtualLane);
+    const shape = packetShapes[opcode]!;
+    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
   }
 
   /** A packet while the link is down: a record that the reader skips. */
@@ -100,8 +103,9 @@ export class WireSender {
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(nowPs);
     this.counters.discardedCount++;
     const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
-    const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
-    return this.#open(arrivalPs, DISCARDED, opcode, payloadBytes, flags, packetBytes, virtualLane);
+    const shape = packetShapes[opcode]!;
+    const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    return this.#open(arrivalPs, DISCARDED, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
   }
 
   // ---- what the port itself sends ----
@@ -160,6 +164,7 @@ export class WireSender {
 
   #put(
     opcode: number,
+    shape: PacketShape,
     payloadBytes: number,
     flags: number,
     packetBytes: number,
@@ -175,20 +180,22 @@ export class WireSender {
     const faultFlags = counters.packetCount === this.faults.nextPacket ? this.#applyFaults(atPs) : 0;
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-    return this.#open(arrivalPs, PACKET, opcode, payloadBytes, flags | faultFlags, packetBytes, virtualLane);
+    const sentFlags = flags | faultFlags;
+    return this.#open(arrivalPs, PACKET, opcode, shape, payloadBytes, sentFlags, packetBytes, virtualLane);
   }
 
   #open(
     arrivalPs: number,
     kind: number,
     opcode: number,
+    shape: PacketShape,
     payloadBytes: number,
     flags: number,
     packetBytes: number,
     virtualLane: number,
   ): number {
     const grhRoomBytes = (flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0;
-    const bytes = payloadBytes + packetShapes[opcode]!.operandBytes + grhRoomBytes;
+    const bytes = payloadBytes + shape.operandBytes + grhRoomBytes;
     const offset = this.#append(arrivalPs, kind, bytes);
     const { words } = this.#writer;
     const word = offset >> 2;

@@ -169,6 +169,7 @@ export class Receiver {
 
   /** Cycles that so much payload takes through the data path. */
   #moveCycles(bytes: number): number {
+    if (bytes === 0) return 0;
     const perCycle = this.#bytesPerCycle;
     return ((bytes + perCycle - 1) / perCycle) | 0;
   }
@@ -219,6 +220,7 @@ export class Receiver {
 
   #process(offset: number, cycle: number): number {
     let pair = this.#active;
+    const isBegun = pair !== undefined;
     if (pair === undefined) {
       this.#packets.turnTo(offset);
       pair = this.#findQp();
@@ -229,7 +231,8 @@ export class Receiver {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }
-    if (!takesRequests(pair)) {
+    if (isBegun && !takesRequests(pair)) {
+      // The QP has failed since.
       this.#responder!.reset();
       this.#acknowledgements!.reset();
       this.#datagrams!.reset();
