@@ -113,7 +113,7 @@ export abstract class ReadReturn {
   /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
   protected takeTag(cycle: number): ReadTag {
     const tag = this.tags.take(cycle + this.#timeout());
-    if (tag.deadlineCycle < this.#expireCycle) this.#expireAt(tag.deadlineCycle);
+    this.#expireAt(tag.deadlineCycle);
     return tag;
   }
 
@@ -261,27 +261,29 @@ export abstract class ReadReturn {
     return this.#timeoutCycles;
   }
 
+  /** Has the timeout stage run at `cycle` at the latest. */
   #expireAt(cycle: number): void {
+    if (cycle >= this.#expireCycle) return;
     this.#expireCycle = cycle;
     this.domain.wake(this.#timeoutStage, cycle);
   }
 
   #expire(cycle: number): void {
     this.#expireCycle = Number.POSITIVE_INFINITY;
-    const { tags } = this;
-    while (tags.nextDeadlineCycle <= cycle) {
-      const tag = tags.oldest;
-      if (tag.state === TAG_ACTIVE) {
-        this.timeouts++;
-        this.pcieFunction.reportCompletionTimeout();
-        tags.expire(tag, cycle + this.#timeout());
-        this.#fail(tag.request!, DmaStatus.timeout, cycle);
-        this.#endRead(tag.request!, cycle);
-      } else {
-        this.#freeTag(tag, cycle);
-      }
+    let tag = this.tags.nextToExpire();
+    for (; tag !== undefined && tag.deadlineCycle <= cycle; tag = this.tags.nextToExpire()) {
+      if (tag.state === TAG_ACTIVE) this.#timeOut(tag, cycle);
+      else this.#freeTag(tag, cycle);
     }
-    if (tags.takenCount > 0) this.#expireAt(tags.nextDeadlineCycle);
+    if (tag !== undefined) this.#expireAt(tag.deadlineCycle);
+  }
+
+  #timeOut(tag: ReadTag, cycle: number): void {
+    this.timeouts++;
+    this.pcieFunction.reportCompletionTimeout();
+    this.tags.expire(tag, cycle + this.#timeout());
+    this.#fail(tag.request!, DmaStatus.timeout, cycle);
+    this.#endRead(tag.request!, cycle);
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The tags of memory reads in flight, and the age order in which they run into their completion timeout.
+ * The tags of memory reads in flight, and when they run into their completion timeout.
  *
  *     free ──issue──▶ active ──last completion──▶ free ◀── last completion, or a (further) timeout ──┐
  *                       │ timeout                                                                  │
@@ -7,8 +7,7 @@
  *                       └─ reset ─▶ abandoned ─────────────────────────────────────────────────────┘
  *
  * Promises: a tag is not used again while completions of its former read may still come; of the free tags the one
- * idle longest is used next. Tags in use are kept in the order of their deadlines (that of their age, unless software
- * changes the timeout), so one look tells when the next timeout is due.
+ * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
 import type { ReadRequest } from './read-queue.ts';
 
@@ -23,22 +22,20 @@ export const TAG_ABANDONED = 3;
 export class ReadTag {
   readonly number: number;
   state = TAG_FREE;
-  /** Cycle at which its present state runs out. */
-  deadlineCycle: number;
+  /** Cycle at which its present state runs out, and how many tags had entered theirs before. */
+  deadlineCycle = 0;
+  age = 0;
   /** The request that the read is part of. */
   request: ReadRequest | undefined = undefined;
   /** Where the next completion's bytes go, and how many are still to come. */
   landingOffset = 0;
   remainingBytes = 0;
-  /** Its neighbours in the ring of tags in use; of a free tag, `younger` is the next of the free ones. */
-  older: ReadTag;
-  younger: ReadTag;
+  /** Of a free tag: the one that is used next after it. */
+  nextFree: ReadTag;
 
-  constructor(number: number, deadlineCycle: number) {
+  constructor(number: number) {
     this.number = number;
-    this.deadlineCycle = deadlineCycle;
-    this.older = this;
-    this.younger = this;
+    this.nextFree = this;
   }
 }
 
@@ -53,14 +50,13 @@ export class TagPool {
   #lastFree: ReadTag;
   #freeCount = 0;
   #limit: number;
-  /** Closes the ring of tags in use: older than the oldest, younger than the youngest. */
-  readonly #ends = new ReadTag(-1, Number.NEGATIVE_INFINITY);
+  #age = 0;
 
   constructor(tagCount: number) {
-    this.tags = Array.from({ length: tagCount }, (_, number) => new ReadTag(number, 0));
+    this.tags = Array.from({ length: tagCount }, (_, number) => new ReadTag(number));
     this.#limit = tagCount;
-    this.#firstFree = this.#ends;
-    this.#lastFree = this.#ends;
+    this.#firstFree = this.tags[0]!;
+    this.#lastFree = this.tags[0]!;
     this.#gatherFree();
   }
 
@@ -80,31 +76,28 @@ export class TagPool {
     return tag.state === TAG_FREE ? undefined : tag;
   }
 
-  /** The tag in use whose state runs out first. The caller has checked that there is one. */
-  get oldest(): ReadTag {
-    return this.#ends.younger;
-  }
-
-  /** Cycle at which the first tag's state runs out, or Infinity when all tags are free. */
-  get nextDeadlineCycle(): number {
-    return this.takenCount === 0 ? Number.POSITIVE_INFINITY : this.#ends.younger.deadlineCycle;
+  /** The tag in use whose state runs out first, of several the one longest in it; undefined when all are free. */
+  nextToExpire(): ReadTag | undefined {
+    let next: ReadTag | undefined;
+    for (const tag of this.tags) {
+      if (tag.state !== TAG_FREE && (next === undefined || isBefore(tag, next))) next = tag;
+    }
+    return next;
   }
 
   /** Takes a free tag, of which the caller has checked that there is one. */
   take(deadlineCycle: number): ReadTag {
     const tag = this.#firstFree;
-    this.#firstFree = tag.younger;
+    this.#firstFree = tag.nextFree;
     this.#freeCount--;
     const takenCount = this.takenCount + 1;
     this.takenCount = takenCount;
     if (takenCount > this.highWater) this.highWater = takenCount;
-    tag.state = TAG_ACTIVE;
-    this.#insert(tag, deadlineCycle);
+    this.#enter(tag, TAG_ACTIVE, deadlineCycle);
     return tag;
   }
 
   release(tag: ReadTag): void {
-    unlink(tag);
     tag.state = TAG_FREE;
     this.takenCount--;
     if (tag.number < this.#limit) this.#appendFree(tag);
@@ -112,9 +105,7 @@ export class TagPool {
 
   /** The read has timed out: its completions, should they still come, are waited for until `deadlineCycle`. */
   expire(tag: ReadTag, deadlineCycle: number): void {
-    unlink(tag);
-    tag.state = TAG_EXPIRED;
-    this.#insert(tag, deadlineCycle);
+    this.#enter(tag, TAG_EXPIRED, deadlineCycle);
   }
 
   /** Reset: every read in flight is waited for until its timeout, and belongs to nobody. */
@@ -133,25 +124,21 @@ export class TagPool {
 
   #appendFree(tag: ReadTag): void {
     if (this.#freeCount++ === 0) this.#firstFree = tag;
-    else this.#lastFree.younger = tag;
+    else this.#lastFree.nextFree = tag;
     this.#lastFree = tag;
   }
 
-  /** Puts a tag behind those with the same or an earlier deadline. */
-  #insert(tag: ReadTag, deadlineCycle: number): void {
-    let older = this.#ends.older;
-    while (older.deadlineCycle > deadlineCycle) older = older.older;
-    const younger = older.younger;
+  #enter(tag: ReadTag, state: number, deadlineCycle: number): void {
+    tag.state = state;
     tag.deadlineCycle = deadlineCycle;
-    tag.older = older;
-    tag.younger = younger;
-    older.younger = tag;
-    younger.older = tag;
+    tag.age = this.#age++;
   }
 }
 
-function unlink(tag: ReadTag): void {
-  const { older, younger } = tag;
-  older.younger = younger;
-  younger.older = older;
+/** Whether a tag's state runs out before that of another. */
+function isBefore(tag: ReadTag, other: ReadTag): boolean {
+  return (
+    tag.deadlineCycle < other.deadlineCycle ||
+    (tag.deadlineCycle === other.deadlineCycle && tag.age < other.age)
+  );
 }
