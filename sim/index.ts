@@ -20,7 +20,7 @@ export {
 export { Fifo } from './fifo.ts';
 export { Histogram, type HistogramData } from './histogram.ts';
 export { type Imbalance, Ledger } from './ledger.ts';
-export { LogicalProcess, type RecordHandler } from './logical-process.ts';
+export { LogicalProcess, type RecordHandler, type RecordReceiver } from './logical-process.ts';
 export { Random } from './random.ts';
 export {
   DeadlockError,

@@ -103,7 +103,7 @@ export class EthernetPort {
     });
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
-    lp.addInbound(reader, this.#latencyPs, (offset) => this.#deliver(offset));
+    lp.addInbound(reader, this.#latencyPs, this);
     lp.addOutbound(writer);
   }
 
@@ -238,7 +238,8 @@ export class EthernetPort {
     return fate;
   }
 
-  #deliver(offset: number): void {
+  /** A record's call, at its time. */
+  deliver(offset: number): void {
     if (this.#reader.kindAt(offset) === LINK_TRAINING) {
       const step = this.#reader.words[(offset >> 2) + WORD_TRAINING_STEP]!;
       this.#reader.release(offset);

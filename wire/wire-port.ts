@@ -107,7 +107,7 @@ export class WirePort {
       this.#sender.attachPlug(lp.queue.addHandler(() => this.#plugDue()));
       return;
     }
-    lp.addInbound(reader, wireLatencyPs(config), (offset) => this.#deliver(offset));
+    lp.addInbound(reader, wireLatencyPs(config), this);
     lp.addOutbound(writer);
   }
 
@@ -234,10 +234,11 @@ export class WirePort {
   #plugDue(): void {
     this.#writer.flush();
     this.#reader.refreshRecords();
-    while (this.#reader.nextPs <= this.#lp.nowPs) this.#deliver(this.#reader.take());
+    while (this.#reader.nextPs <= this.#lp.nowPs) this.deliver(this.#reader.take());
   }
 
-  #deliver(offset: number): void {
+  /** A record's call, at its time. */
+  deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
     if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
     const kind = this.#reader.takenKind;

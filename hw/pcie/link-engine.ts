@@ -12,7 +12,7 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
-import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { LogicalProcess, RecordReceiver } from '../../sim/logical-process.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
@@ -44,7 +44,7 @@ export interface LinkPortOptions {
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class LinkEngine {
+export class LinkEngine implements RecordReceiver {
   readonly link: LinkConfig;
   /** Views into received records. */
   readonly reader: ChannelReader;
@@ -83,7 +83,7 @@ export class LinkEngine {
     this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
     this.returnsCompletionCredits = end.completionHeaders > 0 || end.completionData > 0;
     this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
-    lp.addInbound(reader, link.latencyPs, (offset) => this.#deliver(offset));
+    lp.addInbound(reader, link.latencyPs, this);
     lp.addOutbound(writer);
   }
 
@@ -179,7 +179,8 @@ export class LinkEngine {
     throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
   }
 
-  #deliver(offset: number): void {
+  /** A record's call, at its time. */
+  deliver(offset: number): void {
     const nowPs = this.lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
     const kind = this.reader.takenKind;
