@@ -52,7 +52,7 @@ export class ContextTable {
   allocate(objectNumber: number): number {
     const slot = this.#free.pop();
     if (slot === undefined) return -1;
-    this.#lastNumber = NONE;
+    this.#forgetLast();
     this.numberOf[slot] = objectNumber;
     if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = slot;
     else this.#slotOf.set(objectNumber, slot);
@@ -62,11 +62,16 @@ export class ContextTable {
 
   free(slot: number): void {
     const objectNumber = this.numberOf[slot]!;
-    this.#lastNumber = NONE;
+    this.#forgetLast();
     if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = -1;
     else this.#slotOf.delete(objectNumber);
     this.numberOf[slot] = -1;
     this.#free.push(slot);
+  }
+
+  #forgetLast(): void {
+    this.#lastNumber = NONE;
+    this.#lastSlot = NONE;
   }
 
   /** Byte offset of a slot's context in {@link bytes}. */

@@ -69,14 +69,13 @@ export class RecordMaker {
     return request;
   }
 
-  /** Gives the record its PSNs and its SSN, and has its packets sent next. */
+  /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
   #number(pair: QueuePair, request: SendRecord): void {
     const { messageBytes } = request;
     const packets = messageBytes <= pair.mtuBytes ? 1 : Math.ceil(messageBytes / pair.mtuBytes);
     request.psnCount = packets;
     pair.nextPsn = (pair.nextPsn + packets) & 0xffffff;
     pair.ssn = (pair.ssn + 1) & 0xffffff;
-    request.ssn = pair.ssn;
     if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
     pair.recordCursor = request;
     pair.packetCursor = 0;

@@ -29,7 +29,6 @@ export class SendRecord {
   opcode = 0;
   isSignalled = 0;
   isSolicited = 0;
-  isFenced = 0;
   /** READ or atomic: completed by a response of its own. */
   isReadOrAtomic = 0;
   firstPsn = 0;
@@ -39,7 +38,6 @@ export class SendRecord {
   remoteAddress = Number.NaN;
   remoteKey = Number.NaN;
   immediate = 0;
-  ssn = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */
   readonly #segment = new DataSegment();

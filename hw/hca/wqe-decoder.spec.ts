@@ -54,7 +54,7 @@ describe('the WQE decoder', () => {
       expect(request.opcode, name).toBe(control.opcode);
       expect(request.isSignalled, name).toBe(control.completion === 3 ? 1 : 0);
       expect(request.isSolicited, name).toBe(control.solicited);
-      expect(request.isFenced, name).toBe(control.fence);
+      expect(isFenced(new DataView(bytes.buffer, bytes.byteOffset), 0), name).toBe(control.fence === 1);
       expect(request.immediate >>> 0, name).toBe(control.immediate);
       let next = 16;
       const isSend = control.opcode === WqeOpcode.SEND || control.opcode === WqeOpcode.SEND_IMM;

@@ -37,7 +37,7 @@ const sizeMask = control.ds.mask;
 const fenceMask = control.fence.mask;
 const flagsPlace = control.completion.wordOffset;
 const completionMask = control.completion.mask;
-const solicitedMask = control.solicited.mask;
+const solicitedShift = control.solicited.shift;
 const immediatePlace = control.immediate.wordOffset;
 const completionBits = completionRequested << control.completion.shift;
 const remoteAddressPlace = remote.address.wordOffset;
@@ -161,8 +161,7 @@ export function decodeControl(view: DataView, at: number, request: SendRecord): 
   const flags = view.getUint32(at + flagsPlace);
   request.opcode = opcode;
   request.isSignalled = (flags & completionMask) === completionBits ? 1 : 0;
-  request.isSolicited = (flags & solicitedMask) !== 0 ? 1 : 0;
-  request.isFenced = (sizeByte & fenceMask) !== 0 ? 1 : 0;
+  request.isSolicited = (flags >>> solicitedShift) & 1;
   request.isReadOrAtomic = isReadOrAtomic(opcode) ? 1 : 0;
   request.immediate = view.getInt32(at + immediatePlace);
   request.segmentCount = 0;
