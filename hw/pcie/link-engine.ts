@@ -53,7 +53,7 @@ export class LinkEngine implements RecordReceiver {
   /** Whether consuming a completion gives credits back: not where they are infinite. */
   readonly returnsCompletionCredits: boolean;
 
-  protected readonly lp: LogicalProcess;
+  readonly #lp: LogicalProcess;
   readonly #trafficClassCount: number;
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
@@ -74,7 +74,7 @@ export class LinkEngine implements RecordReceiver {
     const { lp, link, end, peer, writer, reader, trafficClassCount } = options;
     checkLinkConfig(link, end);
     checkLinkConfig(link, peer);
-    this.lp = lp;
+    this.#lp = lp;
     this.link = link;
     this.#maxPayloadBytes = link.maxPayloadBytes;
     this.reader = reader;
@@ -105,13 +105,13 @@ export class LinkEngine implements RecordReceiver {
   /** Whether the flow's transmit fifo has room for one TLP more. */
   canSend(flow: number): boolean {
     if ((this.transmitter.fullFlows & (1 << flow)) === 0) return true;
-    if (this.#duePs <= this.lp.nowPs) this.#catchUp();
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     return (this.transmitter.fullFlows & (1 << flow)) === 0;
   }
 
   /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
   sendSideband(kind: number, data: number): void {
-    const nowPs = this.lp.nowPs;
+    const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.sendSideband(nowPs, kind, data);
   }
@@ -119,7 +119,7 @@ export class LinkEngine implements RecordReceiver {
   /** The TLP just placed is complete: should it wait, then until it may leave. */
   commit(): void {
     if (this.transmitter.waitingCount === 0) return;
-    this.transmitter.pump(this.lp.nowPs);
+    this.transmitter.pump(this.#lp.nowPs);
     this.#planMoves();
   }
 
@@ -138,7 +138,7 @@ export class LinkEngine implements RecordReceiver {
 
   /** The receiver's buffers have room again for a TLP that was {@link release}d. */
   returnCredits(credits: number): void {
-    const nowPs = this.lp.nowPs;
+    const nowPs = this.#lp.nowPs;
     if (this.#updateFcDuePs <= nowPs) this.#catchUp();
     const flow = this.receiver.returnCredits(credits);
     if (flow < 0) return;
@@ -160,17 +160,30 @@ export class LinkEngine implements RecordReceiver {
 
   /**
    * Lets what is due happen, then hands a TLP to the transmitter. Returns the place of its record in the transmitter's
-   * target, where the sender fills it in; {@link commit} follows.
+   * target, where the sender fills in what only TLPs of its kind have; {@link commit} follows.
    */
-  protected place(flow: TransmitFlow, kind: number, address: number, lengthBytes: number): number {
-    if (this.#duePs <= this.lp.nowPs) this.#catchUp();
-    return this.transmitter.place(
+  protected place(
+    flow: TransmitFlow,
+    kind: number,
+    address: number,
+    lengthBytes: number,
+    flags: number,
+    trafficClass: number,
+    tag: number,
+    requesterId: number,
+  ): number {
+    const { transmitter } = this;
+    const { nowPs } = this.#lp;
+    if (this.#duePs <= nowPs) this.#catchUp();
+    const offset = transmitter.place(
       flow,
       kind,
       headerBytesOf(kind, address),
       dataDwordsOf(kind, address, lengthBytes),
       payloadBytesOf(kind, lengthBytes),
     );
+    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, tag, requesterId, nowPs);
+    return offset;
   }
 
   /** Refuses a payload larger than either end may send. */
@@ -181,7 +194,7 @@ export class LinkEngine implements RecordReceiver {
 
   /** A record's call, at its time. */
   deliver(offset: number): void {
-    const nowPs = this.lp.nowPs;
+    const nowPs = this.#lp.nowPs;
     if (this.#duePs <= nowPs) this.#catchUp();
     const kind = this.reader.takenKind;
     if (kind === UPDATE_FC) {
@@ -210,7 +223,7 @@ export class LinkEngine implements RecordReceiver {
   /** Runs what is due inside up to now, in the order of its instants. */
   #catchUp(): void {
     const { transmitter, receiver } = this;
-    const { nowPs } = this.lp;
+    const { nowPs } = this.#lp;
     while (this.#duePs <= nowPs) {
       const atPs = this.#duePs;
       if (receiver.ackDuePs === atPs) {
@@ -218,7 +231,7 @@ export class LinkEngine implements RecordReceiver {
         transmitter.sendAck(atPs);
       }
       if (this.#moveDuePs === atPs) this.#move(atPs);
-      else this.#duePs = Math.min(receiver.ackDuePs, this.#moveDuePs);
+      else this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
     }
   }
 
@@ -255,17 +268,19 @@ export class LinkEngine implements RecordReceiver {
   /** Finds what is due next, and sees to it that what others wait for happens at its instant. */
   #planMoves(): void {
     const { receiver, transmitter } = this;
-    const leaveDuePs = Math.min(this.#limitsDuePs, transmitter.resumePs);
-    this.#moveDuePs = Math.min(this.#updateFcDuePs, leaveDuePs);
-    this.#duePs = Math.min(receiver.ackDuePs, this.#moveDuePs);
+    let duePs = this.#updateFcDuePs;
+    if (this.#limitsDuePs < duePs) duePs = this.#limitsDuePs;
+    if (transmitter.resumePs < duePs) duePs = transmitter.resumePs;
+    this.#moveDuePs = duePs;
+    this.#duePs = receiver.ackDuePs < duePs ? receiver.ackDuePs : duePs;
     const eventPs = transmitter.waitingCount > 0 ? this.#moveDuePs : this.#updateFcDuePs;
     if (eventPs >= this.#scheduledPs) return;
     this.#scheduledPs = eventPs;
-    this.lp.queue.schedule(eventPs, this.#eventHandler);
+    this.#lp.queue.schedule(eventPs, this.#eventHandler);
   }
 
   #runEvent(): void {
-    const nowPs = this.lp.nowPs;
+    const nowPs = this.#lp.nowPs;
     if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
     if (this.#duePs <= nowPs) this.#catchUp();
     this.#planMoves();

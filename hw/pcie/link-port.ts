@@ -16,7 +16,7 @@ import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_STATUS_SHIFT, MEMORY_READ } = tlp;
-const { MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET } = tlp;
+const { MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -38,9 +38,16 @@ export class PcieLinkPort extends LinkEngine {
   ): void {
     this.checkPayload(lengthBytes);
     const { transmitter } = this;
-    const { nowPs } = this.lp;
-    const offset = this.place(transmitter.posted, MEMORY_WRITE, address, lengthBytes);
-    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, 0, 0, 0, 0, 0, nowPs);
+    const offset = this.place(
+      transmitter.posted,
+      MEMORY_WRITE,
+      address,
+      lengthBytes,
+      flags,
+      trafficClass,
+      0,
+      0,
+    );
     transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
   }
@@ -55,20 +62,15 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
-    const { nowPs } = this.lp;
-    const offset = this.place(transmitter.nonPosted, MEMORY_READ, address, lengthBytes);
-    transmitter.target.describe(
-      offset,
+    this.place(
+      transmitter.nonPosted,
+      MEMORY_READ,
       address,
       lengthBytes,
       flags,
       trafficClass,
       tag,
       requesterId,
-      0,
-      0,
-      0,
-      nowPs,
     );
     this.commit();
   }
@@ -109,23 +111,19 @@ export class PcieLinkPort extends LinkEngine {
   ): void {
     this.checkPayload(lengthBytes);
     const { transmitter } = this;
-    const { nowPs } = this.lp;
     const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.place(transmitter.completion, COMPLETION_DATA, lower, lengthBytes);
-    const id = this.completerId;
-    transmitter.target.describe(
-      offset,
+    const offset = this.place(
+      transmitter.completion,
+      COMPLETION_DATA,
       lower,
       lengthBytes,
       flags,
       trafficClass,
       tag,
       requesterId,
-      byteCount,
-      0,
-      id,
-      nowPs,
     );
+    transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
+    transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.payloadOffset = offset + PAYLOAD_OFFSET;
   }
 
@@ -145,24 +143,20 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
-    const { nowPs } = this.lp;
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
     const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.place(transmitter.completion, COMPLETION, lower, 0);
-    const id = this.completerId;
-    transmitter.target.describe(
-      offset,
+    const offset = this.place(
+      transmitter.completion,
+      COMPLETION,
       lower,
       0,
       sentFlags,
       trafficClass,
       tag,
       requesterId,
-      byteCount,
-      0,
-      id,
-      nowPs,
     );
+    transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
+    transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.commit();
   }
 
@@ -176,21 +170,17 @@ export class PcieLinkPort extends LinkEngine {
     requesterId: number,
   ): void {
     const { transmitter } = this;
-    const { nowPs } = this.lp;
-    const offset = this.place(transmitter.nonPosted, CONFIG_READ, register, lengthBytes);
-    transmitter.target.describe(
-      offset,
+    const offset = this.place(
+      transmitter.nonPosted,
+      CONFIG_READ,
       register,
       lengthBytes,
       0,
       trafficClass,
       tag,
       requesterId,
-      0,
-      0,
-      targetId,
-      nowPs,
     );
+    transmitter.target.set(offset, WORD_AUX, targetId);
     this.commit();
   }
 
@@ -206,30 +196,27 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
-    const { nowPs } = this.lp;
-    const offset = this.place(transmitter.nonPosted, CONFIG_WRITE, register, lengthBytes);
-    transmitter.target.describe(
-      offset,
+    const offset = this.place(
+      transmitter.nonPosted,
+      CONFIG_WRITE,
       register,
       lengthBytes,
       flags,
       trafficClass,
       tag,
       requesterId,
-      0,
-      value,
-      targetId,
-      nowPs,
     );
+    transmitter.target.set(offset, WORD_DATA, value);
+    transmitter.target.set(offset, WORD_AUX, targetId);
     this.commit();
   }
 
   /** Sends a message without data, such as Assert_INTA. */
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
     const { transmitter } = this;
-    const { nowPs } = this.lp;
-    const offset = this.place(transmitter.posted, MESSAGE, 0, 0);
-    transmitter.target.describe(offset, 0, 0, 0, trafficClass, 0, requesterId, 0, data, messageCode, nowPs);
+    const offset = this.place(transmitter.posted, MESSAGE, 0, 0, 0, trafficClass, 0, requesterId);
+    transmitter.target.set(offset, WORD_DATA, data);
+    transmitter.target.set(offset, WORD_AUX, messageCode);
     this.commit();
   }
 }

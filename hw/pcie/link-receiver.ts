@@ -94,8 +94,10 @@ export class LinkReceiver {
     const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
     this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytesOf(kind, lengthBytes));
     if (!this.creditsOf(flow).receive(tlpCredits(dataCredits))) this.overflowCount++;
-    this.#tlpsToAck--;
-    if (this.#tlpsToAck === 0) this.ackDuePs = Math.min(this.ackDuePs, nowPs + 1);
+    const tlpsToAck = this.#tlpsToAck - 1;
+    this.#tlpsToAck = tlpsToAck;
+    // Never later than what the first of these TLPs has set.
+    if (tlpsToAck === 0 && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
     else if (this.ackDuePs === NEVER) this.ackDuePs = nowPs + this.#ackLatencyPs;
   }
 

@@ -6,8 +6,8 @@ import { PayloadCopier } from './link-copy.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_ADDRESS, FLOAT_ISSUED, PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA, WORD_FLAGS } = tlp;
-const { WORD_LENGTH, WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { FLOAT_ADDRESS, FLOAT_ISSUED, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENGTH } = tlp;
+const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;
@@ -24,7 +24,7 @@ export class RecordMemory {
     this.copier = new PayloadCopier(bytes);
   }
 
-  /** Fills in the words of a record whose kind is there. */
+  /** Fills in what TLPs of all kinds have; the kind is there. */
   describe(
     offset: number,
     address: number,
@@ -33,24 +33,22 @@ export class RecordMemory {
     trafficClass: number,
     tag: number,
     requesterId: number,
-    byteCount: number,
-    data: number,
-    aux: number,
     issuedPs: number,
   ): void {
-    const words = this.words;
+    const { words, floats } = this;
     const word = offset >> 2;
     words[word + WORD_FLAGS] = flags;
     words[word + WORD_TRAFFIC_CLASS] = trafficClass;
     words[word + WORD_TAG] = tag;
     words[word + WORD_REQUESTER_ID] = requesterId;
     words[word + WORD_LENGTH] = lengthBytes;
-    words[word + WORD_BYTE_COUNT] = byteCount;
-    words[word + WORD_DATA] = data;
-    words[word + WORD_AUX] = aux;
-    const floats = this.floats;
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
     floats[(offset >> 3) + FLOAT_ISSUED] = issuedPs;
+  }
+
+  /** Fills in a word that TLPs of some kinds have: WORD_BYTE_COUNT, WORD_DATA or WORD_AUX. */
+  set(offset: number, place: number, value: number): void {
+    this.words[(offset >> 2) + place] = value;
   }
 
   /** Copies a payload to the record at `offset`. */

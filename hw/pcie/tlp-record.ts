@@ -10,6 +10,8 @@
  *     +20  i32  traffic class          +52  i32  aux: completer id, target of a configuration request, message code
  *     +24  i32  tag                    +56  f64  instant at which the TLP was handed to the link port, ps
  *     +28  i32  requester id           +64  payload
+ *
+ * Byte count, data word and aux hold anything in a TLP whose kind has none.
  */
 import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
 
