@@ -25,13 +25,16 @@ export interface ReadRequesterOptions {
   readonly weight: number;
 }
 
-/** An entry of the fifo. Entries form a ring and are used again and again. */
+/**
+ * An entry of the fifo. Entries form a ring and are used again and again. Fields that will hold floats begin as floats:
+ * V8 would otherwise give the class another layout when the first one comes, and forget what it knew of the old one.
+ */
 export class ReadRequest {
   readonly queue: ReadQueue;
   /** The entry behind it. */
   next: ReadRequest;
   /** What is still to be sent: from which bus address on, how much, and where it lands. */
-  address = 0;
+  address = Number.NaN;
   unsentBytes = 0;
   sramOffset = 0;
   /** Memory reads of it in flight. */
@@ -106,7 +109,7 @@ export class ReadQueue {
     this.count = count;
     if (count > this.highWater) this.highWater = count;
     this.counters.requests++;
-    this.counters.bytes += lengthBytes;
+    this.counters.bytes += request.unsentBytes;
   }
 
   /** A memory read of `bytes` of the issuing request has been sent. */

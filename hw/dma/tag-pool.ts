@@ -23,7 +23,7 @@ export class ReadTag {
   readonly number: number;
   state = TAG_FREE;
   /** Cycle at which its present state runs out, and how many tags had entered theirs before. */
-  deadlineCycle = 0;
+  deadlineCycle = Number.NaN;
   age = 0;
   /** The request that the read is part of. */
   request: ReadRequest | undefined = undefined;

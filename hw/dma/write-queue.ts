@@ -34,12 +34,12 @@ export class WriteRequester {
 
 const NOTHING = new Uint8Array(0);
 
-/** An entry of the ring, used again and again: what is still to be written. */
+/** An entry of the ring, used again and again: what is still to be written. Floats begin as such, see ReadRequest. */
 export class WriteRequest {
   /** The entry behind it. */
   next: WriteRequest;
   owner: WriteRequester;
-  address = 0;
+  address = Number.NaN;
   remainingBytes = 0;
   source: Uint8Array = NOTHING;
   sourceOffset = 0;
@@ -95,7 +95,7 @@ export class WriteQueue {
     owner.count = count;
     if (count > owner.highWater) owner.highWater = count;
     owner.counters.requests++;
-    owner.counters.bytes += lengthBytes;
+    owner.counters.bytes += request.remainingBytes;
   }
 
   /** Removes the oldest request. */

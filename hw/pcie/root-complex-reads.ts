@@ -48,12 +48,15 @@ export function completionBytesOf(
   return bytes < remainingBytes ? bytes : remainingBytes;
 }
 
-/** A read of the device and how far it has been answered. Objects are used again and again. */
+/**
+ * A read of the device and how far it has been answered. Objects are used again and again. The address begins as a
+ * float, as it will be one: V8 would otherwise give the class another layout later, and forget what it knew of the old.
+ */
 class DeviceRead {
   /** Reads that came before it, and it. */
   number = 0;
   /** Of its next byte. */
-  address = 0;
+  address = Number.NaN;
   lengthBytes = 0;
   /** Without an answer so far. */
   remainingBytes = 0;
