@@ -154,6 +154,19 @@ describe('Translator', () => {
     ]);
   });
 
+  it('counts an access again as the same access made twice', () => {
+    const count = (isAgain: boolean): number[] => {
+      const { translator, mptCache, mttCache, writeMpt, writeMtt, access } = bench();
+      writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
+      writeMtt(0, [0x9000n]);
+      access(0, 0x100, 7, 16, 8, 1);
+      expect(isAgain ? translator.port(0).again() : access(0, 0x100, 7, 16, 8, 1)).toBe(TRANSLATED);
+      expect([translator.physicalAddress, translator.contiguousBytes]).toEqual([0x9010, 8]);
+      return [mptCache, mttCache].flatMap(({ directory }) => [directory.hitCount, directory.missCount]);
+    };
+    expect(count(true)).toEqual(count(false));
+  });
+
   it('answers by the first rule that is broken: entry, key, protection domain, bounds, right, page', () => {
     const { access, writeMpt, writeMtt } = bench();
     const good = { startAddress: 0x5000n, lengthBytes: 0x1000n, mttAddress: 0, logPageSize: 12 };
