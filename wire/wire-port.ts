@@ -72,10 +72,13 @@ export class WirePort {
   #packetListener: (offset: number, payloadBytes: number) => void = (offset) => this.consume(offset);
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
   #trainedRef: EventRef = 0;
-  /** The link's state, and the instant of its last change: the change counts from the next one on. */
+  /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
-  #changedPs = -1;
+  #isOnWire = false;
+  /** When a change of the link begins to count, and when a flow control packet is to be sent; the earlier of the two. */
+  #changeDuePs = NEVER;
   #flowControlDuePs = NEVER;
+  #insideDuePs = NEVER;
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: WirePortOptions) {
@@ -134,7 +137,7 @@ export class WirePort {
 
   /** True when packets sent now go on the wire: a change of the link counts from the next picosecond on. */
   get isUp(): boolean {
-    return this.#isLinkUp === this.#lp.nowPs > this.#changedPs;
+    return this.#lp.nowPs < this.#changeDuePs ? this.#isOnWire : this.#isLinkUp;
   }
 
   /** Adds a listener for the link coming up and going down. */
@@ -150,8 +153,8 @@ export class WirePort {
    */
   canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
     const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    return !this.isUp || this.#sender.canSend(opcode, payloadBytes, flags, virtualLane);
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    return !this.#isOnWire || this.#sender.canSend(opcode, payloadBytes, flags, virtualLane);
   }
 
   /** `listener` is called when a packet that was refused may be worth another try. */
@@ -162,8 +165,8 @@ export class WirePort {
   /** Sends a packet as {@link beginPacket} does, or returns REFUSED where {@link canTransmit} says no: both in one. */
   sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane = 0): number {
     const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    return this.isUp
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    return this.#isOnWire
       ? this.#sender.send(opcode, payloadBytes, flags, atPs, virtualLane)
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
@@ -176,8 +179,8 @@ export class WirePort {
    */
   beginPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane = 0): number {
     const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
-    return this.isUp
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    return this.#isOnWire
       ? this.#sender.begin(opcode, payloadBytes, flags, atPs, virtualLane)
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
@@ -194,7 +197,7 @@ export class WirePort {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
     this.#reader.release(offset);
     const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
   }
 
@@ -240,7 +243,7 @@ export class WirePort {
   /** A record's call, at its time. */
   deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
-    if (this.#flowControlDuePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     const kind = this.#reader.takenKind;
     if (kind === PACKET) {
       this.#receivePacket(offset);
@@ -259,7 +262,7 @@ export class WirePort {
     const opcode = words[word + WORD_OPCODE]!;
     const payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
     const counters = this.received;
-    if (!this.isUp) {
+    if (!this.#isOnWire) {
       counters.linkDownDrops++;
       this.#reader.release(offset);
       return;
@@ -278,20 +281,26 @@ export class WirePort {
   #scheduleFlowControl(nowPs: number): void {
     if (this.#flowControlDuePs !== NEVER) return;
     this.#flowControlDuePs = nowPs + 1;
+    this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
     this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
   }
 
   /** Does what became due inside the port before this instant or at it. */
   #catchUp(nowPs: number): void {
-    const duePs = this.#flowControlDuePs;
-    if (duePs > nowPs) return;
-    this.#flowControlDuePs = NEVER;
-    if (!this.#isLinkUp) return;
-    this.#sender.sendFlowControl(duePs, this.#buffers.credits.takeCreditLimit());
+    if (this.#changeDuePs <= nowPs) {
+      this.#changeDuePs = NEVER;
+      this.#isOnWire = this.#isLinkUp;
+    }
+    const atPs = this.#flowControlDuePs;
+    if (atPs <= nowPs) {
+      this.#flowControlDuePs = NEVER;
+      if (this.#isLinkUp) this.#sender.sendFlowControl(atPs, this.#buffers.credits.takeCreditLimit());
+    }
+    this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs);
   }
 
   #receiveFlowControl(word: number): void {
-    if (!this.isUp) return;
+    if (!this.#isOnWire) return;
     this.received.flowControlCount++;
     if (!this.#buffers.credits.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
       this.received.creditResynchronizations++;
@@ -307,7 +316,9 @@ export class WirePort {
   #linkChanged(isUp: boolean): void {
     const nowPs = this.#lp.nowPs;
     this.#isLinkUp = isUp;
-    this.#changedPs = nowPs;
+    this.#isOnWire = !isUp;
+    this.#changeDuePs = nowPs + 1;
+    this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
     if (isUp) {
       this.#sender.linkUp();
       this.#buffers.credits.reset();
