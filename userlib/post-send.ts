@@ -13,6 +13,7 @@ import * as barMap from '../abi/bar-map.ts';
 import * as wqe from '../abi/wqe.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
+import type { VerbsCpu } from './platform.ts';
 import type { SendRing } from './send-ring.ts';
 import * as sendRingConstants from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
@@ -72,7 +73,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   if (count === 1 && isShort && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {
     cycles += ringByBlueFlame(qp, storeOffset, wqeBytes) * costs.mmioStore;
   } else {
-    ringDoorbell(qp);
+    ringDoorbell(cpu, ring);
     cycles += costs.mmioStore;
   }
   ring.head = (first + count) >>> 0;
@@ -119,7 +120,7 @@ function check(
 const fitsBlueFlame = (qp: IbvQp, wqeBytes: number): boolean =>
   wqeBytes <= qp.context.info.blueFlameRegisterBytes >>> 1;
 
-function ringDoorbell({ cpu, sendRing: ring }: IbvQp): void {
+function ringDoorbell(cpu: VerbsCpu, ring: SendRing): void {
   const at = cpu.pushDeviceStore(ring.doorbellAddress, 4, 'uncached');
   cpu.storeWords[at >> 2] = ring.doorbellWord;
 }

@@ -2,10 +2,10 @@
  * The bandwidth tests, as perftest runs them: as many messages in flight as the send queues hold, one completion for
  * every `cqModeration` of a QP; the client measures from its first post to its last completion.
  */
-import type { IbvQp } from '../../userlib/index.ts';
+import type { IbvQp, IbvWc } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
 import { openPerfLink, type PerfLink, type PerfStream, postReceive } from './perf-link.ts';
-import type { BandwidthResult } from './perf-plan.ts';
+import type { BandwidthResult, PerfArgs } from './perf-plan.ts';
 import { barrier } from './rc-endpoint.ts';
 
 export async function bandwidthClient(program: ProgramContext): Promise<JsonValue> {
@@ -21,44 +21,71 @@ export async function bandwidthServer(program: ProgramContext): Promise<undefine
   await barrier(program, 'done');
 }
 
-async function sendAll(link: PerfLink): Promise<BandwidthResult> {
-  const { program, args, streams, sends } = link;
-  const { cpu } = program;
-  const { iterations, qpCount } = args;
-  const moderation = Math.max(1, Math.min(args.cqModeration, args.txDepth, iterations));
-  const streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
-  const postedPs = new Float64Array(iterations);
-  const doneCounts: number[] = [];
-  const donePs: number[] = [];
-  const total = iterations * qpCount;
-  for (let done = 0; done < total; ) {
-    fill(streams[0]!, iterations, args.txDepth, moderation, postedPs);
-    for (let qp = 1; qp < qpCount; qp++) fill(streams[qp]!, iterations, args.txDepth, moderation);
-    const count = sends.checked(await sends.arrival());
-    for (let at = 0; at < count; at++) {
-      const stream = streamOf.get(sends.taken[at]!.qpNum)!;
-      const finished = Math.min(moderation, iterations - stream.completed);
-      stream.completed += finished;
-      done += finished;
-    }
-    doneCounts.push(done);
-    donePs.push(cpu.localPs);
+async function sendAll({ args, streams, sends }: PerfLink): Promise<BandwidthResult> {
+  const messages = new Messages(args, streams);
+  while (messages.doneCount < messages.total) {
+    messages.post();
+    messages.completed(sends.checked(await sends.arrival()), sends.taken);
   }
-  return resultOf(args.sizeBytes, total, postedPs, doneCounts, donePs, qpCount, 4 * args.txDepth);
+  return messages.result();
 }
 
-/** Posts as many messages of a stream as it may have in flight, and notes the instant of each. */
-function fill(
-  stream: PerfStream,
-  iterations: number,
-  depth: number,
-  moderation: number,
-  postedPs?: Float64Array,
-): void {
-  const end = Math.min(iterations, stream.completed + depth);
-  for (let number = stream.posted; number < end; number++) {
-    if (postedPs !== undefined) postedPs[number] = stream.qp.cpu.localPs;
-    stream.post(number % moderation === moderation - 1 || number === iterations - 1);
+/** The messages of a client: how many are in flight, and the instants that its result is made of. */
+class Messages {
+  readonly total: number;
+  /** Messages that have completed. */
+  doneCount = 0;
+  readonly #args: PerfArgs;
+  readonly #moderation: number;
+  readonly #streams: readonly PerfStream[];
+  readonly #streamOf: ReadonlyMap<number, PerfStream>;
+  /** When each message of the first QP was posted, and how many had completed when. */
+  readonly #postedPs: Float64Array;
+  readonly #doneCounts: number[] = [];
+  readonly #donePs: number[] = [];
+
+  constructor(args: PerfArgs, streams: readonly PerfStream[]) {
+    const { iterations, qpCount, cqModeration, txDepth } = args;
+    this.#args = args;
+    this.#streams = streams;
+    this.#streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
+    this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
+    this.#postedPs = new Float64Array(iterations);
+    this.total = iterations * qpCount;
+  }
+
+  /** Posts as many as may be in flight. */
+  post(): void {
+    this.#fill(this.#streams[0]!, this.#postedPs);
+    for (let qp = 1; qp < this.#streams.length; qp++) this.#fill(this.#streams[qp]!);
+  }
+
+  #fill(stream: PerfStream, postedPs?: Float64Array): void {
+    const { iterations, txDepth } = this.#args;
+    const moderation = this.#moderation;
+    const end = Math.min(iterations, stream.completed + txDepth);
+    for (let number = stream.posted; number < end; number++) {
+      if (postedPs !== undefined) postedPs[number] = stream.qp.cpu.localPs;
+      stream.post(number % moderation === moderation - 1 || number === iterations - 1);
+    }
+  }
+
+  /** So many completions were taken, now: each stands for those before it in its queue. */
+  completed(count: number, taken: readonly IbvWc[]): void {
+    for (let at = 0; at < count; at++) {
+      const stream = this.#streamOf.get(taken[at]!.qpNum)!;
+      const finished = Math.min(this.#moderation, this.#args.iterations - stream.completed);
+      stream.completed += finished;
+      this.doneCount += finished;
+    }
+    this.#doneCounts.push(this.doneCount);
+    this.#donePs.push(this.#streams[0]!.qp.cpu.localPs);
+  }
+
+  result(): BandwidthResult {
+    const { sizeBytes, qpCount, txDepth } = this.#args;
+    const { total } = this;
+    return resultOf(sizeBytes, total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount, 4 * txDepth);
   }
 }
 
