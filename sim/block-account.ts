@@ -38,11 +38,15 @@ export class BlockAccount {
 
   /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
   serve(cycle: number, serviceCycles: number): void {
-    if (this.#waitingFor === IDLE && cycle >= this.freeCycle) this.idleCycles += cycle - this.freeCycle;
-    else this.#close(cycle);
-    this.busyCycles += serviceCycles;
-    this.freeCycle = cycle + serviceCycles;
+    if (this.#waitingFor === IDLE && cycle >= this.freeCycle) {
+      this.idleCycles += cycle - this.freeCycle;
+      this.busyCycles += serviceCycles;
+      this.freeCycle = cycle + serviceCycles;
+      return;
+    }
+    this.#close(cycle);
     this.#waitingFor = IDLE;
+    this.serve(cycle, serviceCycles);
   }
 
   /** From `cycle` on the block has work that it cannot proceed with, for the reason of this index. */

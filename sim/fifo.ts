@@ -15,14 +15,16 @@ export class Fifo {
   head = 0;
   /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
   headCycle = NEVER;
-  /** The entries behind the oldest one: value and cycle, from twice {@link #ringHead} on. */
-  readonly #ring: Float64Array;
+  /** The entries behind the oldest one, from {@link #ringHead} on. Values as V8 keeps small integers: a float spoils what it meets. */
+  readonly #values: number[];
+  readonly #cycles: Float64Array;
   #ringHead = 0;
 
   /** @param capacity at least 1 */
   constructor(capacity: number) {
     this.capacity = capacity;
-    this.#ring = new Float64Array(2 * capacity);
+    this.#values = new Array<number>(capacity).fill(0);
+    this.#cycles = new Float64Array(capacity);
   }
 
   get isFull(): boolean {
@@ -67,16 +69,16 @@ export class Fifo {
     if (count === capacity) throw new RangeError(`push into a full fifo of ${capacity}`);
     let tail = this.#ringHead + count - 1;
     if (tail >= capacity) tail -= capacity;
-    this.#ring[2 * tail] = value;
-    this.#ring[2 * tail + 1] = visibleCycle;
+    this.#values[tail] = value;
+    this.#cycles[tail] = visibleCycle;
     this.count = count + 1;
   }
 
   /** The entry behind the oldest one takes its place. */
   #advance(): void {
     const next = this.#ringHead;
-    this.head = this.#ring[2 * next]!;
-    this.headCycle = this.#ring[2 * next + 1]!;
+    this.head = this.#values[next]!;
+    this.headCycle = this.#cycles[next]!;
     this.#ringHead = next + 1 === this.capacity ? 0 : next + 1;
     this.count--;
   }
