@@ -127,9 +127,23 @@ describe('clock domain', () => {
     expect(ran).toEqual(waits.map((cycle) => `${cycle} at ${cycle}`));
   });
 
-  it('holds 32 stages', () => {
+  it('holds 32 stages, and runs them in order', () => {
     const domain = new ClockDomain(new Clock(1));
-    for (let count = 0; count < 32; count++) domain.addStage(() => undefined);
+    const ran: string[] = [];
+    for (let stage = 0; stage < 32; stage++) {
+      domain.addStage((cycle) => {
+        ran.push(`${stage} at ${cycle}`);
+        // The first wakes the last for the same edge, the last wakes the first, which has run.
+        if (cycle === 1) domain.wake(31 - stage, cycle);
+      });
+    }
+    for (let stage = 15; stage >= 0; stage--) domain.wake(stage, 1);
+    while (domain.nextPs !== Number.POSITIVE_INFINITY) domain.runEdge();
+    const stages = Array.from({ length: 32 }, (_, stage) => stage);
+    expect(ran).toEqual([
+      ...stages.map((stage) => `${stage} at 1`),
+      ...stages.slice(0, 16).map((stage) => `${stage} at 2`),
+    ]);
     expect(() => domain.addStage(() => undefined)).toThrow('more than 32 stages');
   });
 });

@@ -17,6 +17,11 @@ const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
+/** Sets of stages have the first one, furthest downstream, as their highest bit. */
+const FIRST_STAGE = 0x8000_0000;
+const UPSTREAM_OF_FIRST = 0x7fff_ffff;
+const NONE_RUNS = -1;
+
 export class ClockDomain {
   readonly clock: Clock;
   /** Time of the next edge at which a stage is due, or Infinity. Only the domain changes it. */
@@ -33,8 +38,8 @@ export class ClockDomain {
   /** The next edge, or the one that is running, and the stages due at it. */
   #nextCycle = NO_CYCLE;
   #dueStages = 0;
-  /** The stage that runs, as a bit. */
-  #running = 0;
+  /** While an edge runs, all stages upstream of the one that runs. */
+  #upstream = NONE_RUNS;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -53,7 +58,7 @@ export class ClockDomain {
 
   /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
   wake(stage: number, cycle: number): void {
-    const bit = 1 << stage;
+    const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
     this.#waiting |= bit;
     this.#wakeCycle[stage] = cycle;
@@ -71,14 +76,15 @@ export class ClockDomain {
     this.cycle = cycle;
     this.activeEdgeCount++;
     for (let left = this.#dueStages; left !== 0; ) {
-      const bit = left & -left;
-      this.#running = bit;
-      this.#waiting &= ~bit;
-      this.#stages[31 - Math.clz32(bit)]!(cycle);
+      const stage = Math.clz32(left);
+      const upstream = UPSTREAM_OF_FIRST >> stage;
+      this.#upstream = upstream;
+      this.#waiting &= ~(FIRST_STAGE >>> stage);
+      this.#stages[stage]!(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
-      left = this.#dueStages & -(bit << 1);
+      left = this.#dueStages & upstream;
     }
-    this.#running = 0;
+    this.#upstream = NONE_RUNS;
     this.#findNext();
   }
 
@@ -87,9 +93,11 @@ export class ClockDomain {
     const wakeCycle = this.#wakeCycle;
     let next = NEVER;
     let dueStages = 0;
-    for (let left = this.#waiting; left !== 0; left &= left - 1) {
-      const bit = left & -left;
-      const due = wakeCycle[31 - Math.clz32(bit)]!;
+    for (let left = this.#waiting; left !== 0; ) {
+      const stage = Math.clz32(left);
+      const bit = (FIRST_STAGE >>> stage) | 0;
+      left &= ~bit;
+      const due = wakeCycle[stage]!;
       if (due > next) continue;
       dueStages = due < next ? bit : dueStages | bit;
       next = due;
@@ -112,11 +120,11 @@ export class ClockDomain {
 
   /** A stage now waits for the next edge, an earlier one, or the one that is running (or for one in the far future). */
   #bringForward(stage: number, cycle: number): void {
-    const bit = 1 << stage;
-    if (this.#running !== 0) {
+    const bit = (FIRST_STAGE >>> stage) | 0;
+    if (this.#upstream !== NONE_RUNS) {
       if (cycle > this.cycle) return;
       // Upstream of the running stage it runs at this edge, else at the next one.
-      if ((bit & -(this.#running << 1)) !== 0) this.#dueStages |= bit;
+      if ((bit & this.#upstream) !== 0) this.#dueStages |= bit;
       else this.#wakeCycle[stage] = this.cycle + 1;
     } else if (cycle < this.#nextCycle || this.nextPs === NEVER) {
       this.#setNext(cycle, bit);
