@@ -1,8 +1,8 @@
 /**
  * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
  *
- *     canTransmit, beginPacket ──▶ serializer ──▶ channel ═══▶ onPacket … consume
- *          ▲ onSpace              ▲ blocks of credit ◀═══ flow control packets ◀──┘
+ *     sendPacket ──▶ credits, serializer ──▶ channel ═══▶ onPacket … consume
+ *          ▲ onSpace     ▲ blocks of credit ◀═══ flow control packets ◀──┘
  *
  * Promises:
  * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the

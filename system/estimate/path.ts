@@ -316,7 +316,7 @@ export class Path {
 
   /**
    * The port takes a packet when no more than transmitAheadBytes wait for the wire, and its forming begins then: what that
-   * takes longer leaves the wire idle (wire-port.ts, canTransmit; the transmitter looks at its next edge).
+   * takes longer leaves the wire idle (wire-sender.ts, canSend; the transmitter looks at its next edge).
    */
   #formationGapPs(payloadBytes: number): number {
     const { numeratorPs, denominator } = byteTimeOf(this.config.wire);
