@@ -19,7 +19,7 @@ import { type ReadTag, TagPool } from './tag-pool.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_DATA, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
 const { WORD_BYTE_COUNT, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TAG } = tlp;
-const { TAG_ABANDONED, TAG_ACTIVE } = tagPool;
+const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
 
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
 const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;
@@ -142,8 +142,8 @@ export abstract class ReadReturn {
   #isUnseen(offset: number, cycle: number): boolean {
     const words = this.#words;
     const record = offset >> 2;
-    const tag = this.tags.takenTag(words[record + WORD_TAG]!);
-    if (tag === undefined || tag.state !== TAG_ACTIVE) return false;
+    const tag = this.tags.tagOf(words[record + WORD_TAG]!);
+    if (tag.state !== TAG_ACTIVE) return false;
     const { remainingBytes } = tag;
     const bytes = words[record + WORD_LENGTH]!;
     if (bytes >= remainingBytes && (bytes > remainingBytes || tag.request!.readCount === 1)) return false;
@@ -180,8 +180,8 @@ export abstract class ReadReturn {
   #takeCompletion(offset: number, cycle: number): number {
     const words = this.#words;
     const record = offset >> 2;
-    const tag = this.tags.takenTag(words[record + WORD_TAG]!);
-    if (tag === undefined) {
+    const tag = this.tags.tagOf(words[record + WORD_TAG]!);
+    if (tag.state === TAG_FREE) {
       this.#unexpected(offset);
       return 1;
     }

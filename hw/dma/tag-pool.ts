@@ -51,6 +51,7 @@ export class TagPool {
   #freeCount = 0;
   #limit: number;
   #age = 0;
+  readonly #noTag = new ReadTag(-1);
 
   constructor(tagCount: number) {
     this.tags = Array.from({ length: tagCount }, (_, number) => new ReadTag(number));
@@ -69,11 +70,9 @@ export class TagPool {
     return this.#freeCount;
   }
 
-  /** The tag of this number unless it is free, or no tag at all. */
-  takenTag(number: number): ReadTag | undefined {
-    if (number < 0 || number >= this.tags.length) return undefined;
-    const tag = this.tags[number]!;
-    return tag.state === TAG_FREE ? undefined : tag;
+  /** The tag of this number; of a number that no tag has: one that is always free. */
+  tagOf(number: number): ReadTag {
+    return number >= 0 && number < this.tags.length ? this.tags[number]! : this.#noTag;
   }
 
   /** The tag in use whose state runs out first, of several the one longest in it; undefined when all are free. */

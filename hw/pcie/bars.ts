@@ -50,13 +50,14 @@ export class Bars {
   match(address: number, lengthBytes: number): number {
     if (!this.#isEnabled) return NO_BAR;
     let offset = address - this.#bar0Address;
+    // Kept as integers: a BAR is less than 2^31 bytes.
     if (offset >= 0 && offset + lengthBytes <= this.bar0Bytes) {
-      this.matchedOffset = offset;
+      this.matchedOffset = offset | 0;
       return 0;
     }
     offset = address - this.#bar2Address;
     if (offset >= 0 && offset + lengthBytes <= this.bar2Bytes) {
-      this.matchedOffset = offset;
+      this.matchedOffset = offset | 0;
       return 2;
     }
     return NO_BAR;
