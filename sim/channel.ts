@@ -125,9 +125,12 @@ export class ChannelWriter extends ChannelEnd {
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
+    const recordBytes = ((payloadBytes | 0) + HEADER_BYTES + 15) & ~15;
+    if (recordBytes > this.#runBytes) {
+      this.#makeRoom(recordBytes);
+      return this.append(timePs, kind, payloadBytes);
+    }
     this.#lastPs = timePs;
-    const recordBytes = (HEADER_BYTES + payloadBytes + 15) & ~15;
-    if (recordBytes > this.#runBytes) this.#makeRoom(recordBytes);
     this.#runBytes -= recordBytes;
     const offset = this.#tail & this.mask;
     const tail = (this.#tail + recordBytes) | 0;
@@ -285,17 +288,24 @@ export class ChannelReader extends ChannelEnd {
 
   /** Gives a taken record's room back to the writer. Records may be released in any order. */
   release(offset: number): void {
-    let head = this.#head;
-    if (offset === (head & this.mask)) head = (head + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
-    else this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
-    if (head !== this.#cursor) head = this.#skipReleased(head);
-    if (head === this.#head) return;
+    const head = this.#head;
+    if ((offset | 0) === (head & this.mask)) {
+      const behind = (head + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+      if (behind === this.#cursor) this.#moveHead(behind);
+      else this.#skipReleased(behind);
+    } else {
+      this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;
+      this.#skipReleased(head);
+    }
+  }
+
+  #moveHead(head: number): void {
     this.#head = head;
     if (!this.#isJoined) Atomics.store(this.control, HEAD_INDEX, head);
   }
 
-  /** The oldest place from `from` on that holds a record taken and not released. */
-  #skipReleased(from: number): number {
+  /** Moves the head to the oldest place from `from` on that holds a record taken and not released. */
+  #skipReleased(from: number): void {
     const words = this.words;
     let head = from;
     while (head !== this.#cursor) {
@@ -303,7 +313,7 @@ export class ChannelReader extends ChannelEnd {
       if (words[word + KIND_WORD]! > KIND_RELEASED) break;
       head = (head + words[word + SIZE_WORD]!) | 0;
     }
-    return head;
+    if (head !== this.#head) this.#moveHead(head);
   }
 
   /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it. */
