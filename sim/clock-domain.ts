@@ -70,6 +70,11 @@ export class ClockDomain {
     this.wake(stage, this.clock.cycleAfter(nowPs));
   }
 
+  /** While an edge runs: whether `stage` lies upstream of the one that runs, and may still have its turn at this edge. */
+  isUpstream(stage: number): boolean {
+    return this.#upstream !== NONE_RUNS && (this.#upstream & (FIRST_STAGE >>> stage)) !== 0;
+  }
+
   /** Runs the due stages of the next edge. */
   runEdge(): void {
     const cycle = this.#nextCycle;

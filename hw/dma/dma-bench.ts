@@ -178,10 +178,16 @@ export class DmaBench {
   readonly #events: (() => void)[] = [];
   readonly #event: number;
 
-  constructor(changes: Partial<DmaConfig> = {}, returnsCompletionCredits = false) {
+  /** @param addStages adds stages before (downstream of) the engines */
+  constructor(
+    changes: Partial<DmaConfig> = {},
+    returnsCompletionCredits = false,
+    addStages: (domain: ClockDomain) => void = () => {},
+  ) {
     this.config = { ...defaultsOf(dmaParameters), ...changes };
     this.lp = new LogicalProcess('hca');
     this.domain = this.lp.addClockDomain(1000);
+    addStages(this.domain);
     this.link = new ScriptedLink(this.lp, returnsCompletionCredits);
     const { lp, domain, link, pcieFunction, config, sram } = this;
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });

@@ -597,4 +597,24 @@ describe('reset of the read engine', () => {
       { numRuns: 60 },
     );
   });
+
+  it('counts a completion of the very edge of the reset as late only when the reset comes first at that edge', () => {
+    const lateCompletions = (resetsFirst: boolean, returnsCompletionCredits: boolean) => {
+      const bench = new DmaBench({}, returnsCompletionCredits, (domain) => {
+        const stage = domain.addStage((cycle) => bench.reads.reset(cycle));
+        if (resetsFirst) domain.wake(stage, 103);
+      });
+      withRequesters(bench, 1);
+      bench.atCycle(1, () => bench.reads.request(0, 0, 512, 0, 0));
+      // Arrives at 102,500 ps, and is half of what was asked for.
+      bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256));
+      if (!resetsFirst) bench.atCycle(103, () => bench.reads.reset(103));
+      bench.runTo(200);
+      return bench.reads.lateCompletions;
+    };
+    expect(lateCompletions(true, false)).toBe(1);
+    expect(lateCompletions(true, true)).toBe(1);
+    expect(lateCompletions(false, false)).toBe(0);
+    expect(lateCompletions(false, true)).toBe(0);
+  });
 });

@@ -99,7 +99,7 @@ export class DmaReadEngine extends ReadReturn {
   /** Drops every request unreported. */
   reset(cycle: number): void {
     for (const queue of this.#queues) queue.clear();
-    this.tags.abandonAll();
+    this.dropReads(cycle);
     this.#arbiter.reset();
     this.#waitingMask = 0;
     this.#stalls.end(cycle);

@@ -61,6 +61,8 @@ export abstract class ReadReturn {
   readonly #timeoutStage: number;
   readonly #completions: Fifo;
   #lastReportCycle = -1;
+  /** Edge on account of which a completion was last taken as it arrived. */
+  #unseenCycle = -1;
   /** The completion timeout last asked for, and the same in cycles, rounded up. */
   #timeoutPs = Number.POSITIVE_INFINITY;
   #timeoutCycles = Number.POSITIVE_INFINITY;
@@ -91,6 +93,7 @@ export abstract class ReadReturn {
     const cycle = this.domain.clock.cycleAfter(this.lp.nowPs);
     if (completions.isEmpty) {
       if (this.#isUnseen(offset, cycle)) {
+        this.#unseenCycle = cycle;
         this.#take(offset, cycle);
         return;
       }
@@ -102,6 +105,12 @@ export abstract class ReadReturn {
     } else {
       completions.push(offset, cycle);
     }
+  }
+
+  /** A reset at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
+  protected dropReads(cycle: number): void {
+    if (this.#unseenCycle === cycle && this.domain.isUpstream(this.#returnStage)) this.lateCompletions++;
+    this.tags.abandonAll();
   }
 
   /** A tag is free again, for use in this very cycle. */
