@@ -178,7 +178,6 @@ export class Hca implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    _issuedPs: number,
     cycle: number,
   ): number {
     if (this.onAccess !== undefined) this.onAccess(cycle);

@@ -213,7 +213,6 @@ export class Nic implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    _issuedPs: number,
     cycle: number,
   ): number {
     if (this.onAccess !== undefined) this.onAccess(cycle);

@@ -66,7 +66,6 @@ export class RecordingTarget implements BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    _issuedPs: number,
     cycle: number,
   ): number {
     this.writes.push({

@@ -49,7 +49,6 @@ export interface BarTarget {
     bytes: Uint8Array,
     byteOffset: number,
     lengthBytes: number,
-    issuedPs: number,
     cycle: number,
   ): number;
   /** A read of `lengthBytes`, to be put at the start of `into`, which is zero. */

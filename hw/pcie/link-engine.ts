@@ -173,8 +173,7 @@ export class LinkEngine implements RecordReceiver {
     requesterId: number,
   ): number {
     const { transmitter } = this;
-    const { nowPs } = this.#lp;
-    if (this.#duePs <= nowPs) this.#catchUp();
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     const offset = transmitter.place(
       flow,
       kind,
@@ -182,7 +181,7 @@ export class LinkEngine implements RecordReceiver {
       dataDwordsOf(kind, address, lengthBytes),
       payloadBytesOf(kind, lengthBytes),
     );
-    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, tag, requesterId, nowPs);
+    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, tag, requesterId);
     return offset;
   }
 

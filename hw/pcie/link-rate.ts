@@ -51,8 +51,6 @@ export class LinkSerializer {
   /** The lanes have been busy since #originPs, for #busyBytes: fewer than #denominator and a packet. */
   #originPs = 0;
   #busyBytes = 0;
-  /** Whole picoseconds until which they are busy, rounded down. */
-  #busyUntilPs = 0;
   /** Bytes of the gap behind the last TLP, up to the next aligned start. */
   #gapBytes = 0;
   /** Bytes of gaps that passed unused while the next packet was already waiting. */
@@ -76,7 +74,7 @@ export class LinkSerializer {
 
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
   sendTlp(nowPs: number, bytes: number): number {
-    if (nowPs > this.#busyUntilPs) this.#begin(nowPs);
+    if (this.#areIdle(nowPs)) this.#begin(nowPs);
     else this.paddingBytes += this.#gapBytes;
     const gapBytes = -bytes & this.#alignmentMask;
     this.#gapBytes = gapBytes;
@@ -88,10 +86,15 @@ export class LinkSerializer {
 
   /** Likewise a DLLP. It takes no time of its own when the gap behind the last TLP holds it. */
   sendDllp(nowPs: number): number {
-    if (nowPs > this.#busyUntilPs) this.#begin(nowPs);
+    if (this.#areIdle(nowPs)) this.#begin(nowPs);
     if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
     else this.#occupyTo(this.#busyBytes + this.#dllpBytes);
     return this.freePs;
+  }
+
+  /** Whether the last byte was out before `nowPs`. Products are compared, for they cost less than a quotient; those of the bytes are exact. */
+  #areIdle(nowPs: number): boolean {
+    return (nowPs - this.#originPs) * this.#denominator > this.#busyBytes * this.#numerator;
   }
 
   /** The lanes have been idle: a new stream begins. */
@@ -103,7 +106,6 @@ export class LinkSerializer {
 
   #occupyTo(busyBytes: number): void {
     this.#busyBytes = busyBytes;
-    this.#busyUntilPs = this.#originPs + Math.floor((busyBytes * this.#numerator) / this.#denominator);
     if (busyBytes >= this.#denominator) this.#rebase();
   }
 

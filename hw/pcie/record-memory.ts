@@ -6,7 +6,7 @@ import { PayloadCopier } from './link-copy.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_ADDRESS, FLOAT_ISSUED, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENGTH } = tlp;
+const { FLOAT_ADDRESS, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENGTH } = tlp;
 const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
@@ -33,7 +33,6 @@ export class RecordMemory {
     trafficClass: number,
     tag: number,
     requesterId: number,
-    issuedPs: number,
   ): void {
     const { words, floats } = this;
     const word = offset >> 2;
@@ -43,7 +42,6 @@ export class RecordMemory {
     words[word + WORD_REQUESTER_ID] = requesterId;
     words[word + WORD_LENGTH] = lengthBytes;
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
-    floats[(offset >> 3) + FLOAT_ISSUED] = issuedPs;
   }
 
   /** Fills in a word that TLPs of some kinds have: WORD_BYTE_COUNT, WORD_DATA or WORD_AUX. */

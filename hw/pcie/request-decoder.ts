@@ -26,7 +26,7 @@ import { tlpHeaderOf } from './tlp-header.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { NO_BAR } = barsConstants;
 const { CONFIG_SPACE_BYTES } = configImage;
-const { CONFIG_READ, FLAG_POISONED, FLOAT_ADDRESS, FLOAT_ISSUED, PAYLOAD_OFFSET } = tlp;
+const { CONFIG_READ, FLAG_POISONED, FLOAT_ADDRESS, PAYLOAD_OFFSET } = tlp;
 const { REQUEST_BOUNDARY_BYTES, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_AUX } = tlp;
 const { WORD_DATA, WORD_FLAGS, WORD_LENGTH } = tlp;
 
@@ -114,16 +114,7 @@ export class RequestDecoder {
       this.#effects.tableWritten(cycle);
       return 1;
     }
-    const issuedPs = reader.floats[(offset >> 3) + FLOAT_ISSUED]!;
-    return this.#target!.barWrite(
-      bar,
-      barOffset,
-      reader.bytes,
-      offset + PAYLOAD_OFFSET,
-      lengthBytes,
-      issuedPs,
-      cycle,
-    );
+    return this.#target!.barWrite(bar, barOffset, reader.bytes, offset + PAYLOAD_OFFSET, lengthBytes, cycle);
   }
 
   /** Takes a memory read; it is consumed when its answer leaves. */

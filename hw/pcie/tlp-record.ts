@@ -8,7 +8,7 @@
  *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
  *     +16  i32  flags                  +48  i32  data word (configuration write, message)
  *     +20  i32  traffic class          +52  i32  aux: completer id, target of a configuration request, message code
- *     +24  i32  tag                    +56  f64  instant at which the TLP was handed to the link port, ps
+ *     +24  i32  tag                    +56       not used
  *     +28  i32  requester id           +64  payload
  *
  * Byte count, data word and aux hold anything in a TLP whose kind has none.
@@ -69,7 +69,6 @@ export const WORD_AUX = 13;
 /** Places in a record, as indices into `floats` from `offset >> 3`. */
 export const FLOAT_TIME = 0;
 export const FLOAT_ADDRESS = 4;
-export const FLOAT_ISSUED = 7;
 /** Place of the payload, in bytes from `offset`. */
 export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
