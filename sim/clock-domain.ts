@@ -32,9 +32,12 @@ export class ClockDomain {
   activeEdgeCount = 0;
 
   readonly #stages: Stage[] = [];
-  /** Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for. */
+  /**
+   * Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for: integers until
+   * one waits for NO_CYCLE or a later one, floats from then on.
+   */
   #waiting = 0;
-  readonly #wakeCycle = new Float64Array(STAGE_COUNT_MAX);
+  #wakeCycle: Int32Array | Float64Array = new Int32Array(STAGE_COUNT_MAX);
   /** The next edge, or the one that is running, and the stages due at it. */
   #nextCycle = NO_CYCLE;
   #dueStages = 0;
@@ -61,8 +64,9 @@ export class ClockDomain {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
     this.#waiting |= bit;
-    this.#wakeCycle[stage] = cycle;
-    if (cycle <= this.#nextCycle || cycle >= NO_CYCLE) this.#bringForward(stage, cycle);
+    if (cycle >= NO_CYCLE) this.#wakeFar(stage, cycle);
+    else this.#wakeCycle[stage] = cycle;
+    if (cycle <= this.#nextCycle) this.#bringForward(stage, cycle);
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
@@ -95,10 +99,17 @@ export class ClockDomain {
 
   /** Finds the earliest cycle that a stage waits for, and the stages that wait for it. */
   #findNext(): void {
+    const waiting = this.#waiting;
+    if (waiting === 0) {
+      this.#nextCycle = NO_CYCLE;
+      this.nextPs = NEVER;
+      return;
+    }
     const wakeCycle = this.#wakeCycle;
-    let next = NEVER;
-    let dueStages = 0;
-    for (let left = this.#waiting; left !== 0; ) {
+    const first = Math.clz32(waiting);
+    let next = wakeCycle[first]!;
+    let dueStages = (FIRST_STAGE >>> first) | 0;
+    for (let left = waiting & ~dueStages; left !== 0; ) {
       const stage = Math.clz32(left);
       const bit = (FIRST_STAGE >>> stage) | 0;
       left &= ~bit;
@@ -107,20 +118,21 @@ export class ClockDomain {
       dueStages = due < next ? bit : dueStages | bit;
       next = due;
     }
-    if (dueStages !== 0) {
-      this.#setNext(next, dueStages);
-    } else {
-      this.#nextCycle = NO_CYCLE;
-      this.nextPs = NEVER;
-    }
+    this.#setNext(next, dueStages);
   }
 
   #setNext(cycle: number, stages: number): void {
-    // Stored as a small integer, although most come as floats: the stages get it as it is stored.
+    // Stored as a small integer, although some come as floats: the stages get it as it is stored.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;
     this.nextPs = this.clock.edgePs(cycle);
+  }
+
+  #wakeFar(stage: number, cycle: number): void {
+    if (this.#wakeCycle instanceof Int32Array) this.#wakeCycle = new Float64Array(this.#wakeCycle);
+    this.#wakeCycle[stage] = cycle;
+    this.#bringForward(stage, cycle);
   }
 
   /** A stage now waits for the next edge, an earlier one, or the one that is running (or for one in the far future). */
