@@ -290,8 +290,10 @@ export class ChannelReader extends ChannelEnd {
   release(offset: number): void {
     const head = this.#head;
     if ((offset | 0) === (head & this.mask)) {
-      const behind = (head + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
-      if (behind === this.#cursor) this.#moveHead(behind);
+      const words = this.words;
+      const behind = (head + words[(offset >> 2) + SIZE_WORD]!) | 0;
+      const isLast = behind === this.#cursor;
+      if (isLast || words[((behind & this.mask) >> 2) + KIND_WORD]! > KIND_RELEASED) this.#moveHead(behind);
       else this.#skipReleased(behind);
     } else {
       this.words[(offset >> 2) + KIND_WORD] = KIND_RELEASED;

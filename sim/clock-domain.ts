@@ -84,15 +84,16 @@ export class ClockDomain {
     const cycle = this.#nextCycle;
     this.cycle = cycle;
     this.activeEdgeCount++;
-    for (let left = this.#dueStages; left !== 0; ) {
+    let left = this.#dueStages;
+    do {
       const stage = Math.clz32(left);
       const upstream = UPSTREAM_OF_FIRST >> stage;
       this.#upstream = upstream;
-      this.#waiting &= ~(FIRST_STAGE >>> stage);
+      this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
       this.#stages[stage]!(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & upstream;
-    }
+    } while (left !== 0);
     this.#upstream = NONE_RUNS;
     this.#findNext();
   }
