@@ -92,11 +92,7 @@ export abstract class ReadReturn {
     const completions = this.#completions;
     const cycle = this.domain.clock.cycleAfter(this.lp.nowPs);
     if (completions.isEmpty) {
-      if (this.#isUnseen(offset, cycle)) {
-        this.#unseenCycle = cycle;
-        this.#take(offset, cycle);
-        return;
-      }
+      if (this.#takeUnseen(offset, cycle)) return;
       completions.push(offset, cycle);
       this.domain.wake(this.#returnStage, this.#nextReturnCycle());
     } else if (completions.isFull) {
@@ -145,25 +141,35 @@ export abstract class ReadReturn {
   }
 
   /**
-   * Whether nobody can tell if a completion is taken as it arrives, on account of `cycle`, or at that edge: its request
-   * waits for others as well, its credits need not go back, the data path is free and no edge is due at this instant.
+   * Takes a completion as it arrives, on account of `cycle`, if nobody can tell that from taking it at that edge: its bytes
+   * land, its request waits for others as well, its credits need not go back, the data path is free and no edge is due
+   * at this instant.
    */
-  #isUnseen(offset: number, cycle: number): boolean {
+  #takeUnseen(offset: number, cycle: number): boolean {
     const words = this.#words;
     const record = offset >> 2;
     const tag = this.tags.tagOf(words[record + WORD_TAG]!);
     if (tag.state !== TAG_ACTIVE) return false;
     const { remainingBytes } = tag;
     const bytes = words[record + WORD_LENGTH]!;
-    if (bytes >= remainingBytes && (bytes > remainingBytes || tag.request!.readCount === 1)) return false;
-    return (
+    const isLast = bytes === remainingBytes;
+    if (bytes > remainingBytes || (isLast && tag.request!.readCount === 1)) return false;
+    const isUsual =
+      bytes > 0 &&
       words[record + WORD_KIND] === COMPLETION_DATA &&
       words[record + WORD_BYTE_COUNT] === remainingBytes &&
       (words[record + WORD_FLAGS]! & FLAG_POISONED) === 0 &&
       cycle >= this.returnAccount.freeCycle &&
       this.domain.nextPs > this.lp.nowPs &&
-      !this.#returnsCredits
-    );
+      !this.#returnsCredits;
+    if (!isUsual) return false;
+    this.#unseenCycle = cycle;
+    this.#land(tag, offset, bytes);
+    if (isLast) tag.request!.readCount--;
+    this.#passOver(tag, bytes, isLast, cycle);
+    this.link.consume(offset);
+    this.returnAccount.serve(cycle, this.#cyclesOf(bytes));
+    return true;
   }
 
   #return(cycle: number): void {
@@ -214,10 +220,19 @@ export abstract class ReadReturn {
       this.lateCompletions++;
       if (tag.state !== TAG_ABANDONED) this.pcieFunction.reportUnexpectedCompletion(offset);
     }
-    tag.landingOffset += bytes;
-    tag.remainingBytes = remainingBytes - bytes;
-    if (isLast) this.#freeTag(tag, cycle);
+    this.#passOver(tag, bytes, isLast, cycle);
     return serviceCycles;
+  }
+
+  /** The read goes on behind these bytes, or has come to its end. */
+  #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: number): void {
+    tag.landingOffset += bytes;
+    tag.remainingBytes -= bytes;
+    if (isLast) this.#freeTag(tag, cycle);
+  }
+
+  #land(tag: ReadTag, offset: number, bytes: number): void {
+    this.#copier.copy(this.#sram, tag.landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
   }
 
   #cyclesOf(bytes: number): number {
@@ -233,8 +248,7 @@ export abstract class ReadReturn {
     } else if ((flags & FLAG_POISONED) !== 0) {
       this.#fail(tag.request!, DmaStatus.poisoned, cycle);
     } else {
-      const payload = offset + PAYLOAD_OFFSET;
-      this.#copier.copy(this.#sram, tag.landingOffset, this.#bytes, payload, bytes);
+      this.#land(tag, offset, bytes);
     }
   }
 
