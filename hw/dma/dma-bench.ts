@@ -8,14 +8,15 @@ import { LogicalProcess } from '../../sim/logical-process.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
+  descriptorOf,
   FLAG_POISONED,
   FLAG_STATUS_SHIFT,
   PAYLOAD_OFFSET,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-  WORD_TAG,
 } from '../pcie/tlp.ts';
 import type { DmaReadLink, DmaWriteLink } from './link.ts';
 import { type DmaConfig, dmaParameters } from './parameters.ts';
@@ -135,7 +136,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     const { words } = this.reader;
     words[word + WORD_KIND] = kind;
     words[word + WORD_FLAGS] = flags;
-    words[word + WORD_TAG] = tag;
+    words[word + WORD_DESCRIPTOR] = descriptorOf(0, tag, 0);
     words[word + WORD_LENGTH] = bytes;
     words[word + WORD_BYTE_COUNT] = byteCount;
     this.heldRecords++;

@@ -8,7 +8,7 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as tlp from '../pcie/tlp.ts';
-import { statusOf } from '../pcie/tlp.ts';
+import { statusOf, tagOf } from '../pcie/tlp.ts';
 import { DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -18,7 +18,7 @@ import { type ReadTag, TagPool } from './tag-pool.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_DATA, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
-const { WORD_BYTE_COUNT, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_TAG } = tlp;
+const { WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
 
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
@@ -148,7 +148,7 @@ export abstract class ReadReturn {
   #takeUnseen(offset: number, cycle: number): boolean {
     const words = this.#words;
     const record = offset >> 2;
-    const tag = this.tags.tagOf(words[record + WORD_TAG]!);
+    const tag = this.tags.tagOf(tagOf(words[record + WORD_DESCRIPTOR]!));
     if (tag.state !== TAG_ACTIVE) return false;
     const { remainingBytes } = tag;
     const bytes = words[record + WORD_LENGTH]!;
@@ -195,7 +195,7 @@ export abstract class ReadReturn {
   #takeCompletion(offset: number, cycle: number): number {
     const words = this.#words;
     const record = offset >> 2;
-    const tag = this.tags.tagOf(words[record + WORD_TAG]!);
+    const tag = this.tags.tagOf(tagOf(words[record + WORD_DESCRIPTOR]!));
     if (tag.state === TAG_FREE) {
       this.#unexpected(offset);
       return 1;

@@ -8,10 +8,10 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { FunctionPort } from './function-port.ts';
 import * as tlp from './tlp.ts';
+import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, FLOAT_ADDRESS, MEMORY_READ, WORD_KIND, WORD_LENGTH, WORD_REQUESTER_ID } = tlp;
-const { WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { COMPLETION_FLOW, FLOAT_ADDRESS, MEMORY_READ, WORD_DESCRIPTOR, WORD_KIND, WORD_LENGTH } = tlp;
 
 const STALL_LINK_FIFO = 0;
 
@@ -97,9 +97,10 @@ export class Completer {
     const offset = this.#request[slot]!;
     const { words, floats } = this.#port.reader;
     const word = offset >> 2;
-    const tag = words[word + WORD_TAG]!;
-    const requesterId = words[word + WORD_REQUESTER_ID]!;
-    const trafficClass = words[word + WORD_TRAFFIC_CLASS]!;
+    const descriptor = words[word + WORD_DESCRIPTOR]!;
+    const tag = tagOf(descriptor);
+    const requesterId = requesterIdOf(descriptor);
+    const trafficClass = trafficClassOf(descriptor);
     const status = this.#status[slot]!;
     const lengthBytes = this.#lengthBytes[slot]!;
     if (lengthBytes > 0) {

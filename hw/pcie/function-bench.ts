@@ -18,11 +18,12 @@ import {
   MESSAGE,
   PAYLOAD_OFFSET,
   statusOf,
+  tagOf,
   WORD_AUX,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
-  WORD_TAG,
 } from './tlp.ts';
 
 export const BAR0 = 0x8_0000_0000;
@@ -147,7 +148,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
     if (kind === COMPLETION || kind === COMPLETION_DATA) {
       const lengthBytes = words[word + WORD_LENGTH]!;
       const start = offset + PAYLOAD_OFFSET;
-      answers.set(words[word + WORD_TAG]!, {
+      answers.set(tagOf(words[word + WORD_DESCRIPTOR]!), {
         status: statusOf(words[word + WORD_FLAGS]!),
         bytes: kind === COMPLETION_DATA ? [...bytes.subarray(start, start + lengthBytes)] : [],
         byteCount: words[word + WORD_BYTE_COUNT]!,

@@ -104,7 +104,11 @@ export class LinkEngine implements RecordReceiver {
 
   /** Whether the flow's transmit fifo has room for one TLP more. */
   canSend(flow: number): boolean {
-    if ((this.transmitter.fullFlows & (1 << flow)) === 0) return true;
+    return (this.transmitter.fullFlows & (1 << flow)) === 0 || this.#hasDrained(flow);
+  }
+
+  /** Whether the fifo, full when last looked at, has room by now. Apart from {@link canSend}, to keep that small enough to be inlined. */
+  #hasDrained(flow: number): boolean {
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     return (this.transmitter.fullFlows & (1 << flow)) === 0;
   }
@@ -168,9 +172,7 @@ export class LinkEngine implements RecordReceiver {
     address: number,
     lengthBytes: number,
     flags: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
+    descriptor: number,
   ): number {
     const { transmitter } = this;
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
@@ -181,7 +183,7 @@ export class LinkEngine implements RecordReceiver {
       dataDwordsOf(kind, address, lengthBytes),
       payloadBytesOf(kind, lengthBytes),
     );
-    transmitter.target.describe(offset, address, lengthBytes, flags, trafficClass, tag, requesterId);
+    transmitter.target.describe(offset, address, lengthBytes, flags, descriptor);
     return offset;
   }
 

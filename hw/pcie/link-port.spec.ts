@@ -15,8 +15,9 @@ import {
   MEMORY_WRITE,
   NON_POSTED,
   POSTED,
-  WORD_TAG,
-  WORD_TRAFFIC_CLASS,
+  tagOf,
+  trafficClassOf,
+  WORD_DESCRIPTOR,
 } from './tlp.ts';
 
 const zeros = new Uint8Array(4096);
@@ -250,9 +251,9 @@ describe('random traffic over tiny fifos and credits', () => {
     });
     host.onReceive((offset, kind) => {
       const { words, floats } = host.reader;
-      const trafficClass = words[(offset >> 2) + WORD_TRAFFIC_CLASS]!;
+      const descriptor = words[(offset >> 2) + WORD_DESCRIPTOR]!;
       arrivals.push(
-        `${floats[(offset >> 3) + FLOAT_TIME]} ${kind} ${trafficClass} ${words[(offset >> 2) + WORD_TAG]}`,
+        `${floats[(offset >> 3) + FLOAT_TIME]} ${kind} ${trafficClassOf(descriptor)} ${tagOf(descriptor)}`,
       );
       held.push(offset);
       hostDomain.wakeAfter(drain, hostLp.nowPs);

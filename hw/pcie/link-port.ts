@@ -13,6 +13,7 @@
 import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import * as tlp from './tlp.ts';
+import { descriptorOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_STATUS_SHIFT, MEMORY_READ } = tlp;
@@ -44,9 +45,7 @@ export class PcieLinkPort extends LinkEngine {
       address,
       lengthBytes,
       flags,
-      trafficClass,
-      0,
-      0,
+      descriptorOf(0, 0, trafficClass),
     );
     transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
@@ -68,9 +67,7 @@ export class PcieLinkPort extends LinkEngine {
       address,
       lengthBytes,
       flags,
-      trafficClass,
-      tag,
-      requesterId,
+      descriptorOf(requesterId, tag, trafficClass),
     );
     this.commit();
   }
@@ -91,7 +88,8 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
-    this.placeCompletionData(tag, requesterId, trafficClass, lengthBytes, byteCount, address, flags);
+    const descriptor = descriptorOf(requesterId, tag, trafficClass);
+    this.placeCompletionData(descriptor, lengthBytes, byteCount, address, flags);
     this.payloadTarget.copy(source, sourceOffset, this.payloadOffset, lengthBytes);
     this.commit();
   }
@@ -101,9 +99,7 @@ export class PcieLinkPort extends LinkEngine {
    * `payloadTarget.target[payloadOffset …]` and calls {@link commit}.
    */
   placeCompletionData(
-    tag: number,
-    requesterId: number,
-    trafficClass: number,
+    descriptor: number,
     lengthBytes: number,
     byteCount: number,
     address: number,
@@ -112,16 +108,7 @@ export class PcieLinkPort extends LinkEngine {
     this.checkPayload(lengthBytes);
     const { transmitter } = this;
     const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.place(
-      transmitter.completion,
-      COMPLETION_DATA,
-      lower,
-      lengthBytes,
-      flags,
-      trafficClass,
-      tag,
-      requesterId,
-    );
+    const offset = this.place(transmitter.completion, COMPLETION_DATA, lower, lengthBytes, flags, descriptor);
     transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
     transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.payloadOffset = offset + PAYLOAD_OFFSET;
@@ -151,9 +138,7 @@ export class PcieLinkPort extends LinkEngine {
       lower,
       0,
       sentFlags,
-      trafficClass,
-      tag,
-      requesterId,
+      descriptorOf(requesterId, tag, trafficClass),
     );
     transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
     transmitter.target.set(offset, WORD_AUX, this.completerId);
@@ -176,9 +161,7 @@ export class PcieLinkPort extends LinkEngine {
       register,
       lengthBytes,
       0,
-      trafficClass,
-      tag,
-      requesterId,
+      descriptorOf(requesterId, tag, trafficClass),
     );
     transmitter.target.set(offset, WORD_AUX, targetId);
     this.commit();
@@ -202,9 +185,7 @@ export class PcieLinkPort extends LinkEngine {
       register,
       lengthBytes,
       flags,
-      trafficClass,
-      tag,
-      requesterId,
+      descriptorOf(requesterId, tag, trafficClass),
     );
     transmitter.target.set(offset, WORD_DATA, value);
     transmitter.target.set(offset, WORD_AUX, targetId);
@@ -214,7 +195,14 @@ export class PcieLinkPort extends LinkEngine {
   /** Sends a message without data, such as Assert_INTA. */
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
     const { transmitter } = this;
-    const offset = this.place(transmitter.posted, MESSAGE, 0, 0, 0, trafficClass, 0, requesterId);
+    const offset = this.place(
+      transmitter.posted,
+      MESSAGE,
+      0,
+      0,
+      0,
+      descriptorOf(requesterId, 0, trafficClass),
+    );
     transmitter.target.set(offset, WORD_DATA, data);
     transmitter.target.set(offset, WORD_AUX, messageCode);
     this.commit();

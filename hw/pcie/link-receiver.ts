@@ -3,6 +3,7 @@
  *
  * It only says when something falls due; the port sends it.
  */
+import { assertInvariant } from '../../base/assert.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
 import { ReceiveCredits, tlpCredits } from './credits.ts';
 import {
@@ -22,12 +23,13 @@ import {
   tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
+  trafficClassOf,
 } from './tlp.ts';
 import { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, HELD_CREDITS_SHIFT, NON_POSTED, POSTED } = tlp;
-const { WORD_FLAGS, WORD_LENGTH, WORD_TRAFFIC_CLASS } = tlp;
+const { TRAFFIC_CLASS_COUNT_MAX, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above; 0 is none. */
@@ -53,6 +55,10 @@ export class LinkReceiver {
   #tlpsToAck: number;
 
   constructor(link: LinkConfig, end: LinkEndConfig, reader: ChannelReader, trafficClassCount: number) {
+    assertInvariant(
+      trafficClassCount <= TRAFFIC_CLASS_COUNT_MAX,
+      'a descriptor has room for the traffic class',
+    );
     this.#reader = reader;
     this.received = new TrafficCount(trafficClassCount);
     this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
@@ -92,7 +98,11 @@ export class LinkReceiver {
     words[word + WORD_FLAGS] = flags | (heldCredits << HELD_CREDITS_SHIFT);
     if ((flags & FLAG_POISONED) !== 0) this.poisonedCount++;
     const linkBytes = headerBytesOf(kind, address) + dwords * 4 + this.#framingBytes;
-    this.received.add(words[word + WORD_TRAFFIC_CLASS]!, linkBytes, payloadBytesOf(kind, lengthBytes));
+    this.received.add(
+      trafficClassOf(words[word + WORD_DESCRIPTOR]!),
+      linkBytes,
+      payloadBytesOf(kind, lengthBytes),
+    );
     if (!this.creditsOf(flow).receive(tlpCredits(dataCredits))) this.overflowCount++;
     const tlpsToAck = this.#tlpsToAck - 1;
     this.#tlpsToAck = tlpsToAck;
@@ -140,7 +150,7 @@ export class LinkReceiver {
   #count(into: TrafficCount, offset: number, kind: number, lengthBytes: number): void {
     const address = this.#reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const linkBytes = tlpBytesOf(kind, address, lengthBytes) + this.#framingBytes;
-    const trafficClass = this.#reader.words[(offset >> 2) + WORD_TRAFFIC_CLASS]!;
+    const trafficClass = trafficClassOf(this.#reader.words[(offset >> 2) + WORD_DESCRIPTOR]!);
     into.add(trafficClass, linkBytes, payloadBytesOf(kind, lengthBytes));
   }
 }

@@ -6,8 +6,7 @@ import { PayloadCopier } from './link-copy.ts';
 import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_ADDRESS, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENGTH } = tlp;
-const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { FLOAT_ADDRESS, PAYLOAD_OFFSET, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;
@@ -25,21 +24,11 @@ export class RecordMemory {
   }
 
   /** Fills in what TLPs of all kinds have; the kind is there. */
-  describe(
-    offset: number,
-    address: number,
-    lengthBytes: number,
-    flags: number,
-    trafficClass: number,
-    tag: number,
-    requesterId: number,
-  ): void {
+  describe(offset: number, address: number, lengthBytes: number, flags: number, descriptor: number): void {
     const { words, floats } = this;
     const word = offset >> 2;
     words[word + WORD_FLAGS] = flags;
-    words[word + WORD_TRAFFIC_CLASS] = trafficClass;
-    words[word + WORD_TAG] = tag;
-    words[word + WORD_REQUESTER_ID] = requesterId;
+    words[word + WORD_DESCRIPTOR] = descriptor;
     words[word + WORD_LENGTH] = lengthBytes;
     floats[(offset >> 3) + FLOAT_ADDRESS] = address;
   }

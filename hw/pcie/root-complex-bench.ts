@@ -13,11 +13,12 @@ import {
   FLOAT_TIME,
   PAYLOAD_OFFSET,
   statusOf,
+  tagOf,
+  trafficClassOf,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
-  WORD_TAG,
-  WORD_TRAFFIC_CLASS,
 } from './tlp.ts';
 
 export class BenchMemory implements HostMemory {
@@ -91,13 +92,13 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
     atDevice.push({
       kind,
       timePs: reader.floats[(offset >> 3) + FLOAT_TIME]!,
-      tag: reader.words[word + WORD_TAG]!,
+      tag: tagOf(reader.words[word + WORD_DESCRIPTOR]!),
       address: reader.floats[(offset >> 3) + FLOAT_ADDRESS]!,
       status: statusOf(reader.words[word + WORD_FLAGS]!),
       flags: reader.words[word + WORD_FLAGS]!,
       lengthBytes,
       byteCount: reader.words[word + WORD_BYTE_COUNT]!,
-      trafficClass: reader.words[word + WORD_TRAFFIC_CLASS]!,
+      trafficClass: trafficClassOf(reader.words[word + WORD_DESCRIPTOR]!),
       bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + payloadBytes)],
     });
     pair.device.consume(offset);

@@ -22,14 +22,14 @@ import type { RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
 import * as tlp from './tlp.ts';
-import { statusOf } from './tlp.ts';
+import { statusOf, tagOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PHASE_SOFTWARE } = eventQueue;
 const { ACCESS_POISONED, ACCESS_TIMEOUT, FAILED_LOAD_VALUE } = rootComplexInterfaces;
 const { COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_POISONED, MEMORY_READ, MEMORY_WRITE } = tlp;
 const { NON_POSTED, PAYLOAD_OFFSET, POSTED, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_FLAGS } = tlp;
-const { WORD_LENGTH, WORD_TAG } = tlp;
+const { WORD_DESCRIPTOR, WORD_LENGTH } = tlp;
 
 /** The root complex is function 0 of device 0 on bus 0. */
 const ROOT_COMPLEX_ID = 0;
@@ -203,7 +203,7 @@ export class RootComplexCpu {
   complete(offset: number): void {
     const { words, bytes } = this.#port.reader;
     const word = offset >> 2;
-    const tag = words[word + WORD_TAG]!;
+    const tag = tagOf(words[word + WORD_DESCRIPTOR]!);
     const flags = words[word + WORD_FLAGS]!;
     if (this.#tagDone[tag] === undefined || this.#tagTimer[tag] === 0) {
       this.#log.note('unexpectedCompletion', this.#lp.nowPs, tag, 0);

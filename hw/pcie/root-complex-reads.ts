@@ -20,14 +20,14 @@ import * as rootComplexParameters from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 import * as tlp from './tlp.ts';
+import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { HEADER_CREDIT_MAX } = linkParameters;
 const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
 const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS } = tlp;
-const { STATUS_UNSUPPORTED_REQUEST, WORD_KIND, WORD_LENGTH } = tlp;
-const { WORD_REQUESTER_ID, WORD_TAG, WORD_TRAFFIC_CLASS } = tlp;
+const { STATUS_UNSUPPORTED_REQUEST, WORD_DESCRIPTOR, WORD_KIND, WORD_LENGTH } = tlp;
 
 const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);
@@ -60,9 +60,7 @@ class DeviceRead {
   lengthBytes = 0;
   /** Without an answer so far. */
   remainingBytes = 0;
-  tag = 0;
-  requesterId = 0;
-  trafficClass = 0;
+  descriptor = 0;
   /** With which it will be answered. */
   status = 0;
   /** Credits that it holds. */
@@ -206,11 +204,11 @@ export class RootComplexReads {
   }
 
   #sendData(read: DeviceRead, bytes: number): void {
-    const { tag, requesterId, trafficClass, address, remainingBytes } = read;
+    const { descriptor, address, remainingBytes } = read;
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
     const flags = read.status === READ_POISONED ? FLAG_POISONED : 0;
-    this.#port.placeCompletionData(tag, requesterId, trafficClass, bytes, byteCount, address, flags);
+    this.#port.placeCompletionData(descriptor, bytes, byteCount, address, flags);
     const { payloadTarget, payloadOffset } = this.#port;
     // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
     if (!this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset))
@@ -225,9 +223,16 @@ export class RootComplexReads {
 
   /** Ends the read by a completion without data. */
   #sendError(read: DeviceRead): void {
-    const { tag, requesterId, trafficClass, status, address, remainingBytes } = read;
+    const { descriptor, status, address, remainingBytes } = read;
     if (this.tap !== undefined) this.#show(read, NO_BYTES, 0, 0);
-    this.#port.sendCompletion(tag, requesterId, trafficClass, status, remainingBytes, address);
+    this.#port.sendCompletion(
+      tagOf(descriptor),
+      requesterIdOf(descriptor),
+      trafficClassOf(descriptor),
+      status,
+      remainingBytes,
+      address,
+    );
     this.completionCount++;
   }
 
@@ -240,20 +245,20 @@ export class RootComplexReads {
     read.status = STATUS_UNSUPPORTED_REQUEST;
     const { nowPs } = this.#lp;
     this.#log.note('readOutsideMemory', nowPs, read.address, bytes);
-    this.tap?.refused('readOutsideMemory', read.address, bytes, read.trafficClass, nowPs);
+    this.tap?.refused('readOutsideMemory', read.address, bytes, trafficClassOf(read.descriptor), nowPs);
   }
 
   /** Shows the tap one completion. */
   #show(read: DeviceRead, source: Uint8Array, offset: number, lengthBytes: number): void {
-    const { tag, address, remainingBytes, trafficClass, status } = read;
+    const { descriptor, address, remainingBytes, status } = read;
     this.tap?.deviceRead(
-      tag,
+      tagOf(descriptor),
       address,
       source,
       offset,
       lengthBytes,
       remainingBytes,
-      trafficClass,
+      trafficClassOf(descriptor),
       status,
       this.#lp.nowPs,
     );
@@ -261,11 +266,7 @@ export class RootComplexReads {
 
   /** Copies the request, so that a read worked on for long does not hold up the channel. */
   #describe(read: DeviceRead, offset: number): void {
-    const words = this.#words;
-    const record = offset >> 2;
-    read.tag = words[record + WORD_TAG]!;
-    read.requesterId = words[record + WORD_REQUESTER_ID]!;
-    read.trafficClass = words[record + WORD_TRAFFIC_CLASS]!;
+    read.descriptor = this.#words[(offset >> 2) + WORD_DESCRIPTOR]!;
     read.status = this.#judge(offset);
     read.credits = this.#port.release(offset);
   }
@@ -339,7 +340,7 @@ export class RootComplexReads {
   #judge(offset: number): number {
     const words = this.#words;
     if (this.faults !== undefined) {
-      const answer = this.faults.answerTo(words[(offset >> 2) + WORD_TRAFFIC_CLASS]!);
+      const answer = this.faults.answerTo(trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!));
       if (answer !== STATUS_SUCCESS) return answer;
     }
     if (words[(offset >> 2) + WORD_KIND] !== MEMORY_READ) {
@@ -371,7 +372,7 @@ export class RootComplexReads {
       fault,
       address,
       lengthBytes,
-      this.#words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
+      trafficClassOf(this.#words[(offset >> 2) + WORD_DESCRIPTOR]!),
       this.#lp.nowPs,
     );
   }

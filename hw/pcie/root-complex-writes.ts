@@ -15,13 +15,14 @@ import type { RootComplexConfig } from './root-complex-parameters.ts';
 import * as rootComplexParameters from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import * as tlp from './tlp.ts';
+import { trafficClassOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { HEADER_CREDIT_MAX } = linkParameters;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
 const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } = tlp;
 const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYTES, WORD_AUX } = tlp;
-const { WORD_FLAGS, WORD_LENGTH, WORD_TRAFFIC_CLASS } = tlp;
+const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 const INTX_PIN_COUNT = 4;
 
@@ -119,7 +120,7 @@ export class RootComplexWrites {
       this.writeCount++;
       this.writtenBytes += lengthBytes;
       if (this.tap !== undefined) {
-        const trafficClass = words[(offset >> 2) + WORD_TRAFFIC_CLASS]!;
+        const trafficClass = trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!);
         this.tap.deviceWrite(address, bytes, payload, lengthBytes, trafficClass, this.#lp.nowPs);
       }
     } else {
@@ -147,7 +148,7 @@ export class RootComplexWrites {
       fault,
       address,
       lengthBytes,
-      words[(offset >> 2) + WORD_TRAFFIC_CLASS]!,
+      trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!),
       this.#lp.nowPs,
     );
   }

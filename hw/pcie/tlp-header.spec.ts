@@ -4,6 +4,7 @@ import {
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
+  descriptorOf,
   FLAG_NO_SNOOP,
   FLAG_POISONED,
   FLAG_RELAXED_ORDERING,
@@ -14,11 +15,10 @@ import {
   MESSAGE,
   WORD_AUX,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-  WORD_REQUESTER_ID,
-  WORD_TAG,
 } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
 
@@ -39,8 +39,7 @@ function headerOf(fields: Fields): string[] {
   const floats = new Float64Array(buffer);
   words[WORD_KIND] = fields.kind;
   words[WORD_FLAGS] = fields.flags ?? 0;
-  words[WORD_TAG] = fields.tag ?? 0;
-  words[WORD_REQUESTER_ID] = fields.requesterId ?? 0;
+  words[WORD_DESCRIPTOR] = descriptorOf(fields.requesterId ?? 0, fields.tag ?? 0, 0);
   floats[FLOAT_ADDRESS] = fields.address ?? 0;
   words[WORD_LENGTH] = fields.lengthBytes ?? 0;
   words[WORD_BYTE_COUNT] = fields.byteCount ?? 0;

@@ -28,15 +28,16 @@ import {
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
+  requesterIdOf,
   statusOf,
+  tagOf,
   touchedDwords,
   WORD_AUX,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-  WORD_REQUESTER_ID,
-  WORD_TAG,
 } from './tlp.ts';
 
 /** What the header log needs of a reader: its words and floats. */
@@ -69,8 +70,9 @@ export function tlpHeaderOf(view: RecordView, offset: number): TlpHeader {
   const flags = words[word + WORD_FLAGS]!;
   const isLong = headerBytesOf(kind, address) === LONG_HEADER_BYTES;
   const dword0 = firstDword(kind, isLong, flags, dwordCount(kind, address, lengthBytes));
-  const sender = (words[word + WORD_REQUESTER_ID]! & 0xffff) << 16;
-  const tag = (words[word + WORD_TAG]! & 0xff) << 8;
+  const descriptor = words[word + WORD_DESCRIPTOR]!;
+  const sender = requesterIdOf(descriptor) << 16;
+  const tag = tagOf(descriptor) << 8;
   const aux = words[word + WORD_AUX]!;
   if (kind === COMPLETION || kind === COMPLETION_DATA) {
     const count = words[word + WORD_BYTE_COUNT]! & 0xfff;

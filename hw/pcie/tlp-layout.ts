@@ -31,16 +31,17 @@ import {
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
+  requesterIdOf,
   statusOf,
   TLP_KIND_NAMES,
+  tagOf,
   touchedDwords,
   WORD_AUX,
   WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-  WORD_REQUESTER_ID,
-  WORD_TAG,
 } from './tlp.ts';
 import type { RecordView } from './tlp-header.ts';
 
@@ -179,8 +180,8 @@ export function encodeTlpHeader(view: RecordView, offset: number): Uint8Array<Ar
   const kind = word(WORD_KIND);
   const address = view.floats[(offset >> 3) + FLOAT_ADDRESS]!;
   const lengthBytes = word(WORD_LENGTH);
-  const tag = word(WORD_TAG) & 0xff;
-  const requesterId = word(WORD_REQUESTER_ID) & 0xffff;
+  const tag = tagOf(word(WORD_DESCRIPTOR));
+  const requesterId = requesterIdOf(word(WORD_DESCRIPTOR));
   const aux = word(WORD_AUX);
   const isLong = headerBytesOf(kind, address) === LONG_HEADER_BYTES;
   const start = startOf(kind, isLong, word(WORD_FLAGS), touchedDwords(address, lengthBytes));

@@ -7,10 +7,11 @@
  *     +8   i32  record bytes           +40  i32  length in bytes, byte-granular: payload or requested
  *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
  *     +16  i32  flags                  +48  i32  data word (configuration write, message)
- *     +20  i32  traffic class          +52  i32  aux: completer id, target of a configuration request, message code
- *     +24  i32  tag                    +56       not used
- *     +28  i32  requester id           +64  payload
+ *     +20  i32  descriptor             +52  i32  aux: completer id, target of a configuration request, message code
+ *     +24       not used               +56       not used
+ *                                      +64  payload
  *
+ * The transaction descriptor (2.2.6): requester id [31:16], tag [15:8], traffic class [7:0]. A completion has its request's.
  * Byte count, data word and aux hold anything in a TLP whose kind has none.
  */
 import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
@@ -59,9 +60,7 @@ export const STATUS_ABORT = 4;
 export const WORD_SIZE = 2;
 export const WORD_KIND = 3;
 export const WORD_FLAGS = 4;
-export const WORD_TRAFFIC_CLASS = 5;
-export const WORD_TAG = 6;
-export const WORD_REQUESTER_ID = 7;
+export const WORD_DESCRIPTOR = 5;
 export const WORD_LENGTH = 10;
 export const WORD_BYTE_COUNT = 11;
 export const WORD_DATA = 12;
@@ -73,7 +72,7 @@ export const FLOAT_ADDRESS = 4;
 export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
 /** Words of an UPDATE_FC record: which flow, and its new limit as credits.ts counts. */
-export const WORD_FC_FLOW = WORD_TAG;
+export const WORD_FC_FLOW = WORD_DESCRIPTOR;
 export const WORD_FC_LIMIT = WORD_DATA;
 
 /** Message codes, table 2-18: Assert_INTA … Assert_INTD, then Deassert_INTA …. */

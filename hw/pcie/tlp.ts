@@ -17,6 +17,15 @@ const { FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;
 
+/** Transaction descriptor of a request, which its completions carry too. */
+export const descriptorOf = (requesterId: number, tag: number, trafficClass: number): number =>
+  (requesterId << 16) | (tag << 8) | trafficClass;
+/** Traffic classes that a descriptor has room for. */
+export const TRAFFIC_CLASS_COUNT_MAX = 256;
+export const requesterIdOf = (descriptor: number): number => descriptor >>> 16;
+export const tagOf = (descriptor: number): number => (descriptor >> 8) & 0xff;
+export const trafficClassOf = (descriptor: number): number => descriptor & 0xff;
+
 /** No request may cross an address that is a multiple of this (2.2.7). */
 export const REQUEST_BOUNDARY_BYTES = 4096;
 const FOUR_GIB = 0x1_0000_0000;
