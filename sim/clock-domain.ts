@@ -90,7 +90,8 @@ export class ClockDomain {
       const upstream = UPSTREAM_OF_FIRST >> stage;
       this.#upstream = upstream;
       this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
-      this.#stages[stage]!(cycle);
+      const run = this.#stages[stage]!;
+      run(cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & upstream;
     } while (left !== 0);

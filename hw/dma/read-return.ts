@@ -57,6 +57,7 @@ export abstract class ReadReturn {
   readonly #words: Int32Array;
   readonly #returnsCredits: boolean;
   readonly #dataPathBytes: number;
+  readonly #cyclesPerByte: number;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
   readonly #completions: Fifo;
@@ -82,6 +83,7 @@ export abstract class ReadReturn {
     this.#words = link.reader.words;
     this.#returnsCredits = link.returnsCompletionCredits;
     this.#dataPathBytes = config.dataPathBytes;
+    this.#cyclesPerByte = 1 / config.dataPathBytes;
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
     this.#returnStage = domain.addStage((cycle) => this.#return(cycle));
     this.#timeoutStage = domain.addStage((cycle) => this.#expire(cycle));
@@ -235,9 +237,9 @@ export abstract class ReadReturn {
     this.#copier.copy(this.#sram, tag.landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
   }
 
+  /** The quotient rounded up: a remainder is at least one byte, so half a byte sets off what rounding of floats does. */
   #cyclesOf(bytes: number): number {
-    const perCycle = this.#dataPathBytes;
-    return bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
+    return bytes <= this.#dataPathBytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
   }
 
   /** A completion of a read that is waited for: its bytes land, or its request fails. */
