@@ -96,6 +96,7 @@ export class LogicalProcess {
   #port1 = NO_PORT;
   #domain = NO_DOMAIN;
   #hasMorePorts = false;
+  #hasOwnChannel = false;
   /** Whether there are more clock domains, or chance decides what comes first at an instant. */
   #isUnusual = false;
 
@@ -122,6 +123,11 @@ export class LogicalProcess {
     if (portCount === 1) this.#port0 = port;
     else if (portCount === 2) this.#port1 = port;
     else this.#hasMorePorts = true;
+  }
+
+  /** A channel leads from this process to itself. */
+  noteOwnChannel(): void {
+    this.#hasOwnChannel = true;
   }
 
   /** Connects the writing end of a channel. */
@@ -229,6 +235,7 @@ export class LogicalProcess {
       this.#untilPs = recordPs < limitPs ? recordPs : limitPs;
       if (this.#runUntil()) return true;
       if (recordPs >= limitPs) {
+        if (this.#hasOwnChannel) recordPs = this.#earliestPort().reader.nextPs;
         const { nextPs } = this.#domain;
         const eventPs = this.queue.nextPs;
         this.aheadPs = nextPs < eventPs ? nextPs : eventPs;
@@ -252,8 +259,8 @@ export class LogicalProcess {
   }
 
   /**
-   * Runs the edges and events before {@link #untilPs}. No record comes in meanwhile: a process sends none to itself, and
-   * no other has its turn. Returns true when programs were resumed.
+   * Runs the edges and events before {@link #untilPs}. No record that is due before comes in meanwhile: no other process has
+   * its turn, and what this one sends to itself comes no earlier than the end of its turn. Returns true when programs were resumed.
    */
   #runUntil(): boolean {
     for (;;) {

@@ -76,8 +76,7 @@ export class ProcessGroup {
           continue;
         }
         inward.delete(writer.buffer);
-        if (target.process === from)
-          throw new ConfigurationError(`channel of ${process.name}`, 'to itself', 'to another process');
+        if (target.process === from) process.noteOwnChannel();
         const ways = this.#waysTo[target.process]!;
         ways[from] = Math.min(ways[from]!, target.end.latencyPs);
         joinEnds(writer, target.end.reader, this.nextPs, target.process);

@@ -161,11 +161,26 @@ describe('single runner', () => {
     for (const drainPs of [0, -1, 0.5])
       await expect(runner.runUntilEnded(drainPs)).rejects.toThrow('drainPs is');
     expect(() => new SingleRunner(processes.slice(0, 1))).toThrow('channel of left is "open"');
+    expect(() => new SingleRunner([])).toThrow('number of logical processes is 0');
+  });
+
+  it('delivers what a process sends to itself, at its time', async () => {
     const self = new LogicalProcess('self');
     const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
-    self.addOutbound(new ChannelWriter(buffer));
-    self.addInbound(new ChannelReader(buffer), 150, () => undefined);
-    expect(() => new SingleRunner([self])).toThrow('channel of self is "to itself"');
-    expect(() => new SingleRunner([])).toThrow('number of logical processes is 0');
+    const writer = new ChannelWriter(buffer);
+    const reader = new ChannelReader(buffer);
+    const deliveredPs: number[] = [];
+    self.addOutbound(writer);
+    self.addInbound(reader, 150, (offset) => {
+      deliveredPs.push(self.nowPs);
+      reader.release(offset);
+      if (deliveredPs.length < 5) writer.append(self.nowPs + 150, 1, 0);
+    });
+    self.queue.schedule(
+      100,
+      self.queue.addHandler(() => void writer.append(400, 1, 0)),
+    );
+    await new SingleRunner([self]).runTo(10_000);
+    expect(deliveredPs).toEqual([400, 550, 700, 850, 1000]);
   });
 });
