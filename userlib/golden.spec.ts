@@ -70,10 +70,7 @@ async function setupFor(line: WqeLine, logCount: number): Promise<Setup> {
     maxInline: 1024,
   };
   const buffer = QueueMemory.map(process.platform.memory, 2 ** logCount * line.slot_size)!;
-  const sendRing = new SendRing(sizes, qpType, buffer, 0, {
-    address: made.sendRing.doorbellAddress,
-    qpn: line.qpn,
-  });
+  const sendRing = new SendRing(sizes, qpType, buffer, 0, line.qpn);
   sendRing.head = line.index;
   sendRing.tail = line.index;
   return { process, pd, qp: { ...made, sendRing, state: QpStateVerb.IBV_QPS_RTS } };

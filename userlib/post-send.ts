@@ -22,6 +22,7 @@ import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { blueFlameCopyBytes } = barMap;
+const sendDoorbellOffset = barMap.uarOffset.sendDoorbell;
 const { wqeStamp, wqeUnitBytes } = wqe;
 const { inlineBoundaryBytes } = sendRingConstants;
 const { EINVAL, ENOMEM } = verbsError;
@@ -73,7 +74,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   if (count === 1 && isShort && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {
     cycles += ringByBlueFlame(qp, storeOffset, wqeBytes) * costs.mmioStore;
   } else {
-    ringDoorbell(cpu, ring);
+    ringDoorbell(cpu, qp, ring);
     cycles += costs.mmioStore;
   }
   ring.head = (first + count) >>> 0;
@@ -120,8 +121,9 @@ function check(
 const fitsBlueFlame = (qp: IbvQp, wqeBytes: number): boolean =>
   wqeBytes <= qp.context.info.blueFlameRegisterBytes >>> 1;
 
-function ringDoorbell(cpu: VerbsCpu, ring: SendRing): void {
-  const at = cpu.pushDeviceStore(ring.doorbellAddress, 4, 'uncached');
+/** Rings in the page of the QP's context, whichever that is. */
+function ringDoorbell(cpu: VerbsCpu, qp: IbvQp, ring: SendRing): void {
+  const at = cpu.pushDeviceStore(qp.context.info.uarBusAddress + sendDoorbellOffset, 4, 'uncached');
   cpu.storeWords[at >> 2] = ring.doorbellWord;
 }
 

@@ -4,7 +4,6 @@
  *
  *   buffer:  the queue with the larger stride first; with equal strides the send queue      (interface sheet 6.1)
  */
-import { uarOffset } from '../abi/bar-map.ts';
 import { receiveRecord } from '../abi/doorbells.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
 import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, type QpTypeVerb } from '../driver/uapi.ts';
@@ -137,10 +136,7 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
     sqSigAll: init.sqSigAll ?? 0,
     state: QpStateVerb.IBV_QPS_RESET,
     cpu: context.cpu,
-    sendRing: new SendRing(send, init.qpType, buffer, layout.sendOffset, {
-      address: context.info.uarBusAddress + uarOffset.sendDoorbell,
-      qpn,
-    }),
+    sendRing: new SendRing(send, init.qpType, buffer, layout.sendOffset, qpn),
     receiveRing:
       receive === undefined || record === undefined
         ? null

@@ -99,12 +99,6 @@ export class SendSlot {
   }
 }
 
-/** What posting to a queue rings, and with what. */
-export interface SendDoorbell {
-  readonly address: number;
-  readonly qpn: number;
-}
-
 export class SendRing {
   readonly wqeCount: number;
   readonly slotMask: number;
@@ -119,17 +113,10 @@ export class SendRing {
   readonly slots: readonly SendSlot[];
   /** What the service carries. */
   readonly rows: SendRows;
-  readonly doorbellAddress: number;
   /** The doorbell's dword, as the processor's word. */
   readonly doorbellWord: number;
 
-  constructor(
-    sizes: SendSizes,
-    type: QpTypeVerb,
-    buffer: QueueMemory,
-    offset: number,
-    doorbell: SendDoorbell,
-  ) {
+  constructor(sizes: SendSizes, type: QpTypeVerb, buffer: QueueMemory, offset: number, qpn: number) {
     this.wqeCount = 2 ** sizes.logCount;
     this.slotMask = this.wqeCount - 1;
     this.strideBytes = 2 ** sizes.logStride;
@@ -138,8 +125,7 @@ export class SendRing {
     this.maxSge = sizes.maxSge;
     this.maxInline = sizes.maxInline;
     this.rows = sendRowsOf(type);
-    this.doorbellAddress = doorbell.address;
-    this.doorbellWord = swap32(doorbell.qpn << sendDoorbell.fields.qpn.shift);
+    this.doorbellWord = swap32(qpn << sendDoorbell.fields.qpn.shift);
     this.slots = Array.from({ length: this.wqeCount }, (_, slot) => {
       return new SendSlot(buffer.physicalOf(offset + slot * this.strideBytes), 0);
     });
