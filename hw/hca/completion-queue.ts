@@ -1,8 +1,10 @@
 /**
  * What the device knows of one completion queue: the fields of its context, decoded once per command, and counters and arm
- * state. One object per slot of the {@link CqTable}, made once; fields that begin as NaN may hold any number.
+ * state. One object per slot of the {@link CqTable}, made once; fields that begin as FLOAT_ZERO may hold any number.
  */
+
 import { QueueStatus } from '../../abi/cqc.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 
 /** Arm states of a CQ, private to the device. */
 export const CQ_NOT_ARMED = 0;
@@ -12,15 +14,15 @@ export const CQ_ARMED_NEXT = 2;
 export class CompletionQueue {
   status = 0;
   logEntries = 0;
-  mttOffset = Number.NaN;
-  pageBytes = Number.NaN;
+  mttOffset = FLOAT_ZERO;
+  pageBytes = FLOAT_ZERO;
   firstByte = 0;
   eqn = 0;
   uarPage = 0;
-  doorbellRecord = Number.NaN;
+  doorbellRecord = FLOAT_ZERO;
   ignoreOverrun = 0;
   moderationCount = 0;
-  moderationPeriodPs = Number.NaN;
+  moderationPeriodPs = FLOAT_ZERO;
   /** 24-bit counters. */
   producer = 0;
   consumer = 0;
@@ -38,12 +40,6 @@ export class CompletionQueue {
   inPipelineCount = 0;
   generation = 0;
 
-  constructor() {
-    this.mttOffset = 0;
-    this.pageBytes = 0;
-    this.doorbellRecord = 0;
-    this.moderationPeriodPs = 0;
-  }
   /** A context was just created: empty, not armed. */
   begin(): void {
     this.status = QueueStatus.OK;

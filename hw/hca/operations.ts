@@ -5,7 +5,9 @@
  * Posting time is known from the instrumentation beside the doorbell ({@link OperationTap}): a work request is
  * posted when software's stores become visible. With no tap a request's life begins with the fetch of its WQE.
  */
+
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { Clock } from '../../sim/index.ts';
 import type { SendRecord } from './send-record.ts';
 
@@ -45,25 +47,15 @@ export const operationNames: Readonly<Record<number, string>> = {
 
 const OPCODE_COUNT = 32;
 
-/** Picoseconds of each stage. All fields of this class and the next begin as NaN, hence may hold any number. */
+/** Picoseconds of each stage. All fields of this class and the next begin as FLOAT_ZERO, hence may hold any number. */
 class StageTimes implements Record<OperationStage, number> {
-  doorbell = Number.NaN;
-  wqeFetch = Number.NaN;
-  scheduling = Number.NaN;
-  payloadRead = Number.NaN;
-  transmit = Number.NaN;
-  remote = Number.NaN;
-  completion = Number.NaN;
-
-  constructor() {
-    this.doorbell = 0;
-    this.wqeFetch = 0;
-    this.scheduling = 0;
-    this.payloadRead = 0;
-    this.transmit = 0;
-    this.remote = 0;
-    this.completion = 0;
-  }
+  doorbell = FLOAT_ZERO;
+  wqeFetch = FLOAT_ZERO;
+  scheduling = FLOAT_ZERO;
+  payloadRead = FLOAT_ZERO;
+  transmit = FLOAT_ZERO;
+  remote = FLOAT_ZERO;
+  completion = FLOAT_ZERO;
 }
 
 /** What is known of the work requests of one opcode. */
@@ -72,15 +64,10 @@ class OperationRow {
   failedCount = 0;
   /** Work requests without a CQE: their life ends with the acknowledgement. */
   silentCount = 0;
-  payloadBytes = Number.NaN;
+  payloadBytes = FLOAT_ZERO;
   /** From posting to the end of life on the device, measured apart from the stages. */
-  lifePs = Number.NaN;
+  lifePs = FLOAT_ZERO;
   readonly stagesPs = new StageTimes();
-
-  constructor() {
-    this.payloadBytes = 0;
-    this.lifePs = 0;
-  }
 }
 
 export class OperationLedger {
@@ -92,9 +79,9 @@ export class OperationLedger {
   readonly #tap: OperationTap | undefined;
   readonly #numberOf: Int32Array;
   /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
-  #cycle = Number.NaN;
-  #reachedPs = Number.NaN;
-  #atPs = Number.NaN;
+  #cycle = FLOAT_ZERO;
+  #reachedPs = FLOAT_ZERO;
+  #atPs = FLOAT_ZERO;
 
   constructor(clock: Clock, numberOf: Int32Array, tap: OperationTap | undefined) {
     this.#clock = clock;

@@ -5,12 +5,13 @@
  * the oldest and nothing of it is outstanding. A slot whose QP has since been reset, failed or gone back carries an
  * old epoch and is dropped instead.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { QueuePair } from './queue-pair.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 
-/** One packet. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+/** One packet. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
 export class PacketSlot {
   /** Number of the slot, and place of its payload in the HCA's memory. */
   readonly slot: number;
@@ -22,9 +23,9 @@ export class PacketSlot {
   opcode = 0;
   psn = 0;
   flags = 0;
-  address = Number.NaN;
-  key = Number.NaN;
-  dmaBytes = Number.NaN;
+  address = FLOAT_ZERO;
+  key = FLOAT_ZERO;
+  dmaBytes = FLOAT_ZERO;
   aeth = 0;
   immediate = 0;
   payloadBytes = 0;
@@ -39,18 +40,14 @@ export class PacketSlot {
   request: SendRecord;
   isLast = 0;
   /** Cycle from which a complete packet can be sent. */
-  readyCycle = Number.NaN;
+  readyCycle = FLOAT_ZERO;
 
   constructor(slot: number, payloadOffset: number, pair: QueuePair) {
     this.slot = slot;
     this.payloadOffset = payloadOffset;
     this.next = this;
     this.pair = pair;
-    this.address = 0;
-    this.key = 0;
-    this.dmaBytes = 0;
     this.request = noRecord;
-    this.readyCycle = 0;
   }
 
   /** True when it has everything it needs. */

@@ -1,7 +1,9 @@
 /**
  * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
- * made once; a field that begins as NaN may hold any number, the others hold 32-bit integers.
+ * made once; a field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
 export class PostedCompletion {
   cqn = 0;
   qp = 0;
@@ -11,7 +13,7 @@ export class PostedCompletion {
   isSend = 0;
   opcode = 0;
   wqeCounter = 0;
-  byteCount = Number.NaN;
+  byteCount = FLOAT_ZERO;
   immediate = 0;
   isSolicited = 0;
   /** 0, or that of an error CQE. */
@@ -20,8 +22,4 @@ export class PostedCompletion {
   /** Of a datagram: the word with the source QPN, and the service level. */
   source = 0;
   serviceLevel = 0;
-
-  constructor() {
-    this.byteCount = 0;
-  }
 }

@@ -4,9 +4,10 @@
  * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
  *
  * One object per slot of the {@link QpTable}, made once: a field costs one or two instructions where an element of a typed
- * array costs nine. A field that begins as NaN may hold any number, the others hold 32-bit integers: V8 chooses a field's
+ * array costs nine. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's
  * representation by its first value.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-lines.ts';
 
@@ -22,7 +23,7 @@ export class QueuePair {
   pd = 0;
   uarPage = 0;
   mtuBytes = 0;
-  messageBytesMax = Number.NaN;
+  messageBytesMax = FLOAT_ZERO;
   remoteQpn = 0;
   remoteLid = 0;
   /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
@@ -33,11 +34,11 @@ export class QueuePair {
   sourcePathBits = 0;
   pkeyIndex = 0;
   queueKey = 0;
-  bufferMttOffset = Number.NaN;
-  bufferPageBytes = Number.NaN;
+  bufferMttOffset = FLOAT_ZERO;
+  bufferPageBytes = FLOAT_ZERO;
   /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
-  sqOffset = Number.NaN;
-  rqOffset = Number.NaN;
+  sqOffset = FLOAT_ZERO;
+  rqOffset = FLOAT_ZERO;
   sqLogCount = 0;
   sqStrideBytes = 0;
   rqLogCount = 0;
@@ -47,7 +48,7 @@ export class QueuePair {
   receiveCqn = 0;
   /** SRQ number, or -1. */
   srqn = 0;
-  doorbellRecord = Number.NaN;
+  doorbellRecord = FLOAT_ZERO;
   /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
   epoch = 0;
   /** Things in the pipelines that refer to this QP. */
@@ -83,8 +84,8 @@ export class QueuePair {
   retriesLeft = 0;
   rnrRetriesLeft = 0;
   /** Local ACK timeout in picoseconds; 0 is never. */
-  ackTimeoutPs = Number.NaN;
-  lastProgressPs = Number.NaN;
+  ackTimeoutPs = FLOAT_ZERO;
+  lastProgressPs = FLOAT_ZERO;
   hasTimer = 0;
   isWaitingRnr = 0;
   lastAckedPsn = 0;
@@ -99,36 +100,22 @@ export class QueuePair {
   hasNakSent = 0;
   /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
   messageKind = 0;
-  messageBytes = Number.NaN;
-  writeAddress = Number.NaN;
-  writeKey = Number.NaN;
-  writeRemaining = Number.NaN;
+  messageBytes = FLOAT_ZERO;
+  writeAddress = FLOAT_ZERO;
+  writeKey = FLOAT_ZERO;
+  writeRemaining = FLOAT_ZERO;
   /** Length that the WRITE's header announced. */
-  writeBytes = Number.NaN;
+  writeBytes = FLOAT_ZERO;
   /** A receive WQE was taken and not yet completed. */
   hasReceiveWqe = 0;
   receiveWqeCounter = 0;
   segmentCount = 0;
   segmentIndex = 0;
-  segmentUsed = Number.NaN;
+  segmentUsed = FLOAT_ZERO;
   hasCommunicated = 0;
 
   constructor(slot = NONE) {
     this.slot = slot;
-    this.messageBytesMax = 0;
-    this.bufferMttOffset = 0;
-    this.bufferPageBytes = 0;
-    this.sqOffset = 0;
-    this.rqOffset = 0;
-    this.doorbellRecord = 0;
-    this.ackTimeoutPs = 0;
-    this.lastProgressPs = 0;
-    this.messageBytes = 0;
-    this.writeAddress = 0;
-    this.writeKey = 0;
-    this.writeRemaining = 0;
-    this.writeBytes = 0;
-    this.segmentUsed = 0;
   }
   /** A context was just created: everything live starts from nothing. */
   begin(): void {

@@ -4,6 +4,7 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
 import type { QueuePair } from './queue-pair.ts';
 
@@ -15,7 +16,7 @@ export const KIND_ATOMIC = 1;
 /** An atomic that was executed before: answered from the result kept. */
 export const KIND_REPLAY = 2;
 
-/** Of one QP. A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+/** Of one QP. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
   /** Place of the oldest READ or atomic, and how many there are. */
@@ -32,12 +33,11 @@ export class PendingResponses {
   ackPsn = 0;
   /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
   ackSyndrome = 0;
-  ackDueCycle = Number.NaN;
+  ackDueCycle = FLOAT_ZERO;
 
   constructor(pair: QueuePair) {
     this.pair = pair;
     this.next = undefined;
-    this.ackDueCycle = 0;
   }
 }
 

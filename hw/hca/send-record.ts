@@ -1,22 +1,18 @@
 /**
  * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once.
- * A field that begins as NaN may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
+ * A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
  * its first value.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
 /** Largest descriptor, hence most inline data. */
 export const INLINE_BYTES_MAX = 1008;
 
 /** A piece of host memory that a work request gathers from, or scatters to. */
 export class DataSegment {
-  address = Number.NaN;
-  key = Number.NaN;
-  bytes = Number.NaN;
-
-  constructor() {
-    this.address = 0;
-    this.key = 0;
-    this.bytes = 0;
-  }
+  address = FLOAT_ZERO;
+  key = FLOAT_ZERO;
+  bytes = FLOAT_ZERO;
 }
 
 export class SendRecord {
@@ -34,9 +30,9 @@ export class SendRecord {
   firstPsn = 0;
   /** PSNs this message occupies: packets sent, or responses expected of a READ. */
   psnCount = 0;
-  messageBytes = Number.NaN;
-  remoteAddress = Number.NaN;
-  remoteKey = Number.NaN;
+  messageBytes = FLOAT_ZERO;
+  remoteAddress = FLOAT_ZERO;
+  remoteKey = FLOAT_ZERO;
   immediate = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */
@@ -57,26 +53,17 @@ export class SendRecord {
    * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was taken up; all payload was there;
    * the last packet was sent; the answer was there.
    */
-  fetchBegunCycle = Number.NaN;
-  fetchedCycle = Number.NaN;
-  takenUpCycle = Number.NaN;
-  gatheredCycle = Number.NaN;
-  transmittedCycle = Number.NaN;
-  acknowledgedCycle = Number.NaN;
+  fetchBegunCycle = FLOAT_ZERO;
+  fetchedCycle = FLOAT_ZERO;
+  takenUpCycle = FLOAT_ZERO;
+  gatheredCycle = FLOAT_ZERO;
+  transmittedCycle = FLOAT_ZERO;
+  acknowledgedCycle = FLOAT_ZERO;
 
   constructor(number: number, inlineData: Uint8Array) {
     this.number = number;
     this.next = this;
     this.inlineData = inlineData;
-    this.messageBytes = 0;
-    this.remoteAddress = 0;
-    this.remoteKey = 0;
-    this.fetchBegunCycle = 0;
-    this.fetchedCycle = 0;
-    this.takenUpCycle = 0;
-    this.gatheredCycle = 0;
-    this.transmittedCycle = 0;
-    this.acknowledgedCycle = 0;
   }
 
   /** PSN of the last packet of the message. */

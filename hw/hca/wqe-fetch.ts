@@ -8,7 +8,9 @@
  * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
+
 import { QpState } from '../../abi/qpc.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
@@ -39,13 +41,9 @@ class LineFetch {
   /** Counter of its first WQE, and how many blocks of the ring it reads. */
   first = 0;
   blocks = 0;
-  begunCycle = Number.NaN;
+  begunCycle = FLOAT_ZERO;
   /** Whether a doorbell had been rung when it began. */
   hadDoorbell = 0;
-
-  constructor() {
-    this.begunCycle = 0;
-  }
 }
 
 export class WqeFetch {

@@ -4,7 +4,9 @@
  * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
  * outnumber the lines would take them from each other for ever.
  */
+
 import { controlSegment } from '../../abi/wqe.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 
 export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */
@@ -14,16 +16,11 @@ const PLACE_MASK = PLACES_MAX - 1;
 
 /** When the fetch that brought a WQE was begun, and when it was there. */
 class FetchTimes {
-  begunCycle = Number.NaN;
-  fetchedCycle = Number.NaN;
-
-  constructor() {
-    this.begunCycle = 0;
-    this.fetchedCycle = 0;
-  }
+  begunCycle = FLOAT_ZERO;
+  fetchedCycle = FLOAT_ZERO;
 }
 
-/** A field that begins as NaN may hold any number, the others hold 32-bit integers. */
+/** A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
 export class WqeLine {
   /** Its number, and its place in the HCA's memory. */
   readonly number: number;
@@ -39,14 +36,13 @@ export class WqeLine {
   /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
   mayHaveMore = 0;
   /** When it was last used. */
-  stamp = Number.NaN;
+  stamp = FLOAT_ZERO;
   /** By place. */
   readonly #times: readonly FetchTimes[] = Array.from({ length: PLACES_MAX }, () => new FetchTimes());
 
   constructor(number: number, sramOffset: number) {
     this.number = number;
     this.sramOffset = sramOffset;
-    this.stamp = 0;
   }
 
   /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
