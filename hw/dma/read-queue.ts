@@ -7,6 +7,7 @@
  *
  * Requests are sent in order, finish in any order, and are reported in order.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { asInteger } from '../../base/parameter.ts';
 import * as errors from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
@@ -25,16 +26,13 @@ export interface ReadRequesterOptions {
   readonly weight: number;
 }
 
-/**
- * An entry of the fifo. Entries form a ring and are used again and again. Fields that will hold floats begin as floats:
- * V8 would otherwise give the class another layout when the first one comes, and forget what it knew of the old one.
- */
+/** An entry of the fifo. Entries form a ring and are used again and again. */
 export class ReadRequest {
   readonly queue: ReadQueue;
   /** The entry behind it. */
   next: ReadRequest;
   /** What is still to be sent: from which bus address on, how much, and where it lands. */
-  address = Number.NaN;
+  address = FLOAT_ZERO;
   unsentBytes = 0;
   sramOffset = 0;
   /** Memory reads of it in flight. */

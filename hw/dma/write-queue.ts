@@ -2,6 +2,7 @@
  * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
  * out.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { asInteger } from '../../base/parameter.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
@@ -39,7 +40,7 @@ export class WriteRequest {
   /** The entry behind it. */
   next: WriteRequest;
   owner: WriteRequester;
-  address = Number.NaN;
+  address = FLOAT_ZERO;
   remainingBytes = 0;
   source: Uint8Array = NOTHING;
   sourceOffset = 0;

@@ -2,9 +2,8 @@
  * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
  * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it knows, and nothing
  * that software could notice: hits are counted and lines touched as by a whole translation.
- *
- * Fields that begin as NaN may hold any number.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { SetAssociativeDirectory } from './replacement.ts';
 import type { Translator } from './translator.ts';
 
@@ -22,11 +21,11 @@ export class TranslationPort {
   mptLine = NO_LINE;
   mttLine = NO_LINE;
   /** The part of the page that belongs to the region, and the end of the region: virtual addresses. */
-  firstByte = Number.NaN;
-  pageEnd = Number.NaN;
-  regionEnd = Number.NaN;
+  firstByte = FLOAT_ZERO;
+  pageEnd = FLOAT_ZERO;
+  regionEnd = FLOAT_ZERO;
   /** What leads from a virtual address of the page to the physical one. */
-  distance = Number.NaN;
+  distance = FLOAT_ZERO;
   readonly #translator: Translator;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;

@@ -1,10 +1,8 @@
 /** The requests of one core that the root complex holds, in order. */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
-/**
- * An entry of the queue. Entries form a ring and are used again and again. Fields that will hold floats begin as floats:
- * V8 would otherwise give the class another layout when the first one comes, and forget what it knew of the old one.
- */
+/** An entry of the queue. Entries form a ring and are used again and again. */
 export class CoreRequest {
   /** The entry behind it. */
   next: CoreRequest;
@@ -13,12 +11,12 @@ export class CoreRequest {
   /** MEMORY_WRITE, MEMORY_READ, CONFIG_READ or CONFIG_WRITE. */
   kind = 0;
   /** Bus address, or configuration register. */
-  address = Number.NaN;
+  address = FLOAT_ZERO;
   lengthBytes = 0;
   trafficClass = 0;
   /** Bus, device, function and value of a configuration access. */
   target = 0;
-  value = Number.NaN;
+  value = FLOAT_ZERO;
   /** Cycle from which the root complex sees it. */
   visibleCycle = 0;
   done: AccessDone | undefined = undefined;

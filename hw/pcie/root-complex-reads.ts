@@ -8,6 +8,7 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as linkParameters from './link-parameters.ts';
@@ -48,15 +49,12 @@ export function completionBytesOf(
   return bytes < remainingBytes ? bytes : remainingBytes;
 }
 
-/**
- * A read of the device and how far it has been answered. Objects are used again and again. The address begins as a
- * float, as it will be one: V8 would otherwise give the class another layout later, and forget what it knew of the old.
- */
+/** A read of the device and how far it has been answered. Objects are used again and again. */
 class DeviceRead {
   /** Reads that came before it, and it. */
   number = 0;
   /** Of its next byte. */
-  address = Number.NaN;
+  address = FLOAT_ZERO;
   lengthBytes = 0;
   /** Without an answer so far. */
   remainingBytes = 0;
