@@ -50,3 +50,23 @@ test('copies between memories that begin anywhere in their buffers, and more of 
     }
   }
 });
+
+test('copies into, within and out of the largest memory that a host may have', () => {
+  const copier = new BlockCopier();
+  const memory = new Uint8Array(new SharedArrayBuffer(2 ** 32));
+  const from = patterned(3);
+  const to = new Uint8Array(MEMORY_BYTES);
+  for (const offset of [0, 2 ** 31 - 100, 2 ** 31, 2 ** 32 - 400]) {
+    for (const [start, lengthBytes] of [
+      [0, 4],
+      [4, 12],
+      [0, 64],
+      [1, 30],
+      [3, 300],
+    ] as const) {
+      copier.copy(memory, offset + start, from, start, lengthBytes);
+      copier.copy(to, start, memory, offset + start, lengthBytes);
+      expect(to.subarray(start, start + lengthBytes)).toEqual(from.subarray(start, start + lengthBytes));
+    }
+  }
+});

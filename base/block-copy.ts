@@ -30,7 +30,9 @@ class Block {
     const isAligned = (byteOffset & 7) === 0;
     this.bytes = bytes;
     this.skew = isAligned ? 0 : 1;
-    this.words = isAligned ? new Int32Array(buffer, byteOffset, byteLength >>> 2) : new Int32Array(0);
+    this.words = isAligned
+      ? new Int32Array(buffer, byteOffset, Math.floor(byteLength / 4))
+      : new Int32Array(0);
     this.longs = isAligned
       ? new BigInt64Array(buffer, byteOffset, Math.floor(byteLength / 8))
       : new BigInt64Array(0);
