@@ -5,7 +5,13 @@
  *                                                       └─ ConfigurationError, RunError ─► thrown here as what they were
  *
  * Errors lose their class between threads; the command line tells by it whose mistake it was, and says one line.
+ *
+ * A worker is only ended when it has loaded its modules and has no task: Node aborts the process when one is ended that is
+ * loading a module, and one that is ended on its way into Atomics.wait may wait there for ever (seen with Node 24.21). So a
+ * pool that is given up lets its running tasks end, has those behind them do nothing, and its idle workers wait in their
+ * event loops.
  */
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -15,6 +21,8 @@ export interface TaskOrder {
   /** URL of the module. */
   readonly module: string;
   readonly order: unknown;
+  /** Element 0 is 1 once nobody wants the result any more. */
+  readonly givenUp: Int32Array;
 }
 
 export type TaskAnswer =
@@ -25,19 +33,31 @@ export type TaskAnswer =
 export class TaskPool<Order, Result> {
   readonly #module: string;
   readonly #pool: Piscina;
+  readonly #givenUp = new Int32Array(new SharedArrayBuffer(4));
+  readonly #running = new Set<Promise<TaskAnswer>>();
+  /** Workers that have loaded their modules. */
+  #readyCount = 0;
 
   /** @param name of the module beside this one, without its ending */
   constructor(name: string, threadsMax = availableParallelism()) {
     const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
     const urlOf = (file: string): string => new URL(`./${file}${ending}`, import.meta.url).href;
     this.#module = urlOf(name);
-    this.#pool = new Piscina({ filename: urlOf('task-worker'), minThreads: 1, maxThreads: threadsMax });
+    this.#pool = new Piscina({
+      filename: urlOf('task-worker'),
+      // Of those that it begins with, the pool would not say when they are ready.
+      minThreads: 0,
+      maxThreads: threadsMax,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      atomics: 'disabled',
+    });
+    this.#pool.on('workerCreate', () => this.#readyCount++);
   }
 
-  /** @throws ConfigurationError, RunError as the task does */
+  /** @throws ConfigurationError, RunError as the task does; RunError also when the pool has been given up */
   async run(order: Order): Promise<Result> {
-    const task: TaskOrder = { module: this.#module, order };
-    const answer = (await this.#pool.run(task)) as TaskAnswer;
+    if (this.#givenUp[0] === 1) throw new RunError('the pool of tasks has been given up');
+    const answer = await this.#answerTo({ module: this.#module, order, givenUp: this.#givenUp });
     if ('misuse' in answer) {
       const { field, value, range } = answer.misuse;
       throw new ConfigurationError(field, value, range);
@@ -46,7 +66,20 @@ export class TaskPool<Order, Result> {
     return answer.result as Result;
   }
 
+  async #answerTo(task: TaskOrder): Promise<TaskAnswer> {
+    const answer: Promise<TaskAnswer> = this.#pool.run(task);
+    this.#running.add(answer);
+    try {
+      return await answer;
+    } finally {
+      this.#running.delete(answer);
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    Atomics.store(this.#givenUp, 0, 1);
+    await Promise.allSettled(this.#running);
+    while (this.#pool.threads.length > this.#readyCount) await once(this.#pool, 'workerCreate');
     await this.#pool.destroy();
   }
 }
