@@ -12,7 +12,23 @@ import type { Clock } from './clock.ts';
 /** A stage does one cycle's work. It asks for its next cycle with {@link ClockDomain.wake}. */
 export type Stage = (cycle: number) => void;
 
+/** What a domain must know of its process to tell whether anything comes before its next edge. */
+export interface DomainProcess {
+  nowPs: number;
+  /** Edges before this instant may run in the process's turn; no record comes in before it. */
+  untilPs: number;
+  readonly runningProgramCount: number;
+  readonly queue: { readonly nextPs: number };
+}
+
 const NEVER = Number.POSITIVE_INFINITY;
+/** Of a domain alone: its edges are run one by one. */
+const NO_PROCESS: DomainProcess = {
+  nowPs: 0,
+  untilPs: Number.NEGATIVE_INFINITY,
+  runningProgramCount: 0,
+  queue: { nextPs: NEVER },
+};
 const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
@@ -31,6 +47,7 @@ export class ClockDomain {
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
+  readonly #process: DomainProcess;
   readonly #stages: Stage[] = [];
   /**
    * Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for: integers until
@@ -44,8 +61,9 @@ export class ClockDomain {
   /** While an edge runs, all stages upstream of the one that runs. */
   #upstream = NONE_RUNS;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, process: DomainProcess = NO_PROCESS) {
     this.clock = clock;
+    this.#process = process;
   }
 
   /**
@@ -77,6 +95,30 @@ export class ClockDomain {
   /** While an edge runs: whether `stage` lies upstream of the one that runs, and may still have its turn at this edge. */
   isUpstream(stage: number): boolean {
     return this.#upstream !== NONE_RUNS && (this.#upstream & (FIRST_STAGE >>> stage)) !== 0;
+  }
+
+  /**
+   * Passes on to edge `cycle` while `stage` runs, if the process has nothing to do in between or at that edge but to run it
+   * again: it need not wait for its turn. The stage has done all that it does at the edge before.
+   * @returns whether it is that edge now; if not, the stage may {@link wake} itself
+   */
+  passTo(stage: number, cycle: number): boolean {
+    const process = this.#process;
+    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
+    if (isWaiting || (this.#dueStages & this.#upstream) !== 0 || process.runningProgramCount > 0)
+      return false;
+    for (let left = this.#waiting; left !== 0; ) {
+      const other = Math.clz32(left);
+      if (this.#wakeCycle[other]! <= cycle) return false;
+      left &= ~((FIRST_STAGE >>> other) | 0);
+    }
+    const edgePs = this.clock.edgePs(cycle);
+    if (edgePs >= process.untilPs || edgePs > process.queue.nextPs || cycle >= NO_CYCLE) return false;
+    process.nowPs = edgePs;
+    this.cycle = cycle;
+    this.#nextCycle = cycle;
+    this.activeEdgeCount++;
+    return true;
   }
 
   /** Runs the due stages of the next edge. */

@@ -67,6 +67,8 @@ export class LogicalProcess {
   readonly queue: EventQueue;
   /** The current instant in picoseconds. */
   nowPs = FLOAT_ZERO;
+  /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
+  untilPs = Number.NEGATIVE_INFINITY;
   /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
   aheadPs = Number.POSITIVE_INFINITY;
   /** Records delivered so far. */
@@ -89,8 +91,6 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
-  /** How far edges and events may run. A field, because a number among the arguments would be unpacked at each step. */
-  #untilPs = NEVER;
   /** The first two inbound ports and the first clock domain: few processes have more. */
   #port0 = NO_PORT;
   #port1 = NO_PORT;
@@ -110,9 +110,13 @@ export class LogicalProcess {
 
   /** Adds a clock domain of the given frequency. */
   addClockDomain(frequencyMHz: number): ClockDomain {
-    const domain = new ClockDomain(new Clock(frequencyMHz));
-    if (this.#clockDomains.push(domain) > 1) this.#isUnusual = true;
-    else this.#domain = domain;
+    const domain = new ClockDomain(new Clock(frequencyMHz), this);
+    if (this.#clockDomains.push(domain) > 1) {
+      this.#isUnusual = true;
+      this.untilPs = Number.NEGATIVE_INFINITY;
+    } else {
+      this.#domain = domain;
+    }
     return domain;
   }
 
@@ -232,7 +236,9 @@ export class LogicalProcess {
         port = this.#earliestPort();
         recordPs = port.reader.nextPs;
       }
-      this.#untilPs = recordPs < limitPs ? recordPs : limitPs;
+      // Two stores: one number of either is no float to V8, which makes a heap object of it.
+      if (recordPs < limitPs) this.untilPs = recordPs;
+      else this.untilPs = limitPs;
       if (this.#runUntil()) return true;
       if (recordPs >= limitPs) {
         if (this.#hasOwnChannel) recordPs = this.#earliestPort().reader.nextPs;
@@ -259,7 +265,7 @@ export class LogicalProcess {
   }
 
   /**
-   * Runs the edges and events before {@link #untilPs}. No record that is due before comes in meanwhile: no other process has
+   * Runs the edges and events before {@link untilPs}. No record that is due before comes in meanwhile: no other process has
    * its turn, and what this one sends to itself comes no earlier than the end of its turn. Returns true when programs were resumed.
    */
   #runUntil(): boolean {
@@ -267,11 +273,11 @@ export class LogicalProcess {
       const edgePs = this.#domain.nextPs;
       const eventPs = this.queue.nextPs;
       if (edgePs <= eventPs) {
-        if (edgePs >= this.#untilPs) return false;
+        if (edgePs >= this.untilPs) return false;
         this.#passTo(edgePs);
         this.#domain.runEdge();
       } else {
-        if (eventPs >= this.#untilPs) return false;
+        if (eventPs >= this.untilPs) return false;
         this.#passTo(eventPs);
         this.queue.runNext();
       }

@@ -144,15 +144,19 @@ export class DmaWriteEngine {
   }
 
   #send(cycle: number): void {
-    if (this.#queue.count === 0) return;
-    const request = this.#queue.head!;
-    if (cycle < request.readyCycle || cycle < this.account.freeCycle) this.#wakeAt(request.readyCycle);
-    else if (!this.#function.isBusMaster()) this.#drop(request, cycle);
-    else if (this.#link.canSend(POSTED)) this.#sendTlp(request, cycle);
-    else this.#block(cycle);
+    for (let next = cycle; this.#queue.count > 0; ) {
+      const request = this.#queue.head!;
+      if (next < request.readyCycle || next < this.account.freeCycle) return this.#wakeAt(request.readyCycle);
+      if (!this.#function.isBusMaster()) return this.#drop(request, next);
+      if (!this.#link.canSend(POSTED)) return this.#block(next);
+      next = this.#sendTlp(request, next);
+      if (this.#queue.count > 0 && !this.#domain.passTo(this.#stage, next))
+        return this.#domain.wake(this.#stage, next);
+    }
   }
 
-  #sendTlp(request: WriteRequest, cycle: number): void {
+  /** Returns the cycle at which the next TLP can go. */
+  #sendTlp(request: WriteRequest, cycle: number): number {
     const { owner, address, remainingBytes, source, sourceOffset } = request;
     this.#stalls.end(cycle);
     const bytes = firstTlpBytes(address, remainingBytes, this.#function.maxPayloadBytes());
@@ -169,7 +173,7 @@ export class DmaWriteEngine {
       request.readyCycle = nextCycle;
       request.readyLinkCycles = this.#stalls.linkCycles;
     }
-    if (this.#queue.count > 0) this.#domain.wake(this.#stage, nextCycle);
+    return nextCycle;
   }
 
   #countWait({ owner, readyLinkCycles }: WriteRequest, cycles: number): void {

@@ -80,7 +80,7 @@ export class LinkEngine implements RecordReceiver {
     this.reader = reader;
     this.#trafficClassCount = trafficClassCount;
     this.transmitter = new LinkTransmitter(lp, link, end, peer, writer);
-    this.receiver = new LinkReceiver(link, end, reader, trafficClassCount);
+    this.receiver = new LinkReceiver(lp, link, end, reader, trafficClassCount);
     this.returnsCompletionCredits = end.completionHeaders > 0 || end.completionData > 0;
     this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
     lp.addInbound(reader, link.latencyPs, this);
@@ -204,7 +204,7 @@ export class LinkEngine implements RecordReceiver {
     }
     if (kind < SIDEBAND_BASE) {
       const { receiver } = this;
-      receiver.receive(nowPs, offset, kind);
+      receiver.receive(offset, kind);
       if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
     }
     this.#tlpReceiver.receiveTlp(offset, kind);

@@ -5,6 +5,7 @@
  */
 import { assertInvariant } from '../../base/assert.ts';
 import type { ChannelReader } from '../../sim/channel.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { ReceiveCredits, tlpCredits } from './credits.ts';
 import {
   advertisedCredits,
@@ -47,6 +48,7 @@ export class LinkReceiver {
   /** Instant at which an Ack falls due, or Infinity. */
   ackDuePs = NEVER;
 
+  readonly #lp: LogicalProcess;
   readonly #reader: ChannelReader;
   readonly #framingBytes: number;
   readonly #ackEveryTlps: number;
@@ -54,11 +56,18 @@ export class LinkReceiver {
   /** TLPs still to come before an Ack is due. */
   #tlpsToAck: number;
 
-  constructor(link: LinkConfig, end: LinkEndConfig, reader: ChannelReader, trafficClassCount: number) {
+  constructor(
+    lp: LogicalProcess,
+    link: LinkConfig,
+    end: LinkEndConfig,
+    reader: ChannelReader,
+    trafficClassCount: number,
+  ) {
     assertInvariant(
       trafficClassCount <= TRAFFIC_CLASS_COUNT_MAX,
       'a descriptor has room for the traffic class',
     );
+    this.#lp = lp;
     this.#reader = reader;
     this.received = new TrafficCount(trafficClassCount);
     this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
@@ -85,7 +94,7 @@ export class LinkReceiver {
   }
 
   /** Books a TLP that has arrived, and notes in its record the credits that it holds. */
-  receive(nowPs: number, offset: number, kind: number): void {
+  receive(offset: number, kind: number): void {
     const { words, floats } = this.#reader;
     const word = offset >> 2;
     const flags = words[word + WORD_FLAGS]!;
@@ -106,8 +115,13 @@ export class LinkReceiver {
     if (!this.creditsOf(flow).receive(tlpCredits(dataCredits))) this.overflowCount++;
     const tlpsToAck = this.#tlpsToAck - 1;
     this.#tlpsToAck = tlpsToAck;
+    if (tlpsToAck === 0 || this.ackDuePs === NEVER) this.#planAck(tlpsToAck === 0);
+  }
+
+  #planAck(isEnough: boolean): void {
+    const { nowPs } = this.#lp;
     // Never later than what the first of these TLPs has set.
-    if (tlpsToAck === 0 && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
+    if (isEnough && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
     else if (this.ackDuePs === NEVER) this.ackDuePs = nowPs + this.#ackLatencyPs;
   }
 

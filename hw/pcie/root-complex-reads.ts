@@ -176,11 +176,11 @@ export class RootComplexReads {
     return this.#count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
   }
 
-  /** Has the egress stage run when the next completion is ready, but not before `cycle`, nor without room in the link. */
-  wakeEgress(cycle: number): void {
-    if (this.#count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return;
+  /** Cycle, from `cycle` on, at which the next completion is ready; -1 when there is none, or no room for it in the link. */
+  nextCycle(cycle: number): number {
+    if (this.#count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return -1;
     const { readyCycle } = this.#next;
-    this.#domain.wake(this.#egressStage, readyCycle > cycle ? readyCycle : cycle);
+    return readyCycle > cycle ? readyCycle : cycle;
   }
 
   /** Hands one completion to the link, of which {@link isReady} said that there is one. */

@@ -60,6 +60,7 @@ export class RootComplex {
 
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
+  readonly #egressStage: number;
   #completionWasLast = false;
 
   constructor(options: RootComplexOptions) {
@@ -73,6 +74,7 @@ export class RootComplex {
     // Writes take effect before the same edge samples memory for a completion.
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
     const egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    this.#egressStage = egressStage;
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
     this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, egressStage);
     port.deliverTo(this);
@@ -164,8 +166,21 @@ export class RootComplex {
     }
   }
 
-  /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
   #egress(cycle: number): void {
+    for (let edge = cycle; ; ) {
+      this.#sendOne(edge);
+      // Whoever waits for room in the link is woken by it.
+      this.cpu.wakeEgress(edge + 1);
+      edge = this.reads.nextCycle(edge + 1);
+      if (edge < 0) return;
+      if (this.domain.passTo(this.#egressStage, edge)) continue;
+      this.domain.wake(this.#egressStage, edge);
+      return;
+    }
+  }
+
+  /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */
+  #sendOne(cycle: number): void {
     const { reads, cpu } = this;
     const coreQueue = cpu.readyQueue(cycle);
     if (reads.isReady(cycle) && !(coreQueue !== undefined && this.#completionWasLast)) {
@@ -175,8 +190,5 @@ export class RootComplex {
       cpu.send(coreQueue);
       this.#completionWasLast = false;
     }
-    // Whoever waits for room in the link is woken by it.
-    reads.wakeEgress(cycle + 1);
-    cpu.wakeEgress(cycle + 1);
   }
 }
