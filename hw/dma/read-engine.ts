@@ -175,6 +175,7 @@ export class DmaReadEngine extends ReadReturn {
     tag.request = request;
     tag.landingOffset = request.sramOffset;
     tag.remainingBytes = bytes;
+    tag.landingEnd = queue.landsAhead && tag.strays === undefined ? request.sramOffset + bytes : 0;
     this.link.sendMemoryRead(
       request.address,
       queue.trafficClass,

@@ -7,6 +7,7 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { CompletionLandings } from '../pcie/root-complex-interfaces.ts';
 import * as tlp from '../pcie/tlp.ts';
 import { statusOf, tagOf } from '../pcie/tlp.ts';
 import { DmaStatus } from './errors.ts';
@@ -17,7 +18,7 @@ import * as tagPool from './tag-pool.ts';
 import { type ReadTag, TagPool } from './tag-pool.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
+const { COMPLETION_DATA, FLAG_LANDED, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
 const { WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
 
@@ -34,7 +35,7 @@ export interface DmaReadEngineOptions {
   readonly sram: Uint8Array;
 }
 
-export abstract class ReadReturn {
+export abstract class ReadReturn implements CompletionLandings {
   /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
   readonly returnAccount = new BlockAccount('dmaReadReturn', []);
   /** Completions whose tag belongs to no read: never sent, or finished long ago. */
@@ -44,6 +45,8 @@ export abstract class ReadReturn {
   /** Completions that do not continue their read where it stands; they are ignored. */
   malformedCompletions = 0;
   timeouts = 0;
+  /** On-chip memory in which reads land. */
+  readonly memory: Uint8Array;
 
   protected readonly lp: LogicalProcess;
   protected readonly domain: ClockDomain;
@@ -51,7 +54,6 @@ export abstract class ReadReturn {
   protected readonly pcieFunction: DmaReadFunction;
   protected readonly tags: TagPool;
   protected readonly sramBytes: number;
-  readonly #sram: Uint8Array;
   readonly #copier = new BlockCopier();
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
@@ -78,7 +80,7 @@ export abstract class ReadReturn {
     this.pcieFunction = options.pcieFunction;
     this.tags = new TagPool(config.tagCount);
     this.sramBytes = options.sram.length;
-    this.#sram = options.sram;
+    this.memory = options.sram;
     this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
     this.#returnsCredits = link.returnsCompletionCredits;
@@ -105,9 +107,24 @@ export abstract class ReadReturn {
     }
   }
 
+  /**
+   * Where the bytes of a completion land, or -1 unless they may land ahead of it. The place is its request's until all reads
+   * of that have ended.
+   */
+  placeOf(descriptor: number, byteCount: number): number {
+    const { landingEnd, remainingBytes } = this.tags.tagOf(tagOf(descriptor));
+    return landingEnd > 0 && byteCount <= remainingBytes ? landingEnd - byteCount : -1;
+  }
+
+  /** Where reads are to land now is about to be used for something else: from now on bytes land when their completion comes. */
+  detachLandings(): void {
+    for (const tag of this.tags.tags) if (tag.state === TAG_ACTIVE) this.#strand(tag);
+  }
+
   /** A reset at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
   protected dropReads(cycle: number): void {
     if (this.#unseenCycle === cycle && this.domain.isUpstream(this.#returnStage)) this.lateCompletions++;
+    this.detachLandings();
     this.tags.abandonAll();
   }
 
@@ -154,19 +171,20 @@ export abstract class ReadReturn {
     if (tag.state !== TAG_ACTIVE) return false;
     const { remainingBytes } = tag;
     const bytes = words[record + WORD_LENGTH]!;
+    const flags = words[record + WORD_FLAGS]!;
     const isLast = bytes === remainingBytes;
     if (bytes > remainingBytes || (isLast && tag.request!.readCount === 1)) return false;
     const isUsual =
       bytes > 0 &&
       words[record + WORD_KIND] === COMPLETION_DATA &&
       words[record + WORD_BYTE_COUNT] === remainingBytes &&
-      (words[record + WORD_FLAGS]! & FLAG_POISONED) === 0 &&
+      (flags & FLAG_POISONED) === 0 &&
       cycle >= this.returnAccount.freeCycle &&
       this.domain.nextPs > this.lp.nowPs &&
       !this.#returnsCredits;
     if (!isUsual) return false;
     this.#unseenCycle = cycle;
-    this.#land(tag, offset, bytes);
+    this.#land(tag, offset, bytes, flags);
     if (isLast) tag.request!.readCount--;
     this.#passOver(tag, bytes, isLast, cycle);
     this.link.consume(offset);
@@ -233,8 +251,22 @@ export abstract class ReadReturn {
     if (isLast) this.#freeTag(tag, cycle);
   }
 
-  #land(tag: ReadTag, offset: number, bytes: number): void {
-    this.#copier.copy(this.#sram, tag.landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
+  /** Bytes that have landed ahead are in place, unless the place has been given up since. */
+  #land(tag: ReadTag, offset: number, bytes: number, flags: number): void {
+    const { strays, landingOffset } = tag;
+    if ((flags & FLAG_LANDED) === 0) {
+      this.#copier.copy(this.memory, landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
+    } else if (strays !== undefined) {
+      const from = strays.length - tag.remainingBytes;
+      this.memory.set(strays.subarray(from, from + bytes), landingOffset);
+    }
+  }
+
+  /** Keeps what has landed ahead for a read that is given up: its completions may still be taken for those of the tag's next. */
+  #strand(tag: ReadTag): void {
+    const { landingOffset, remainingBytes } = tag;
+    tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
+    tag.landingEnd = 0;
   }
 
   /** The quotient rounded up: a remainder is at least one byte, so half a byte sets off what rounding of floats does. */
@@ -250,7 +282,7 @@ export abstract class ReadReturn {
     } else if ((flags & FLAG_POISONED) !== 0) {
       this.#fail(tag.request!, DmaStatus.poisoned, cycle);
     } else {
-      this.#land(tag, offset, bytes);
+      this.#land(tag, offset, bytes, flags);
     }
   }
 
@@ -306,6 +338,7 @@ export abstract class ReadReturn {
   #timeOut(tag: ReadTag, cycle: number): void {
     this.timeouts++;
     this.pcieFunction.reportCompletionTimeout();
+    this.#strand(tag);
     this.tags.expire(tag, cycle + this.#timeout());
     this.#fail(tag.request!, DmaStatus.timeout, cycle);
     this.#endRead(tag.request!, cycle);

@@ -12,12 +12,20 @@ export type WriteDone = (cookie: number, cycle: number) => void;
 
 export interface DmaReads {
   addRequester(
-    options: { name: string; trafficClass: number; fifoDepth: number; weight: number },
+    options: {
+      name: string;
+      trafficClass: number;
+      fifoDepth: number;
+      weight: number;
+      landsAhead?: boolean;
+    },
     onDone: ReadDone,
   ): number;
   canRequest(requester: number): boolean;
   request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
   onSpace(requester: number, listener: () => void): void;
+  /** The places of requests of requesters that let bytes land ahead are used for something else from now on. */
+  detachLandings(): void;
 }
 
 export interface DmaWrites {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../wire/index.ts';
+import { descriptorOf } from '../pcie/tlp.ts';
 import { tightest } from './testing/data-path-bench.ts';
 import { psnA, Region } from './testing/data-path-verbs.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
@@ -16,6 +17,19 @@ describe('the transmitter', () => {
     await bench.run(20);
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 2, 3, 4, 5].map(psnA));
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
+  });
+
+  it('lets nothing land ahead in its slots any more once they are for other packets: a device closed with reads in flight', async () => {
+    const { bench, a, local, target } = await scene();
+    const { reads, dataPath } = bench.a;
+    const tags = Array.from({ length: 32 }, (_, tag) => tag);
+    const inFlight = () => tags.filter((tag) => reads.placeOf(descriptorOf(0, tag, 0), 1) >= 0);
+    for (let round = 0; round < 4; round++)
+      a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 16_000)] });
+    a.ring();
+    await bench.until(() => inFlight().length > 0, 20);
+    dataPath.control.reset();
+    expect(inFlight()).toEqual([]);
   });
 
   it('sends responses before requests, so that two sides that both send and answer never wait for each other', async () => {

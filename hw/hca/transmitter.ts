@@ -120,6 +120,7 @@ export class Transmitter {
   }
 
   reset(): void {
+    this.#core.dmaRead.detachLandings();
     this.requests.clear();
     this.responses.clear();
   }

@@ -96,7 +96,7 @@ export class PcieLinkPort extends LinkEngine {
 
   /**
    * Like {@link sendCompletionData} for a sender that fetches the data itself: the caller at once puts them at
-   * `payloadTarget.target[payloadOffset …]` and calls {@link commit}.
+   * `payloadTarget.target[payloadOffset …]`, or with FLAG_LANDED where the read lands, and calls {@link commit}.
    */
   placeCompletionData(
     descriptor: number,

@@ -32,7 +32,7 @@ import * as tlp from './tlp.ts';
 import { dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, DWORD_BYTES, FLOAT_ADDRESS, NON_POSTED, POSTED } = tlp;
+const { COMPLETION_FLOW, DWORD_BYTES, FLAG_LANDED, FLOAT_ADDRESS, NON_POSTED, POSTED } = tlp;
 const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -199,7 +199,8 @@ export class LinkTransmitter extends LinkLanes {
     flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
     const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
     const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes);
-    this.#channel.move(fifo.memory, from, to, payloadBytes);
+    const hasLanded = (words[(from >> 2) + WORD_FLAGS]! & FLAG_LANDED) !== 0;
+    this.#channel.move(fifo.memory, from, to, hasLanded ? 0 : payloadBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
     this.waitingCount--;

@@ -11,6 +11,20 @@ export interface HostMemory {
   translationPs?(address: number): number;
 }
 
+/**
+ * Where the completions of a device's reads end, offered by a device in the same thread: their bytes can go there at once, in
+ * place of travelling in the record. The device sees to it that nobody looks at them before the completion has come.
+ */
+export interface CompletionLandings {
+  readonly memory: Uint8Array;
+  /**
+   * Where in {@link memory} the bytes of a completion go, or -1: they have to travel.
+   * @param descriptor of the read
+   * @param byteCount bytes of the read still to come, those of this completion included
+   */
+  placeOf(descriptor: number, byteCount: number): number;
+}
+
 /** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */
 export interface InterruptSink {
   /** MSI or MSI-X: a write of `data` to the message window. */

@@ -13,7 +13,7 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
-import type { HostMemory, ReadFaults } from './root-complex-interfaces.ts';
+import type { CompletionLandings, HostMemory, ReadFaults } from './root-complex-interfaces.ts';
 import * as rootComplexInterfaces from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
@@ -27,13 +27,14 @@ import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
 const { HEADER_CREDIT_MAX } = linkParameters;
 const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
-const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS } = tlp;
+const { COMPLETION_FLOW, FLAG_LANDED, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS } = tlp;
 const { STATUS_UNSUPPORTED_REQUEST, WORD_DESCRIPTOR, WORD_KIND, WORD_LENGTH } = tlp;
 
 const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
+const NOWHERE = -1;
 
 /**
  * Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before.
@@ -89,6 +90,8 @@ export class RootComplexReads {
   faults: ReadFaults | undefined;
   /** Who looks on; undefined is nobody. */
   tap: LinkTap | undefined;
+  /** Where completions land, when the device shares this thread. */
+  landings: CompletionLandings | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -205,18 +208,29 @@ export class RootComplexReads {
     const { descriptor, address, remainingBytes } = read;
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
-    const flags = read.status === READ_POISONED ? FLAG_POISONED : 0;
-    this.#port.placeCompletionData(descriptor, bytes, byteCount, address, flags);
-    const { payloadTarget, payloadOffset } = this.#port;
-    // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
-    if (!this.#memory.readInto(address, bytes, payloadTarget.target, payloadOffset))
-      payloadTarget.target.fill(0, payloadOffset, payloadOffset + bytes);
-    if (this.tap !== undefined) this.#show(read, payloadTarget.target, payloadOffset, bytes);
-    this.#port.commit();
+    const isPoisoned = read.status === READ_POISONED;
+    const port = this.#port;
+    const { landings } = this;
+    const place = landings === undefined || isPoisoned ? NOWHERE : landings.placeOf(descriptor, byteCount);
+    if (place === NOWHERE) {
+      port.placeCompletionData(descriptor, bytes, byteCount, address, isPoisoned ? FLAG_POISONED : 0);
+      this.#sample(read, bytes, port.payloadTarget.target, port.payloadOffset);
+    } else {
+      port.placeCompletionData(descriptor, bytes, byteCount, address, FLAG_LANDED);
+      this.#sample(read, bytes, landings!.memory, place);
+    }
+    port.commit();
     this.completionCount++;
     this.readBytes += bytes;
     read.address = address + bytes;
     read.remainingBytes = remainingBytes - bytes;
+  }
+
+  /** Copies bytes of memory to where they are to go. */
+  #sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void {
+    // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
+    if (!this.#memory.readInto(read.address, bytes, target, offset)) target.fill(0, offset, offset + bytes);
+    if (this.tap !== undefined) this.#show(read, target, offset, bytes);
   }
 
   /** Ends the read by a completion without data. */

@@ -2,18 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { linkParameters, rootPortParameters } from './link-parameters.ts';
-import { rootComplexBench } from './root-complex-bench.ts';
+import { type AtDevice, type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { READ_LOST, READ_POISONED, type ReadFaults } from './root-complex-interfaces.ts';
 import { checkRootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
+import type { LinkTap } from './root-complex-tap.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
+  FLAG_LANDED,
+  FLAG_POISONED,
   MEMORY_READ,
   MEMORY_WRITE,
   STATUS_ABORT,
   STATUS_UNSUPPORTED_REQUEST,
+  tagOf,
 } from './tlp.ts';
 
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
@@ -252,6 +256,86 @@ describe('the root complex, to a device', () => {
     bench.run(2_000_000);
     // The second is ready 170 cycles after the edge that follows the end of the first: 171,000 ps later.
     expect(bench.atDevice[1]!.timePs - bench.atDevice[0]!.timePs).toBe(171_000);
+  });
+});
+
+describe('a device that says where its reads land', () => {
+  const PLACE = 0x80;
+
+  /** Two reads of 512 bytes, the second of which lands ahead. */
+  function benchOf(options: RootComplexBenchOptions, isJoined = true) {
+    const bench = rootComplexBench(options);
+    bench.memory.bytes.set(pattern(4096), 0);
+    const landed = new Uint8Array(1024);
+    if (isJoined) {
+      bench.rootComplex.reads.landings = {
+        memory: landed,
+        placeOf: (descriptor, byteCount) => (tagOf(descriptor) === 2 ? PLACE + 512 - byteCount : -1),
+      };
+    }
+    bench.device.sendMemoryRead(1, 4, 512, 1, 0x100);
+    bench.device.sendMemoryRead(1024, 4, 512, 2, 0x100);
+    return { bench, landed };
+  }
+
+  // With a transmit buffer of one TLP, most of them wait in the fifo.
+  it.each([1, 16])(
+    'gets the bytes there, and the same TLPs without them (transmit buffer: %d)',
+    (transmitBufferTlps) => {
+      const options = { rootPort: { transmitBufferTlps } };
+      const { bench, landed } = benchOf(options);
+      const { bench: alone } = benchOf(options, false);
+      bench.run(5_000_000);
+      expect(landed.every((byte) => byte === 0)).toBe(false);
+      alone.run(5_000_000);
+      expect([...landed.subarray(PLACE, PLACE + 512)]).toEqual([...pattern(4096).subarray(1024, 1536)]);
+      const isLanded = ({ flags }: AtDevice) => (flags & FLAG_LANDED) !== 0;
+      expect(new Set(bench.atDevice.filter(isLanded).map(({ tag }) => tag))).toEqual(new Set([2]));
+      expect(bench.atDevice.filter((tlp) => !isLanded(tlp))).toEqual(
+        alone.atDevice.filter(({ tag }) => tag === 1),
+      );
+      const withoutBytes = (tlp: AtDevice) => ({ ...tlp, bytes: [], flags: tlp.flags & ~FLAG_LANDED });
+      expect(bench.atDevice.map(withoutBytes)).toEqual(alone.atDevice.map(withoutBytes));
+      expect(bench.atDevice.filter(isLanded).every(({ bytes }) => bytes.every((byte) => byte === 0))).toBe(
+        true,
+      );
+      expect(bench.host.transmitter.payloadBytes).toEqual(alone.host.transmitter.payloadBytes);
+    },
+  );
+
+  it('finds zeros there when memory fails, and nothing when the data is poisoned', () => {
+    const { bench, landed } = benchOf({});
+    landed.fill(0xee);
+    bench.memory.readInto = () => false;
+    bench.run(5_000_000);
+    expect(landed.subarray(PLACE, PLACE + 512).every((byte) => byte === 0)).toBe(true);
+    const { bench: poisoned, landed: untouched } = benchOf({});
+    poisoned.rootComplex.reads.faults = answering([0, READ_POISONED]);
+    poisoned.run(5_000_000);
+    expect(untouched.every((byte) => byte === 0)).toBe(true);
+    const flags = poisoned.atDevice
+      .filter(({ tag }) => tag === 2)
+      .map((tlp) => tlp.flags & (FLAG_LANDED | FLAG_POISONED));
+    expect(new Set(flags)).toEqual(new Set([FLAG_POISONED]));
+  });
+
+  it('has its bytes seen by whoever looks on', () => {
+    const seen: number[] = [];
+    const { bench } = benchOf({});
+    const tap = {
+      deviceRead: (
+        tag: number,
+        _address: number,
+        source: Uint8Array,
+        offset: number,
+        lengthBytes: number,
+      ) => {
+        if (tag === 2) seen.push(...source.subarray(offset, offset + lengthBytes));
+      },
+    };
+    bench.rootComplex.reads.tap = tap as unknown as LinkTap;
+    bench.run(5_000_000);
+    expect(seen).toEqual([...pattern(4096).subarray(1024, 1536)]);
   });
 });
 

@@ -45,6 +45,8 @@ export type Flow = typeof POSTED | typeof NON_POSTED | typeof COMPLETION_FLOW;
 export const FLAG_POISONED = 1 << 0;
 export const FLAG_RELAXED_ORDERING = 1 << 1;
 export const FLAG_NO_SNOOP = 1 << 2;
+/** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
+export const FLAG_LANDED = 1 << 3;
 export const FLAG_STATUS_SHIFT = 8;
 export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
 /** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */

@@ -10,6 +10,7 @@ import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { HostNode } from '../node/host-node.ts';
+import { joinLandings } from '../node/join-landings.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
@@ -55,6 +56,7 @@ export class MachinePart {
       .map((node) => new HostNode(plan, node));
     this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
+    joinLandings(this.hosts, this.hcas);
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
     this.#lookout = new PartLookout(

@@ -33,7 +33,9 @@ describe('a kernel driver behind a slot', () => {
   it('brings the device up with interrupts, its port active by the loopback plug, and gives it back', async () => {
     const bench = new SlotBench();
     const { slot, driver } = await probed(bench);
-    expect(bench.emulation.hcas[0]!.hca.control.ports[0]!.isActive).toBe(true);
+    const { hca } = bench.emulation.hcas[0]!;
+    expect(hca.control.ports[0]!.isActive).toBe(true);
+    expect(bench.emulation.guests[0]!.rootComplex.reads.landings).toBe(hca.dmaRead);
     expect(bench.raised.length).toBeGreaterThan(0);
     await driver.remove(slot.cpu);
     bench.work();

@@ -12,6 +12,7 @@ import type { Analyser } from '../../analyser/index.ts';
 import { SteppedRunner } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf, attachAnalyser } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
+import { joinLandings } from '../node/join-landings.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
@@ -142,6 +143,7 @@ export class Emulation {
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
     this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise));
     this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node)));
+    joinLandings(this.guests, this.hcas);
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
     const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);
     this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);

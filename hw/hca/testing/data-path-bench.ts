@@ -150,6 +150,7 @@ export class DataPathNode {
     const pcieFunction = new FakeFunction();
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config: dma });
     this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config: dma, sram: sram.bytes });
+    this.rootComplex.reads.landings = this.reads;
     link.onReceive((offset, kind) => {
       if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
       else link.consume(offset);
