@@ -247,6 +247,11 @@ export class ChannelReader extends ChannelEnd {
     return this.#head;
   }
 
+  /** Bytes of the ring from the oldest record taken and not released to the last one taken. */
+  get takenBytes(): number {
+    return (this.#cursor - this.#head) | 0;
+  }
+
   /** For {@link joinEnds}. */
   join(arrivals: Float64Array, index: number): void {
     this.#isJoined = true;

@@ -18,6 +18,7 @@ import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import * as headers from './headers.ts';
+import { LentRecords, type RecordLoans } from './lent-records.ts';
 import { wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import * as packetConstants from './packet.ts';
@@ -26,7 +27,7 @@ import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
 import type { WireFaults } from './wire-faults.ts';
 import { WireSender } from './wire-sender.ts';
-import { checkConfig } from './wire-sizing.ts';
+import { checkConfig, takenBytesMax } from './wire-sizing.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLOW_CONTROL_PACKET_BYTES } = headers;
@@ -67,6 +68,7 @@ export class WirePort {
   readonly #sender: WireSender;
   readonly #training: LinkTraining;
   readonly #buffers: ReceiveBuffers;
+  #lent: LentRecords | undefined = undefined;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
   #packetListener: (offset: number, payloadBytes: number) => void = (offset) => this.consume(offset);
@@ -195,10 +197,16 @@ export class WirePort {
   /** Gives a received packet's buffer back. */
   consume(offset: number): void {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
-    this.#reader.release(offset);
+    if (this.#lent === undefined) this.#reader.release(offset);
+    else this.#lent.release(offset);
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
+  }
+
+  /** Payload of packets is lent from {@link rxBytes}: it stays there, after its packet was consumed, while it is. */
+  lend(loans: RecordLoans): void {
+    this.#lent = new LentRecords(this.#reader, loans, takenBytesMax(this.config, this.rxBytes.length));
   }
 
   /** Most packets that can be received and not yet consumed. */
@@ -245,6 +253,7 @@ export class WirePort {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     const kind = this.#reader.takenKind;
+    if (this.#lent !== undefined) this.#lent.makeRoom();
     if (kind === PACKET) {
       this.#receivePacket(offset);
       return;

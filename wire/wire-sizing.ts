@@ -13,19 +13,37 @@ const { RECORD_HEADER_BYTES } = channelConstants;
 const { FLOW_CONTROL_PACKET_BYTES } = headers;
 const { CREDIT_BLOCK_BYTES } = linkCredits;
 
+/** Of a ring, for one block of credit. */
+const BYTES_PER_BLOCK = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
+
 /** The longest packet: 4096 bytes of payload behind every header there is. */
 const PACKET_BYTES_MAX = 4096 + 128;
 
+/**
+ * Payload is lent (lent-records.ts) while its write is under way on PCIe: under at most 2047 data credits of 16 bytes and 127
+ * headers, with what waits in a transmit fifo of usual depth, twice for the headers of records. Where more is under way, the
+ * loans are called in.
+ */
+const LENT_BYTES = 65_536;
+
 /** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
 export function wireChannelBytes(config: WireConfig): number {
+  const heldBytes = blocksOf(config.receiveBufferBytes) * BYTES_PER_BLOCK;
+  const managementBytes = config.managementBufferPackets * 512;
+  const neededBytes = 2 * (heldBytes + managementBytes) + LENT_BYTES + flyingBytes(config);
+  return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
+}
+
+/** Bytes of a ring of so many that records taken, and all between them, may have: the rest is for those on their way. */
+export function takenBytesMax(config: WireConfig, capacityBytes: number): number {
+  return capacityBytes - flyingBytes(config);
+}
+
+/** Room for all that can be on its way: twice, for a reader that is behind, and for the padding at the ring's end. */
+function flyingBytes(config: WireConfig): number {
   const { numeratorPs, denominator } = byteTimeOf(config);
   const flightBytes = config.transmitAheadBytes + (wireLatencyPs(config) * denominator) / numeratorPs;
-  const perBlock = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
-  const heldBytes = blocksOf(config.receiveBufferBytes) * perBlock;
-  const flyingBytes = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) * perBlock;
-  const managementBytes = config.managementBufferPackets * 512;
-  const neededBytes = 2 * (heldBytes + flyingBytes + managementBytes) + 16_384;
-  return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
+  return 2 * Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) * BYTES_PER_BLOCK + 16_384;
 }
 
 /** @throws ConfigurationError for credits that could starve the longest packet */

@@ -30,6 +30,7 @@ export type { LinkReceiver } from './link-receiver.ts';
 export { STALL_REASONS } from './link-stall.ts';
 export type { LinkTransmitter } from './link-transmitter.ts';
 export { type MessageSender, Msix, MsixCounters } from './msix.ts';
+export { PayloadLoans } from './payload-loans.ts';
 export { FunctionCounters } from './request-decoder.ts';
 export { RootComplex, type RootComplexOptions } from './root-complex.ts';
 export type { CorePort } from './root-complex-core-port.ts';

@@ -18,7 +18,7 @@ import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-par
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
 import * as tlp from './tlp.ts';
-import { dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
+import { carriedBytesOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -176,12 +176,14 @@ export class LinkEngine implements RecordReceiver {
   ): number {
     const { transmitter } = this;
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    const payloadBytes = payloadBytesOf(kind, lengthBytes);
     const offset = transmitter.place(
       flow,
       kind,
       headerBytesOf(kind, address),
       dataDwordsOf(kind, address, lengthBytes),
-      payloadBytesOf(kind, lengthBytes),
+      payloadBytes,
+      carriedBytesOf(flags, payloadBytes),
     );
     transmitter.target.describe(offset, address, lengthBytes, flags, descriptor);
     return offset;

@@ -54,15 +54,25 @@ export class LinkLanes {
     return this.#place.leftPs;
   }
 
-  /** Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place. */
-  book(nowPs: number, flow: TransmitFlow, kind: number, tlpBytes: number, payloadBytes: number): number {
+  /**
+   * Puts a TLP on the lanes and appends its record, yet to be filled in. Returns the record's place.
+   * @param carriedBytes bytes of its payload that the record carries
+   */
+  book(
+    nowPs: number,
+    flow: TransmitFlow,
+    kind: number,
+    tlpBytes: number,
+    payloadBytes: number,
+    carriedBytes: number,
+  ): number {
     const linkBytes = tlpBytes + this.#framingBytes;
     flow.sent.add(linkBytes, payloadBytes);
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;
     place.leftPs = endPs;
     this.#place = place.next;
-    return this.#writer.append(endPs + this.#latencyPs, kind, payloadBytes);
+    return this.#writer.append(endPs + this.#latencyPs, kind, carriedBytes);
   }
 
   /** Sends a flow's limit to the other end. */

@@ -12,12 +12,13 @@
  */
 import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
+import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import * as tlp from './tlp.ts';
 import { descriptorOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_STATUS_SHIFT, MEMORY_READ } = tlp;
-const { MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
+const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_LENT, FLAG_STATUS_SHIFT } = tlp;
+const { MEMORY_READ, MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -27,8 +28,10 @@ export class PcieLinkPort extends LinkEngine {
   completerId = 0;
   /** Place of the payload of the completion just placed. */
   payloadOffset = 0;
+  /** What is lent to the other end, with which this one shares them. */
+  loans: PayloadLoans = NO_LOANS;
 
-  /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`. */
+  /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`; lends them where {@link loans} can. */
   sendMemoryWrite(
     address: number,
     trafficClass: number,
@@ -38,16 +41,18 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     this.checkPayload(lengthBytes);
-    const { transmitter } = this;
+    const { transmitter, loans } = this;
+    const isLent = loans.canLend(source, lengthBytes);
     const offset = this.place(
       transmitter.posted,
       MEMORY_WRITE,
       address,
       lengthBytes,
-      flags,
+      isLent ? flags | FLAG_LENT : flags,
       descriptorOf(0, 0, trafficClass),
     );
-    transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
+    if (isLent) transmitter.target.refer(offset, sourceOffset, loans.lend());
+    else transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
   }
 

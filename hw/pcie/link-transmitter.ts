@@ -29,7 +29,7 @@ import {
 } from './link-stall.ts';
 import { RecordMemory } from './record-memory.ts';
 import * as tlp from './tlp.ts';
-import { dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
+import { carriedBytesOf, dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_FLOW, DWORD_BYTES, FLAG_LANDED, FLOAT_ADDRESS, NON_POSTED, POSTED } = tlp;
@@ -83,13 +83,15 @@ export class LinkTransmitter extends LinkLanes {
     headerBytes: number,
     dataDwords: number,
     payloadBytes: number,
+    carriedBytes: number,
   ): number {
     const { nowPs } = this.#lp;
     const credits = tlpCredits(dataCreditsOf(dataDwords));
     const mayLeave = this.waitingCount === 0 && this.roomPs <= nowPs && flow.credits.lack(credits) === 0;
     if (!mayLeave) return this.#wait(flow, kind);
     flow.credits.consume(credits);
-    return this.book(nowPs, flow, kind, headerBytes + dataDwords * DWORD_BYTES, payloadBytes);
+    const tlpBytes = headerBytes + dataDwords * DWORD_BYTES;
+    return this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
   }
 
   /** Books every waiting TLP that may leave at `nowPs`. */
@@ -198,9 +200,10 @@ export class LinkTransmitter extends LinkLanes {
     const payloadBytes = payloadBytesOf(kind, lengthBytes);
     flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
     const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
-    const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes);
-    const hasLanded = (words[(from >> 2) + WORD_FLAGS]! & FLAG_LANDED) !== 0;
-    this.#channel.move(fifo.memory, from, to, hasLanded ? 0 : payloadBytes);
+    const flags = words[(from >> 2) + WORD_FLAGS]!;
+    const carriedBytes = carriedBytesOf(flags, payloadBytes);
+    const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    this.#channel.move(fifo.memory, from, to, (flags & FLAG_LANDED) !== 0 ? 0 : carriedBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
     this.waitingCount--;

@@ -7,6 +7,7 @@ import * as tlp from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLOAT_ADDRESS, PAYLOAD_OFFSET, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
+const { WORD_LENT_OFFSET, WORD_LOAN } = tlp;
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;
@@ -43,9 +44,16 @@ export class RecordMemory {
     this.copier.copy(source, sourceOffset, offset + PAYLOAD_OFFSET, lengthBytes);
   }
 
-  /** Copies a record of `from` to `offset`, all but its time, size and kind. */
-  move(from: RecordMemory, fromOffset: number, offset: number, payloadBytes: number): void {
-    const lengthBytes = PAYLOAD_OFFSET - OWN_WORDS_OFFSET + payloadBytes;
+  /** Notes in the record at `offset` where its payload lies, and by which loan. */
+  refer(offset: number, sourceOffset: number, loan: number): void {
+    const { words } = this;
+    words[(offset >> 2) + WORD_LENT_OFFSET] = sourceOffset;
+    words[(offset >> 2) + WORD_LOAN] = loan;
+  }
+
+  /** Copies a record of `from` to `offset`, with so many bytes of payload: all but its time, size and kind. */
+  move(from: RecordMemory, fromOffset: number, offset: number, carriedBytes: number): void {
+    const lengthBytes = PAYLOAD_OFFSET - OWN_WORDS_OFFSET + carriedBytes;
     const source = fromOffset + OWN_WORDS_OFFSET;
     this.copier.copy(from.copier.target, source, offset + OWN_WORDS_OFFSET, lengthBytes);
   }

@@ -9,6 +9,7 @@ import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
+import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
@@ -20,9 +21,10 @@ import { trafficClassOf } from './tlp.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { HEADER_CREDIT_MAX } = linkParameters;
 const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
-const { FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } = tlp;
+const { FLAG_LENT, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } =
+  tlp;
 const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYTES, WORD_AUX } = tlp;
-const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
+const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
 
 const INTX_PIN_COUNT = 4;
 
@@ -34,6 +36,8 @@ export class RootComplexWrites {
   errorMessageCount = 0;
   /** Who looks on; undefined is nobody. */
   tap: LinkTap | undefined;
+  /** What the device has lent, with which this end shares them. */
+  loans: PayloadLoans = NO_LOANS;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -103,10 +107,19 @@ export class RootComplexWrites {
   }
 
   #write(offset: number): void {
-    const { words, floats, bytes } = this.#port.reader;
+    const { words, bytes } = this.#port.reader;
+    const word = offset >> 2;
+    const isLent = (words[word + WORD_FLAGS]! & FLAG_LENT) !== 0;
+    const source = isLent ? this.loans.source : bytes;
+    this.#writeFrom(source, isLent ? words[word + WORD_LENT_OFFSET]! : offset + PAYLOAD_OFFSET, offset);
+    if (isLent) this.loans.settle(words[word + WORD_LOAN]!);
+  }
+
+  /** Writes the payload that lies at `bytes[payload …]`. */
+  #writeFrom(bytes: Uint8Array, payload: number, offset: number): void {
+    const { words, floats } = this.#port.reader;
     const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
-    const payload = offset + PAYLOAD_OFFSET;
     const windowOffset = address - this.#messageWindow;
     if ((words[(offset >> 2) + WORD_FLAGS]! & FLAG_POISONED) !== 0) {
       this.#note('poisonedWrite', offset);
@@ -114,8 +127,9 @@ export class RootComplexWrites {
       this.#note('malformed', offset);
     } else if (windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES) {
       this.interruptMessageCount++;
-      this.tap?.message(address, words[payload >> 2]! >>> 0, this.#lp.nowPs);
-      this.#interrupts.message(address, words[payload >> 2]! >>> 0, this.#lp.nowPs);
+      const data = dwordAt(bytes, payload);
+      this.tap?.message(address, data, this.#lp.nowPs);
+      this.#interrupts.message(address, data, this.#lp.nowPs);
     } else if (this.#memory.write(address, lengthBytes, bytes, payload)) {
       this.writeCount++;
       this.writtenBytes += lengthBytes;
@@ -153,6 +167,10 @@ export class RootComplexWrites {
     );
   }
 }
+
+/** A little-endian dword, wherever it lies. */
+const dwordAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 
 /** Whether a request crosses a 4 KiB boundary: a malformed TLP (2.2.7). */
 export function isMalformed(address: number, lengthBytes: number): boolean {

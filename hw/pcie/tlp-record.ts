@@ -8,8 +8,8 @@
  *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
  *     +16  i32  flags                  +48  i32  data word (configuration write, message)
  *     +20  i32  descriptor             +52  i32  aux: completer id, target of a configuration request, message code
- *     +24       not used               +56       not used
- *                                      +64  payload
+ *     +24       not used               +56  i32  lent payload: its place, and its loan (payload-loans.ts)
+ *                                      +64  payload, unless it is lent
  *
  * The transaction descriptor (2.2.6): requester id [31:16], tag [15:8], traffic class [7:0]. A completion has its request's.
  * Byte count, data word and aux hold anything in a TLP whose kind has none.
@@ -47,6 +47,8 @@ export const FLAG_RELAXED_ORDERING = 1 << 1;
 export const FLAG_NO_SNOOP = 1 << 2;
 /** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
 export const FLAG_LANDED = 1 << 3;
+/** Of a memory write: the payload is not in the record, which says where it lies. */
+export const FLAG_LENT = 1 << 4;
 export const FLAG_STATUS_SHIFT = 8;
 export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
 /** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
@@ -67,6 +69,8 @@ export const WORD_LENGTH = 10;
 export const WORD_BYTE_COUNT = 11;
 export const WORD_DATA = 12;
 export const WORD_AUX = 13;
+export const WORD_LENT_OFFSET = 14;
+export const WORD_LOAN = 15;
 /** Places in a record, as indices into `floats` from `offset >> 3`. */
 export const FLOAT_TIME = 0;
 export const FLOAT_ADDRESS = 4;

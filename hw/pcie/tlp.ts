@@ -12,7 +12,7 @@ export * from './tlp-record.ts';
 // Copies: V8 folds constants of this module into its code, but looks up those that a module imports or exports.
 const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE } = record;
 const { MESSAGE, NON_POSTED } = record;
-const { FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
+const { FLAG_LENT, FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;
@@ -75,6 +75,10 @@ export const dataDwordsOf = (kind: number, address: number, lengthBytes: number)
 /** Payload bytes of the TLP's record. */
 export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
   (KINDS_WITH_PAYLOAD & (1 << kind)) === 0 ? 0 : lengthBytes;
+
+/** Bytes of its payload for which the TLP's record has room. */
+export const carriedBytesOf = (flags: number, payloadBytes: number): number =>
+  (flags & FLAG_LENT) === 0 ? payloadBytes : 0;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
 export function headerBytesOf(kind: number, address: number): number {

@@ -11,6 +11,7 @@ import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/ind
 import { HcaNode } from '../node/hca-node.ts';
 import { HostNode } from '../node/host-node.ts';
 import { joinLandings } from '../node/join-landings.ts';
+import { lendPayload } from '../node/lend-payload.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
@@ -57,6 +58,7 @@ export class MachinePart {
     this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
     joinLandings(this.hosts, this.hcas);
+    lendPayload(this.hosts, this.hcas);
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
     this.#lookout = new PartLookout(

@@ -22,6 +22,7 @@ import { WirePort, wireChannelBytes, wireParameters } from '../../../wire/index.
 import { FakeFunction } from '../../dma/dma-bench.ts';
 import { type DmaConfig, DmaReadEngine, DmaWriteEngine, dmaParameters } from '../../dma/index.ts';
 import { linkPair } from '../../pcie/link-bench.ts';
+import { PayloadLoans } from '../../pcie/payload-loans.ts';
 import { RootComplex } from '../../pcie/root-complex.ts';
 import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
@@ -112,6 +113,10 @@ export class DataPathNode {
   readonly reads: DmaReadEngine;
   readonly writes: DmaWriteEngine;
   readonly wire: WirePort;
+  /** Its end of the channel from the other node. */
+  readonly wireReader: ChannelReader;
+  /** Payload lent to the root complex. */
+  readonly loans: PayloadLoans;
   readonly port: TappedPort;
   readonly dataPath: DataPath;
   readonly #actions: (() => void)[] = [];
@@ -156,12 +161,17 @@ export class DataPathNode {
       else link.consume(offset);
     });
     this.#mapIcm();
+    this.wireReader = new ChannelReader(into);
     this.wire = new WirePort({
       lp,
       config: { ...defaultsOf(wireParameters), trainingUs: 0 },
       writer: new ChannelWriter(out),
-      reader: new ChannelReader(into),
+      reader: this.wireReader,
     });
+    this.loans = new PayloadLoans(this.wire.rxBytes);
+    link.loans = this.loans;
+    this.rootComplex.writes.loans = this.loans;
+    this.wire.lend(this.loans);
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;

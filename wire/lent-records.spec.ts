@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { defaultsOf } from '../base/parameter.ts';
+import { ChannelReader, ChannelWriter, channelBufferBytes, joinEnds } from '../sim/channel.ts';
+import { LentRecords } from './lent-records.ts';
+import { blocksOf } from './link-credits.ts';
+import { Opcode } from './opcodes.ts';
+import { PACKET_PAYLOAD_OFFSET } from './packet.ts';
+import { wireParameters } from './parameters.ts';
+import { WireBench } from './wire-bench.ts';
+import { takenBytesMax, wireChannelBytes } from './wire-sizing.ts';
+
+/** Loans that a spec makes and settles by hand. */
+class HandMadeLoans {
+  lentCount = 0;
+  settledCount = 0;
+  callCount = 0;
+
+  callIn(): void {
+    this.callCount++;
+    this.settledCount = this.lentCount;
+  }
+}
+
+/** A ring of 4 KiB whose reader may have taken 2 KiB; each record has 128 bytes. */
+function ring() {
+  const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
+  const [writer, reader] = [new ChannelWriter(buffer), new ChannelReader(buffer)];
+  joinEnds(writer, reader, new Float64Array(1), 0);
+  const loans = new HandMadeLoans();
+  const lent = new LentRecords(reader, loans, 2048);
+  const take = (): number => {
+    writer.append(0, 1, 64);
+    return reader.take();
+  };
+  return { reader, loans, lent, take };
+}
+
+describe('records given back', () => {
+  it('are released at once when nothing is lent', () => {
+    const { reader, lent, take } = ring();
+    lent.release(take());
+    expect([lent.heldCount, reader.takenBytes]).toEqual([0, 0]);
+  });
+
+  it('keep their room until all loans made before are settled, in the order made', () => {
+    const { reader, loans, lent, take } = ring();
+    const offsets = [take(), take(), take(), take()];
+    loans.lentCount = 2;
+    lent.release(offsets[0]!);
+    loans.lentCount = 5;
+    lent.release(offsets[1]!);
+    expect([lent.heldCount, reader.takenBytes]).toEqual([2, 512]);
+    loans.settledCount = 2;
+    lent.release(offsets[2]!);
+    expect([lent.heldCount, reader.takenBytes]).toEqual([2, 384]);
+    loans.settledCount = 5;
+    lent.release(offsets[3]!);
+    expect([lent.heldCount, reader.takenBytes]).toEqual([0, 0]);
+    expect(loans.callCount).toBe(0);
+  });
+
+  it('give their room back when the other end is to have its share, calling loans in only if they must', () => {
+    const { reader, loans, lent, take } = ring();
+    loans.lentCount = 1;
+    for (let count = 0; count < 16; count++) lent.release(take());
+    lent.makeRoom();
+    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([16, 2048, 0]);
+    loans.settledCount = 1;
+    loans.lentCount = 2;
+    const unconsumed = take();
+    lent.makeRoom();
+    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([0, 128, 0]);
+    lent.release(unconsumed);
+    for (let count = 0; count < 16; count++) lent.release(take());
+    lent.makeRoom();
+    expect([lent.heldCount, reader.takenBytes, loans.callCount]).toEqual([0, 0, 1]);
+  });
+
+  it('call nothing in on account of packets that nobody has given back', () => {
+    const { loans, lent, take } = ring();
+    loans.lentCount = 1;
+    for (let count = 0; count < 20; count++) take();
+    lent.makeRoom();
+    expect(loans.callCount).toBe(0);
+  });
+});
+
+describe('a wire port whose payload is lent', () => {
+  it('returns credits at once, and keeps the payload', async () => {
+    const bench = new WireBench();
+    const loans = new HandMadeLoans();
+    bench.b.port.lend(loans);
+    const upPs = await bench.bringUp();
+    bench.a.at(upPs, () => bench.a.send(Opcode.RC_RDMA_WRITE_ONLY, 512, 9));
+    bench.b.consumesAtOnce = false;
+    await bench.runTo(upPs + 1_000_000);
+    const [offset] = bench.b.held;
+    loans.lentCount = 1;
+    expect(bench.b.port.receiveBufferedBytes).toBeGreaterThan(0);
+    bench.b.consumeAll();
+    expect(bench.b.port.receiveBufferedBytes).toBe(0);
+    const start = offset! + PACKET_PAYLOAD_OFFSET;
+    const before = bench.b.port.rxBytes.slice(start, start + 512);
+    bench.b.consumesAtOnce = true;
+    for (let index = 0; index < 40; index++)
+      bench.a.at(upPs + 2_000_000 + index * 300_000, () => bench.a.send(Opcode.RC_SEND_ONLY, 1024, index));
+    await bench.runTo(upPs + 20_000_000);
+    expect(bench.b.arrivals).toHaveLength(41);
+    expect(bench.b.port.rxBytes.slice(start, start + 512)).toEqual(before);
+    expect(loans.callCount).toBe(0);
+  });
+
+  it('never lacks room for what the credits admit, though no loan is ever settled but when it is called in', async () => {
+    for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
+      const seen: string[] = [];
+      for (const isLending of [true, false]) {
+        const bench = new WireBench(changes);
+        const loans = new HandMadeLoans();
+        if (isLending) bench.b.port.lend(loans);
+        const upPs = await bench.bringUp();
+        const end = bench.a;
+        let psn = 0;
+        const sendAll = (): void => {
+          const bytes = (psn * 331) % 4097;
+          while (psn < 600 && end.port.canTransmit(Opcode.RC_SEND_ONLY, bytes)) {
+            end.send(Opcode.RC_SEND_ONLY, bytes, psn++);
+            loans.lentCount++;
+          }
+        };
+        end.port.onSpace(sendAll);
+        end.at(upPs, sendAll);
+        await bench.runTo(upPs + 1_000_000_000);
+        expect(psn).toBe(600);
+        expect(loans.callCount > 0).toBe(isLending);
+        seen.push(JSON.stringify([bench.b.arrivals, bench.b.port.received, end.port.transmitted]));
+      }
+      expect(seen[0] === seen[1]).toBe(true);
+    }
+  }, 60_000);
+});
+
+describe('the ring of a wire', () => {
+  it('has room for what credits hold twice, and beside it for what is lent', () => {
+    const config = fc.record({
+      speed: fc.constantFrom('SDR' as const, 'QDR' as const, 'EDR' as const),
+      lanes: fc.constantFrom('1' as const, '4' as const, '12' as const),
+      cableMetres: fc.integer({ min: 0, max: 10_000 }),
+      transmitAheadBytes: fc.integer({ min: 0, max: 65_536 }),
+      receiveBufferBytes: fc.integer({ min: 8448, max: 131_072 }),
+    });
+    fc.assert(
+      fc.property(config, (changes) => {
+        const sized = { ...defaultsOf(wireParameters), ...changes };
+        const capacityBytes = wireChannelBytes(sized) - channelBufferBytes(0);
+        const heldBytes = 2 * blocksOf(sized.receiveBufferBytes) * 128;
+        expect(takenBytesMax(sized, capacityBytes)).toBeGreaterThanOrEqual(heldBytes + 65_536);
+      }),
+    );
+  });
+});
