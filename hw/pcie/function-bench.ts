@@ -237,3 +237,10 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   };
   return { answers, messages, run, settle, configRead, configWrite, read, write, software, access };
 }
+
+/** The same with its memory space and bus mastering enabled by software. */
+export function enabledBench(...options: Parameters<typeof functionBench>): ReturnType<typeof functionBench> {
+  const bench = functionBench(...options);
+  bench.software.enable();
+  return bench;
+}

@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, BAR2, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
-
-const enabled = (...options: Parameters<typeof functionBench>) => {
-  const bench = functionBench(...options);
-  bench.software.enable();
-  return bench;
-};
 
 describe('requests the function cannot take', () => {
   it('answers a read outside its BARs with Unsupported Request and logs its header', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     // Advisory errors are masked at first, as in the standard: only the correctable bits are set.
     expect(bench.read(0x7_0000_1000, 4)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, bytes: [] });
     expect(bench.software.config(0x6a, 2)).toBe(0x0009);
@@ -29,7 +23,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('refuses register reads while memory space is disabled and in D3hot, but answers configuration reads', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0004);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
     bench.software.setConfig(0x04, 2, 0x0006);
@@ -43,7 +37,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('drops a write outside its BARs and tells the root complex when that is enabled', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
     // Non-fatal error detected, unsupported request detected; nothing is sent.
     expect(bench.software.config(0x6a, 2)).toBe(0x000a);
@@ -55,7 +49,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('needs the unsupported request enable, or SERR, before it reports one', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
     expect(bench.messages).toEqual([]);
@@ -67,7 +61,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('aborts a read longer than its registers can answer', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x168, 4, 0);
     expect(bench.read(BAR0, 64)!.status).toBe(STATUS_SUCCESS);
     expect(bench.read(BAR0, 65)!.status).toBe(STATUS_ABORT);
@@ -78,7 +72,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('drops a poisoned write, and says so', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(BAR0, [1, 2, 3, 4], FLAG_POISONED);
     expect(bench.target.writes).toEqual([]);
@@ -91,7 +85,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('treats a write longer than its payload size, or across 4 KiB, as malformed and fatal', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2814);
     bench.write(BAR2, new Array(129).fill(0));
     expect(bench.software.config(0x158)).toBe(1 << 18);
@@ -107,12 +101,12 @@ describe('requests the function cannot take', () => {
   });
 
   it('says in an error answer how many bytes are missing', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });
   });
 
   it('does not carry out a poisoned configuration write', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.host.sendConfigWrite(FUNCTION_ID, 0x3c, 1, 0x5a, 13, 77, 8, FLAG_POISONED);
     bench.settle();
     expect(bench.answers.get(77)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
@@ -121,7 +115,7 @@ describe('requests the function cannot take', () => {
   });
 
   it('does not answer a malformed read', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     expect(bench.read(BAR0 + 4094, 4)).toBeUndefined();
     expect(bench.fn.counters.malformedRequests).toBe(1);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_SUCCESS);
@@ -144,7 +138,7 @@ describe('requests the function cannot take', () => {
 
 describe('error logging', () => {
   it('sends ERR_COR for advisory errors when both masks allow it', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x168, 4, 0);
     bench.software.setConfig(0x68, 2, 0x2819);
     bench.read(0x1000, 4);
@@ -155,7 +149,7 @@ describe('error logging', () => {
   });
 
   it('reports an advisory error as fatal when software made it so', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x281c);
     bench.software.setConfig(0x160, 4, 0x0016_2010);
     bench.read(0x1000, 4);
@@ -165,7 +159,7 @@ describe('error logging', () => {
   });
 
   it('keeps a masked error out of the log and off the link', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x281a);
     bench.software.setConfig(0x15c, 4, 1 << 20);
     bench.write(0x1000, [1, 2, 3, 4]);
@@ -175,7 +169,7 @@ describe('error logging', () => {
   });
 
   it('keeps the first header until software clears its status bit', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.write(0x1000, [1, 2, 3, 4]);
     bench.write(0x2000, [1, 2, 3, 4], FLAG_POISONED);
     bench.write(BAR0, [1, 2, 3, 4], FLAG_POISONED);
@@ -188,7 +182,7 @@ describe('error logging', () => {
   });
 
   it('drops error messages beyond its bound while the link is closed', () => {
-    const bench = enabled(
+    const bench = enabledBench(
       {},
       { rootPort: { postedHeaders: 1, postedFifoTlps: 64 }, endpoint: { postedFifoTlps: 1 } },
     );

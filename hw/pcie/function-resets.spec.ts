@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { BAR0, enabledBench, FUNCTION_ID } from './function-bench.ts';
 import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
-
-const enabled = (...options: Parameters<typeof functionBench>) => {
-  const bench = functionBench(...options);
-  bench.software.enable();
-  return bench;
-};
 
 describe('resets', () => {
   it('function-level: answers the write, then nothing of before is left', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x9e, 2, 0x8000);
     bench.software.setRegister(BAR0 + 0x7c000, 0xfee0_0000);
     bench.fn.requestInterrupt(0, bench.cycleNow());
@@ -34,7 +28,7 @@ describe('resets', () => {
   });
 
   it('take no request for resetCycles', () => {
-    const bench = enabled({ resetCycles: 500 });
+    const bench = enabledBench({ resetCycles: 500 });
     bench.host.sendConfigWrite(FUNCTION_ID, 0x68, 2, 0x8000, 13, 201, 8);
     bench.host.sendConfigRead(FUNCTION_ID, 0x00, 4, 13, 202, 8);
     bench.settle();
@@ -45,7 +39,7 @@ describe('resets', () => {
   });
 
   it('by the device in the middle of a write are like a function-level reset', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.target.onWrite = (cycle) => bench.fn.reset('functionLevel', cycle);
     bench.write(BAR0 + 0xf0010, [1, 0, 0, 1]);
     expect(bench.target.resetCycles).toEqual([bench.target.writes[0]!.cycle]);
@@ -54,7 +48,7 @@ describe('resets', () => {
   });
 
   it('of the link forget everything, sticky bits too, and hold the function until released', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.write(0x1000, [1, 2, 3, 4]);
     expect(bench.software.config(0x158)).not.toBe(0);
     bench.host.sendSideband(SIDEBAND_RESET, 1);
@@ -70,7 +64,7 @@ describe('resets', () => {
   });
 
   it('of the link drop the answers that wait, give their requests back, and lower INTx without a message', () => {
-    const bench = enabled({ mmioReadCycles: 1000 });
+    const bench = enabledBench({ mmioReadCycles: 1000 });
     bench.fn.setIntx(true, bench.cycleNow());
     bench.settle();
     bench.host.sendMemoryRead(BAR0, 12, 4, 204, 8);
@@ -87,7 +81,7 @@ describe('resets', () => {
   });
 
   it('forget errors that were just seen and messages not yet sent', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.fn.reportCompletionTimeout();
     bench.fn.outbox.addError(0x31);
     bench.fn.reset('functionLevel', bench.cycleNow());
@@ -97,7 +91,7 @@ describe('resets', () => {
   });
 
   it('happen when software wakes the function from D3hot', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x44, 2, 3);
     bench.software.setConfig(0x44, 2, 0);
     expect(bench.target.resetCycles.length).toBe(1);

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, BAR2, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
-
-const enabled = (...options: Parameters<typeof functionBench>) => {
-  const bench = functionBench(...options);
-  bench.software.enable();
-  return bench;
-};
 
 describe('requests to the function', () => {
   it('answers a configuration read after its latency, to the cycle', () => {
@@ -43,7 +37,7 @@ describe('requests to the function', () => {
   });
 
   it('hands BAR writes to the core with their bar, offset and bytes', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.write(BAR0 + 0x80680, [1, 2, 3, 4]);
     bench.write(BAR2 + 0x7f_fff8, [5, 6, 7, 8, 9, 10, 11, 12]);
     expect(bench.target.writes).toMatchObject([
@@ -54,7 +48,7 @@ describe('requests to the function', () => {
 
   it('takes one write per cycle, or as slowly as the core says', () => {
     for (const occupiedCycles of [1, 7]) {
-      const bench = enabled();
+      const bench = enabledBench();
       bench.target.occupiedCycles = occupiedCycles;
       const bytes = Uint8Array.from({ length: 8 });
       // 12 + 4 header, 8 data, 8 framing: 32 B = 4,074 ps apart, more than one cycle of 2,342 ps, less than seven.
@@ -70,7 +64,7 @@ describe('requests to the function', () => {
   });
 
   it('answers a register read after mmioReadCycles with the bytes of the core', () => {
-    const bench = enabled({ mmioReadCycles: 33 });
+    const bench = enabledBench({ mmioReadCycles: 33 });
     const answer = bench.read(BAR0 + 0x80698, 4)!;
     expect(answer).toMatchObject({ status: STATUS_SUCCESS, bytes: [0xa8, 0xa9, 0xaa, 0xab], byteCount: 4 });
     const taken = bench.target.reads[0]!;
@@ -81,13 +75,13 @@ describe('requests to the function', () => {
   });
 
   it('answers a flush read of no bytes', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     expect(bench.read(BAR0, 0)).toMatchObject({ status: STATUS_SUCCESS, byteCount: 1 });
     expect(bench.target.reads).toEqual([]);
   });
 
   it('lets writes pass reads that wait for their answer, but keeps their order of effect', () => {
-    const bench = enabled({ mmioReadCycles: 1000 });
+    const bench = enabledBench({ mmioReadCycles: 1000 });
     bench.host.sendMemoryRead(BAR0 + 8, 12, 4, 200, 8);
     bench.host.sendMemoryWrite(BAR0 + 8, 12, Uint8Array.of(1, 2, 3, 4), 0, 4);
     bench.settle();
@@ -97,7 +91,7 @@ describe('requests to the function', () => {
   });
 
   it('gives all credits back', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     for (let at = 0; at < 200; at++) bench.write(BAR0 + 4 * at, [1, 2, 3, 4]);
     for (let at = 0; at < 50; at++) bench.read(BAR0 + 4 * at, 4);
     bench.read(0x1234, 4);
@@ -107,7 +101,7 @@ describe('requests to the function', () => {
   });
 
   it('answers many reads in the order asked while the link has little room', () => {
-    const bench = enabled(
+    const bench = enabledBench(
       { mmioReadCycles: 3 },
       { endpoint: { completionFifoTlps: 1, transmitBufferTlps: 1 } },
     );
@@ -121,7 +115,7 @@ describe('requests to the function', () => {
 
 describe('completions of the device', () => {
   it('go to the listener at the instant of their arrival', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     const arrived: number[] = [];
     bench.fn.onCompletion((offset) => {
       arrived.push(bench.deviceLp.nowPs);
@@ -142,7 +136,7 @@ describe('completions of the device', () => {
   });
 
   it('set the abort bits and the parity bits of Status', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0046);
     bench.host.sendCompletion(1, FUNCTION_ID, 4, STATUS_UNSUPPORTED_REQUEST);
     bench.settle();
@@ -159,7 +153,7 @@ describe('completions of the device', () => {
   });
 
   it('that nobody waits for are given back and logged', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.host.sendCompletionData(3, FUNCTION_ID, 4, new Uint8Array(64), 0, 64, 64, 0);
     bench.settle();
     expect(bench.fn.errors.uncorrectableCounts[16]).toBe(1);
@@ -167,7 +161,7 @@ describe('completions of the device', () => {
   });
 
   it('that never come are a non-fatal completion timeout', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.fn.reportCompletionTimeout();
     bench.settle();
@@ -191,7 +185,7 @@ describe('completions of the device', () => {
 
 describe('the register image', () => {
   it('shows the MSI-X table in shared memory, and refuses offsets outside', () => {
-    const bench = enabled();
+    const bench = enabledBench();
     bench.software.setRegister(BAR0 + 0x7c008, 0x1234_5678);
     expect(bench.fn.bars.readRegister(0x7c008)).toBe(0x1234_5678);
     expect(new Uint8Array(bench.fn.bars.registerImage)[0x7c008]).toBe(0x78);
@@ -208,7 +202,7 @@ describe('events of one instant', () => {
         state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
         return state / 2_147_483_648;
       };
-      const bench = enabled(
+      const bench = enabledBench(
         {},
         { shuffle, rootPort: { postedFifoTlps: 32, nonPostedFifoTlps: 32, completionFifoTlps: 32 } },
       );

@@ -1,6 +1,7 @@
 /**
- * Has the root complex of each host put what its HCA reads where it lands, when both are in this thread. It is all that
- * logical processes share besides their channels, and no result depends on it: hw/dma/README.md tells why.
+ * Has the root complex of each host put what its HCA reads where it lands, when both are in this thread. This and
+ * lend-payload.ts are all that logical processes share besides their channels; no result depends on it: hw/dma/README.md
+ * tells why.
  */
 import type { RootComplex } from '../../hw/pcie/index.ts';
 import type { HcaNode } from './hca-node.ts';
