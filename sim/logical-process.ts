@@ -1,6 +1,7 @@
 /**
  * A logical process is a part of the machine that keeps its own time: a host or an HCA. It owns an event
- * queue, clock domains and the ends of its channels, and shares nothing else with other logical processes.
+ * queue, clock domains and the ends of its channels, and shares nothing else with other logical processes
+ * (but memory for payload, which no result depends on: system/node/join-landings.ts).
  *
  * At one instant it delivers records (in the order of its inbound ports), then runs clock edges (in the order
  * of its clock domains), then queued events (hardware before software). Records are known before their instant
@@ -236,7 +237,7 @@ export class LogicalProcess {
         port = this.#earliestPort();
         recordPs = port.reader.nextPs;
       }
-      // Two stores: one number of either is no float to V8, which makes a heap object of it.
+      // Two stores: to V8 a choice between a float and an argument is an object, made anew each time.
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;

@@ -238,7 +238,7 @@ function hostSide(pair: ReturnType<typeof linkPair>) {
   return { answers, messages, run, settle, configRead, configWrite, read, write, software, access };
 }
 
-/** The same with its memory space and bus mastering enabled by software. */
+/** The same once software has placed its BARs and enabled memory space and bus mastering. */
 export function enabledBench(...options: Parameters<typeof functionBench>): ReturnType<typeof functionBench> {
   const bench = functionBench(...options);
   bench.software.enable();

@@ -203,6 +203,7 @@ export class LinkTransmitter extends LinkLanes {
     const flags = words[(from >> 2) + WORD_FLAGS]!;
     const carriedBytes = carriedBytesOf(flags, payloadBytes);
     const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
+    // A landed payload has its room in the record, and is not there.
     this.#channel.move(fifo.memory, from, to, (flags & FLAG_LANDED) !== 0 ? 0 : carriedBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();

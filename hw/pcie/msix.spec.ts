@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BAR0, functionBench } from './function-bench.ts';
+import { BAR0, enabledBench, functionBench } from './function-bench.ts';
 
 const TABLE = BAR0 + 0x7c000;
 const PENDING = BAR0 + 0x7d000;
@@ -9,8 +9,7 @@ const FUNCTION_MASK = 0x4000;
 
 /** A driver that has programmed message `vector` as address fee00000 + 16 × vector, data 0x4000 + vector. */
 function driven(vectors: readonly number[], ...options: Parameters<typeof functionBench>) {
-  const bench = functionBench(...options);
-  bench.software.enable();
+  const bench = enabledBench(...options);
   for (const vector of vectors) {
     bench.software.setRegister(TABLE + 16 * vector, 0xfee0_0000 + 16 * vector);
     bench.software.setRegister(TABLE + 16 * vector + 8, 0x4000 + vector);
@@ -34,8 +33,7 @@ function driven(vectors: readonly number[], ...options: Parameters<typeof functi
 
 describe('the MSI-X table', () => {
   it('is zero with every vector masked after power-on', () => {
-    const bench = functionBench();
-    bench.software.enable();
+    const bench = enabledBench();
     expect(bench.read(TABLE, 16)!.bytes).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
     expect(bench.read(TABLE + 127 * 16 + 12, 4)!.bytes).toEqual([1, 0, 0, 0]);
     expect(bench.read(PENDING, 16)!.bytes).toEqual(new Array(16).fill(0));
@@ -43,8 +41,7 @@ describe('the MSI-X table', () => {
   });
 
   it('takes accesses of 4 and of 8 bytes, and keeps reserved bits zero', () => {
-    const bench = functionBench();
-    bench.software.enable();
+    const bench = enabledBench();
     bench.write(TABLE + 32, [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
     bench.write(TABLE + 40, [0x78, 0x56, 0x34, 0x12, 0xfe, 0xff, 0xff, 0xff]);
     expect(bench.read(TABLE + 32, 8)!.bytes).toEqual([0xfc, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
@@ -53,8 +50,7 @@ describe('the MSI-X table', () => {
   });
 
   it('ignores writes of other sizes and of other alignment, and counts them', () => {
-    const bench = functionBench();
-    bench.software.enable();
+    const bench = enabledBench();
     bench.write(TABLE, [1, 2]);
     bench.write(TABLE + 4, [1, 2, 3, 4, 5, 6, 7, 8]);
     bench.write(TABLE, new Array(16).fill(0xff));
@@ -63,8 +59,7 @@ describe('the MSI-X table', () => {
   });
 
   it('ends where the device core begins', () => {
-    const bench = functionBench();
-    bench.software.enable();
+    const bench = enabledBench();
     bench.write(TABLE + 128 * 16, [1, 2, 3, 4]);
     bench.write(PENDING + 16, [1, 2, 3, 4]);
     expect(bench.target.writes.map((write) => write.offset)).toEqual([0x7c800, 0x7d010]);

@@ -12,7 +12,7 @@
  * - This is about the memory of the computation only. Nothing simulated depends on how or how long payload is lent.
  */
 
-/** Payload shorter than this is carried: copying it costs less than lending it. */
+/** Payload shorter than this is carried: copying it costs no more than lending it (estimate). */
 const LENT_BYTES_MIN = 128;
 const NOTHING = new Uint8Array(0);
 
