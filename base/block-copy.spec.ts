@@ -51,6 +51,26 @@ test('copies between memories that begin anywhere in their buffers, and more of 
   }
 });
 
+test('takes the right way of two that alternate, of three in turn, and back', () => {
+  const copier = new BlockCopier();
+  const sources = [1, 2, 3].map(patterned);
+  const targets = sources.map(() => new Uint8Array(MEMORY_BYTES));
+  for (const ways of [
+    [0, 4, 0, 4],
+    [0, 4, 8, 0, 4, 8],
+    [1, 3, 1, 8, 2, 6, 3, 1],
+  ]) {
+    for (const way of ways) {
+      const from = sources[way % 3]!;
+      const to = targets[Math.floor(way / 3)]!.fill(0);
+      copier.copy(to, 8, from, 16, 56);
+      expect(to.subarray(0, 72)).toEqual(
+        Uint8Array.of(...new Uint8Array(8), ...from.subarray(16, 72), ...new Uint8Array(8)),
+      );
+    }
+  }
+});
+
 test('copies into, within and out of the largest memory that a host may have', () => {
   const copier = new BlockCopier();
   const memory = new Uint8Array(new SharedArrayBuffer(2 ** 32));

@@ -13,7 +13,7 @@ const ENGINE_BYTES_BY_WORDS = 160;
 const ENGINE_BYTES = 32;
 /** Keeps an index small: then V8 need not look whether the next one has run over. */
 const INDEX_MASK = 0x3fff_ffff;
-/** Memories that a copier knows again. */
+/** Ways that a copier knows again. */
 const KNOWN_COUNT = 8;
 const engineCopy = Buffer.prototype.copy;
 
@@ -41,53 +41,72 @@ class Block {
 
 const NO_BLOCK = new Block(new Uint8Array(0));
 
-/** Copies between the few memories of its owner, whose elements it remembers. */
+/** Two memories, and what a copy from one to the other uses of them. */
+class Way {
+  readonly to: Uint8Array;
+  readonly from: Uint8Array;
+  readonly toBlock: Block;
+  readonly fromBlock: Block;
+  readonly toLongs: BigInt64Array;
+  readonly fromLongs: BigInt64Array;
+  readonly skew: number;
+
+  constructor(to: Block, from: Block) {
+    this.to = to.bytes;
+    this.from = from.bytes;
+    this.toBlock = to;
+    this.fromBlock = from;
+    this.toLongs = to.longs;
+    this.fromLongs = from.longs;
+    this.skew = to.skew | from.skew;
+  }
+}
+
+const NO_WAY = new Way(NO_BLOCK, NO_BLOCK);
+
+/**
+ * Copies between the few memories of its owner, whose elements it remembers. Most owners have two ways, which alternate: both
+ * are at hand, since to look one up takes longer than to copy 64 bytes.
+ */
 export class BlockCopier {
-  /** What was copied last: from where to where. */
-  #to = NO_BLOCK.bytes;
-  #toLongs = NO_BLOCK.longs;
-  #toBlock = NO_BLOCK;
-  #from = NO_BLOCK.bytes;
-  #fromLongs = NO_BLOCK.longs;
-  #fromBlock = NO_BLOCK;
-  #skew = NO_BLOCK.skew;
-  readonly #known: Block[] = [];
+  #first = NO_WAY;
+  #second = NO_WAY;
+  readonly #known: Way[] = [];
   #newest = 0;
 
   /** Copies `lengthBytes` that lie within both memories and do not overlap. */
   copy(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number, lengthBytes: number): void {
-    if (to !== this.#to || from !== this.#from) this.#turnTo(to, from);
-    const alignment = toOffset | fromOffset | lengthBytes | this.#skew;
+    let way = this.#first;
+    if (to !== way.to || from !== way.from) {
+      way = this.#second;
+      if (to !== way.to || from !== way.from) way = this.#turnTo(to, from);
+    }
+    const alignment = toOffset | fromOffset | lengthBytes | way.skew;
     if ((alignment & 7) === 0 && lengthBytes < ENGINE_BYTES_BY_LONGS) {
-      copyLongs(this.#toLongs, toOffset >>> 3, this.#fromLongs, fromOffset >>> 3, lengthBytes >> 3);
+      copyLongs(way.toLongs, toOffset >>> 3, way.fromLongs, fromOffset >>> 3, lengthBytes >> 3);
     } else if ((alignment & 3) === 0 && lengthBytes < ENGINE_BYTES_BY_WORDS) {
-      const { words } = this.#toBlock;
-      copyWords(words, toOffset >>> 2, this.#fromBlock.words, fromOffset >>> 2, lengthBytes >> 2);
+      copyWords(way.toBlock.words, toOffset >>> 2, way.fromBlock.words, fromOffset >>> 2, lengthBytes >> 2);
     } else {
-      copyUnaligned(this.#toBlock, toOffset, this.#fromBlock, fromOffset, lengthBytes);
+      copyUnaligned(way.toBlock, toOffset, way.fromBlock, fromOffset, lengthBytes);
     }
   }
 
-  #turnTo(to: Uint8Array, from: Uint8Array): void {
-    const toBlock = this.#blockOf(to);
-    const fromBlock = this.#blockOf(from);
-    this.#to = to;
-    this.#toLongs = toBlock.longs;
-    this.#toBlock = toBlock;
-    this.#from = from;
-    this.#fromLongs = fromBlock.longs;
-    this.#fromBlock = fromBlock;
-    this.#skew = toBlock.skew | fromBlock.skew;
+  /** Has another way at hand, in place of the one that came there first. */
+  #turnTo(to: Uint8Array, from: Uint8Array): Way {
+    const way = this.#wayOf(to, from);
+    this.#second = this.#first;
+    this.#first = way;
+    return way;
   }
 
-  #blockOf(bytes: Uint8Array): Block {
+  #wayOf(to: Uint8Array, from: Uint8Array): Way {
     const known = this.#known;
     for (let index = 0; index < known.length; index++)
-      if (known[index]!.bytes === bytes) return known[index]!;
-    const block = new Block(bytes);
-    if (known.length < KNOWN_COUNT) known.push(block);
-    else known[this.#newest++ & (KNOWN_COUNT - 1)] = block;
-    return block;
+      if (known[index]!.to === to && known[index]!.from === from) return known[index]!;
+    const way = new Way(new Block(to), new Block(from));
+    if (known.length < KNOWN_COUNT) known.push(way);
+    else known[this.#newest++ & (KNOWN_COUNT - 1)] = way;
+    return way;
   }
 }
 
@@ -113,11 +132,13 @@ function copyLongs(
     target = (target + 8) & INDEX_MASK;
     source = (source + 8) & INDEX_MASK;
   }
-  for (; left > 0; left--) {
+  for (; left >= 2; left -= 2) {
     to[target] = from[source]!;
-    target = (target + 1) & INDEX_MASK;
-    source = (source + 1) & INDEX_MASK;
+    to[target + 1] = from[source + 1]!;
+    target = (target + 2) & INDEX_MASK;
+    source = (source + 2) & INDEX_MASK;
   }
+  if (left > 0) to[target] = from[source]!;
 }
 
 function copyWords(

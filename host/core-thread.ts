@@ -14,6 +14,7 @@
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { asInteger } from '../base/parameter.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
@@ -151,7 +152,8 @@ export class CoreThread {
   }
 
   charge(cause: CpuCause, cycles: number): void {
-    this.#spend(indexOfCause(cause), cycles);
+    // One float would make floats of the core's own time and of all that is computed from it.
+    this.#spend(indexOfCause(cause), asInteger(cycles));
   }
 
   #spend(causeIndex: number, cycles: number): void {

@@ -181,7 +181,7 @@ export class StoreBuffer {
       return true;
     }
     if (kind === storeUncached) {
-      if (!writeCombining.flush() || !port.canStore()) return false;
+      if ((!writeCombining.isEmpty && !writeCombining.flush()) || !port.canStore()) return false;
       port.cpuStore(address, classify(address), this.bytes, offset, lengthBytes);
       this.#progressBytes = lengthBytes;
       return true;

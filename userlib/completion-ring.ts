@@ -5,6 +5,7 @@
 
 import * as cqeConstants from '../abi/cqe.ts';
 import { cqe, cqeBytes } from '../abi/cqe.ts';
+import { asInteger } from '../base/parameter.ts';
 import { log2Exact } from '../base/units.ts';
 import type { UserMemory } from './platform.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
@@ -33,7 +34,7 @@ export class CompletionRing {
     this.cqn = cqn;
     this.record = record;
     this.buffer = buffer;
-    this.entries = entries;
+    this.entries = asInteger(entries);
     this.bytes = memory.bytes;
     this.slots = slotsOf(buffer, entries);
     this.isReady = () => this.nextEntry() >= 0;
@@ -47,7 +48,7 @@ export class CompletionRing {
   /** Goes on in another ring. */
   moveTo(buffer: QueueMemory, entries: number): void {
     this.buffer = buffer;
-    this.entries = entries;
+    this.entries = asInteger(entries);
     this.slots = slotsOf(buffer, entries);
   }
 

@@ -20,6 +20,7 @@ import {
   remoteAddressSegment,
 } from '../abi/wqe.ts';
 import { swap32 } from '../base/bytes.ts';
+import { asInteger } from '../base/parameter.ts';
 import { log2Ceil, roundUp } from '../base/units.ts';
 import { QpTypeVerb } from '../driver/uapi.ts';
 import type { UserMemory } from './platform.ts';
@@ -117,9 +118,10 @@ export class SendRing {
   readonly doorbellWord: number;
 
   constructor(sizes: SendSizes, type: QpTypeVerb, buffer: QueueMemory, offset: number, qpn: number) {
-    this.wqeCount = 2 ** sizes.logCount;
+    // Powers are floats, and so would be all counters and places computed from them.
+    this.wqeCount = asInteger(2 ** sizes.logCount);
     this.slotMask = this.wqeCount - 1;
-    this.strideBytes = 2 ** sizes.logStride;
+    this.strideBytes = asInteger(2 ** sizes.logStride);
     this.spareWqes = sizes.spareWqes;
     this.maxPost = sizes.maxPost;
     this.maxSge = sizes.maxSge;

@@ -4,6 +4,7 @@
  * Source: InfiniBand Architecture Specification, volume 2, chapters 5 and 6: SDR, DDR and QDR carry 8 bits in 10,
  * FDR10 and faster 64 in 66.
  */
+import { asInteger } from '../base/parameter.ts';
 import type { WireConfig } from './parameters.ts';
 
 /** Lane signalling in kilobits per second, and the code's share of data bits. */
@@ -30,7 +31,7 @@ export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTim
   const numerator = PS_KILOBITS_PER_BYTE * coded;
   const denominator = kilobits * data * Number(config.lanes);
   const divisor = greatestCommonDivisor(numerator, denominator);
-  return { numeratorPs: numerator / divisor, denominator: denominator / divisor };
+  return { numeratorPs: asInteger(numerator / divisor), denominator: asInteger(denominator / divisor) };
 }
 
 /** Data rate in bits per second, for reports. */

@@ -79,7 +79,7 @@ export class OperationLedger {
   readonly #tap: OperationTap | undefined;
   readonly #numberOf: Int32Array;
   /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
-  #cycle = FLOAT_ZERO;
+  #cycle = 0;
   #reachedPs = FLOAT_ZERO;
   #atPs = FLOAT_ZERO;
 

@@ -40,7 +40,7 @@ export class PacketSlot {
   request: SendRecord;
   isLast = 0;
   /** Cycle from which a complete packet can be sent. */
-  readyCycle = FLOAT_ZERO;
+  readyCycle = 0;
 
   constructor(slot: number, payloadOffset: number, pair: QueuePair) {
     this.slot = slot;

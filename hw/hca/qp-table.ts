@@ -3,6 +3,7 @@
  * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
  */
 import { mtuBytesOf, QpState, qpc, ServiceType } from '../../abi/qpc.ts';
+import { asInteger } from '../../base/parameter.ts';
 import { ContextTable } from './context-table.ts';
 import { QueuePair } from './queue-pair.ts';
 
@@ -103,8 +104,8 @@ export class QpTable extends ContextTable {
     pair.bufferMttOffset = f.mttAddress.get(view, at);
     pair.bufferPageBytes = 2 ** (12 + f.logPageSize4k.get(view, at));
     const first = f.pageOffset64.get(view, at) * 64;
-    const sqBytes = 2 ** (f.sqLogStride16.get(view, at) + 4);
-    const rqBytes = 2 ** (f.rqLogStride16.get(view, at) + 4);
+    const sqBytes = powerOfTwo(f.sqLogStride16.get(view, at) + 4);
+    const rqBytes = powerOfTwo(f.rqLogStride16.get(view, at) + 4);
     pair.sqLogCount = f.sqLogCount.get(view, at);
     pair.sqStrideBytes = sqBytes;
     pair.rqLogCount = f.rqLogCount.get(view, at);
@@ -120,8 +121,8 @@ export class QpTable extends ContextTable {
   #loadRequester(slot: number, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
-    pair.ackRequestEvery = 2 ** f.ackRequestFrequency.get(view, at);
-    pair.readsOutstandingMax = 2 ** f.logMaxRequesterReads.get(view, at);
+    pair.ackRequestEvery = powerOfTwo(f.ackRequestFrequency.get(view, at));
+    pair.readsOutstandingMax = powerOfTwo(f.logMaxRequesterReads.get(view, at));
     pair.retryCountMax = f.retryCount.get(view, at);
     pair.rnrRetryCountMax = f.rnrRetryCount.get(view, at);
     pair.retriesLeft = pair.retryCountMax;
@@ -133,7 +134,7 @@ export class QpTable extends ContextTable {
   #loadResponder(slot: number, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
-    pair.readResourcesMax = 2 ** f.logMaxResponderReads.get(view, at);
+    pair.readResourcesMax = powerOfTwo(f.logMaxResponderReads.get(view, at));
     pair.creditsInvalid = f.ric.get(view, at) === 1 || pair.srqn !== -1 ? 1 : 0;
     pair.minRnrNakCode = f.minRnrNak.get(view, at);
     pair.remoteRights =
@@ -151,6 +152,11 @@ export const QP_RIGHT_ATOMIC = 4;
 export const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
+
+/** As an integer: to V8 a power is a float, and so is all that is computed from one. */
+function powerOfTwo(exponent: number): number {
+  return asInteger(2 ** exponent);
+}
 
 function opcodeBaseOf(serviceType: number): number {
   if (serviceType === ServiceType.RC) return 0;

@@ -96,7 +96,8 @@ export class RequestPackets {
       this.#filled = 0;
       this.#first = pair.packetCursor * pair.mtuBytes;
       const left = request.messageBytes - this.#first;
-      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left : pair.mtuBytes;
+      // An integer, as what it is compared with and added to: message bytes are a float.
+      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left | 0 : pair.mtuBytes;
     }
     const gathered =
       request.isInline === 1

@@ -53,12 +53,12 @@ export class SendRecord {
    * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was taken up; all payload was there;
    * the last packet was sent; the answer was there.
    */
-  fetchBegunCycle = FLOAT_ZERO;
-  fetchedCycle = FLOAT_ZERO;
-  takenUpCycle = FLOAT_ZERO;
-  gatheredCycle = FLOAT_ZERO;
-  transmittedCycle = FLOAT_ZERO;
-  acknowledgedCycle = FLOAT_ZERO;
+  fetchBegunCycle = 0;
+  fetchedCycle = 0;
+  takenUpCycle = 0;
+  gatheredCycle = 0;
+  transmittedCycle = 0;
+  acknowledgedCycle = 0;
 
   constructor(number: number, inlineData: Uint8Array) {
     this.number = number;

@@ -39,7 +39,8 @@ const { UD_OPCODE_BASE } = qpTable;
 const { noRecord } = sendRecord;
 
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
-const NEVER = Number.POSITIVE_INFINITY;
+/** In place of a cycle: the packet is not complete. */
+const NOT_COMPLETE = -1;
 const STALL_PAYLOAD = 0;
 const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
@@ -148,12 +149,12 @@ export class Transmitter {
     const { responses, requests } = this;
     const response = this.#headReadyCycle(responses, cycle);
     const request = this.#headReadyCycle(requests, cycle);
-    if (response <= cycle) return responses;
-    if (request <= cycle) return requests;
-    const next = request < response ? request : response;
-    if (next < NEVER) {
+    if (response !== NOT_COMPLETE && response <= cycle) return responses;
+    if (request !== NOT_COMPLETE && request <= cycle) return requests;
+    if (response !== NOT_COMPLETE || request !== NOT_COMPLETE) {
       this.account.stall(cycle, STALL_FORMATION);
-      this.wake(next);
+      if (response !== NOT_COMPLETE) this.wake(response);
+      if (request !== NOT_COMPLETE) this.wake(request);
     } else if (requests.isEmpty && responses.isEmpty) {
       this.account.rest(cycle);
     } else {
@@ -163,7 +164,7 @@ export class Transmitter {
   }
 
   /**
-   * Cycle from which the oldest packet of a queue can be sent; Infinity while it is not complete. Complete ones in
+   * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
    * front of it that are void or could not be read are dropped.
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
@@ -176,7 +177,7 @@ export class Transmitter {
       if (isCurrent && request !== noRecord) this.#listener!.payloadFailed(request, pair, cycle);
       this.#free(queue, pair, cycle);
     }
-    return NEVER;
+    return NOT_COMPLETE;
   }
 
   #loopbackSpace(): void {

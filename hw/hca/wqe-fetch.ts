@@ -10,7 +10,6 @@
  */
 
 import { QpState } from '../../abi/qpc.ts';
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
@@ -41,7 +40,7 @@ class LineFetch {
   /** Counter of its first WQE, and how many blocks of the ring it reads. */
   first = 0;
   blocks = 0;
-  begunCycle = FLOAT_ZERO;
+  begunCycle = 0;
   /** Whether a doorbell had been rung when it began. */
   hadDoorbell = 0;
 }
@@ -69,7 +68,7 @@ export class WqeFetch {
     this.#isCareful = new Uint8Array(core.qps.capacity);
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
-      { name: 'wqeRead', trafficClass, fifoDepth, weight: 4 },
+      { name: 'wqeRead', trafficClass, fifoDepth, weight: 4, landsAhead: true },
       (line, status, cycle) => this.#readDone(line, status, cycle),
     );
     this.#stage = core.domain.addStage((cycle) => this.#run(cycle));

@@ -16,8 +16,8 @@ const PLACE_MASK = PLACES_MAX - 1;
 
 /** When the fetch that brought a WQE was begun, and when it was there. */
 class FetchTimes {
-  begunCycle = FLOAT_ZERO;
-  fetchedCycle = FLOAT_ZERO;
+  begunCycle = 0;
+  fetchedCycle = 0;
 }
 
 /** A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
@@ -47,7 +47,7 @@ export class WqeLine {
 
   /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
   placeOf(counter: number, strideBytes: number): number {
-    return this.sramOffset + ((counter * strideBytes) & LINE_MASK);
+    return this.sramOffset + (Math.imul(counter, strideBytes) & LINE_MASK);
   }
 
   /** Counter behind the last valid WQE. */
