@@ -286,6 +286,17 @@ export class ChannelReader extends ChannelEnd {
     return offset;
   }
 
+  /** Place of the record that {@link take} would take; there is one. */
+  get nextOffset(): number {
+    const offset = this.#cursor & this.mask;
+    return this.words[(offset >> 2) + KIND_WORD] === KIND_PADDING ? 0 : offset;
+  }
+
+  /** The protocol's kind of that record. */
+  get nextKind(): number {
+    return this.words[(this.nextOffset >> 2) + KIND_WORD]!;
+  }
+
   /** The protocol's record kind. */
   kindAt(offset: number): number {
     return this.words[(offset >> 2) + KIND_WORD]!;

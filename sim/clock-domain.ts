@@ -7,6 +7,7 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
+import type { ChannelReader } from './channel.ts';
 import type { Clock } from './clock.ts';
 
 /** A stage does one cycle's work. It asks for its next cycle with {@link ClockDomain.wake}. */
@@ -19,6 +20,8 @@ export interface DomainProcess {
   untilPs: number;
   readonly runningProgramCount: number;
   readonly queue: { readonly nextPs: number };
+  /** See {@link LogicalProcess.quietPs}. */
+  quietPs(reader: ChannelReader): number;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -28,6 +31,7 @@ const NO_PROCESS: DomainProcess = {
   untilPs: Number.NEGATIVE_INFINITY,
   runningProgramCount: 0,
   queue: { nextPs: NEVER },
+  quietPs: () => Number.NEGATIVE_INFINITY,
 };
 const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
@@ -119,6 +123,54 @@ export class ClockDomain {
     this.#nextCycle = cycle;
     this.activeEdgeCount++;
     return true;
+  }
+
+  /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
+  lastPassable(stage: number): number {
+    const process = this.#process;
+    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
+    if (isWaiting || (this.#dueStages & this.#upstream) !== 0 || process.runningProgramCount > 0) return -1;
+    let last = this.#firstWaiting() - 1;
+    const { untilPs } = process;
+    const eventPs = process.queue.nextPs;
+    // At one instant edges come before events, and after records.
+    const boundPs = eventPs < untilPs ? eventPs + 1 : untilPs;
+    if (boundPs === NEVER) return last;
+    const bound = boundPs <= process.nowPs ? 0 : this.clock.cycleAtOrAfter(boundPs);
+    if (bound <= last) last = bound - 1;
+    return last;
+  }
+
+  /**
+   * While `stage` runs: the instant before which its process has nothing to do but to run it again and to take records of
+   * `reader`. Up to it the stage may do both itself ({@link passOver}, LogicalProcess.takeRecord), in the order of time.
+   */
+  quietPs(stage: number, reader: ChannelReader): number {
+    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
+    if (isWaiting || (this.#dueStages & this.#upstream) !== 0) return Number.NEGATIVE_INFINITY;
+    const quietPs = this.#process.quietPs(reader);
+    const first = this.#firstWaiting();
+    if (first === NO_CYCLE) return quietPs;
+    const edgePs = this.clock.edgePs(first);
+    return edgePs < quietPs ? edgePs : quietPs;
+  }
+
+  /** A stage has run at `edgeCount` more edges by itself, the last of them `cycle`. It sees to the process's time. */
+  passOver(cycle: number, edgeCount: number): void {
+    this.cycle = cycle;
+    this.#nextCycle = cycle;
+    this.activeEdgeCount += edgeCount;
+  }
+
+  /** The first edge that a stage waits for, at most NO_CYCLE. */
+  #firstWaiting(): number {
+    let first = NO_CYCLE;
+    for (let left = this.#waiting; left !== 0; ) {
+      const stage = Math.clz32(left);
+      if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
+      left &= ~((FIRST_STAGE >>> stage) | 0);
+    }
+    return first;
   }
 
   /** Runs the due stages of the next edge. */

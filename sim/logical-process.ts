@@ -98,6 +98,8 @@ export class LogicalProcess {
   #domain = NO_DOMAIN;
   #hasMorePorts = false;
   #hasOwnChannel = false;
+  /** Limit of the turn: always before now where chance or several domains decide. */
+  #limitPs = Number.NEGATIVE_INFINITY;
   /** Whether there are more clock domains, or chance decides what comes first at an instant. */
   #isUnusual = false;
 
@@ -115,6 +117,7 @@ export class LogicalProcess {
     if (this.#clockDomains.push(domain) > 1) {
       this.#isUnusual = true;
       this.untilPs = Number.NEGATIVE_INFINITY;
+      this.#limitPs = Number.NEGATIVE_INFINITY;
     } else {
       this.#domain = domain;
     }
@@ -226,6 +229,7 @@ export class LogicalProcess {
    */
   advance(limitPs: number): boolean {
     if (this.#isUnusual) return this.#advanceUnusual(limitPs);
+    this.#limitPs = limitPs;
     for (;;) {
       let port = this.#port0;
       let recordPs = port.reader.nextPs;
@@ -241,6 +245,8 @@ export class LogicalProcess {
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;
+      // A stage has taken records itself.
+      if (port.reader.nextPs !== recordPs) continue;
       if (recordPs >= limitPs) {
         if (this.#hasOwnChannel) recordPs = this.#earliestPort().reader.nextPs;
         const { nextPs } = this.#domain;
@@ -253,6 +259,28 @@ export class LogicalProcess {
       this.#deliver(port);
       if (this.runningProgramCount > 0) return true;
     }
+  }
+
+  /**
+   * The instant before which this process has nothing to do but to run its clock domain and to take the records of `reader`:
+   * -Infinity where chance or several domains decide, or more than two channels come in.
+   */
+  quietPs(reader: ChannelReader): number {
+    if (this.runningProgramCount > 0 || this.#hasMorePorts) return Number.NEGATIVE_INFINITY;
+    let quietPs = this.#limitPs;
+    if (this.queue.nextPs < quietPs) quietPs = this.queue.nextPs;
+    const first = this.#port0.reader;
+    if (first !== reader && first.nextPs < quietPs) quietPs = first.nextPs;
+    const second = this.#port1.reader;
+    if (second !== reader && second.nextPs < quietPs) quietPs = second.nextPs;
+    return quietPs;
+  }
+
+  /** Takes the next record of `reader` at its time, for a stage to which {@link quietPs} has left it. Returns its place. */
+  takeRecord(reader: ChannelReader): number {
+    this.recordCount++;
+    this.nowPs = reader.nextPs;
+    return reader.take();
   }
 
   /** The port with the next record; of several with records for one instant the first. */

@@ -14,8 +14,11 @@ interface Happenings {
   readonly limitsPs: readonly number[];
 }
 
-/** What happens in a process, with its instants, when one stage passes on to its next edge itself or waits for its turn. */
-function logOf(happenings: Happenings, passes: boolean, isDownstream: boolean): string[] {
+/** How one stage comes to its next edge: in its turn, by itself, or by itself with the records that come before it. */
+type Way = 'turns' | 'passTo' | 'passOver' | 'takes';
+
+/** What happens in a process, with its instants. */
+function logOf(happenings: Happenings, way: Way, isDownstream: boolean): string[] {
   const process = new LogicalProcess('device');
   const domain = process.addClockDomain(1000);
   const log: string[] = [];
@@ -39,11 +42,30 @@ function logOf(happenings: Happenings, passes: boolean, isDownstream: boolean): 
       const steps = happenings.steps[step++];
       if (steps === undefined) return;
       edge += steps;
-      if (passes && domain.passTo(long, edge)) continue;
+      if (way === 'takes') take(domain.clock.edgePs(edge));
+      if (passes(edge)) continue;
       domain.wake(long, edge);
       return;
     }
   });
+  const isQuietUntil = (instantPs: number): boolean => instantPs < domain.quietPs(long, reader);
+  const take = (edgePs: number): void => {
+    while (reader.nextPs <= edgePs && isQuietUntil(reader.nextPs)) {
+      const offset = process.takeRecord(reader);
+      note('record');
+      reader.release(offset);
+    }
+  };
+  const passes = (edge: number): boolean => {
+    const edgePs = domain.clock.edgePs(edge);
+    if (way === 'turns') return false;
+    if (way === 'passTo') return domain.passTo(long, edge);
+    if (way === 'passOver' && edge > domain.lastPassable(long)) return false;
+    if (way === 'takes' && (reader.nextPs <= edgePs || !isQuietUntil(edgePs))) return false;
+    process.nowPs = edgePs;
+    domain.passOver(edge, 1);
+    return true;
+  };
   const second = isDownstream ? before : other();
   const handler = process.queue.addHandler(() => {
     note('event');
@@ -72,7 +94,9 @@ describe('a stage that passes on to its next edge itself', () => {
   it('leaves everything in its order and at its instant', () => {
     fc.assert(
       fc.property(happeningsOf, fc.boolean(), (happenings, isDownstream) => {
-        expect(logOf(happenings, true, isDownstream)).toEqual(logOf(happenings, false, isDownstream));
+        const expected = logOf(happenings, 'turns', isDownstream);
+        for (const way of ['passTo', 'passOver', 'takes'] as const)
+          expect(logOf(happenings, way, isDownstream), way).toEqual(expected);
       }),
       { numRuns: 1000 },
     );
@@ -100,7 +124,10 @@ describe('a stage that passes on to its next edge itself', () => {
     let passed = false;
     const before = isDownstream ? domain.addStage(() => undefined) : -1;
     const long = domain.addStage((cycle) => {
-      if (cycle === 1) passed = domain.passTo(long, 4);
+      if (cycle !== 1) return;
+      const isPassable = domain.lastPassable(long) >= 4;
+      passed = domain.passTo(long, 4);
+      expect(isPassable).toBe(passed);
     });
     const other = isDownstream ? before : domain.addStage(() => undefined);
     const handler = process.queue.addHandler(() => undefined);
@@ -130,29 +157,79 @@ describe('a stage that passes on to its next edge itself', () => {
   it('lets a program go first that it has resumed', () => {
     const process = new LogicalProcess('host');
     const domain = process.addClockDomain(1000);
-    let passed = true;
+    const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
+    const seen: unknown[] = [];
     const stage = domain.addStage(() => {
       process.runningProgramCount++;
-      passed = domain.passTo(stage, 4);
+      seen.push(domain.passTo(stage, 4), domain.lastPassable(stage), domain.quietPs(stage, reader));
     });
     domain.wake(stage, 1);
     expect(process.advance(100_000)).toBe(true);
-    expect(passed).toBe(false);
+    expect(seen).toEqual([false, -1, Number.NEGATIVE_INFINITY]);
+  });
+
+  /** What a stage at edge 1 is told of how long its process is quiet; records of the first channel are its own. */
+  function quietPsOf(
+    change: Partial<Happenings>,
+    channels: readonly number[][] = [[]],
+    limitPs = 100_000,
+  ): number {
+    const process = new LogicalProcess('host');
+    const domain = process.addClockDomain(1000);
+    const readers = channels.map((recordsPs) => {
+      const writer = new ChannelWriter(new SharedArrayBuffer(channelBufferBytes(4096)));
+      const reader = new ChannelReader(writer.buffer);
+      process.addInbound(reader, 1, (offset) => reader.release(offset));
+      for (const timePs of recordsPs) writer.append(timePs, 1, 0);
+      writer.publish(Number.POSITIVE_INFINITY);
+      reader.refresh();
+      return reader;
+    });
+    let quietPs = Number.NaN;
+    const long = domain.addStage((cycle) => {
+      if (cycle === 1) quietPs = domain.quietPs(long, readers[0]!);
+    });
+    const other = domain.addStage(() => undefined);
+    const handler = process.queue.addHandler(() => undefined);
+    for (const atPs of change.eventsPs ?? []) process.queue.schedule(atPs, handler);
+    for (const cycle of change.otherCycles ?? []) domain.wake(other, cycle);
+    domain.wake(long, 1);
+    process.advance(limitPs);
+    return quietPs;
+  }
+
+  it('is told until when its process has nothing else to do', () => {
+    expect(quietPsOf({})).toBe(100_000);
+    expect(quietPsOf({}, [[5000]])).toBe(100_000);
+    expect(quietPsOf({}, [[5000], [8000]])).toBe(8000);
+    expect(quietPsOf({ eventsPs: [7000] }, [[5000], [8000]])).toBe(7000);
+    expect(quietPsOf({ otherCycles: [6], eventsPs: [7000] })).toBe(6000);
+    expect(quietPsOf({ otherCycles: [9], eventsPs: [7000] })).toBe(7000);
+    expect(quietPsOf({}, [[]], 3000)).toBe(3000);
+  });
+
+  it('is not told so while another stage is due at the same edge, nor where more than two channels come in', () => {
+    expect(quietPsOf({ otherCycles: [1] })).toBe(Number.NEGATIVE_INFINITY);
+    expect(quietPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it('never does in a domain without a process, nor where several domains or chance decide what comes first', () => {
     const results: boolean[] = [];
+    const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
     const alonePassing = new ClockDomain(new Clock(1000));
     const stage = alonePassing.addStage(() => results.push(alonePassing.passTo(stage, 4)));
     alonePassing.wake(stage, 1);
     alonePassing.runEdge();
     for (const process of [new LogicalProcess('shuffled', () => 0), new LogicalProcess('two')]) {
       const domain = process.addClockDomain(1000);
-      const own = domain.addStage(() => results.push(domain.passTo(own, 4)));
+      const own = domain.addStage(() => {
+        results.push(domain.passTo(own, 4), domain.lastPassable(own) > 1, domain.quietPs(own, reader) > 0);
+      });
       if (process.name === 'two') process.addClockDomain(500);
       domain.wake(own, 1);
       process.advance(100_000);
     }
-    expect(results).toEqual([false, false, false]);
+    expect(results).toHaveLength(7);
+    expect(results).not.toContain(true);
   });
 });

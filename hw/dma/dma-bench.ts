@@ -3,6 +3,7 @@
  * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
 import { defaultsOf } from '../../base/parameter.ts';
+import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
 import {
@@ -47,7 +48,7 @@ export interface SentWrite {
 
 export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly memory = new Uint8Array(MEMORY_BYTES);
-  readonly reader: { bytes: Uint8Array; words: Int32Array };
+  readonly reader: ChannelReader;
   readonly returnsCompletionCredits: boolean;
   readonly reads: SentRead[] = [];
   readonly writes: SentWrite[] = [];
@@ -64,8 +65,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   constructor(lp: LogicalProcess, returnsCompletionCredits: boolean) {
     this.#lp = lp;
     this.returnsCompletionCredits = returnsCompletionCredits;
-    const buffer = new SharedArrayBuffer(SLOT_BYTES * SLOT_COUNT);
-    this.reader = { bytes: new Uint8Array(buffer), words: new Int32Array(buffer) };
+    this.reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(SLOT_BYTES * SLOT_COUNT)));
   }
 
   canSend(flow: number): boolean {
@@ -106,6 +106,16 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.room[0] = this.room[0]! - 1;
     this.memory.set(source.subarray(sourceOffset, sourceOffset + bytes), address % MEMORY_BYTES);
     this.writes.push({ timePs: this.#lp.nowPs, address, bytes, trafficClass });
+  }
+
+  /** Nothing is known ahead. */
+  takeNext(): number {
+    return -1;
+  }
+
+  /** Takes one at a time only. */
+  sendMemoryWrites(): number {
+    return 0;
   }
 
   /** Answers the next `bytes` of a read. */

@@ -1,12 +1,14 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
+import type { ChannelReader } from '../../sim/channel.ts';
+import type { Clock } from '../../sim/clock.ts';
+
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
-  readonly reader: {
-    readonly bytes: Uint8Array;
-    readonly words: Int32Array;
-  };
+  readonly reader: ChannelReader;
+  /** See LinkEngine.takeNext. */
+  takeNext(beforePs: number, kind: number, flags: number): number;
   /** Whether consuming a completion gives credits back. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
@@ -34,6 +36,18 @@ export interface DmaWriteLink {
     lengthBytes: number,
     flags?: number,
   ): void;
+  /** See PcieLinkPort.sendMemoryWrites. */
+  sendMemoryWrites(
+    address: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    count: number,
+    clock: Clock,
+    cycle: number,
+    cycles: number,
+  ): number;
 }
 
 /** What the write engine asks the PCIe function: may it speak, and how much at a time. */

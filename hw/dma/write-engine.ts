@@ -166,14 +166,61 @@ export class DmaWriteEngine {
     const nextCycle = this.#occupy(cycle, bytes);
     if (bytes === remainingBytes) {
       this.#done(request, cycle);
-    } else {
-      request.address = address + bytes;
-      request.remainingBytes = remainingBytes - bytes;
-      request.sourceOffset = sourceOffset + bytes;
-      request.readyCycle = nextCycle;
-      request.readyLinkCycles = this.#stalls.linkCycles;
+      return nextCycle;
     }
-    return nextCycle;
+    this.#advance(request, bytes, nextCycle);
+    return this.#sendMore(request, nextCycle);
+  }
+
+  /**
+   * Sends TLPs of a request that has just sent one, at `cycle` and after, as long as nothing else is due in the process and
+   * they leave at once. Returns the cycle at which the next TLP can go.
+   */
+  #sendMore(request: WriteRequest, cycle: number): number {
+    const { owner, address, remainingBytes, source, sourceOffset } = request;
+    const bytes = this.#function.maxPayloadBytes();
+    if (remainingBytes < bytes || (address & (bytes - 1)) !== 0) return cycle;
+    const cycles = this.#serviceCyclesOf(bytes);
+    const passableCount = (this.#domain.lastPassable(this.#stage) - cycle) / cycles + 1;
+    const wholeCount = remainingBytes / bytes;
+    const count = (passableCount < wholeCount ? passableCount : wholeCount) | 0;
+    if (count < 1) return cycle;
+    const { clock } = this.#domain;
+    const { trafficClass } = owner;
+    const link = this.#link;
+    const sent = link.sendMemoryWrites(
+      address,
+      trafficClass,
+      source,
+      sourceOffset,
+      bytes,
+      count,
+      clock,
+      cycle,
+      cycles,
+    );
+    if (sent > 0) this.#haveSent(request, sent, bytes, cycle, cycles);
+    return cycle + sent * cycles;
+  }
+
+  /** A request has sent `count` TLPs, the first at `cycle`. */
+  #haveSent(request: WriteRequest, count: number, bytes: number, cycle: number, cycles: number): void {
+    const lastCycle = cycle + (count - 1) * cycles;
+    this.#domain.passOver(lastCycle, count);
+    this.#lp.nowPs = this.#domain.clock.edgePs(lastCycle);
+    request.owner.counters.tlps += count;
+    this.account.serve(cycle, count * cycles);
+    if (request.remainingBytes === count * bytes) this.#done(request, lastCycle);
+    else this.#advance(request, count * bytes, cycle + count * cycles);
+  }
+
+  /** `bytes` of a request have been sent; the rest can go from `nextCycle` on. */
+  #advance(request: WriteRequest, bytes: number, nextCycle: number): void {
+    request.address += bytes;
+    request.remainingBytes -= bytes;
+    request.sourceOffset += bytes;
+    request.readyCycle = nextCycle;
+    request.readyLinkCycles = this.#stalls.linkCycles;
   }
 
   #countWait({ owner, readyLinkCycles }: WriteRequest, cycles: number): void {
@@ -184,11 +231,16 @@ export class DmaWriteEngine {
 
   /** Accounts for a TLP; returns the cycle at which the next one can go. */
   #occupy(cycle: number, bytes: number): number {
-    const perCycle = this.#dataPathBytes;
-    const dataCycles = bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
-    const serviceCycles = dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
+    const serviceCycles = this.#serviceCyclesOf(bytes);
     this.account.serve(cycle, serviceCycles);
     return cycle + serviceCycles;
+  }
+
+  /** For how long a TLP occupies the engine. */
+  #serviceCyclesOf(bytes: number): number {
+    const perCycle = this.#dataPathBytes;
+    const dataCycles = bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
+    return dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
   }
 
   /** Bus mastering is off: what remains of the oldest request is not sent. */

@@ -22,7 +22,7 @@ import { carriedBytesOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './t
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } = tlp;
+const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT, WORD_FLAGS } = tlp;
 
 /** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
 export interface TlpReceiver {
@@ -189,10 +189,44 @@ export class LinkEngine implements RecordReceiver {
     return offset;
   }
 
+  /**
+   * Hands over, at `nowPs`, a TLP that leaves at once, with nothing due inside before, as {@link place} and {@link commit}
+   * would then: its payload is whole dwords and not in its record. Returns the place of its record in the channel, or -1:
+   * nothing has happened.
+   */
+  protected placeAt(
+    nowPs: number,
+    flow: TransmitFlow,
+    kind: number,
+    address: number,
+    lengthBytes: number,
+  ): number {
+    if (this.#duePs <= nowPs) return -1;
+    return this.transmitter.placeAt(nowPs, flow, kind, headerBytesOf(kind, address), lengthBytes >> 2);
+  }
+
   /** Refuses a payload larger than either end may send. */
   protected checkPayload(lengthBytes: number): void {
     if (lengthBytes <= this.#maxPayloadBytes) return;
     throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
+  }
+
+  /**
+   * Takes the TLP that comes next, ahead of its record's call, and passes on to its time: the caller is who it would be handed
+   * to, and deals with it now, since nothing else happens in the process until `beforePs` (LogicalProcess.quietPs).
+   * @param kind of TLPs with which the caller deals
+   * @param flags that none of them has
+   * @returns its record's place, or -1: nothing has happened
+   */
+  takeNext(beforePs: number, kind: number, flags: number): number {
+    const { reader, receiver } = this;
+    if (reader.nextPs >= beforePs || reader.nextKind !== kind) return -1;
+    if (flags !== 0 && (reader.words[(reader.nextOffset >> 2) + WORD_FLAGS]! & flags) !== 0) return -1;
+    const offset = this.#lp.takeRecord(reader);
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    receiver.receive(offset, kind);
+    if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
+    return offset;
   }
 
   /** A record's call, at its time. */

@@ -10,6 +10,7 @@
  * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
  * edge after the current instant.
  */
+import type { Clock } from '../../sim/clock.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
@@ -54,6 +55,38 @@ export class PcieLinkPort extends LinkEngine {
     if (isLent) transmitter.target.refer(offset, sourceOffset, loans.lend());
     else transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
+  }
+
+  /**
+   * Writes `count` times `lengthBytes` one behind the other, write n at edge `cycle` + n × `cycles` of `clock`, as far as they
+   * are lent and leave at once. `lengthBytes` is a power of two and divides `address`. Nothing but this happens at this end
+   * until the last of them.
+   * @returns how many were sent; the caller goes on behind them
+   */
+  sendMemoryWrites(
+    address: number,
+    trafficClass: number,
+    source: Uint8Array,
+    sourceOffset: number,
+    lengthBytes: number,
+    count: number,
+    clock: Clock,
+    cycle: number,
+    cycles: number,
+  ): number {
+    const { transmitter, loans } = this;
+    if (!loans.canLend(source, lengthBytes)) return 0;
+    this.checkPayload(lengthBytes);
+    const descriptor = descriptorOf(0, 0, trafficClass);
+    for (let sent = 0; sent < count; sent++) {
+      const at = address + sent * lengthBytes;
+      const nowPs = clock.edgePs(cycle + sent * cycles);
+      const offset = this.placeAt(nowPs, transmitter.posted, MEMORY_WRITE, at, lengthBytes);
+      if (offset < 0) return sent;
+      transmitter.target.describe(offset, at, lengthBytes, FLAG_LENT, descriptor);
+      transmitter.target.refer(offset, sourceOffset + sent * lengthBytes, loans.lend());
+    }
+    return count;
   }
 
   /** Requests `lengthBytes` (not across 4 KiB) at `address`. */

@@ -94,6 +94,18 @@ export class LinkTransmitter extends LinkLanes {
     return this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
   }
 
+  /**
+   * Hands over a TLP at `nowPs` if it leaves at once. Returns the place of its record in the channel, or -1: nothing has
+   * happened.
+   */
+  placeAt(nowPs: number, flow: TransmitFlow, kind: number, headerBytes: number, dataDwords: number): number {
+    const credits = tlpCredits(dataCreditsOf(dataDwords));
+    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
+    flow.credits.consume(credits);
+    const payloadBytes = dataDwords * DWORD_BYTES;
+    return this.book(nowPs, flow, kind, headerBytes + payloadBytes, payloadBytes, 0);
+  }
+
   /** Books every waiting TLP that may leave at `nowPs`. */
   pump(nowPs: number): void {
     this.target = this.#channel;

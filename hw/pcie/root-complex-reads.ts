@@ -11,6 +11,7 @@
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { AdjoiningCopies } from './adjoining-copies.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { CompletionLandings, HostMemory, ReadFaults } from './root-complex-interfaces.ts';
@@ -107,6 +108,8 @@ export class RootComplexReads {
   readonly #seed: number;
   /** The root complex's stage that hands completions to the link. */
   readonly #egressStage: number;
+  /** Of memory sampled, to where it lands. */
+  readonly #copies = new AdjoiningCopies();
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
   /** Reads held, the oldest first, each with the one that came after it; and objects not in use. */
@@ -151,8 +154,18 @@ export class RootComplexReads {
     this.#next = this.#free;
   }
 
-  /** A non-posted request has arrived. */
+  /** A non-posted request has arrived; memory reads that follow before anything else happens in the process are taken too. */
   receive(offset: number): void {
+    const port = this.#port;
+    for (let next = offset; next >= 0; ) {
+      this.#receive(next);
+      const quietPs = this.#lp.quietPs(port.reader);
+      const edgePs = this.#domain.nextPs;
+      next = port.takeNext(edgePs < quietPs ? edgePs : quietPs, MEMORY_READ, 0);
+    }
+  }
+
+  #receive(offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
     if (this.#count === READ_COUNT_MAX || isMalformed(address, lengthBytes)) {
@@ -186,7 +199,7 @@ export class RootComplexReads {
     return readyCycle > cycle ? readyCycle : cycle;
   }
 
-  /** Hands one completion to the link, of which {@link isReady} said that there is one. */
+  /** Hands one completion to the link, of which {@link isReady} said that there is one; {@link land} follows. */
   complete(cycle: number): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
@@ -217,7 +230,7 @@ export class RootComplexReads {
       this.#sample(read, bytes, port.payloadTarget.target, port.payloadOffset);
     } else {
       port.placeCompletionData(descriptor, bytes, byteCount, address, FLAG_LANDED);
-      this.#sample(read, bytes, landings!.memory, place);
+      this.#sampleLanding(read, bytes, landings!.memory, place);
     }
     port.commit();
     this.completionCount++;
@@ -226,11 +239,33 @@ export class RootComplexReads {
     read.remainingBytes = remainingBytes - bytes;
   }
 
+  /** Likewise to where they land, or later, with those that adjoin. */
+  #sampleLanding(read: DeviceRead, bytes: number, target: Uint8Array, place: number): void {
+    if (this.tap !== undefined || this.#memory.canRead !== undefined) {
+      this.#sample(read, bytes, target, place);
+      return;
+    }
+    if (!this.#copies.adjoin(read.address, place)) this.land();
+    this.#copies.add(read.address, place, bytes);
+  }
+
+  /** Copies what was sampled: to be called before anything else happens in the process. */
+  land(): void {
+    const { count, address, lengthBytes, place } = this.#copies;
+    if (count === 0) return;
+    this.#readInto(address, lengthBytes, this.landings!.memory, place);
+    this.#copies.clear();
+  }
+
   /** Copies bytes of memory to where they are to go. */
   #sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void {
-    // Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before.
-    if (!this.#memory.readInto(read.address, bytes, target, offset)) target.fill(0, offset, offset + bytes);
+    this.#readInto(read.address, bytes, target, offset);
     if (this.tap !== undefined) this.#show(read, target, offset, bytes);
+  }
+
+  /** Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before. */
+  #readInto(address: number, bytes: number, target: Uint8Array, offset: number): void {
+    if (!this.#memory.readInto(address, bytes, target, offset)) target.fill(0, offset, offset + bytes);
   }
 
   /** Ends the read by a completion without data. */

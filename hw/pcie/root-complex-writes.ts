@@ -7,6 +7,7 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { AdjoiningCopies } from './adjoining-copies.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
@@ -24,7 +25,9 @@ const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
 const { FLAG_LENT, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } =
   tlp;
 const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYTES, WORD_AUX } = tlp;
-const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
+const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
+
+const NEVER = Number.POSITIVE_INFINITY;
 
 const INTX_PIN_COUNT = 4;
 
@@ -49,6 +52,10 @@ export class RootComplexWrites {
   readonly #latencyCycles: number;
   readonly #messageWindow: number;
   readonly #fifo = new Fifo(HEADER_CREDIT_MAX + 1);
+  /** Lent writes that have taken effect, but for their bytes: all within one page of memory. */
+  readonly #copies = new AdjoiningCopies();
+  /** Name of the loan of the last of them. */
+  #loan = 0;
   #lastCycle = 0;
 
   constructor(
@@ -97,13 +104,103 @@ export class RootComplexWrites {
 
   #apply(cycle: number): void {
     const fifo = this.#fifo;
-    while (fifo.headCycle <= cycle) {
+    const last = this.#hasPlainLoans ? this.#applyOn(cycle) : cycle;
+    while (fifo.headCycle <= last) {
       const offset = fifo.pop();
       if (this.#port.reader.kindAt(offset) === MEMORY_WRITE) this.#write(offset);
       else this.#message(this.#port.reader.words[(offset >> 2) + WORD_AUX]!);
       this.#port.consume(offset);
     }
     if (!fifo.isEmpty) this.#domain.wake(this.#stage, fifo.headCycle);
+  }
+
+  /** Whether payload is lent, nobody looks on, and the instants of writes depend on nothing but their arrivals. */
+  get #hasPlainLoans(): boolean {
+    return this.loans.lentCount > 0 && this.tap === undefined && this.#memory.translationPs === undefined;
+  }
+
+  /**
+   * Has lent writes take effect at edge `cycle` and at those after it, and takes the writes that arrive meanwhile, all in the
+   * order of time, until something else happens in the process or a write needs a closer look. Nobody sees when the bytes
+   * land: they are copied in pieces as large as can be.
+   * @returns the last edge at which it was at work, with writes left to do or not
+   */
+  #applyOn(cycle: number): number {
+    const fifo = this.#fifo;
+    const lp = this.#lp;
+    const { clock } = this.#domain;
+    const { reader } = this.#port;
+    let quietPs = this.#domain.quietPs(this.#stage, reader);
+    let edge = cycle;
+    let edgeCount = 0;
+    for (;;) {
+      const applyPs = fifo.isEmpty ? NEVER : clock.edgePs(fifo.headCycle);
+      if (reader.nextPs <= applyPs) {
+        if (!this.#takeWrite(quietPs)) break;
+        continue;
+      }
+      if (applyPs >= quietPs || !this.#joins(fifo.head)) break;
+      lp.nowPs = applyPs;
+      if (fifo.headCycle > edge) {
+        edge = fifo.headCycle;
+        edgeCount++;
+      }
+      this.#port.consume(fifo.pop());
+      const eventPs = lp.queue.nextPs;
+      if (eventPs < quietPs) quietPs = eventPs;
+    }
+    this.#copy();
+    if (edgeCount > 0) this.#domain.passOver(edge, edgeCount);
+    return edge;
+  }
+
+  /** Takes the TLP that comes next, before `quietPs`, if it is a memory write for which there is room. */
+  #takeWrite(quietPs: number): boolean {
+    if (this.#fifo.isFull) return false;
+    const offset = this.#port.takeNext(quietPs, MEMORY_WRITE, 0);
+    if (offset < 0) return false;
+    this.#fifo.push(offset, this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles);
+    return true;
+  }
+
+  /** Has a lent write take effect but for its bytes; false when it needs a closer look. */
+  #joins(offset: number): boolean {
+    const { words, floats } = this.#port.reader;
+    const word = offset >> 2;
+    if (words[word + WORD_KIND] !== MEMORY_WRITE) return false;
+    if ((words[word + WORD_FLAGS]! & (FLAG_LENT | FLAG_POISONED)) !== FLAG_LENT) return false;
+    const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
+    const lengthBytes = words[word + WORD_LENGTH]!;
+    const place = words[word + WORD_LENT_OFFSET]!;
+    const isNewPage = (address & (REQUEST_BOUNDARY_BYTES - 1)) === 0;
+    if (isNewPage || !this.#copies.adjoin(address, place)) {
+      this.#copy();
+      if (!this.#isPlainPage(address)) return false;
+    }
+    if (isMalformed(address, lengthBytes)) return false;
+    this.#copies.add(address, place, lengthBytes);
+    this.#loan = words[word + WORD_LOAN]!;
+    return true;
+  }
+
+  /** Whether writes to the 4 KiB page of this address are nothing but bytes in memory, which nobody waits for. */
+  #isPlainPage(address: number): boolean {
+    const windowOffset = address - this.#messageWindow;
+    if (windowOffset > -REQUEST_BOUNDARY_BYTES && windowOffset < MESSAGE_WINDOW_BYTES) return false;
+    const memory = this.#memory;
+    if (!(address >= 0 && address <= memory.sizeBytes - REQUEST_BOUNDARY_BYTES)) return false;
+    return memory.isWatched !== undefined && !memory.isWatched(address);
+  }
+
+  /** The bytes of the writes that have taken effect land. */
+  #copy(): void {
+    const { count, address, lengthBytes, place } = this.#copies;
+    if (count === 0) return;
+    this.#memory.write(address, lengthBytes, this.loans.source, place);
+    this.writeCount += count;
+    this.writtenBytes += lengthBytes;
+    this.loans.settle(this.#loan);
+    this.#copies.clear();
   }
 
   #write(offset: number): void {

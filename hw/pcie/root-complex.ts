@@ -172,11 +172,11 @@ export class RootComplex {
       // Whoever waits for room in the link is woken by it.
       this.cpu.wakeEgress(edge + 1);
       edge = this.reads.nextCycle(edge + 1);
-      if (edge < 0) return;
-      if (this.domain.passTo(this.#egressStage, edge)) continue;
-      this.domain.wake(this.#egressStage, edge);
-      return;
+      if (edge >= 0 && this.domain.passTo(this.#egressStage, edge)) continue;
+      if (edge >= 0) this.domain.wake(this.#egressStage, edge);
+      break;
     }
+    this.reads.land();
   }
 
   /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */

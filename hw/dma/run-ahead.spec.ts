@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { defaultsOf } from '../../base/parameter.ts';
+import { ChannelWriter } from '../../sim/channel.ts';
+import { runPair } from '../pcie/link-bench.ts';
+import { PayloadLoans } from '../pcie/payload-loans.ts';
+import { rootComplexBench } from '../pcie/root-complex-bench.ts';
+import { READ_POISONED } from '../pcie/root-complex-interfaces.ts';
+import type { LinkTap } from '../pcie/root-complex-tap.ts';
+import { COMPLETION, COMPLETION_DATA, FLAG_POISONED, STATUS_SUCCESS, WORD_FLAGS } from '../pcie/tlp.ts';
+import { FakeFunction } from './dma-bench.ts';
+import { dmaParameters } from './parameters.ts';
+import { DmaReadEngine } from './read-engine.ts';
+import { DmaWriteEngine } from './write-engine.ts';
+
+const MEMORY_BYTES = 1 << 16;
+const WINDOW = 0xfee0_0000;
+/** A message window over memory: bytes in it are messages all the same. */
+const LOW_WINDOW = 0xc000;
+const SLOT_BYTES = 8192;
+const SLOT_COUNT = 8;
+
+interface Transfer {
+  readonly cycle: number;
+  readonly isWrite: boolean;
+  readonly address: number;
+  readonly slot: number;
+  readonly bytes: number;
+}
+
+interface Story {
+  readonly transfers: readonly Transfer[];
+  readonly hostEventsPs: readonly number[];
+  readonly deviceEventsPs: readonly number[];
+  readonly stopsPs: readonly number[];
+  /** 4 KiB pages of host memory of whose writes somebody is told. */
+  readonly watchedPages: readonly number[];
+  readonly hasLowWindow: boolean;
+  /** Every such read is answered with poisoned data, which the PCIe function wants to see. */
+  readonly poisonEvery: number;
+  readonly transmitBufferTlps: number;
+  readonly postedHeaders: number;
+  readonly ackEveryTlps: number;
+  readonly tagCount: number;
+}
+
+/** A card that reads and writes, shares its memory with the root complex, and is watched from both sides. */
+function storyBench(story: Story) {
+  const bench = rootComplexBench({
+    memoryBytes: MEMORY_BYTES,
+    link: { ackEveryTlps: story.ackEveryTlps },
+    endpoint: { transmitBufferTlps: story.transmitBufferTlps },
+    rootComplex: { messageWindowAddress: story.hasLowWindow ? LOW_WINDOW : WINDOW },
+    rootPort: { postedHeaders: story.postedHeaders, postedData: story.postedHeaders * 16 },
+  });
+  const { device, deviceLp, hostLp, host, memory, rootComplex } = bench;
+  const domain = deviceLp.addClockDomain(427);
+  const config = { ...defaultsOf(dmaParameters), tagCount: story.tagCount };
+  const pcieFunction = new FakeFunction();
+  const sram = Uint8Array.from(
+    { length: SLOT_BYTES * SLOT_COUNT * 2 },
+    (_, at) => (at * 7 + (at >> 9)) & 0xff,
+  );
+  for (let at = 0; at < MEMORY_BYTES; at++) memory.bytes[at] = (at * 11 + (at >> 8)) & 0xff;
+  const writes = new DmaWriteEngine({ lp: deviceLp, domain, link: device, pcieFunction, config });
+  const reads = new DmaReadEngine({ lp: deviceLp, domain, link: device, pcieFunction, config, sram });
+  const loans = new PayloadLoans(sram);
+  device.loans = loans;
+  rootComplex.writes.loans = loans;
+  rootComplex.reads.landings = reads;
+  let readCount = 0;
+  const answerTo = (): number => (++readCount % story.poisonEvery === 0 ? READ_POISONED : STATUS_SUCCESS);
+  rootComplex.reads.faults = { answerTo };
+  const log: string[] = [];
+  device.onReceive((offset, kind) => {
+    const isPoisoned = (device.reader.words[(offset >> 2) + WORD_FLAGS]! & FLAG_POISONED) !== 0;
+    if (isPoisoned) log.push(`${deviceLp.nowPs} poisoned completion`);
+    if (kind === COMPLETION_DATA || kind === COMPLETION) reads.receiveCompletion(offset);
+    else device.consume(offset);
+  });
+  const { write } = memory;
+  const plainWrite = write.bind(memory);
+  const isWatched = (address: number): boolean => story.watchedPages.includes(address >>> 12);
+  Object.assign(memory, {
+    isWatched,
+    write: (address: number, bytes: number, source: Uint8Array, from: number): boolean => {
+      const isDone = plainWrite(address, bytes, source, from);
+      if (isDone && isWatched(address))
+        log.push(`${hostLp.nowPs} page written at ${address}, ${bytes} bytes`);
+      return isDone;
+    },
+  });
+  const reader = reads.addRequester(
+    { name: 'r', trafficClass: 4, fifoDepth: 64, weight: 1, landsAhead: true },
+    (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
+  );
+  const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 64 }, (cookie, cycle) =>
+    log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
+  );
+  const todo = story.transfers.map((transfer, index) => ({ ...transfer, index }));
+  todo.sort((a, b) => a.cycle - b.cycle);
+  const stage = domain.addStage((cycle) => {
+    for (; todo[0] !== undefined && todo[0].cycle <= cycle; todo.shift()) {
+      const { isWrite, address, bytes, slot, index } = todo[0];
+      if (isWrite) writes.request(writer, address, bytes, sram, slot * SLOT_BYTES, index);
+      else reads.request(reader, address, bytes, (SLOT_COUNT + slot) * SLOT_BYTES, index);
+    }
+    if (todo[0] !== undefined) domain.wake(stage, todo[0].cycle);
+  });
+  if (todo[0] !== undefined) domain.wake(stage, todo[0].cycle);
+  const hostNote = hostLp.queue.addHandler(() => log.push(`${hostLp.nowPs} host ${hostState()}`));
+  const deviceNote = deviceLp.queue.addHandler(() => log.push(`${deviceLp.nowPs} device ${deviceState()}`));
+  for (const atPs of story.hostEventsPs) hostLp.queue.schedule(atPs, hostNote);
+  for (const atPs of story.deviceEventsPs) deviceLp.queue.schedule(atPs, deviceNote);
+
+  const sumOf = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (sum * 31 + byte) | 0, 0);
+  const linkState = (port: typeof device): unknown[] => [
+    port.transmitter.linkBytes,
+    port.transmitter.ackCount,
+    port.transmitter.updateFcCount,
+    port.transmitter.waitingCount,
+    port.receiver.received.tlps,
+    port.receiver.received.linkBytes,
+    port.receiver.overflowCount,
+    port.receiver.heldCount,
+    [...port.transmitter.stallPs],
+  ];
+  function hostState(): string {
+    const { writeCount, writtenBytes, interruptMessageCount } = rootComplex.writes;
+    const { readCount, completionCount } = rootComplex.reads;
+    const counts = [writeCount, writtenBytes, interruptMessageCount, readCount, completionCount];
+    return JSON.stringify([sumOf(memory.bytes), counts, rootComplex.log.counts, rootComplex.domain.cycle]);
+  }
+  function deviceState(): string {
+    const { account, requesters } = writes;
+    const { counters } = requesters[0]!;
+    return JSON.stringify([account, counters, reads.account, reads.returnAccount, domain.cycle]);
+  }
+  function wholeState(): string {
+    for (const port of [device, host]) port.closeAccounts(hostLp.nowPs);
+    const edges = [domain.activeEdgeCount, rootComplex.domain.activeEdgeCount];
+    const books = [linkState(device), linkState(host), edges, [deviceLp.recordCount, hostLp.recordCount]];
+    const landed = sumOf(sram.subarray(SLOT_BYTES * SLOT_COUNT));
+    return `${hostState()} ${deviceState()} ${JSON.stringify(books)} ${landed} ${bench.interrupts.join()}`;
+  }
+  return { ...bench, log, wholeState };
+}
+
+const nobody = () => undefined;
+/** Who wants to be shown each TLP: then nothing is done together. */
+const WITNESS: LinkTap = {
+  store: nobody,
+  request: nobody,
+  completion: nobody,
+  deviceRead: nobody,
+  deviceWrite: nobody,
+  message: nobody,
+  intx: nobody,
+  refused: nobody,
+};
+
+/** What is seen of a story when a turn of a process is so long at most. */
+function seen(story: Story, windowPs: number, isWitnessed = false): string[] {
+  const { rootComplex, deviceLp, hostLp, link, log, wholeState } = storyBench(story);
+  if (isWitnessed) {
+    rootComplex.writes.tap = WITNESS;
+    rootComplex.reads.tap = WITNESS;
+  }
+  const { append } = ChannelWriter.prototype;
+  vi.spyOn(ChannelWriter.prototype, 'append').mockImplementation(function (this: ChannelWriter, ...record) {
+    log.push(`record ${record.join()}`);
+    return append.apply(this, record);
+  });
+  for (const stopPs of story.stopsPs.toSorted((a, b) => a - b)) {
+    runPair(deviceLp, hostLp, Math.min(windowPs, link.latencyPs), stopPs);
+    log.push(`stop at ${stopPs} ${wholeState()}`);
+  }
+  vi.restoreAllMocks();
+  // What happens at one instant on both sides is noted in the order of the turns.
+  return log.toSorted();
+}
+
+const transfer = fc.record({
+  cycle: fc.integer({ min: 1, max: 800 }),
+  isWrite: fc.boolean(),
+  address: fc.oneof(
+    { weight: 8, arbitrary: fc.nat({ max: 224 }).map((block) => block * 256) },
+    { weight: 2, arbitrary: fc.nat({ max: MEMORY_BYTES }) },
+    fc.constantFrom(WINDOW, WINDOW - 256, MEMORY_BYTES - 512),
+  ),
+  slot: fc.nat({ max: SLOT_COUNT - 1 }),
+  bytes: fc.oneof(
+    fc.integer({ min: 1, max: 32 }).map((blocks) => blocks * 256),
+    fc.integer({ min: 1, max: 5000 }),
+  ),
+});
+const instants = (max: number) => fc.array(fc.integer({ min: 1, max }), { maxLength: 12 });
+const END_PS = 60_000_000;
+const storyOf: fc.Arbitrary<Story> = fc.record({
+  transfers: fc.array(transfer, { minLength: 1, maxLength: 10 }),
+  hostEventsPs: instants(6_000_000),
+  deviceEventsPs: instants(6_000_000),
+  stopsPs: instants(6_000_000).map((stops) => [...stops, END_PS]),
+  watchedPages: fc.array(fc.nat({ max: 15 }), { maxLength: 2 }),
+  transmitBufferTlps: fc.integer({ min: 1, max: 24 }),
+  postedHeaders: fc.integer({ min: 2, max: 64 }),
+  ackEveryTlps: fc.integer({ min: 1, max: 9 }),
+  hasLowWindow: fc.boolean(),
+  poisonEvery: fc.constantFrom(3, 1000),
+  tagCount: fc.integer({ min: 1, max: 32 }),
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+describe('what the engines and the root complex do ahead of their turns', () => {
+  it('is what they would do one instant after the other', () => {
+    fc.assert(
+      fc.property(storyOf, (story) => {
+        const expected = seen(story, 1, true);
+        expect(seen(story, Number.POSITIVE_INFINITY)).toEqual(expected);
+        expect(seen(story, 1)).toEqual(expected);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

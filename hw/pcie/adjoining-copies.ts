@@ -1,0 +1,39 @@
+/**
+ * Copies between a device's memory and the host's that adjoin at both ends, one behind the other: nobody looks before the
+ * last, so they are done as one. A long copy costs little more than a short one.
+ */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
+export class AdjoiningCopies {
+  /** Copies put off. */
+  count = 0;
+  /** What they are together: so many bytes, from or to `address` of the host, at `place` of the device. */
+  lengthBytes = 0;
+  address = FLOAT_ZERO;
+  place = 0;
+  #endAddress = FLOAT_ZERO;
+  #endPlace = 0;
+
+  /** Whether a copy there adjoins those put off. */
+  adjoin(address: number, place: number): boolean {
+    return this.count > 0 && address === this.#endAddress && place === this.#endPlace;
+  }
+
+  /** Puts off a copy that adjoins those before it, or is the first. */
+  add(address: number, place: number, lengthBytes: number): void {
+    if (this.count === 0) {
+      this.address = address;
+      this.place = place;
+      this.lengthBytes = 0;
+    }
+    this.count++;
+    this.lengthBytes += lengthBytes;
+    this.#endAddress = address + lengthBytes;
+    this.#endPlace = place + lengthBytes;
+  }
+
+  /** They have been done. */
+  clear(): void {
+    this.count = 0;
+  }
+}
