@@ -11,11 +11,13 @@ const { IN_HEAP } = queuedEvent;
 export class EventHeap {
   /** Events in the heap. */
   count = 0;
+  /** The earliest event, if there is one: looked at far more often than it changes. */
+  first: QueuedEvent;
   readonly #items: QueuedEvent[] = [];
 
-  /** The earliest event. The caller has checked that there is one. */
-  get first(): QueuedEvent {
-    return this.#items[0]!;
+  /** @param none what {@link first} is before there was an event */
+  constructor(none: QueuedEvent) {
+    this.first = none;
   }
 
   add(event: QueuedEvent): void {
@@ -64,6 +66,7 @@ export class EventHeap {
 
   #setItem(position: number, event: QueuedEvent): void {
     this.#items[position] = event;
+    if (position === 0) this.first = event;
     event.heapPosition = position;
   }
 }

@@ -60,7 +60,7 @@ export class EventQueue {
   /** The earliest pending event. */
   #next = this.#none;
   readonly #wheel = new EventWheel();
-  readonly #heap = new EventHeap();
+  readonly #heap = new EventHeap(this.#none);
   /** All events that there are, and the first free one. */
   readonly #pool: QueuedEvent[] = [];
   #free = this.#none;
@@ -151,7 +151,10 @@ export class EventQueue {
 
   #findNext(): void {
     let next = this.#wheel.count === 0 ? this.#none : this.#wheel.first;
-    if (this.#heap.count > 0 && isBefore(this.#heap.first, next)) next = this.#heap.first;
+    if (this.#heap.count > 0) {
+      const far = this.#heap.first;
+      if (far.timePs < next.timePs || (far.timePs === next.timePs && isBefore(far, next))) next = far;
+    }
     this.#setNext(next);
   }
 

@@ -15,7 +15,7 @@ export class Fifo {
   head = 0;
   /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
   headCycle = NEVER;
-  /** The entries behind the oldest one, from {@link #ringHead} on. Values as V8 keeps small integers: a float spoils what it meets. */
+  /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values as V8 keeps small integers: a float spoils what it meets. */
   readonly #values: number[];
   readonly #cycles: Float64Array;
   #ringHead = 0;
@@ -61,7 +61,6 @@ export class Fifo {
   clear(): void {
     this.count = 0;
     this.headCycle = NEVER;
-    this.#ringHead = 0;
   }
 
   #pushBehind(value: number, visibleCycle: number): void {

@@ -59,10 +59,11 @@ export class CompletionRing {
 
   /** The same for any counter. */
   entryAt(counter: number): number {
-    const address = this.slots[counter & (this.entries - 1)]!;
-    const isOwnerSet = (this.bytes[address + cqeOwnerOffset]! & ownerMask) !== 0;
-    const isOddPass = (counter & this.entries) !== 0;
-    return isOwnerSet === isOddPass ? address : -1;
+    const { entries } = this;
+    const address = this.slots[counter & (entries - 1)]!;
+    // The owner bit of software's entries is set in odd passes.
+    const passBit = (this.bytes[address + cqeOwnerOffset]! & ownerMask) !== 0 ? entries : 0;
+    return (counter & entries) === passBit ? address : -1;
   }
 }
 

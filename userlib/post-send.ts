@@ -78,7 +78,9 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     cycles += costs.mmioStore;
   }
   ring.head = (first + count) >>> 0;
-  for (let posted = 0; posted < count; posted++) stamp(qp, ring, first + posted + ring.spareWqes);
+  if (ring.strideBytes > inlineBoundaryBytes) {
+    for (let posted = 0; posted < count; posted++) stamp(qp, ring, first + posted + ring.spareWqes);
+  }
   cpu.commit('post', cycles);
   if (tap !== undefined) {
     const at = cpu.localPs;

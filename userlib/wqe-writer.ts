@@ -37,8 +37,9 @@ const wordOf = (field: { readonly wordOffset: number }): number => field.wordOff
 const control = controlSegment.fields;
 const ownerBit = control.owner.mask;
 const fenceBit = 1 << control.fence.shift;
-const completionBits = completionRequested << control.completion.shift;
-const solicitedBit = control.solicited.mask;
+/** Turned once: a word turned is its bits turned. */
+const completionTurned = turned(completionRequested << control.completion.shift);
+const solicitedTurned = turned(control.solicited.mask);
 const opcodeWord = wordOf(control.opcode);
 /** Fence and size are the lowest byte of the dword that the QPN begins. */
 const qpnWord = wordOf(control.qpn);
@@ -109,8 +110,8 @@ export function writeWqe(
   words[first + qpnWord] = turned(
     ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes),
   );
-  const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
-  words[first + flagsWord] = turned(completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
+  const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionTurned : 0;
+  words[first + flagsWord] = completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedTurned : 0);
   words[first + immediateWord] = row.hasImmediate ? turned(wr.immData ?? 0) : 0;
   let at = first + controlWords;
   if (row.isDatagram) at = writeDatagram(cpu, at, wr);

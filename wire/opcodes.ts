@@ -209,8 +209,8 @@ export const transportHeaderBytes = (opcode: number): number => shapes[opcode]!.
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
 export const operandBytes = (opcode: number): number => shapes[opcode]!.operandBytes;
 
-/** Bytes added so that the payload ends on a dword (BTH PadCnt). */
-export const padBytes = (payloadBytes: number): number => -payloadBytes & 3;
+/** Bytes added so that the payload ends on a dword (BTH PadCnt). No negation: to V8 that of 0 is a float. */
+export const padBytes = (payloadBytes: number): number => (4 - (payloadBytes & 3)) & 3;
 
 /** Offset of an extended header from the BTH's first byte, or -1 when this opcode has none of it. */
 export function headerOffset(opcode: number, header: ExtendedHeaderName): number {

@@ -127,8 +127,9 @@ export abstract class ReadReturn implements CompletionLandings {
 
   /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
   #await(offset: number, cycle: number): void {
+    const { freeCycle } = this.returnAccount;
     this.#completions.push(offset, cycle);
-    this.domain.wake(this.#returnStage, this.#nextReturnCycle());
+    this.domain.wake(this.#returnStage, cycle > freeCycle ? cycle : freeCycle);
   }
 
   /**

@@ -25,7 +25,7 @@ export class PacketSlot {
   flags = 0;
   address = FLOAT_ZERO;
   key = FLOAT_ZERO;
-  dmaBytes = FLOAT_ZERO;
+  dmaBytes = 0;
   aeth = 0;
   immediate = 0;
   payloadBytes = 0;

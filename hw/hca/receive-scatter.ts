@@ -135,7 +135,8 @@ export class ReceiveScatter {
       this.#account.stall(cycle, STALL_DMA);
       return WAIT;
     }
-    const bytes = Math.min(wanted, translator.contiguousBytes);
+    // No more than is wanted; computed from addresses, hence a float.
+    const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
     return bytes;
   }

@@ -96,8 +96,7 @@ export class RequestPackets {
       this.#filled = 0;
       this.#first = pair.packetCursor * pair.mtuBytes;
       const left = request.messageBytes - this.#first;
-      // An integer, as what it is compared with and added to: message bytes are a float.
-      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left | 0 : pair.mtuBytes;
+      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left : pair.mtuBytes;
     }
     const gathered =
       request.isInline === 1
@@ -149,7 +148,8 @@ export class RequestPackets {
       const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
       if (found !== TRANSLATED) return this.#notTranslated(found, pair.slot, key, from, rest, cycle);
       if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
-      const bytes = translator.contiguousBytes;
+      // No more than was wanted; computed from addresses, hence a float.
+      const bytes = translator.contiguousBytes | 0;
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);

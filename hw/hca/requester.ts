@@ -161,8 +161,11 @@ export class Requester {
     }
     this.account.serve(cycle, busyCycles);
     const freeCycle = cycle + busyCycles;
-    const next = this.#active === undefined ? scheduler.nextCycle : freeCycle;
-    if (next < NEVER) this.wake(next > freeCycle ? next : freeCycle);
+    if (this.#active !== undefined) return this.wake(freeCycle);
+    const next = scheduler.nextCycle;
+    // Two calls: the next cycle may be Infinity, and a choice between a float and an integer is a float.
+    if (next <= freeCycle) this.wake(freeCycle);
+    else if (next < NEVER) this.wake(next);
   }
 
   /** Has the requester look for another QP from `cycle` on; not in vain where a look would change nothing. */

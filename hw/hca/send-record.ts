@@ -12,7 +12,7 @@ export const INLINE_BYTES_MAX = 1008;
 export class DataSegment {
   address = FLOAT_ZERO;
   key = FLOAT_ZERO;
-  bytes = FLOAT_ZERO;
+  bytes = 0;
 }
 
 export class SendRecord {
@@ -30,7 +30,7 @@ export class SendRecord {
   firstPsn = 0;
   /** PSNs this message occupies: packets sent, or responses expected of a READ. */
   psnCount = 0;
-  messageBytes = FLOAT_ZERO;
+  messageBytes = 0;
   remoteAddress = FLOAT_ZERO;
   remoteKey = FLOAT_ZERO;
   immediate = 0;

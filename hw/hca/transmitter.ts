@@ -282,13 +282,10 @@ export class Transmitter {
     words[word + WORD_IMMEDIATE] = packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
-    const operandWords = operandBytes(opcode) >> 2;
-    for (let index = 0; index < operandWords; index++)
-      words[word + WORD_PAYLOAD + index] = packet.operands[index]!;
     if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);
-    if (payloadBytes === 0) return;
     const to = offset + PACKET_PAYLOAD_OFFSET;
-    this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
+    if (payloadBytes > 0) this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
+    else fillOperands(packet, words, word);
   }
 
   /** The words in which a datagram's headers differ from those of a connected QP's packet. */
@@ -322,4 +319,10 @@ export class Transmitter {
     if (queue === this.requests) this.#listener!.requestSlotFreed(cycle);
     else this.#listener!.responseSlotFreed(cycle);
   }
+}
+
+/** Operands stand where other packets have their payload. */
+function fillOperands({ opcode, operands }: PacketSlot, words: Int32Array, word: number): void {
+  const count = operandBytes(opcode) >> 2;
+  for (let index = 0; index < count; index++) words[word + WORD_PAYLOAD + index] = operands[index]!;
 }
