@@ -245,8 +245,6 @@ export class LogicalProcess {
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;
-      // A stage has taken records itself.
-      if (port.reader.nextPs !== recordPs) continue;
       if (recordPs >= limitPs) {
         if (this.#hasOwnChannel) recordPs = this.#earliestPort().reader.nextPs;
         const { nextPs } = this.#domain;
@@ -255,6 +253,8 @@ export class LogicalProcess {
         if (recordPs < this.aheadPs) this.aheadPs = recordPs;
         return false;
       }
+      // A stage may have taken records itself.
+      if (port.reader.nextPs !== recordPs) continue;
       this.#passTo(recordPs);
       this.#deliver(port);
       if (this.runningProgramCount > 0) return true;
