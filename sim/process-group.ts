@@ -126,11 +126,11 @@ export class ProcessGroup {
   /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
   takeTurn(index: number): boolean {
     const process = this.processes[index]!;
-    let limitPs = this.limitPs(index);
-    if (this.#isOpen) limitPs = Math.min(limitPs, this.nextPs[index]! + this.windowPs);
+    process.limitPs = this.limitPs(index);
+    if (this.#isOpen) process.limitPs = Math.min(process.limitPs, this.nextPs[index]! + this.windowPs);
     this.turnCount++;
     this.current = index;
-    return process.advance(limitPs);
+    return process.takeTurn();
   }
 
   /** Lets the resumed programs of a process run until each waits for simulated time again. */

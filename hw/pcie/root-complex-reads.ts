@@ -36,6 +36,8 @@ const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
 const NOWHERE = -1;
+/** Copies of fewer bytes are done at once: the books of adjoining copies would cost as much. */
+const ADJOINING_BYTES_MIN = 128;
 
 /**
  * Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before.
@@ -241,7 +243,7 @@ export class RootComplexReads {
 
   /** Likewise to where they land, or later, with those that adjoin. */
   #sampleLanding(read: DeviceRead, bytes: number, target: Uint8Array, place: number): void {
-    if (this.tap !== undefined || this.#memory.canRead !== undefined) {
+    if (bytes < ADJOINING_BYTES_MIN || this.tap !== undefined || this.#memory.canRead !== undefined) {
       this.#sample(read, bytes, target, place);
       return;
     }
