@@ -3,7 +3,6 @@
  * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
 import { defaultsOf } from '../../base/parameter.ts';
-import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
 import {
@@ -48,7 +47,7 @@ export interface SentWrite {
 
 export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly memory = new Uint8Array(MEMORY_BYTES);
-  readonly reader: ChannelReader;
+  readonly reader: { bytes: Uint8Array; words: Int32Array };
   readonly returnsCompletionCredits: boolean;
   readonly reads: SentRead[] = [];
   readonly writes: SentWrite[] = [];
@@ -65,7 +64,8 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   constructor(lp: LogicalProcess, returnsCompletionCredits: boolean) {
     this.#lp = lp;
     this.returnsCompletionCredits = returnsCompletionCredits;
-    this.reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(SLOT_BYTES * SLOT_COUNT)));
+    const buffer = new SharedArrayBuffer(SLOT_BYTES * SLOT_COUNT);
+    this.reader = { bytes: new Uint8Array(buffer), words: new Int32Array(buffer) };
   }
 
   canSend(flow: number): boolean {
@@ -106,11 +106,6 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.room[0] = this.room[0]! - 1;
     this.memory.set(source.subarray(sourceOffset, sourceOffset + bytes), address % MEMORY_BYTES);
     this.writes.push({ timePs: this.#lp.nowPs, address, bytes, trafficClass });
-  }
-
-  /** Nothing is known ahead. */
-  takeNext(): number {
-    return -1;
   }
 
   /** Takes one at a time only. */

@@ -1,14 +1,14 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
-import type { ChannelReader } from '../../sim/channel.ts';
 import type { Clock } from '../../sim/clock.ts';
 
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
-  readonly reader: ChannelReader;
-  /** See LinkEngine.takeNext. */
-  takeNext(beforePs: number, kind: number, flags: number): number;
+  readonly reader: {
+    readonly bytes: Uint8Array;
+    readonly words: Int32Array;
+  };
   /** Whether consuming a completion gives credits back. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;

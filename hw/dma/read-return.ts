@@ -22,9 +22,6 @@ const { COMPLETION_DATA, FLAG_LANDED, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABOR
 const { WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
 
-/** Of completions that the PCIe function looks at first. */
-const BAD_FLAGS = tlp.FLAG_POISONED | tlp.FLAG_STATUS_MASK;
-
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
 const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;
 
@@ -99,29 +96,12 @@ export abstract class ReadReturn implements CompletionLandings {
     const completions = this.#completions;
     const cycle = this.domain.clock.cycleAfter(this.lp.nowPs);
     if (completions.isEmpty) {
-      if (this.#takeUnseen(offset, cycle)) this.#takeMore();
-      else this.#await(offset, cycle);
+      if (!this.#takeUnseen(offset, cycle)) this.#await(offset, cycle);
     } else if (completions.isFull) {
       this.#unexpected(offset);
       this.link.consume(offset);
     } else {
       completions.push(offset, cycle);
-    }
-  }
-
-  /** Takes the completions that follow before anything else happens in the process, as long as nobody can tell. */
-  #takeMore(): void {
-    const { lp, link, domain } = this;
-    for (;;) {
-      const quietPs = lp.quietPs(link.reader);
-      const edgePs = domain.nextPs;
-      const offset = link.takeNext(edgePs < quietPs ? edgePs : quietPs, COMPLETION_DATA, BAD_FLAGS);
-      if (offset < 0) return;
-      const cycle = domain.clock.cycleAfter(lp.nowPs);
-      if (!this.#takeUnseen(offset, cycle)) {
-        this.#await(offset, cycle);
-        return;
-      }
     }
   }
 

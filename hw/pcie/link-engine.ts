@@ -22,7 +22,7 @@ import { carriedBytesOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './t
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_COUNT, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT, WORD_FLAGS } = tlp;
+const { FLOW_COUNT, MEMORY_WRITE, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } = tlp;
 
 /** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
 export interface TlpReceiver {
@@ -212,19 +212,17 @@ export class LinkEngine implements RecordReceiver {
   }
 
   /**
-   * Takes the TLP that comes next, ahead of its record's call, and passes on to its time: the caller is who it would be handed
-   * to, and deals with it now, since nothing else happens in the process until `beforePs` (LogicalProcess.quietPs).
-   * @param kind of TLPs with which the caller deals
-   * @param flags that none of them has
+   * Takes the TLP that comes next if it is a memory write, ahead of its record's call, and passes on to its time: the caller is
+   * who it would be handed to, and deals with it now, since nothing else happens in the process until `beforePs`
+   * (LogicalProcess.quietPs).
    * @returns its record's place, or -1: nothing has happened
    */
-  takeNext(beforePs: number, kind: number, flags: number): number {
+  takeMemoryWrite(beforePs: number): number {
     const { reader, receiver } = this;
-    if (reader.nextPs >= beforePs || reader.nextKind !== kind) return -1;
-    if (flags !== 0 && (reader.words[(reader.nextOffset >> 2) + WORD_FLAGS]! & flags) !== 0) return -1;
+    if (reader.nextPs >= beforePs || reader.nextKind !== MEMORY_WRITE) return -1;
     const offset = this.#lp.takeRecord(reader);
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
-    receiver.receive(offset, kind);
+    receiver.receive(offset, MEMORY_WRITE);
     if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
     return offset;
   }

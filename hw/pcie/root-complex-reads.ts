@@ -156,18 +156,8 @@ export class RootComplexReads {
     this.#next = this.#free;
   }
 
-  /** A non-posted request has arrived; memory reads that follow before anything else happens in the process are taken too. */
+  /** A non-posted request has arrived. */
   receive(offset: number): void {
-    const port = this.#port;
-    for (let next = offset; next >= 0; ) {
-      this.#receive(next);
-      const quietPs = this.#lp.quietPs(port.reader);
-      const edgePs = this.#domain.nextPs;
-      next = port.takeNext(edgePs < quietPs ? edgePs : quietPs, MEMORY_READ, 0);
-    }
-  }
-
-  #receive(offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
     if (this.#count === READ_COUNT_MAX || isMalformed(address, lengthBytes)) {

@@ -157,7 +157,7 @@ export class RootComplexWrites {
   /** Takes the TLP that comes next, before `quietPs`, if it is a memory write for which there is room. */
   #takeWrite(quietPs: number): boolean {
     if (this.#fifo.isFull) return false;
-    const offset = this.#port.takeNext(quietPs, MEMORY_WRITE, 0);
+    const offset = this.#port.takeMemoryWrite(quietPs);
     if (offset < 0) return false;
     this.#fifo.push(offset, this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles);
     return true;
