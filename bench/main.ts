@@ -7,8 +7,9 @@
  * three and at most eight runs. V8 goes on compiling for three to five of them, each faster than the one before. Workers begin
  * anew with every machine: the figures of the other partitions have their compiling in them.
  *
- * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the
- * same process right before it. A figure divided by its calibration carries over between machines.
+ * Each figure is the middle one of three and stands beside a calibration: the events per second of a plain binary-heap hold
+ * model, measured in the same process right before it. A figure divided by its calibration carries over between machines, unless neighbours take
+ * part of the core: `integer-operations` (wide-loop.ts) shows that, of which a machine at rest always does the same.
  */
 import { Command } from 'commander';
 import { writeJson } from '../system/cli/output.ts';
@@ -17,6 +18,7 @@ import type { Partition } from '../system/partition/placement.ts';
 import type { JsonValue } from '../system/program.ts';
 import { tableOf } from '../system/report/table.ts';
 import { holdModelHeap } from './kernel-hold.ts';
+import { wideLoop } from './wide-loop.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 
 interface Figure {
@@ -35,6 +37,8 @@ interface Measured {
 }
 
 const holdEvents = 4_000_000;
+const wideRounds = 200_000_000;
+const measurements = 3;
 const warmUpRunsMin = 3;
 const warmUpRunsMax = 8;
 /** Runs whose times differ by less are taken to be steady. */
@@ -63,6 +67,17 @@ async function warmUp(load: Load): Promise<void> {
   }
 }
 
+/** Measures a load three times, each beside a calibration, and returns the one that is neither the fastest nor the slowest by it. */
+async function middleOf(load: Load, partition: Partition): Promise<Measured & { beside: number }> {
+  const found: (Measured & { beside: number })[] = [];
+  for (let count = 0; count < measurements; count++) {
+    const beside = calibration();
+    found.push({ beside, ...(await measure(load, partition)) });
+  }
+  found.sort((a, b) => a.wallSeconds * a.beside - b.wallSeconds * b.beside);
+  return found[measurements >> 1]!;
+}
+
 /** Runs a load; only the time of the run itself counts, booting and connecting are taken off by a run without messages. */
 async function measure(load: Load, partition: Partition): Promise<Measured> {
   const whole = await runOnce(load, partition);
@@ -89,8 +104,7 @@ async function runOnce(load: Load, partition: Partition): Promise<{ wallSeconds:
 
 async function figuresOf(name: string, load: Load, partition: Partition): Promise<Figure[]> {
   if (partition === 'single') await warmUp(load);
-  const beside = calibration();
-  const { wallSeconds, events, messages, payloadBytes } = await measure(load, partition);
+  const { beside, wallSeconds, events, messages, payloadBytes } = await middleOf(load, partition);
   const figure = (suffix: string, value: number, unit: string): Figure => ({
     name: name + suffix,
     value,
@@ -127,12 +141,16 @@ async function main(): Promise<void> {
         console.log(`${figure.name}: ${figure.value.toPrecision(4)} ${figure.unit}`);
   }
   const { rss } = process.memoryUsage();
-  figures.push({
-    name: 'memory',
-    value: rss / 2 ** 20,
-    unit: 'MiB resident at the end',
-    calibration: calibration(),
-  });
+  wideLoop(wideRounds);
+  figures.push(
+    {
+      name: 'integer-operations',
+      value: wideLoop(wideRounds),
+      unit: 'independent operations per second',
+      calibration: calibration(),
+    },
+    { name: 'memory', value: rss / 2 ** 20, unit: 'MiB resident at the end', calibration: calibration() },
+  );
   if (json !== undefined) writeJson(json, figures);
   if (json === '-') return;
   const rows = figures.map(({ name, value, unit, calibration: beside }) => [

@@ -149,9 +149,8 @@ export class ClockDomain {
     const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
     if (isWaiting || (this.#dueStages & this.#upstream) !== 0) return Number.NEGATIVE_INFINITY;
     const quietPs = this.#process.quietPs(reader);
-    const first = this.#firstWaiting();
-    if (first === NO_CYCLE) return quietPs;
-    const edgePs = this.clock.edgePs(first);
+    if (this.#waiting === 0) return quietPs;
+    const edgePs = this.clock.edgePs(this.#firstWaiting());
     return edgePs < quietPs ? edgePs : quietPs;
   }
 
@@ -162,7 +161,7 @@ export class ClockDomain {
     this.activeEdgeCount += edgeCount;
   }
 
-  /** The first edge that a stage waits for, at most NO_CYCLE. */
+  /** The first edge that a stage waits for; NO_CYCLE when it is a later one, or none waits. */
   #firstWaiting(): number {
     let first = NO_CYCLE;
     for (let left = this.#waiting; left !== 0; ) {

@@ -39,6 +39,9 @@ interface Story {
   /** Every such read is answered with poisoned data, which the PCIe function wants to see. */
   readonly poisonEvery: number;
   readonly transmitBufferTlps: number;
+  /** Of the root port: where completions wait for room. */
+  readonly completionFifoTlps: number;
+  readonly rootTransmitBufferTlps: number;
   readonly postedHeaders: number;
   readonly ackEveryTlps: number;
   readonly tagCount: number;
@@ -51,7 +54,12 @@ function storyBench(story: Story) {
     link: { ackEveryTlps: story.ackEveryTlps },
     endpoint: { transmitBufferTlps: story.transmitBufferTlps },
     rootComplex: { messageWindowAddress: story.hasLowWindow ? LOW_WINDOW : WINDOW },
-    rootPort: { postedHeaders: story.postedHeaders, postedData: story.postedHeaders * 16 },
+    rootPort: {
+      postedHeaders: story.postedHeaders,
+      postedData: story.postedHeaders * 16,
+      transmitBufferTlps: story.rootTransmitBufferTlps,
+      completionFifoTlps: story.completionFifoTlps,
+    },
   });
   const { device, deviceLp, hostLp, host, memory, rootComplex } = bench;
   const domain = deviceLp.addClockDomain(427);
@@ -203,6 +211,8 @@ const storyOf: fc.Arbitrary<Story> = fc.record({
   stopsPs: instants(6_000_000).map((stops) => [...stops, END_PS]),
   watchedPages: fc.array(fc.nat({ max: 15 }), { maxLength: 2 }),
   transmitBufferTlps: fc.integer({ min: 1, max: 24 }),
+  completionFifoTlps: fc.integer({ min: 1, max: 8 }),
+  rootTransmitBufferTlps: fc.integer({ min: 1, max: 8 }),
   postedHeaders: fc.integer({ min: 2, max: 64 }),
   ackEveryTlps: fc.integer({ min: 1, max: 9 }),
   hasLowWindow: fc.boolean(),

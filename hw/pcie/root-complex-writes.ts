@@ -134,6 +134,8 @@ export class RootComplexWrites {
     let edge = cycle;
     let edgeCount = 0;
     for (;;) {
+      const eventPs = lp.queue.nextPs;
+      if (eventPs < quietPs) quietPs = eventPs;
       const applyPs = fifo.isEmpty ? NEVER : clock.edgePs(fifo.headCycle);
       if (reader.nextPs <= applyPs) {
         if (!this.#takeWrite(quietPs)) break;
@@ -146,8 +148,6 @@ export class RootComplexWrites {
         edgeCount++;
       }
       this.#port.consume(fifo.pop());
-      const eventPs = lp.queue.nextPs;
-      if (eventPs < quietPs) quietPs = eventPs;
     }
     this.#copy();
     if (edgeCount > 0) this.#domain.passOver(edge, edgeCount);
