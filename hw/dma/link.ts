@@ -1,7 +1,7 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
-import type { Clock } from '../../sim/clock.ts';
+import type { PcieLinkPort } from '../pcie/link-port.ts';
 
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
@@ -36,18 +36,7 @@ export interface DmaWriteLink {
     lengthBytes: number,
     flags?: number,
   ): void;
-  /** See PcieLinkPort.sendMemoryWrites. */
-  sendMemoryWrites(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    count: number,
-    clock: Clock,
-    cycle: number,
-    cycles: number,
-  ): number;
+  sendMemoryWrites: PcieLinkPort['sendMemoryWrites'];
 }
 
 /** What the write engine asks the PCIe function: may it speak, and how much at a time. */

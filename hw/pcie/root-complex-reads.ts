@@ -8,10 +8,10 @@
  * has ended. Completions of one read keep their order; different reads are answered in the order of their
  * arrival, or when their seeded delay is over. Memory is sampled when a completion is handed to the link.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
+import { type DeviceRead, makeReads } from './device-read.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { CompletionLandings, HostMemory, ReadFaults } from './root-complex-interfaces.ts';
@@ -51,36 +51,6 @@ export function completionBytesOf(
 ): number {
   const bytes = completionBytesMax - ((address + completionBytesMax) & (boundaryBytes - 1));
   return bytes < remainingBytes ? bytes : remainingBytes;
-}
-
-/** A read of the device and how far it has been answered. Objects are used again and again. */
-class DeviceRead {
-  /** Reads that came before it, and it. */
-  number = 0;
-  /** Of its next byte. */
-  address = FLOAT_ZERO;
-  lengthBytes = 0;
-  /** Without an answer so far. */
-  remainingBytes = 0;
-  descriptor = 0;
-  /** With which it will be answered. */
-  status = 0;
-  /** Credits that it holds. */
-  credits = 0;
-  /** Cycle from which its next completion may leave, once it is worked on. */
-  readyCycle = 0;
-  next: DeviceRead = this;
-}
-
-/** Reads not in use, each with the next one. */
-function makeReads(count: number): DeviceRead {
-  const first = new DeviceRead();
-  for (let made = 1; made < count; made++) {
-    const read = new DeviceRead();
-    read.next = first.next;
-    first.next = read;
-  }
-  return first;
 }
 
 export class RootComplexReads {
