@@ -10,8 +10,8 @@
 import type { ChannelReader } from './channel.ts';
 import type { Clock } from './clock.ts';
 
-/** A stage does one cycle's work. It asks for its next cycle with {@link ClockDomain.wake}. */
-export type Stage = (cycle: number) => void;
+/** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
+export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
 
 /** What a domain must know of its process to tell whether anything comes before its next edge. */
 export interface DomainProcess {
@@ -42,6 +42,17 @@ const FIRST_STAGE = 0x8000_0000;
 const UPSTREAM_OF_FIRST = 0x7fff_ffff;
 const NONE_RUNS = -1;
 
+/** A stage and whose it is: called as a method it needs no function in between. */
+class OwnedStage {
+  readonly run: Stage;
+  readonly owner: unknown;
+
+  constructor(run: Stage, owner: unknown) {
+    this.run = run;
+    this.owner = owner;
+  }
+}
+
 export class ClockDomain {
   readonly clock: Clock;
   /** Time of the next edge at which a stage is due, or Infinity. Only the domain changes it. */
@@ -52,7 +63,7 @@ export class ClockDomain {
   activeEdgeCount = 0;
 
   readonly #process: DomainProcess;
-  readonly #stages: Stage[] = [];
+  readonly #stages: OwnedStage[] = [];
   /**
    * Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for: integers until
    * one waits for NO_CYCLE or a later one, floats from then on.
@@ -72,12 +83,13 @@ export class ClockDomain {
 
   /**
    * Adds a stage behind (upstream of) those added before, and returns its number for {@link wake}.
+   * @param owner what `run` is a method of
    * @throws RangeError for the 33rd
    */
-  addStage(stage: Stage): number {
+  addStage<Owner = unknown>(run: Stage<Owner>, owner?: Owner): number {
     if (this.#stages.length === STAGE_COUNT_MAX)
       throw new RangeError(`more than ${STAGE_COUNT_MAX} stages in a clock domain`);
-    this.#stages.push(stage);
+    this.#stages.push(new OwnedStage(run as Stage, owner));
     return this.#stages.length - 1;
   }
 
@@ -183,8 +195,8 @@ export class ClockDomain {
       const upstream = UPSTREAM_OF_FIRST >> stage;
       this.#upstream = upstream;
       this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
-      const run = this.#stages[stage]!;
-      run(cycle);
+      const { run, owner } = this.#stages[stage]!;
+      run.call(owner, cycle);
       // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & upstream;
     } while (left !== 0);

@@ -83,7 +83,7 @@ export class Toy {
     this.#wakeHandler = queue.addHandler(() => this.#wake(), PHASE_SOFTWARE);
     this.#watchdogHandler = queue.addHandler(() => this.#note(9, 0));
     this.#clock = this.process.addClockDomain(427);
-    this.#stage = this.#clock.addStage((cycle) => this.#work(cycle));
+    this.#stage = this.#clock.addStage(this.#work, this);
     config.neighbours.forEach((neighbour, index) => {
       this.#connect(neighbour, index);
     });

@@ -30,7 +30,7 @@ export class AsyncEvents {
   constructor(domain: ClockDomain, sink: AsyncEventSink) {
     this.#domain = domain;
     this.#sink = sink;
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
     sink.onSpace((cycle) => domain.wake(this.#stage, cycle));
   }
 

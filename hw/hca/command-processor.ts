@@ -89,7 +89,7 @@ export class CommandProcessor {
 
   constructor(setup: CommandProcessorSetup) {
     this.#setup = setup;
-    this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = setup.domain.addStage(this.#run, this);
     setup.hcr.onPosted((cycle) => setup.domain.wake(this.#stage, cycle + 1));
   }
 

@@ -107,7 +107,7 @@ export class CompletionWriter {
     );
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
     this.notifier = new CompletionNotifier(core, events, wake);
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_COMPLETION, wake);
     core.cqcCache.attach(PORT_COMPLETION, wake);
     this.#staging.onSpace(() => wake(core.domain.cycle + 1));

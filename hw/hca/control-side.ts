@@ -117,7 +117,7 @@ export class ControlSide {
       },
       interruptPin,
     );
-    this.#drainStage = domain.addStage((cycle) => this.#reportDrained(cycle));
+    this.#drainStage = domain.addStage(this.#reportDrained, this);
   }
 
   /** On-chip memory the control side takes from the allocator. */

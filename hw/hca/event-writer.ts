@@ -90,7 +90,7 @@ export class EventWriter {
     this.moderation = new InterruptModeration(setup.eqs, setup.interrupts, () => this.#fifo.hasAllLeft);
     this.#fifo = new EventFifo(setup.fifoDepth);
     this.#view = this.#fifo.view;
-    this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = setup.domain.addStage(this.#run, this);
     this.#pages = new EqPages(setup, (cycle) => setup.domain.wake(this.#stage, cycle));
     this.#writer = setup.writes.addRequester(
       { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },

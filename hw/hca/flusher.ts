@@ -63,7 +63,7 @@ export class Flusher {
     this.#life = new Int32Array(count);
     this.#vainLooks = new Int32Array(count);
     this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
   }
 

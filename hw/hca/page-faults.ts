@@ -90,7 +90,7 @@ export class PageFaults {
     this.#isWrite = new Uint8Array(entries);
     this.#sinceCycle = new Float64Array(entries);
     this.#asking = new Fifo(2 * entries);
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
     sink.onSpace((cycle) => {
       if (!this.#asking.isEmpty) domain.wake(this.#stage, cycle);
     });

@@ -97,7 +97,7 @@ export class HcaPort implements PortAddress {
     this.guids = new BigUint64Array(1 << setup.logGids);
     this.gids = new Uint8Array(16 << setup.logGids);
     this.pkeys = new Uint16Array(1 << setup.logPkeys);
-    this.#stage = setup.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = setup.domain.addStage(this.#run, this);
     this.#setDefaults();
     const { link } = setup;
     if (link === undefined) return;

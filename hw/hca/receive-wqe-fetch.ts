@@ -84,7 +84,7 @@ export class ReceiveWqeFetch {
       { name: 'receiveWqeRead', trafficClass: wqeClass, fifoDepth: 8, weight: 2 },
       (line, status, cycle) => this.#wqesDone(line, status, cycle),
     );
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_RECEIVE_FETCH, wake);
     core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);

@@ -115,7 +115,7 @@ export class Receiver {
     this.#latencyCycles = core.config.receiveLatencyCycles;
     this.#bytesPerCycle = core.config.receiveBytesPerCycle;
     this.#packetCycles = core.config.receivePacketCycles;
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);

@@ -107,7 +107,7 @@ export class Requester {
     this.#packets = new RequestPackets(core, packets, this.account, trafficClass, payloadRead, (cycle) =>
       listener.packetSealed(cycle),
     );
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_REQUESTER, wake);
     core.qpcCache.attach(PORT_REQUESTER, wake);

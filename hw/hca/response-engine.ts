@@ -96,7 +96,7 @@ export class ResponseEngine {
       (cycle) => this.wake(cycle),
     );
     this.#active = undefined;
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
   }
 

@@ -36,7 +36,7 @@ export class RetryTimers {
     this.#due = new Fifo(2 * core.qps.capacity);
     this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
     this.#rnrHandler = core.lp.queue.addHandler((qp, life) => this.#rnrDue(qp, life));
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
   }
 
   connect(listener: TimerListener): void {

@@ -99,7 +99,7 @@ export class Transmitter {
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
-    this.#stage = core.domain.addStage(this.#run);
+    this.#stage = core.domain.addStage(this.#run, this);
     port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
     loopback.onSpace(() => this.#loopbackSpace());
   }
@@ -127,7 +127,7 @@ export class Transmitter {
   }
 
   /** The stage: sends one packet. */
-  readonly #run = (cycle: number): void => {
+  #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
@@ -142,7 +142,7 @@ export class Transmitter {
     this.account.serve(cycle, this.#packetCycles);
     if (this.responses.oldest.isComplete || this.requests.oldest.isComplete)
       this.wake(cycle + this.#packetCycles);
-  };
+  }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
   #choose(cycle: number): PacketQueue | undefined {

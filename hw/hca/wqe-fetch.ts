@@ -71,7 +71,7 @@ export class WqeFetch {
       { name: 'wqeRead', trafficClass, fifoDepth, weight: 4, landsAhead: true },
       (line, status, cycle) => this.#readDone(line, status, cycle),
     );
-    this.#stage = core.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
     core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
   }

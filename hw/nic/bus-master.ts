@@ -59,7 +59,7 @@ export class BusMaster {
     this.#port = port;
     this.#burstBytes = burstBytes;
     this.#onEnd = onEnd;
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
   }
 
   /** Words of 4 bytes left; the last may be a part of one. */

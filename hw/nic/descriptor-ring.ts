@@ -81,7 +81,7 @@ export class DescriptorRing {
       },
       (life, status, cycle) => this.#fetched(life, status, cycle),
     );
-    this.#stage = options.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = options.domain.addStage(this.#run, this);
   }
 
   /** Descriptors in the ring. */

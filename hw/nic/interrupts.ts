@@ -53,7 +53,7 @@ export class NicInterrupts {
     this.#domain = domain;
     this.#port = port;
     this.#counters = counters;
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
   }
 
   /** Causes happen, in a cycle at or after the edge being run. */

@@ -136,7 +136,7 @@ export class Nic implements BarTarget {
       counters,
     );
     const { interrupts } = this;
-    this.#linkStage = domain.addStage((cycle) => this.#linkChanged(cycle));
+    this.#linkStage = domain.addStage(this.#linkChanged, this);
     port.onLinkState((_isUp, nowPs) => {
       this.#isLinkChanged = true;
       domain.wakeAfter(this.#linkStage, nowPs);

@@ -74,7 +74,7 @@ export class ReceiveEngine {
     this.#writeBack = new WriteBack('receive', parts.writes, parts.sram, parts.config.writeBackDepth, () =>
       this.#spaceInEngine(),
     );
-    this.#stage = parts.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = parts.domain.addStage(this.#run, this);
   }
 
   connect(busMaster: BusMaster): void {

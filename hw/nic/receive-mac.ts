@@ -55,7 +55,7 @@ export class ReceiveMac {
     this.#parts = parts;
     const { domain, port } = parts;
     this.#arrived = new Fifo(port.config.receiveFifoFrames);
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
     port.onFrame((offset) => {
       const cycle = domain.clock.cycleAfter(parts.nowPs());
       this.#arrived.push(offset, cycle);

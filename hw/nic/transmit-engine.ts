@@ -77,7 +77,7 @@ export class TransmitEngine {
     this.#writeBack = new WriteBack('transmit', parts.writes, parts.sram, parts.config.writeBackDepth, () =>
       this.#wakeIf(STALL_WRITE_BACK),
     );
-    this.#stage = parts.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = parts.domain.addStage(this.#run, this);
   }
 
   connect(busMaster: BusMaster): void {

@@ -54,7 +54,7 @@ export class TransmitMac {
     this.#place = new Int32Array(programmedFrames);
     this.#lengthBytes = new Int32Array(programmedFrames);
     this.#visibleCycle = new Float64Array(programmedFrames);
-    this.#stage = parts.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = parts.domain.addStage(this.#run, this);
     parts.port.onSpace(() => parts.domain.wakeAfter(this.#stage, parts.nowPs()));
   }
 

@@ -120,8 +120,8 @@ export class PcieFunction {
     );
     this.counters = this.#decoder.counters;
     this.#requests = new Fifo(config.requestFifoDepth);
-    this.#egressStage = domain.addStage((cycle) => this.#egress(cycle));
-    this.#ingressStage = domain.addStage((cycle) => this.#ingress(cycle));
+    this.#egressStage = domain.addStage(this.#egress, this);
+    this.#ingressStage = domain.addStage(this.#ingress, this);
     this.#onCompletion = (offset) => {
       this.reportUnexpectedCompletion(offset);
       port.consume(offset);

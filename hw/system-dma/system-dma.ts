@@ -89,7 +89,7 @@ export class SystemDma {
     this.#options = options;
     this.domain = options.lp.addClockDomain(options.config.clockMHz);
     this.channels = Array.from({ length: systemDmaChannelCount }, () => new SystemDmaChannel());
-    this.#stage = this.domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = this.domain.addStage(this.#run, this);
     this.#ports = new SystemDmaPorts(this.channels, {
       isAtWork: (channel) => channel === this.#channel && !this.#isCleared,
       cleared: () => {

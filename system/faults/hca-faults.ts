@@ -57,7 +57,7 @@ class DeviceFaults implements CommandFaults {
     this.#begun = commands.map(() => 0);
     this.#seen = this.#lasting.map(() => 0);
     const { lp, domain, control } = hca;
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
     this.#handler = lp.queue.addHandler((due) => {
       this.#due.push(due);
       domain.wakeAfter(this.#stage, lp.nowPs);

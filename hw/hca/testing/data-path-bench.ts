@@ -200,7 +200,7 @@ export class DataPathNode {
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
       tap: options.tap,
     });
-    this.#stage = domain.addStage((cycle) => this.#perform(cycle));
+    this.#stage = domain.addStage(this.#perform, this);
   }
 
   /** Does something at an edge of the HCA's clock, after all that was queued before. */

@@ -72,7 +72,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     this.#domain = domain;
     this.#sram = sram;
     this.#latencyCycles = latencyCycles;
-    this.#stage = domain.addStage((cycle) => this.#run(cycle));
+    this.#stage = domain.addStage(this.#run, this);
   }
 
   addRequester(
