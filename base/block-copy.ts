@@ -76,6 +76,9 @@ export class BlockCopier {
 
   /** Copies `lengthBytes` that lie within both memories and do not overlap. */
   copy(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number, lengthBytes: number): void {
+    // A doorbell or a counter: sooner copied than looked up.
+    if (lengthBytes === 4 && ((toOffset | fromOffset) & ~INDEX_MASK) === 0)
+      return copyFour(to, toOffset | 0, from, fromOffset | 0);
     let way = this.#first;
     if (to !== way.to || from !== way.from) {
       way = this.#second;
@@ -155,6 +158,13 @@ function copyWords(
     target = (target + 1) & INDEX_MASK;
     source = (source + 1) & INDEX_MASK;
   }
+}
+
+function copyFour(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number): void {
+  to[toOffset] = from[fromOffset]!;
+  to[toOffset + 1] = from[fromOffset + 1]!;
+  to[toOffset + 2] = from[fromOffset + 2]!;
+  to[toOffset + 3] = from[fromOffset + 3]!;
 }
 
 /** Words between unaligned ends where both memories are unaligned alike; else bytes. */

@@ -96,10 +96,10 @@ function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, maxSge: number
   const isShorter = wr.numSge < maxSge;
   const entries = wr.numSge + (isShorter ? 1 : 0);
   if (entries === 0) return;
-  let at = cpu.pushMemoryStore(address, entries * pointerBytes) >> 2;
-  const words = cpu.storeWords;
-  for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(words, at, wr.sgList[sge]!);
-  if (isShorter) writeListEnd(words, at, invalidLkey);
+  let at = cpu.pushMemoryStore(address, entries * pointerBytes);
+  const view = cpu.storeView;
+  for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(view, at, wr.sgList[sge]!);
+  if (isShorter) writeListEnd(view, at, invalidLkey);
 }
 
 function storeRecord(cpu: VerbsCpu, physicalAddress: number, counter: number): void {

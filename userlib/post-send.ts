@@ -135,7 +135,7 @@ function ringDoorbell(cpu: VerbsCpu, qp: IbvQp, ring: SendRing): void {
  */
 function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): number {
   const { cpu, context, sendRing: ring } = qp;
-  addBlueFlameFields(cpu.storeWords, storeOffset, ring.head & 0xffff, qp.qpNum);
+  addBlueFlameFields(cpu.storeView, storeOffset, ring.head & 0xffff, qp.qpNum);
   const copyBytes = Math.ceil(wqeBytes / blueFlameCopyBytes) * blueFlameCopyBytes;
   const { blueFlameBusAddress, blueFlameRegisterBytes } = context.info;
   const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 1);

@@ -3,8 +3,8 @@
  *
  *   control 16 | [datagram 48 on UD] | [remote address 16] | [atomic 16] | data pointers, or inline data
  *
- * All offsets come from the layouts; whole dwords are put together and stored once, as words with their bytes turned
- * round, since WQEs are big-endian and the processor is not. Source: interface sheet 6.3, 6.4.
+ * All offsets come from the layouts; whole dwords are put together and stored once, high byte first, as WQEs have them.
+ * Source: interface sheet 6.3, 6.4.
  */
 
 import * as wqe from '../abi/wqe.ts';
@@ -28,49 +28,41 @@ import type { SendRow } from './send-rows.ts';
 const { completionRequested, wqeUnitBytes } = wqe;
 const { inlineBoundaryBytes } = sendRing;
 
-/** A dword of a WQE as the processor's word. */
-const turned = (dword: number): number =>
-  (dword << 24) | ((dword & 0xff00) << 8) | ((dword >>> 8) & 0xff00) | (dword >>> 24);
-
-const wordOf = (field: { readonly wordOffset: number }): number => field.wordOffset >> 2;
-
 const control = controlSegment.fields;
 const ownerBit = control.owner.mask;
 const fenceBit = 1 << control.fence.shift;
-/** Turned once: a word turned is its bits turned. */
-const completionTurned = turned(completionRequested << control.completion.shift);
-const solicitedTurned = turned(control.solicited.mask);
-const opcodeWord = wordOf(control.opcode);
+const completionBits = completionRequested << control.completion.shift;
+const solicitedBit = control.solicited.mask;
+const opcodePlace = control.opcode.wordOffset;
 /** Fence and size are the lowest byte of the dword that the QPN begins. */
-const qpnWord = wordOf(control.qpn);
-const flagsWord = wordOf(control.completion);
+const qpnPlace = control.qpn.wordOffset;
+const flagsPlace = control.completion.wordOffset;
 const counterShift = control.wqeCounter.shift;
 const qpnShift = control.qpn.shift;
-const immediateWord = wordOf(control.immediate);
-const controlWords = controlSegment.sizeBytes >> 2;
+const immediatePlace = control.immediate.wordOffset;
+const controlBytes = controlSegment.sizeBytes;
 
-const remoteAddressWord = wordOf(remoteAddressSegment.fields.address);
-const remoteKeyWord = wordOf(remoteAddressSegment.fields.rkey);
-const remoteWords = remoteAddressSegment.sizeBytes >> 2;
+const remoteAddressPlace = remoteAddressSegment.fields.address.wordOffset;
+const remoteKeyPlace = remoteAddressSegment.fields.rkey.wordOffset;
+const remoteBytes = remoteAddressSegment.sizeBytes;
 const atomic = atomicSegment.fields;
 const datagram = datagramSegment.fields;
-const byteCountWord = wordOf(dataPointer.fields.byteCount);
-const lkeyWord = wordOf(dataPointer.fields.lkey);
-const addressWord = wordOf(dataPointer.fields.address);
+const byteCountPlace = dataPointer.fields.byteCount.wordOffset;
+const lkeyPlace = dataPointer.fields.lkey.wordOffset;
+const addressPlace = dataPointer.fields.address.wordOffset;
 const pointerBytes = dataPointer.sizeBytes;
-const pointerWords = pointerBytes >> 2;
 const inlineBit = inlineHeader.fields.isInline.mask;
 const inlineHeaderBytes = inlineHeader.sizeBytes;
-/** libmlx4 writes an empty inline segment where a buffer has length 0. */
-const emptyPointer = inlineBit;
+/** libmlx4 writes an empty inline segment where a buffer has length 0. As a small integer, like lengths. */
+const emptyPointer = inlineBit | 0;
 const twoTo32 = 0x1_0000_0000;
 
 const { IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE } = SendFlag;
 
 /** An address, below 2^53, as two dwords. */
-function putAddress(words: Int32Array, at: number, address: number): void {
-  words[at] = turned((address / twoTo32) | 0);
-  words[at + 1] = turned(address | 0);
+function putAddress(view: DataView, at: number, address: number): void {
+  view.setInt32(at, (address / twoTo32) | 0);
+  view.setInt32(at + 4, address | 0);
 }
 
 /** Bytes of the WQE: what has to be known before it is stored. The request has been checked. */
@@ -103,71 +95,66 @@ export function writeWqe(
   inlineLength: number,
   memory: UserMemory,
 ): void {
-  const words = cpu.storeWords;
-  const first = base >> 2;
+  const view = cpu.storeView;
   const flags = wr.sendFlags;
-  words[first + opcodeWord] = turned((ownerIsSet ? ownerBit : 0) | row.opcode);
-  words[first + qpnWord] = turned(
-    ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes),
-  );
-  const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionTurned : 0;
-  words[first + flagsWord] = completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedTurned : 0);
-  words[first + immediateWord] = row.hasImmediate ? turned(wr.immData ?? 0) : 0;
-  let at = first + controlWords;
-  if (row.isDatagram) at = writeDatagram(cpu, at, wr);
-  if (row.isAtomic) at = writeAtomic(cpu, at, row.opcode, wr);
-  else if (row.hasRemoteAddress) at = writeRemote(words, at, wr.wr!.rdma!.remoteAddr, wr.wr!.rdma!.rkey);
-  if (inlineLength >= 0) writeInline(cpu.storeView, base, at * 4, wr, memory);
-  else for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(words, at, wr.sgList[sge]!);
+  view.setInt32(base + opcodePlace, (ownerIsSet ? ownerBit : 0) | row.opcode);
+  view.setInt32(base + qpnPlace, ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes));
+  const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
+  view.setInt32(base + flagsPlace, completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
+  view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) | 0 : 0);
+  let at = base + controlBytes;
+  if (row.isDatagram) at = writeDatagram(view, at, wr);
+  if (row.isAtomic) at = writeAtomic(view, at, row.opcode, wr);
+  else if (row.hasRemoteAddress) at = writeRemote(view, at, wr.wr!.rdma!.remoteAddr, wr.wr!.rdma!.rkey);
+  if (inlineLength >= 0) writeInline(view, base, at, wr, memory);
+  else for (let sge = 0; sge < wr.numSge; sge++) at = writePointer(view, at, wr.sgList[sge]!);
 }
 
 /** Adds what a BlueFlame post carries: the WQE counter and the QPN. */
-export function addBlueFlameFields(words: Int32Array, base: number, counter: number, qpn: number): void {
-  const first = base >> 2;
-  words[first + opcodeWord] = words[first + opcodeWord]! | turned(counter << counterShift);
-  words[first + qpnWord] = words[first + qpnWord]! | turned(qpn << qpnShift);
+export function addBlueFlameFields(view: DataView, base: number, counter: number, qpn: number): void {
+  view.setInt32(base + opcodePlace, view.getInt32(base + opcodePlace) | (counter << counterShift));
+  view.setInt32(base + qpnPlace, view.getInt32(base + qpnPlace) | (qpn << qpnShift));
 }
 
-/** One data pointer of a send or receive list, at a word. @returns the word behind it */
-export function writePointer(words: Int32Array, at: number, sge: IbvSge): number {
-  words[at + byteCountWord] = turned(sge.length === 0 ? emptyPointer : sge.length);
-  words[at + lkeyWord] = turned(sge.lkey);
-  putAddress(words, at + addressWord, sge.addr);
-  return at + pointerWords;
+/** One data pointer of a send or receive list. @returns the place behind it */
+export function writePointer(view: DataView, at: number, sge: IbvSge): number {
+  view.setInt32(at + byteCountPlace, sge.length === 0 ? emptyPointer : sge.length | 0);
+  view.setInt32(at + lkeyPlace, sge.lkey | 0);
+  putAddress(view, at + addressPlace, sge.addr);
+  return at + pointerBytes;
 }
 
 /** Ends a receive list that is shorter than its queue's longest. */
-export function writeListEnd(words: Int32Array, at: number, lkey: number): void {
-  words[at + byteCountWord] = 0;
-  words[at + lkeyWord] = turned(lkey);
-  putAddress(words, at + addressWord, 0);
+export function writeListEnd(view: DataView, at: number, lkey: number): void {
+  view.setInt32(at + byteCountPlace, 0);
+  view.setInt32(at + lkeyPlace, lkey | 0);
+  putAddress(view, at + addressPlace, 0);
 }
 
-function writeRemote(words: Int32Array, at: number, address: number, rkey: number): number {
-  putAddress(words, at + remoteAddressWord, address);
-  words[at + remoteKeyWord] = turned(rkey);
-  words[at + remoteKeyWord + 1] = 0;
-  return at + remoteWords;
+function writeRemote(view: DataView, at: number, address: number, rkey: number): number {
+  putAddress(view, at + remoteAddressPlace, address);
+  view.setInt32(at + remoteKeyPlace, rkey | 0);
+  view.setInt32(at + remoteKeyPlace + 4, 0);
+  return at + remoteBytes;
 }
 
-function writeAtomic(cpu: UserCpu, at: number, opcode: number, wr: IbvSendWr): number {
+function writeAtomic(view: DataView, at: number, opcode: number, wr: IbvSendWr): number {
   const request = wr.wr!.atomic!;
-  const behind = writeRemote(cpu.storeWords, at, request.remoteAddr, request.rkey);
+  const behind = writeRemote(view, at, request.remoteAddr, request.rkey);
   const isSwap = opcode === WqeOpcode.ATOMIC_CS;
-  atomic.swapOrAdd.set(cpu.storeView, behind * 4, isSwap ? request.swap : request.compareAdd);
-  atomic.compare.set(cpu.storeView, behind * 4, isSwap ? request.compareAdd : 0n);
-  return behind + (atomicSegment.sizeBytes >> 2);
+  atomic.swapOrAdd.set(view, behind, isSwap ? request.swap : request.compareAdd);
+  atomic.compare.set(view, behind, isSwap ? request.compareAdd : 0n);
+  return behind + atomicSegment.sizeBytes;
 }
 
-function writeDatagram(cpu: UserCpu, at: number, wr: IbvSendWr): number {
+function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
   const request = wr.wr!.ud!;
-  const { storeView: view, storeWords: words } = cpu;
   const vector = request.ah.addressVector;
-  for (let byte = 0; byte < addressVector.sizeBytes; byte++) view.setUint8(at * 4 + byte, vector[byte]!);
-  words[at + wordOf(datagram.destinationQpn)] = turned(request.remoteQpn);
-  words[at + wordOf(datagram.qkey)] = turned(request.remoteQkey);
-  const end = at + (datagramSegment.sizeBytes >> 2);
-  for (let rest = at + wordOf(datagram.vlan); rest < end; rest++) words[rest] = 0;
+  for (let byte = 0; byte < addressVector.sizeBytes; byte++) view.setUint8(at + byte, vector[byte]!);
+  view.setInt32(at + datagram.destinationQpn.wordOffset, request.remoteQpn | 0);
+  view.setInt32(at + datagram.qkey.wordOffset, request.remoteQkey | 0);
+  const end = at + datagramSegment.sizeBytes;
+  for (let rest = at + datagram.vlan.wordOffset; rest < end; rest += 4) view.setInt32(rest, 0);
   return end;
 }
 
