@@ -36,8 +36,11 @@ export interface DevicePort {
   cpuConfigWrite(functionId: number, offset: number, value: number, done: AccessDone): void;
 }
 
-/** Chooses the traffic class under which a store to this bus address is accounted. */
-export type Classify = (busAddress: number) => number;
+/** Knows what lies where in device space. */
+export interface BusMap {
+  /** The traffic class under which a store to this bus address is accounted. */
+  trafficClassAt(busAddress: number): number;
+}
 
 /** What a load reads when its completion says it failed: all ones, as hardware gives. */
 export const failedLoadValue = 0xffff_ffff;

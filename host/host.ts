@@ -18,7 +18,7 @@ import { Core } from './core.ts';
 import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
 import { verbsCostsOf } from './costs.ts';
 import type { CpuReport } from './cpu-account.ts';
-import type { Classify, DevicePort } from './device-port.ts';
+import type { BusMap, DevicePort } from './device-port.ts';
 import { CoreBusyError, ProcessKilledError } from './host-error.ts';
 import type { HostConfig } from './host-parameters.ts';
 import {
@@ -44,7 +44,7 @@ export interface HostOptions {
     interrupts: InterruptController,
   ) => (coreIndex: number) => DevicePort;
   /** Traffic class of a device store, by its bus address. */
-  readonly classify: Classify;
+  readonly busMap: BusMap;
   /** Draws from [0, 1): needed when frames are scattered. */
   readonly random?: () => number;
 }
@@ -123,7 +123,7 @@ export class Host {
     this.interrupts = new InterruptController(logicalProcess, cores, config.core.count, config.interrupt);
     const portOf = options.connect(this.memory, this.interrupts);
     for (let index = 0; index < config.core.count; index++) {
-      cores.push(this.#newCore(index, portOf(index), options.classify));
+      cores.push(this.#newCore(index, portOf(index), options.busMap));
     }
     this.cores = cores;
     this.#memoryPlatform.start(this.mm);
@@ -251,9 +251,9 @@ export class Host {
     return this.cores[index]!;
   }
 
-  #newCore(index: number, port: DevicePort, classify: Classify): Core {
+  #newCore(index: number, port: DevicePort, busMap: BusMap): Core {
     const { core, cost } = this.config;
-    const writeCombining = new WriteCombiningBuffers(port, classify, {
+    const writeCombining = new WriteCombiningBuffers(port, busMap, {
       bufferCount: core.writeCombiningBuffers,
       chunkBytes: core.writeCombiningChunkBytes,
     });
@@ -261,7 +261,7 @@ export class Host {
       index,
       process: this.logicalProcess,
       clock: new Clock(core.clockMHz),
-      target: { memory: this.memory, port, classify, writeCombining },
+      target: { memory: this.memory, port, busMap, writeCombining },
       cost,
       storeBufferEntries: core.storeBufferEntries,
       storeSpaceBytes: core.storeSpaceKib * bytesPerKib,

@@ -2,7 +2,7 @@ export type { Core } from './core.ts';
 export type { CoreThread } from './core-thread.ts';
 export { copyCyclesOf, driverCostsOf, hostConfigOf, verbsCostsOf } from './costs.ts';
 export { type CpuCause, type CpuReport, cpuCauses, cpuReportOf } from './cpu-account.ts';
-export type { AccessDone, Classify, DevicePort } from './device-port.ts';
+export type { AccessDone, BusMap, DevicePort } from './device-port.ts';
 export {
   Host,
   type HostOptions,

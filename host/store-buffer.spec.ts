@@ -18,9 +18,9 @@ const device = 0x8000_0000;
 function newStoreBuffer(spaceBytes: number) {
   const memory = new PhysicalMemory(mib(64));
   const port = new RecordingPort(new LogicalProcess('host'), 0);
-  const classify = () => 0;
-  const writeCombining = new WriteCombiningBuffers(port, classify, { bufferCount: 4, chunkBytes: 8 });
-  const store = new StoreBuffer({ memory, port, classify, writeCombining }, spaceBytes);
+  const busMap = { trafficClassAt: () => 0 };
+  const writeCombining = new WriteCombiningBuffers(port, busMap, { bufferCount: 4, chunkBytes: 8 });
+  const store = new StoreBuffer({ memory, port, busMap, writeCombining }, spaceBytes);
   const push = (kind: number, address: number, length: number, value: number) => {
     const offset = store.push(kind, address, length);
     store.bytes.fill(value, offset, offset + length);

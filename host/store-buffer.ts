@@ -11,7 +11,7 @@
  */
 import { ConfigurationError } from '../base/assert.ts';
 import { viewOf } from '../base/bytes.ts';
-import type { Classify, DevicePort } from './device-port.ts';
+import type { BusMap, DevicePort } from './device-port.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import type { WriteCombiningBuffers } from './write-combining.ts';
 
@@ -34,7 +34,7 @@ export class StoreSpaceError extends ConfigurationError {
 export interface StoreTarget {
   readonly memory: PhysicalMemory;
   readonly port: DevicePort;
-  readonly classify: Classify;
+  readonly busMap: BusMap;
   readonly writeCombining: WriteCombiningBuffers;
 }
 
@@ -173,7 +173,7 @@ export class StoreBuffer {
 
   /** Has what is left of the oldest store leave. @returns false when the bus takes no more before its end */
   #carryOut(store: Store): boolean {
-    const { memory, port, classify, writeCombining } = this.#target;
+    const { memory, port, busMap, writeCombining } = this.#target;
     const { kind, address, lengthBytes, offset } = store;
     if (kind === storeToMemory) {
       if (!memory.write(address, lengthBytes, this.bytes, offset)) this.strayStoreCount++;
@@ -182,7 +182,7 @@ export class StoreBuffer {
     }
     if (kind === storeUncached) {
       if ((!writeCombining.isEmpty && !writeCombining.flush()) || !port.canStore()) return false;
-      port.cpuStore(address, classify(address), this.bytes, offset, lengthBytes);
+      port.cpuStore(address, busMap.trafficClassAt(address), this.bytes, offset, lengthBytes);
       this.#progressBytes = lengthBytes;
       return true;
     }

@@ -110,7 +110,7 @@ export function newTestHost(
     logicalProcess: process,
     config,
     connect: () => (core) => ports[core]!,
-    classify: (address) => address % 2,
+    busMap: { trafficClassAt: (address) => address % 2 },
     ...options,
   });
   const runner = new SingleRunner([process]);

@@ -8,7 +8,7 @@ const base = 0x8000_0000;
 
 function newBuffers(bufferCount = 4, chunkBytes = 8) {
   const port = new RecordingPort(new LogicalProcess('host'), 0);
-  const buffers = new WriteCombiningBuffers(port, () => 1, { bufferCount, chunkBytes });
+  const buffers = new WriteCombiningBuffers(port, { trafficClassAt: () => 1 }, { bufferCount, chunkBytes });
   const store = (offset: number, ...bytes: number[]) =>
     buffers.store(base + offset, Uint8Array.from(bytes), 0, bytes.length);
   const sent = () => port.stores.splice(0).map(({ address, bytes }) => [address - base, bytes.length]);

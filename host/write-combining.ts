@@ -11,7 +11,7 @@
  * is no order but the one above. Every method stops where the root complex takes no more stores, says how far it
  * came, and goes on from there when called again.
  */
-import type { Classify, DevicePort } from './device-port.ts';
+import type { BusMap, DevicePort } from './device-port.ts';
 
 const lineBytes = 64;
 const none = -1;
@@ -24,7 +24,7 @@ export interface WriteCombiningOptions {
 
 export class WriteCombiningBuffers {
   readonly #port: DevicePort;
-  readonly #classify: Classify;
+  readonly #busMap: BusMap;
   readonly #bufferCount: number;
   readonly #chunkBytes: number;
   readonly #lines: Float64Array;
@@ -42,9 +42,9 @@ export class WriteCombiningBuffers {
   /** Buffers that had to leave because another line needed theirs. */
   evictionCount = 0;
 
-  constructor(port: DevicePort, classify: Classify, options: WriteCombiningOptions) {
+  constructor(port: DevicePort, busMap: BusMap, options: WriteCombiningOptions) {
     this.#port = port;
-    this.#classify = classify;
+    this.#busMap = busMap;
     this.#bufferCount = options.bufferCount;
     this.#chunkBytes = options.chunkBytes;
     this.#lines = new Float64Array(options.bufferCount).fill(none);
@@ -111,7 +111,7 @@ export class WriteCombiningBuffers {
   /** A store that fills a line of its own needs no buffer. */
   #passWholeLine(line: number, source: Uint8Array, at: number): boolean {
     if (!this.#port.canStore()) return false;
-    this.#port.cpuStore(line, this.#classify(line), source, at, lineBytes);
+    this.#port.cpuStore(line, this.#busMap.trafficClassAt(line), source, at, lineBytes);
     this.fullFlushCount++;
     return true;
   }
@@ -154,7 +154,7 @@ export class WriteCombiningBuffers {
     if (!this.#port.canStore()) return false;
     const line = this.#lines[buffer]!;
     const base = buffer * lineBytes;
-    this.#port.cpuStore(line, this.#classify(line), this.#data, base, lineBytes);
+    this.#port.cpuStore(line, this.#busMap.trafficClassAt(line), this.#data, base, lineBytes);
     this.#isWritten.fill(0, base, base + lineBytes);
     this.fullFlushCount++;
     return true;
@@ -169,7 +169,7 @@ export class WriteCombiningBuffers {
       let end = at;
       while (end < limit && this.#isWritten[base + end] === 1) end++;
       const address = this.#lines[buffer]! + at;
-      this.#port.cpuStore(address, this.#classify(address), this.#data, base + at, end - at);
+      this.#port.cpuStore(address, this.#busMap.trafficClassAt(address), this.#data, base + at, end - at);
       this.#isWritten.fill(0, base + at, base + end);
       this.#writtenCounts[buffer] = this.#writtenCounts[buffer]! - (end - at);
       this.partialFlushCount++;

@@ -118,19 +118,25 @@ export class ProcessGroup {
     for (;;) {
       const index = this.pick();
       if (index === NONE) return NONE;
-      if (this.takeTurn(index)) return index;
-      nextPs[index] = processes[index]!.aheadPs;
+      const process = processes[index]!;
+      this.#beginTurn(process, index);
+      if (process.takeTurn()) return index;
+      nextPs[index] = process.aheadPs;
     }
   }
 
   /** Runs one process through its window. Returns true when it stopped because programs were resumed. */
   takeTurn(index: number): boolean {
     const process = this.processes[index]!;
+    this.#beginTurn(process, index);
+    return process.takeTurn();
+  }
+
+  #beginTurn(process: LogicalProcess, index: number): void {
     process.limitPs = this.limitPs(index);
     if (this.#isOpen) process.limitPs = Math.min(process.limitPs, this.nextPs[index]! + this.windowPs);
     this.turnCount++;
     this.current = index;
-    return process.takeTurn();
   }
 
   /** Lets the resumed programs of a process run until each waits for simulated time again. */
@@ -143,7 +149,9 @@ export class ProcessGroup {
 
   /** Earliest instant at which anything is due. */
   get earliestPs(): number {
-    return this.nextPs[this.#earliest()]!;
+    let earliestPs = NEVER;
+    for (const nextPs of this.nextPs) if (nextPs < earliestPs) earliestPs = nextPs;
+    return earliestPs;
   }
 
   /** True when no process has members left. */
@@ -196,38 +204,38 @@ export class ProcessGroup {
   /** The process whose next event is the earliest among those that may run it now, or -1. */
   pick(): number {
     const nextPs = this.nextPs;
-    const picked = this.#earliest();
-    if (nextPs[picked]! >= this.stopPs) return NONE;
-    // Latencies are positive: nothing but another thread holds back the process with the earliest event.
-    if (!this.#isOpen || nextPs[picked]! < this.limitPs(picked)) return picked;
-    for (let index = 0; index < this.processes.length; index++) {
-      if (nextPs[index]! < this.limitPs(index)) return index;
-    }
-    return NONE;
-  }
-
-  #earliest(): number {
-    const nextPs = this.nextPs;
-    let earliest = 0;
+    let picked = 0;
     let earliestPs = nextPs[0]!;
     if (nextPs[1]! < earliestPs) {
-      earliest = 1;
+      picked = 1;
       earliestPs = nextPs[1]!;
     }
     if (nextPs[2]! < earliestPs) {
-      earliest = 2;
+      picked = 2;
       earliestPs = nextPs[2]!;
     }
     if (nextPs[3]! < earliestPs) {
-      earliest = 3;
+      picked = 3;
       earliestPs = nextPs[3]!;
     }
     for (let index = QUICK_PLACES; index < nextPs.length; index++) {
       if (nextPs[index]! >= earliestPs) continue;
-      earliest = index;
+      picked = index;
       earliestPs = nextPs[index]!;
     }
-    return earliest;
+    if (earliestPs >= this.stopPs) return NONE;
+    // Latencies are positive: nothing but another thread holds back the process with the earliest event.
+    return this.#isOpen ? this.#pickOf(picked) : picked;
+  }
+
+  /** `earliest` or, where other threads hold it back, the first process that may run its next event; or -1. */
+  #pickOf(earliest: number): number {
+    const nextPs = this.nextPs;
+    if (nextPs[earliest]! < this.limitPs(earliest)) return earliest;
+    for (let index = 0; index < this.processes.length; index++) {
+      if (nextPs[index]! < this.limitPs(index)) return index;
+    }
+    return NONE;
   }
 
   /** Floyd and Warshall: every way is the shortest of the ways by each process between. */

@@ -118,7 +118,9 @@ export function addBlueFlameFields(view: DataView, base: number, counter: number
 
 /** One data pointer of a send or receive list. @returns the place behind it */
 export function writePointer(view: DataView, at: number, sge: IbvSge): number {
-  view.setInt32(at + byteCountPlace, sge.length === 0 ? emptyPointer : sge.length | 0);
+  // Not within the call: V8 would no longer know the view behind the choice.
+  const byteCount = sge.length === 0 ? emptyPointer : sge.length | 0;
+  view.setInt32(at + byteCountPlace, byteCount);
   view.setInt32(at + lkeyPlace, sge.lkey | 0);
   putAddress(view, at + addressPlace, sge.addr);
   return at + pointerBytes;

@@ -363,15 +363,13 @@ export class DataPath implements DataPathParts {
       cqFailed: (cq, syndrome, cycle) => this.#errors.cqFailed(cq, syndrome, cycle),
       completionSpace: (cycle) => this.#ends.completionSpace(cycle),
     });
-    this.transmitter.connect({
+    this.transmitter.connect(this.requester, this.responses, {
       requestSent: ({ request, pair, isLast }, cycle) => {
         if (isLast === 1) request.transmittedCycle = cycle;
         if (pair.opcodeBase !== 0) return this.#ends.sentForGood(request, pair, isLast, cycle);
         this.timers.sentAt(pair, cycle);
       },
       payloadFailed: (request, pair, cycle) => this.#errors.payloadFailed(request, pair, cycle),
-      requestSlotFreed: (cycle) => this.requester.slotFreed(cycle),
-      responseSlotFreed: (cycle) => this.responses.slotFreed(cycle),
     });
     this.pageFaults.connect({
       resumed: (qp, side, cycle) => {

@@ -56,9 +56,12 @@ export interface TransmitterListener {
   requestSent(packet: PacketSlot, cycle: number): void;
   /** The payload of a request packet could not be read. */
   payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
-  /** A slot of the request queue, or of the response queue, became free. */
-  requestSlotFreed(cycle: number): void;
-  responseSlotFreed(cycle: number): void;
+}
+
+/** Whoever fills one of the packet queues. */
+export interface PacketSource {
+  /** A slot of the queue became free. */
+  slotFreed(cycle: number): void;
 }
 
 export class Transmitter {
@@ -79,6 +82,8 @@ export class Transmitter {
   readonly #bytesPerCycle: number;
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
+  #requester: PacketSource | undefined;
+  #responder: PacketSource | undefined;
 
   constructor(
     core: HcaCore,
@@ -104,7 +109,9 @@ export class Transmitter {
     loopback.onSpace(() => this.#loopbackSpace());
   }
 
-  connect(listener: TransmitterListener): void {
+  connect(requester: PacketSource, responder: PacketSource, listener: TransmitterListener): void {
+    this.#requester = requester;
+    this.#responder = responder;
     this.#listener = listener;
   }
 
@@ -316,8 +323,8 @@ export class Transmitter {
   #free(queue: PacketQueue, pair: QueuePair, cycle: number): void {
     queue.close();
     pair.inPipelineCount--;
-    if (queue === this.requests) this.#listener!.requestSlotFreed(cycle);
-    else this.#listener!.responseSlotFreed(cycle);
+    if (queue === this.requests) this.#requester!.slotFreed(cycle);
+    else this.#responder!.slotFreed(cycle);
   }
 }
 

@@ -52,8 +52,9 @@ export class RootComplexCpu {
   readonly #timeoutPs: number;
   readonly #storeBytesMax: number;
   readonly #queues: CoreQueue[] = [];
-  /** Those of them with requests, in any order: seldom more than one. */
+  /** Those of them with requests come first here, in any order: seldom more than one. */
   readonly #waiting: CoreQueue[] = [];
+  #waitingCount = 0;
   readonly #payloads: PayloadCopier;
   /** The core whose turn it is. */
   #nextCore = 0;
@@ -95,6 +96,7 @@ export class RootComplexCpu {
     this.#payloads = new PayloadCopier(new Uint8Array(coreCount * payloadBytes));
     for (let core = 0; core < coreCount; core++)
       this.#queues.push(new CoreQueue(core, depth, core * payloadBytes, this.#storeBytesMax));
+    this.#waiting.push(...this.#queues);
     for (let tag = config.cpuTagCount - 1; tag >= 0; tag--) this.#freeTags.push(tag);
     this.#tagTimer = new Float64Array(config.cpuTagCount);
     this.#tagStatus = new Int32Array(config.cpuTagCount);
@@ -168,7 +170,7 @@ export class RootComplexCpu {
     const waiting = this.#waiting;
     let chosen: CoreQueue | undefined;
     let chosenTurn = this.#coreCount;
-    for (let index = 0; index < waiting.length; index++) {
+    for (let index = 0; index < this.#waitingCount; index++) {
       const queue = waiting[index]!;
       if (queue.head.visibleCycle > cycle || !this.#canLeave(queue.head)) continue;
       const distance = queue.core - this.#nextCore;
@@ -183,7 +185,7 @@ export class RootComplexCpu {
   /** Has the egress stage run when the link can be handed a request, but not before `cycle`. */
   wakeEgress(cycle: number): void {
     const waiting = this.#waiting;
-    for (let index = 0; index < waiting.length; index++) {
+    for (let index = 0; index < this.#waitingCount; index++) {
       const { head } = waiting[index]!;
       if (!this.#canLeave(head)) continue;
       this.#domain.wake(this.#egressStage, head.visibleCycle > cycle ? head.visibleCycle : cycle);
@@ -232,7 +234,7 @@ export class RootComplexCpu {
   #take(core: number, kind: number, address: number, lengthBytes: number, trafficClass: number): CoreRequest {
     const queue = this.#queues[core]!;
     const request = queue.append();
-    if (queue.count === 1) this.#waiting.push(queue);
+    if (queue.count === 1) this.#waiting[this.#waitingCount++] = queue;
     request.kind = kind;
     request.address = address;
     request.lengthBytes = lengthBytes;
@@ -249,7 +251,7 @@ export class RootComplexCpu {
 
   #removeWaiting(queue: CoreQueue): void {
     const waiting = this.#waiting;
-    const last = waiting.pop()!;
+    const last = waiting[--this.#waitingCount]!;
     if (last !== queue) waiting[waiting.indexOf(queue)] = last;
   }
 
@@ -291,7 +293,7 @@ export class RootComplexCpu {
     const done = this.#tagDone[tag]!;
     this.#tagDone[tag] = undefined;
     this.#freeTags.push(tag);
-    if (this.#waiting.length > 0) this.#domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
+    if (this.#waitingCount > 0) this.#domain.wakeAfter(this.#egressStage, this.#lp.nowPs);
     this.tap?.completion(tag, this.#tagStatus[tag]!, this.#tagValue[tag]!, this.#lp.nowPs);
     done(this.#tagStatus[tag]!, this.#tagValue[tag]!);
   }

@@ -159,7 +159,7 @@ function newNode(process: LogicalProcess, index: number, options: TestOptions): 
       memory: { ...defaultsOf(hostParameters.memory), sizeMib: 128 },
       core: { ...defaultsOf(hostParameters.core), count: options.cores ?? 2, storeSpaceKib: 64 },
     }),
-    classify: () => 0,
+    busMap: { trafficClassAt: () => 0 },
     connect: (memory, interrupts) => {
       parts.nic = new FakeNic(process, memory, interrupts, macs[index]!);
       const port = parts.nic.port();

@@ -71,7 +71,7 @@ export class NicNode {
     this.host = new Host({
       logicalProcess: this.hostLp,
       config: hostConfigOf({ memory: { ...defaultsOf(hostParameters.memory), sizeMib: 128 } }),
-      classify: () => TrafficClass.register,
+      busMap: { trafficClassAt: () => TrafficClass.register },
       connect: (memory, interrupts) => {
         const rootComplex = new RootComplex({
           lp: this.hostLp,

@@ -11,6 +11,7 @@ import type { Analyser } from '../../analyser/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
 import {
+  type BusMap,
   type CoreThread,
   configAccessOf,
   driverPlatformOf,
@@ -49,7 +50,7 @@ const mib = 2 ** 20;
 // A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { register } = TrafficClass;
 
-export class HostNode {
+export class HostNode implements BusMap {
   readonly node: number;
   readonly lp: LogicalProcess;
   readonly config: MachineConfig;
@@ -109,7 +110,7 @@ export class HostNode {
     this.host = new Host({
       logicalProcess: this.lp,
       config: config.host,
-      classify: (busAddress) => this.#classify(busAddress),
+      busMap: this,
       random: new Random(config.machine.seed, `${name}.frames`).unit,
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
@@ -206,7 +207,7 @@ export class HostNode {
   }
 
   /** Accounting class of a core's store: by where in the device's BARs it goes. */
-  #classify(busAddress: number): number {
+  trafficClassAt(busAddress: number): number {
     if (busAddress < this.#bar2From || busAddress >= this.#bar2To) return register;
     return busAddress < this.#uarTo ? this.#uarClass : this.#behindUarsClass;
   }
