@@ -286,6 +286,12 @@ export class ChannelReader extends ChannelEnd {
     return offset;
   }
 
+  /** Place of the record that {@link take} would take; there is one. */
+  get nextOffset(): number {
+    const offset = this.#cursor & this.mask;
+    return this.words[(offset >> 2) + KIND_WORD] === KIND_PADDING ? 0 : offset;
+  }
+
   /** The protocol's kind of the record that {@link take} would take; there is one. */
   get nextKind(): number {
     const kind = this.words[((this.#cursor & this.mask) >> 2) + KIND_WORD]!;

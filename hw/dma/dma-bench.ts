@@ -3,8 +3,10 @@
  * memory behind it. One clock of 1 GHz: cycle n is at n × 1000 ps. For specs only.
  */
 import { defaultsOf } from '../../base/parameter.ts';
+import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
+import type { CompletionTaker } from '../pcie/link-engine.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -47,7 +49,7 @@ export interface SentWrite {
 
 export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   readonly memory = new Uint8Array(MEMORY_BYTES);
-  readonly reader: { bytes: Uint8Array; words: Int32Array };
+  readonly reader: ChannelReader;
   readonly returnsCompletionCredits: boolean;
   readonly reads: SentRead[] = [];
   readonly writes: SentWrite[] = [];
@@ -56,6 +58,7 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   /** What each flow still accepts. */
   readonly room = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   announce: (offset: number) => void = () => {};
+  taker: CompletionTaker = { takeCompletions: () => false };
   onRead: (read: SentRead) => void = () => {};
   readonly #lp: LogicalProcess;
   readonly #spaceListeners: (() => void)[][] = [[], []];
@@ -64,9 +67,22 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
   constructor(lp: LogicalProcess, returnsCompletionCredits: boolean) {
     this.#lp = lp;
     this.returnsCompletionCredits = returnsCompletionCredits;
-    const buffer = new SharedArrayBuffer(SLOT_BYTES * SLOT_COUNT);
-    this.reader = { bytes: new Uint8Array(buffer), words: new Int32Array(buffer) };
+    this.reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(SLOT_BYTES * SLOT_COUNT)));
   }
+
+  completionsEndPs(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
+  letTakeCompletions(taker: CompletionTaker): void {
+    this.taker = taker;
+  }
+
+  passCompletion(offset: number): void {
+    this.consume(offset);
+  }
+
+  countCompletions(): void {}
 
   canSend(flow: number): boolean {
     return this.room[flow]! > 0;
@@ -198,7 +214,9 @@ export class DmaBench {
     const { lp, domain, link, pcieFunction, config, sram } = this;
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
     this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });
-    link.announce = (offset) => this.reads.receiveCompletion(offset);
+    link.announce = (offset) => {
+      if (!link.taker.takeCompletions(offset)) this.reads.receiveCompletion(offset);
+    };
     this.#stage = domain.addStage((cycle) => this.#act(cycle));
     this.#event = lp.queue.addHandler((index) => this.#events[index]!());
     for (let index = 0; index < MEMORY_BYTES; index++) link.memory[index] = (index * 7 + (index >> 8)) & 0xff;

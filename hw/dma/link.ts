@@ -1,14 +1,12 @@
 /**
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
+import type { ChannelReader } from '../../sim/channel.ts';
 import type { PcieLinkPort } from '../pcie/link-port.ts';
 
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */
-  readonly reader: {
-    readonly bytes: Uint8Array;
-    readonly words: Int32Array;
-  };
+  readonly reader: ChannelReader;
   /** Whether consuming a completion gives credits back. */
   readonly returnsCompletionCredits: boolean;
   canSend(flow: number): boolean;
@@ -23,6 +21,10 @@ export interface DmaReadLink {
   ): void;
   /** Gives the buffer space of a received TLP back to the sender. */
   consume(offset: number): void;
+  completionsEndPs: PcieLinkPort['completionsEndPs'];
+  letTakeCompletions: PcieLinkPort['letTakeCompletions'];
+  passCompletion: PcieLinkPort['passCompletion'];
+  countCompletions: PcieLinkPort['countCompletions'];
 }
 
 export interface DmaWriteLink {

@@ -218,8 +218,12 @@ export class DmaReadEngine extends ReadReturn {
     if (this.#stalls.isStalledFor(STALL_LINK)) this.domain.wakeAfter(this.#issueStage, this.lp.nowPs);
   }
 
+  protected override get isTagAwaited(): boolean {
+    return this.#stalls.isStalledFor(STALL_TAGS);
+  }
+
   protected override tagFreed(cycle: number): void {
-    if (this.#stalls.isStalledFor(STALL_TAGS)) this.domain.wake(this.#issueStage, cycle);
+    if (this.isTagAwaited) this.domain.wake(this.#issueStage, cycle);
   }
 
   /** With nothing to send behind the request, its requester waits no longer. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { COMPLETION_DATA } from '../pcie/tlp.ts';
+import { COMPLETION_DATA, FLAG_LANDED } from '../pcie/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import { withRequesters } from './read-bench.ts';
@@ -245,7 +245,7 @@ describe('reset of the read engine', () => {
       withRequesters(bench, 1);
       bench.atCycle(1, () => bench.reads.request(0, 0, 512, 0, 0));
       // Arrives at 102,500 ps, and is half of what was asked for.
-      bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256));
+      bench.atPs(102_500, () => bench.link.answer(bench.link.reads[0]!, 256, FLAG_LANDED));
       if (!resetsFirst) bench.atCycle(103, () => bench.reads.reset(103));
       bench.runTo(200);
       return bench.reads.lateCompletions;

@@ -45,10 +45,11 @@ describe('bytes that land ahead of their completions', () => {
         [30_500, 128],
         [30_600, 128],
       ] as const) {
-        const byteCount = 512 - bench.link.reads[0]!.answeredBytes;
-        if (flags !== 0) land((byteCount & 0xff) | 1, byteCount, bytes);
-        bench.atPs(at, () => bench.link.answer(bench.link.reads[0]!, bytes, flags));
-        bench.runTo(at / 1000 + 1);
+        bench.atPs(at, () => {
+          const byteCount = 512 - bench.link.reads[0]!.answeredBytes;
+          if (flags !== 0) land((byteCount & 0xff) | 1, byteCount, bytes);
+          bench.link.answer(bench.link.reads[0]!, bytes, flags);
+        });
       }
       bench.runTo(100);
       return { reports, bytes: bench.sram.slice(PLACE, PLACE + 512), isIdle: bench.reads.isIdle };

@@ -7,9 +7,11 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { CompletionTaker } from '../pcie/link-engine.ts';
 import type { CompletionLandings } from '../pcie/root-complex-interfaces.ts';
 import * as tlp from '../pcie/tlp.ts';
 import { statusOf, tagOf } from '../pcie/tlp.ts';
+import { CompletionRun, DataPath } from './completion-run.ts';
 import { DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -18,8 +20,8 @@ import * as tagPool from './tag-pool.ts';
 import { type ReadTag, TagPool } from './tag-pool.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLAG_LANDED, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT, STATUS_SUCCESS } = tlp;
-const { WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
+const { COMPLETION_DATA, FLAG_LANDED, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT } = tlp;
+const { STATUS_SUCCESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
 
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
@@ -35,7 +37,7 @@ export interface DmaReadEngineOptions {
   readonly sram: Uint8Array;
 }
 
-export abstract class ReadReturn implements CompletionLandings {
+export abstract class ReadReturn implements CompletionLandings, CompletionTaker {
   /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
   readonly returnAccount = new BlockAccount('dmaReadReturn', []);
   /** Completions whose tag belongs to no read: never sent, or finished long ago. */
@@ -57,15 +59,12 @@ export abstract class ReadReturn implements CompletionLandings {
   readonly #copier = new BlockCopier();
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
-  readonly #returnsCredits: boolean;
-  readonly #dataPathBytes: number;
-  readonly #cyclesPerByte: number;
+  readonly #dataPath: DataPath;
+  readonly #run: CompletionRun;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
   readonly #completions: Fifo;
   #lastReportCycle = -1;
-  /** Edge on account of which a completion was last taken as it arrived. */
-  #unseenCycle = -1;
   /** The completion timeout last asked for, and the same in cycles, rounded up. */
   #timeoutPs = Number.POSITIVE_INFINITY;
   #timeoutCycles = Number.POSITIVE_INFINITY;
@@ -83,10 +82,10 @@ export abstract class ReadReturn implements CompletionLandings {
     this.memory = options.sram;
     this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
-    this.#returnsCredits = link.returnsCompletionCredits;
-    this.#dataPathBytes = config.dataPathBytes;
-    this.#cyclesPerByte = 1 / config.dataPathBytes;
+    this.#dataPath = new DataPath(config.dataPathBytes);
+    this.#run = new CompletionRun(options.lp, domain, link, this.tags, this.returnAccount, this.#dataPath);
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
+    if (!link.returnsCompletionCredits) link.letTakeCompletions(this);
     this.#returnStage = domain.addStage((cycle) => this.#return(cycle));
     this.#timeoutStage = domain.addStage((cycle) => this.#expire(cycle));
   }
@@ -96,13 +95,18 @@ export abstract class ReadReturn implements CompletionLandings {
     const completions = this.#completions;
     const cycle = this.domain.clock.cycleAfter(this.lp.nowPs);
     if (completions.isEmpty) {
-      if (!this.#takeUnseen(offset, cycle)) this.#await(offset, cycle);
+      this.#await(offset, cycle);
     } else if (completions.isFull) {
       this.#unexpected(offset);
       this.link.consume(offset);
     } else {
       completions.push(offset, cycle);
     }
+  }
+
+  /** See {@link CompletionRun.take}. */
+  takeCompletions(offset: number): boolean {
+    return this.#completions.isEmpty && this.#run.take(offset, this.isTagAwaited);
   }
 
   /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
@@ -128,10 +132,13 @@ export abstract class ReadReturn implements CompletionLandings {
 
   /** A reset at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
   protected dropReads(cycle: number): void {
-    if (this.#unseenCycle === cycle && this.domain.isUpstream(this.#returnStage)) this.lateCompletions++;
+    if (this.#run.lastCycle === cycle && this.domain.isUpstream(this.#returnStage)) this.lateCompletions++;
     this.detachLandings();
     this.tags.abandonAll();
   }
+
+  /** Whether {@link tagFreed} would do anything. */
+  protected abstract get isTagAwaited(): boolean;
 
   /** A tag is free again, for use in this very cycle. */
   protected abstract tagFreed(cycle: number): void;
@@ -162,39 +169,6 @@ export abstract class ReadReturn implements CompletionLandings {
       queue.onDone(cookie, status, reportCycle);
       if (wasFull && queue.onSpace !== undefined) queue.onSpace();
     } while (queue.count > 0 && queue.head.isFinished);
-  }
-
-  /**
-   * Takes a completion as it arrives, on account of `cycle`, if nobody can tell that from taking it at that edge: its bytes
-   * land, its request waits for others as well, its credits need not go back, the data path is free and no edge is due
-   * at this instant.
-   */
-  #takeUnseen(offset: number, cycle: number): boolean {
-    const words = this.#words;
-    const record = offset >> 2;
-    const tag = this.tags.tagOf(tagOf(words[record + WORD_DESCRIPTOR]!));
-    if (tag.state !== TAG_ACTIVE) return false;
-    const { remainingBytes } = tag;
-    const bytes = words[record + WORD_LENGTH]!;
-    const flags = words[record + WORD_FLAGS]!;
-    const isLast = bytes === remainingBytes;
-    if (bytes > remainingBytes || (isLast && tag.request!.readCount === 1)) return false;
-    const isUsual =
-      bytes > 0 &&
-      words[record + WORD_KIND] === COMPLETION_DATA &&
-      words[record + WORD_BYTE_COUNT] === remainingBytes &&
-      (flags & FLAG_POISONED) === 0 &&
-      cycle >= this.returnAccount.freeCycle &&
-      this.domain.nextPs > this.lp.nowPs &&
-      !this.#returnsCredits;
-    if (!isUsual) return false;
-    this.#unseenCycle = cycle;
-    this.#land(tag, offset, bytes, flags);
-    if (isLast) tag.request!.readCount--;
-    this.#passOver(tag, bytes, isLast, cycle);
-    this.link.consume(offset);
-    this.returnAccount.serve(cycle, this.#cyclesOf(bytes));
-    return true;
   }
 
   #return(cycle: number): void {
@@ -236,7 +210,7 @@ export abstract class ReadReturn implements CompletionLandings {
       this.pcieFunction.reportUnexpectedCompletion(offset);
       return 1;
     }
-    const serviceCycles = this.#cyclesOf(bytes);
+    const serviceCycles = this.#dataPath.cyclesOf(bytes);
     const isLast = isError || bytes === remainingBytes;
     if (tag.state === TAG_ACTIVE) {
       this.#continueRead(tag, offset, bytes, cycle);
@@ -272,11 +246,6 @@ export abstract class ReadReturn implements CompletionLandings {
     const { landingOffset, remainingBytes } = tag;
     tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
     tag.landingEnd = 0;
-  }
-
-  /** The quotient rounded up: a remainder is at least one byte, so half a byte sets off what rounding of floats does. */
-  #cyclesOf(bytes: number): number {
-    return bytes <= this.#dataPathBytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
   }
 
   /** A completion of a read that is waited for: its bytes land, or its request fails. */

@@ -43,12 +43,14 @@ interface Story {
   readonly completionFifoTlps: number;
   readonly rootTransmitBufferTlps: number;
   readonly postedHeaders: number;
+  readonly nonPostedHeaders: number;
+  readonly dataPathBytes: number;
   readonly ackEveryTlps: number;
   readonly tagCount: number;
 }
 
 /** A card that reads and writes, shares its memory with the root complex, and is watched from both sides. */
-function storyBench(story: Story) {
+function storyBench(story: Story, seesDeviceEdges: boolean) {
   const bench = rootComplexBench({
     memoryBytes: MEMORY_BYTES,
     link: { ackEveryTlps: story.ackEveryTlps },
@@ -57,13 +59,15 @@ function storyBench(story: Story) {
     rootPort: {
       postedHeaders: story.postedHeaders,
       postedData: story.postedHeaders * 16,
+      nonPostedHeaders: story.nonPostedHeaders,
       transmitBufferTlps: story.rootTransmitBufferTlps,
       completionFifoTlps: story.completionFifoTlps,
     },
   });
   const { device, deviceLp, hostLp, host, memory, rootComplex } = bench;
   const domain = deviceLp.addClockDomain(427);
-  const config = { ...defaultsOf(dmaParameters), tagCount: story.tagCount };
+  const { tagCount, dataPathBytes } = story;
+  const config = { ...defaultsOf(dmaParameters), tagCount, dataPathBytes };
   const pcieFunction = new FakeFunction();
   const sram = Uint8Array.from(
     { length: SLOT_BYTES * SLOT_COUNT * 2 },
@@ -98,10 +102,12 @@ function storyBench(story: Story) {
       return isDone;
     },
   });
-  const reader = reads.addRequester(
-    { name: 'r', trafficClass: 4, fifoDepth: 64, weight: 1, landsAhead: true },
-    (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
-  );
+  const addReader = (trafficClass: number, landsAhead: boolean): number =>
+    reads.addRequester(
+      { name: `r${trafficClass}`, trafficClass, fifoDepth: 64, weight: 1, landsAhead },
+      (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
+    );
+  const readers = [addReader(4, true), addReader(6, true), addReader(7, false)];
   const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 64 }, (cookie, cycle) =>
     log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
   );
@@ -111,7 +117,7 @@ function storyBench(story: Story) {
     for (; todo[0] !== undefined && todo[0].cycle <= cycle; todo.shift()) {
       const { isWrite, address, bytes, slot, index } = todo[0];
       if (isWrite) writes.request(writer, address, bytes, sram, slot * SLOT_BYTES, index);
-      else reads.request(reader, address, bytes, (SLOT_COUNT + slot) * SLOT_BYTES, index);
+      else reads.request(readers[index % 3]!, address, bytes, (SLOT_COUNT + slot) * SLOT_BYTES, index);
     }
     if (todo[0] !== undefined) domain.wake(stage, todo[0].cycle);
   });
@@ -142,11 +148,14 @@ function storyBench(story: Story) {
   function deviceState(): string {
     const { account, requesters } = writes;
     const { counters } = requesters[0]!;
-    return JSON.stringify([account, counters, reads.account, reads.returnAccount, domain.cycle]);
+    const cycle = seesDeviceEdges ? domain.cycle : 0;
+    const { pendingTagCount, lateCompletions, malformedCompletions } = reads;
+    const counts = [pendingTagCount, lateCompletions, malformedCompletions];
+    return JSON.stringify([account, counters, reads.account, reads.returnAccount, counts, cycle]);
   }
   function wholeState(): string {
     for (const port of [device, host]) port.closeAccounts(hostLp.nowPs);
-    const edges = [domain.activeEdgeCount, rootComplex.domain.activeEdgeCount];
+    const edges = [seesDeviceEdges ? domain.activeEdgeCount : 0, rootComplex.domain.activeEdgeCount];
     const books = [linkState(device), linkState(host), edges, [deviceLp.recordCount, hostLp.recordCount]];
     const landed = sumOf(sram.subarray(SLOT_BYTES * SLOT_COUNT));
     return `${hostState()} ${deviceState()} ${JSON.stringify(books)} ${landed} ${bench.interrupts.join()}`;
@@ -169,7 +178,22 @@ const WITNESS: LinkTap = {
 
 /** What is seen of a story when a turn of a process is so long at most. */
 function seen(story: Story, windowPs: number, isWitnessed = false): string[] {
-  const { rootComplex, deviceLp, hostLp, link, log, wholeState } = storyBench(story);
+  return seenOf(storyBench(story, true), story, windowPs, isWitnessed);
+}
+
+/** Likewise but for the device's edges, and with each completion taken at one if `isByEdges`. */
+function seenAfterwards(story: Story, isByEdges: boolean): string[] {
+  const bench = storyBench(story, false);
+  if (isByEdges) bench.device.letTakeCompletions({ takeCompletions: () => false });
+  return seenOf(bench, story, Number.POSITIVE_INFINITY, false);
+}
+
+function seenOf(
+  { rootComplex, deviceLp, hostLp, link, log, wholeState }: ReturnType<typeof storyBench>,
+  story: Story,
+  windowPs: number,
+  isWitnessed: boolean,
+): string[] {
   if (isWitnessed) {
     rootComplex.writes.tap = WITNESS;
     rootComplex.reads.tap = WITNESS;
@@ -214,6 +238,8 @@ const storyOf: fc.Arbitrary<Story> = fc.record({
   completionFifoTlps: fc.integer({ min: 1, max: 8 }),
   rootTransmitBufferTlps: fc.integer({ min: 1, max: 8 }),
   postedHeaders: fc.integer({ min: 2, max: 64 }),
+  nonPostedHeaders: fc.integer({ min: 1, max: 32 }),
+  dataPathBytes: fc.constantFrom(4, 32),
   ackEveryTlps: fc.integer({ min: 1, max: 9 }),
   hasLowWindow: fc.boolean(),
   poisonEvery: fc.constantFrom(3, 1000),
@@ -231,6 +257,16 @@ describe('what the engines and the root complex do ahead of their turns', () => 
         expect(seen(story, 1)).toEqual(expected);
       }),
       { numRuns: 150 },
+    );
+  });
+
+  it('and whether a completion that only changes books was taken as it came or at the edge after it cannot be told later', () => {
+    fc.assert(
+      fc.property(storyOf, (story) => {
+        const unobserved = { ...story, deviceEventsPs: [], stopsPs: [END_PS] };
+        expect(seenAfterwards(unobserved, false)).toEqual(seenAfterwards(unobserved, true));
+      }),
+      { numRuns: 100 },
     );
   });
 });

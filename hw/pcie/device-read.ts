@@ -20,13 +20,50 @@ export class DeviceRead {
   next: DeviceRead = this;
 }
 
-/** Reads not in use, each with the next one. */
-export function makeReads(count: number): DeviceRead {
-  const first = new DeviceRead();
-  for (let made = 1; made < count; made++) {
-    const read = new DeviceRead();
-    read.next = first.next;
-    first.next = read;
+/** The reads that a root complex holds, the oldest first, each with the one that came after it. */
+export class DeviceReads {
+  count = 0;
+  /** The oldest, when there is one. */
+  oldest: DeviceRead;
+  #youngest: DeviceRead;
+  /** Objects not in use. */
+  #free: DeviceRead;
+
+  /** @param countMax held at once */
+  constructor(countMax: number) {
+    const first = new DeviceRead();
+    for (let made = 1; made < countMax; made++) {
+      const read = new DeviceRead();
+      read.next = first.next;
+      first.next = read;
+    }
+    this.oldest = first;
+    this.#youngest = first;
+    this.#free = first;
   }
-  return first;
+
+  /** Adds a read, the youngest now, to be filled in. The caller has checked that there is room. */
+  append(): DeviceRead {
+    const read = this.#free;
+    this.#free = read.next;
+    if (this.count++ === 0) this.oldest = read;
+    else this.#youngest.next = read;
+    this.#youngest = read;
+    return read;
+  }
+
+  /** Removes a read; its object is used again. */
+  remove(read: DeviceRead): void {
+    if (read === this.oldest) {
+      this.oldest = read.next;
+    } else {
+      let before = this.oldest;
+      while (before.next !== read) before = before.next;
+      before.next = read.next;
+      if (read === this.#youngest) this.#youngest = before;
+    }
+    read.next = this.#free;
+    this.#free = read;
+    this.count--;
+  }
 }

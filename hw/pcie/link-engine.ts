@@ -22,12 +22,19 @@ import { carriedBytesOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './t
 import type { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_COUNT, MEMORY_WRITE, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } = tlp;
+const { COMPLETION_DATA, FLOW_COUNT, MEMORY_WRITE, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } =
+  tlp;
 
 /** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
 export interface TlpReceiver {
   /** Receives a record at its time. It is the receiver's until {@link LinkEngine.consume}. */
   receiveTlp(offset: number, kind: number): void;
+}
+
+/** Who may take completions with data, before they are in the books, so that nobody else sees them. */
+export interface CompletionTaker {
+  /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
+  takeCompletions(offset: number): boolean;
 }
 
 export interface LinkPortOptions {
@@ -58,6 +65,7 @@ export class LinkEngine implements RecordReceiver {
   readonly #maxPayloadBytes: number;
   readonly #eventHandler: number;
   #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
+  #completionTaker: CompletionTaker = { takeCompletions: () => false };
   /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
   #duePs = NEVER;
   #moveDuePs = NEVER;
@@ -95,6 +103,11 @@ export class LinkEngine implements RecordReceiver {
   /** Likewise, a function. */
   onReceive(listener: TlpReceiver['receiveTlp']): void {
     this.deliverTo({ receiveTlp: listener });
+  }
+
+  /** Lets `taker` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
+  letTakeCompletions(taker: CompletionTaker): void {
+    this.#completionTaker = taker;
   }
 
   /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
@@ -205,6 +218,11 @@ export class LinkEngine implements RecordReceiver {
     return this.transmitter.placeAt(nowPs, flow, kind, headerBytesOf(kind, address), lengthBytes >> 2);
   }
 
+  /** Likewise a TLP with a short header, the books of which follow for several at once ({@link LinkTransmitter.count}). */
+  protected placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
+    return this.#duePs <= nowPs ? -1 : this.transmitter.placeUncounted(nowPs, flow, kind, lengthBytes >> 2);
+  }
+
   /** Refuses a payload larger than either end may send. */
   protected checkPayload(lengthBytes: number): void {
     if (lengthBytes <= this.#maxPayloadBytes) return;
@@ -227,6 +245,37 @@ export class LinkEngine implements RecordReceiver {
     return offset;
   }
 
+  /**
+   * The instant before which the process has nothing to do but to run its clock domain and to take TLPs of this link, which
+   * cause no more inside than Acks.
+   */
+  completionsEndPs(): number {
+    const quietPs = this.#lp.quietPs(this.reader);
+    return this.#moveDuePs < quietPs ? this.#moveDuePs : quietPs;
+  }
+
+  /**
+   * A completion at `offset` that gives no credits back has been dealt with as it arrived, or before {@link completionsEndPs},
+   * ahead of its call (LogicalProcess.takeRecord). {@link countCompletions} follows.
+   */
+  passCompletion(offset: number): void {
+    const { receiver } = this;
+    this.reader.release(offset);
+    const atPs = receiver.ackDuePs;
+    if (atPs <= this.#lp.nowPs) {
+      receiver.acknowledge();
+      this.transmitter.sendAck(atPs);
+    }
+    receiver.countToAck();
+  }
+
+  /** Enters completions taken by {@link passCompletion} in the books: so many dwords of data, of which so many bytes count. */
+  countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
+    const { receiver } = this;
+    receiver.count(trafficClass, count, dataDwords, payloadBytes);
+    this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
+  }
+
   /** A record's call, at its time. */
   deliver(offset: number): void {
     const nowPs = this.#lp.nowPs;
@@ -236,6 +285,7 @@ export class LinkEngine implements RecordReceiver {
       this.#noteLimits(nowPs, offset);
       return;
     }
+    if (kind === COMPLETION_DATA && this.#completionTaker.takeCompletions(offset)) return;
     if (kind < SIDEBAND_BASE) {
       const { receiver } = this;
       receiver.receive(offset, kind);

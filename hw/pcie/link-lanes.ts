@@ -26,10 +26,10 @@ export class LinkLanes {
   ackCount = 0;
   updateFcCount = 0;
 
+  protected readonly framingBytes: number;
   readonly #serializer: LinkSerializer;
   readonly #psPerByte: number;
   readonly #latencyPs: number;
-  readonly #framingBytes: number;
   readonly #writer: ChannelWriter;
   /** The place of the transmit buffer that is free first. */
   #place: BufferPlace;
@@ -39,7 +39,7 @@ export class LinkLanes {
     this.#serializer = new LinkSerializer(rate, link.packetAlignmentBytes, DLLP_LINK_BYTES);
     this.#psPerByte = rate.numeratorPs / rate.denominatorBytes;
     this.#latencyPs = link.latencyPs;
-    this.#framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
+    this.framingBytes = totalFramingBytes(tlpFramingOf(link.generation));
     this.#writer = writer;
     this.#place = new BufferPlace();
     for (let count = 1; count < transmitBufferTlps; count++) {
@@ -66,8 +66,13 @@ export class LinkLanes {
     payloadBytes: number,
     carriedBytes: number,
   ): number {
-    const linkBytes = tlpBytes + this.#framingBytes;
+    const linkBytes = tlpBytes + this.framingBytes;
     flow.sent.add(linkBytes, payloadBytes);
+    return this.carry(nowPs, kind, linkBytes, carriedBytes);
+  }
+
+  /** Likewise a TLP that is in the books already, or will be. */
+  protected carry(nowPs: number, kind: number, linkBytes: number, carriedBytes: number): number {
     const endPs = this.#serializer.sendTlp(nowPs, linkBytes);
     const place = this.#place;
     place.leftPs = endPs;

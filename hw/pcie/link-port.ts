@@ -11,6 +11,8 @@
  * edge after the current instant.
  */
 import type { Clock } from '../../sim/clock.ts';
+import type { CompletionSplit } from './completion-split.ts';
+import type { DeviceRead } from './device-read.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
@@ -18,8 +20,19 @@ import * as tlp from './tlp.ts';
 import { descriptorOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_LENT, FLAG_STATUS_SHIFT } = tlp;
-const { MEMORY_READ, MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
+const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_LANDED, FLAG_LENT } = tlp;
+const {
+  DWORD_BYTES,
+  FLAG_STATUS_SHIFT,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  WORD_AUX,
+  WORD_BYTE_COUNT,
+  WORD_DATA,
+} = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -150,6 +163,42 @@ export class PcieLinkPort extends LinkEngine {
     transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
     transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.payloadOffset = offset + PAYLOAD_OFFSET;
+  }
+
+  /**
+   * Answers a read at edge `cycle` of `clock` and at those after it, up to `last`, with data that have landed, as far as they
+   * are whole dwords and leave at once. Nothing but this happens at this end meanwhile. `read` is brought up to date; the
+   * books are by {@link countLanded}.
+   * @returns how many completions were sent; the caller goes on behind them
+   */
+  sendLanded(read: DeviceRead, split: CompletionSplit, clock: Clock, cycle: number, last: number): number {
+    const { transmitter, completerId } = this;
+    const { descriptor, address, remainingBytes } = read;
+    // It lies within a page: what is within is reckoned in integers.
+    const start = address & (REQUEST_BOUNDARY_BYTES - 1);
+    if (((start | remainingBytes) & (DWORD_BYTES - 1)) !== 0) return 0;
+    let sentBytes = 0;
+    let edge = cycle;
+    for (; sentBytes < remainingBytes && edge <= last; edge++) {
+      const at = start + sentBytes;
+      const left = remainingBytes - sentBytes;
+      const bytes = split.bytesOf(at, left);
+      const offset = this.placeUncounted(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
+      if (offset < 0) break;
+      const { target } = transmitter;
+      target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_LANDED, descriptor);
+      target.set(offset, WORD_BYTE_COUNT, left);
+      target.set(offset, WORD_AUX, completerId);
+      sentBytes += bytes;
+    }
+    read.address = address + sentBytes;
+    read.remainingBytes = remainingBytes - sentBytes;
+    return edge - cycle;
+  }
+
+  /** Enters completions in the books that {@link sendLanded} has sent. */
+  countLanded(count: number, payloadBytes: number): void {
+    this.transmitter.count(this.transmitter.completion, count, payloadBytes);
   }
 
   /** Where the payload of the completion just placed goes. */

@@ -29,8 +29,8 @@ import {
 import { TrafficCount } from './tlp-count.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, FLAG_POISONED, FLOAT_ADDRESS, HELD_CREDITS_SHIFT, NON_POSTED, POSTED } = tlp;
-const { TRAFFIC_CLASS_COUNT_MAX, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
+const { COMPLETION_FLOW, DWORD_BYTES, FLAG_POISONED, FLOAT_ADDRESS, HELD_CREDITS_SHIFT, NON_POSTED } = tlp;
+const { POSTED, SHORT_HEADER_BYTES, TRAFFIC_CLASS_COUNT_MAX, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above; 0 is none. */
@@ -113,6 +113,17 @@ export class LinkReceiver {
       payloadBytesOf(kind, lengthBytes),
     );
     if (!this.creditsOf(flow).receive(tlpCredits(dataCredits))) this.overflowCount++;
+    this.countToAck();
+  }
+
+  /** Books TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
+  count(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
+    const linkBytes = dataDwords * DWORD_BYTES + tlps * (SHORT_HEADER_BYTES + this.#framingBytes);
+    this.received.classes[trafficClass]!.addAll(tlps, linkBytes, payloadBytes);
+  }
+
+  /** A TLP has arrived that is to be acknowledged. */
+  countToAck(): void {
     const tlpsToAck = this.#tlpsToAck - 1;
     this.#tlpsToAck = tlpsToAck;
     if (tlpsToAck === 0 || this.ackDuePs === NEVER) this.#planAck(tlpsToAck === 0);

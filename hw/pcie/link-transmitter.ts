@@ -32,7 +32,7 @@ import * as tlp from './tlp.ts';
 import { carriedBytesOf, dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, DWORD_BYTES, FLAG_LANDED, FLOAT_ADDRESS, NON_POSTED, POSTED } = tlp;
+const { COMPLETION_FLOW, DWORD_BYTES, FLOAT_ADDRESS, NON_POSTED, POSTED, SHORT_HEADER_BYTES } = tlp;
 const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -104,6 +104,20 @@ export class LinkTransmitter extends LinkLanes {
     flow.credits.consume(credits);
     const payloadBytes = dataDwords * DWORD_BYTES;
     return this.book(nowPs, flow, kind, headerBytes + payloadBytes, payloadBytes, 0);
+  }
+
+  /** {@link placeAt} of a TLP with a short header that is not in the books yet: {@link count} follows. */
+  placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
+    const credits = tlpCredits(dataCreditsOf(dataDwords));
+    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
+    flow.credits.consume(credits);
+    return this.carry(nowPs, kind, SHORT_HEADER_BYTES + dataDwords * DWORD_BYTES + this.framingBytes, 0);
+  }
+
+  /** Enters TLPs with short headers and whole dwords of payload in the books. */
+  count(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
+    const overheadBytes = SHORT_HEADER_BYTES + this.framingBytes;
+    flow.sent.addAll(tlps, payloadBytes + tlps * overheadBytes, payloadBytes);
   }
 
   /** Books every waiting TLP that may leave at `nowPs`. */
@@ -212,11 +226,9 @@ export class LinkTransmitter extends LinkLanes {
     const payloadBytes = payloadBytesOf(kind, lengthBytes);
     flow.credits.consume(tlpCredits(dataCreditsOf(dataDwords)));
     const tlpBytes = headerBytesOf(kind, address) + dataDwords * DWORD_BYTES;
-    const flags = words[(from >> 2) + WORD_FLAGS]!;
-    const carriedBytes = carriedBytesOf(flags, payloadBytes);
+    const carriedBytes = carriedBytesOf(words[(from >> 2) + WORD_FLAGS]!, payloadBytes);
     const to = this.book(nowPs, flow, kind, tlpBytes, payloadBytes, carriedBytes);
-    // A landed payload has its room in the record, and is not there.
-    this.#channel.move(fifo.memory, from, to, (flags & FLAG_LANDED) !== 0 ? 0 : carriedBytes);
+    this.#channel.move(fifo.memory, from, to, carriedBytes);
     const wasFull = fifo.count === fifo.capacity;
     fifo.drop();
     this.waitingCount--;

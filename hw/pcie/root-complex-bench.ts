@@ -11,6 +11,7 @@ import {
   COMPLETION_DATA,
   FLOAT_ADDRESS,
   FLOAT_TIME,
+  MEMORY_WRITE,
   PAYLOAD_OFFSET,
   statusOf,
   tagOf,
@@ -19,6 +20,7 @@ import {
   WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
+  WORD_SIZE,
 } from './tlp.ts';
 
 export class BenchMemory implements HostMemory {
@@ -92,7 +94,10 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
   pair.device.onReceive((offset, kind) => {
     const word = offset >> 2;
     const lengthBytes = reader.words[word + WORD_LENGTH]!;
-    const payloadBytes = kind === COMPLETION_DATA || kind === 1 ? lengthBytes : 0;
+    const hasPayload = kind === COMPLETION_DATA || kind === MEMORY_WRITE;
+    const carriedBytes = hasPayload
+      ? Math.min(lengthBytes, reader.words[word + WORD_SIZE]! - PAYLOAD_OFFSET)
+      : 0;
     atDevice.push({
       kind,
       timePs: reader.floats[(offset >> 3) + FLOAT_TIME]!,
@@ -103,7 +108,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
       lengthBytes,
       byteCount: reader.words[word + WORD_BYTE_COUNT]!,
       trafficClass: trafficClassOf(reader.words[word + WORD_DESCRIPTOR]!),
-      bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + payloadBytes)],
+      bytes: [...reader.bytes.subarray(offset + PAYLOAD_OFFSET, offset + PAYLOAD_OFFSET + carriedBytes)],
     });
     pair.device.consume(offset);
   });

@@ -11,7 +11,8 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
-import { type DeviceRead, makeReads } from './device-read.ts';
+import { CompletionSplit, jitterOf } from './completion-split.ts';
+import { type DeviceRead, DeviceReads } from './device-read.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { CompletionLandings, HostMemory, ReadFaults } from './root-complex-interfaces.ts';
@@ -39,20 +40,6 @@ const NOWHERE = -1;
 /** Copies of fewer bytes are done at once: the books of adjoining copies would cost as much. */
 const ADJOINING_BYTES_MIN = 128;
 
-/**
- * Bytes of the next completion of a read: as many as fit, ending at a boundary unless the read ends before.
- * @param boundaryBytes a power of two
- */
-export function completionBytesOf(
-  address: number,
-  remainingBytes: number,
-  completionBytesMax: number,
-  boundaryBytes: number,
-): number {
-  const bytes = completionBytesMax - ((address + completionBytesMax) & (boundaryBytes - 1));
-  return bytes < remainingBytes ? bytes : remainingBytes;
-}
-
 export class RootComplexReads {
   readCount = 0;
   readBytes = 0;
@@ -73,8 +60,7 @@ export class RootComplexReads {
   readonly #log: DeviceFaultLog;
   readonly #latencyCycles: number;
   readonly #outstandingMax: number;
-  readonly #completionBytesMax: number;
-  readonly #boundaryBytes: number;
+  readonly #split: CompletionSplit;
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
@@ -84,11 +70,7 @@ export class RootComplexReads {
   readonly #copies = new AdjoiningCopies();
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
-  /** Reads held, the oldest first, each with the one that came after it; and objects not in use. */
-  #oldest: DeviceRead;
-  #youngest: DeviceRead;
-  #free: DeviceRead;
-  #count = 0;
+  readonly #reads = new DeviceReads(READ_COUNT_MAX);
   /** The oldest read not started yet, while there are more than are worked on. */
   #waiting: DeviceRead;
   /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
@@ -112,51 +94,48 @@ export class RootComplexReads {
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.readLatencyPs);
     this.#outstandingMax = config.outstandingReadCount;
-    this.#completionBytesMax = Math.min(config.completionCombineBytes, port.link.maxPayloadBytes);
-    this.#boundaryBytes = config.readCompletionBoundaryBytes;
+    const completionBytesMax = Math.min(config.completionCombineBytes, port.link.maxPayloadBytes);
+    this.#split = new CompletionSplit(completionBytesMax, config.readCompletionBoundaryBytes);
     this.#messageWindow = config.messageWindowAddress;
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
     this.#seed = config.seed;
     this.#egressStage = egressStage;
-    this.#free = makeReads(READ_COUNT_MAX);
-    this.#oldest = this.#free;
-    this.#youngest = this.#free;
-    this.#waiting = this.#free;
-    this.#next = this.#free;
+    this.#waiting = this.#reads.oldest;
+    this.#next = this.#reads.oldest;
   }
 
   /** A non-posted request has arrived. */
   receive(offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
-    if (this.#count === READ_COUNT_MAX || isMalformed(address, lengthBytes)) {
-      this.#discard(this.#count === READ_COUNT_MAX ? 'overflow' : 'malformed', offset);
+    if (this.#reads.count === READ_COUNT_MAX || isMalformed(address, lengthBytes)) {
+      this.#discard(this.#reads.count === READ_COUNT_MAX ? 'overflow' : 'malformed', offset);
       return;
     }
     this.readCount++;
-    const read = this.#append();
+    const read = this.#reads.append();
     read.number = this.readCount;
     read.address = address;
     read.lengthBytes = lengthBytes;
     read.remainingBytes = lengthBytes;
     this.#describe(read, offset);
-    if (this.#count <= this.#outstandingMax) {
+    if (this.#reads.count <= this.#outstandingMax) {
       this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
       if (read === this.#next) this.#domain.wake(this.#egressStage, read.readyCycle);
-    } else if (this.#count === this.#outstandingMax + 1) {
+    } else if (this.#reads.count === this.#outstandingMax + 1) {
       this.#waiting = read;
     }
   }
 
   /** Whether a completion can be handed to the link. */
   isReady(cycle: number): boolean {
-    return this.#count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
+    return this.#reads.count > 0 && this.#next.readyCycle <= cycle && this.#port.canSend(COMPLETION_FLOW);
   }
 
   /** Cycle, from `cycle` on, at which the next completion is ready; -1 when there is none, or no room for it in the link. */
   nextCycle(cycle: number): number {
-    if (this.#count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return -1;
+    if (this.#reads.count === 0 || !this.#port.canSend(COMPLETION_FLOW)) return -1;
     const { readyCycle } = this.#next;
     return readyCycle > cycle ? readyCycle : cycle;
   }
@@ -165,7 +144,7 @@ export class RootComplexReads {
   complete(cycle: number): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
-    const bytes = completionBytesOf(address, remainingBytes, this.#completionBytesMax, this.#boundaryBytes);
+    const bytes = this.#split.bytesOf(address, remainingBytes);
     if (read.status === STATUS_SUCCESS && !this.#isThere(address, bytes)) this.#refuse(read, bytes);
     const hasData = read.status === STATUS_SUCCESS || read.status === READ_POISONED;
     if (hasData) this.#sendData(read, bytes);
@@ -174,9 +153,51 @@ export class RootComplexReads {
     if (!hasData || bytes === remainingBytes) {
       this.#end(read, cycle);
     } else if (this.#jitterCycles > 0) {
-      read.readyCycle = cycle + 1 + this.#jitter(read, INTERLEAVE_CYCLES);
+      read.readyCycle = cycle + 1 + jitterOf(read, this.#seed, INTERLEAVE_CYCLES);
       this.#choose();
     }
+  }
+
+  /**
+   * Hands over completions at edge `cycle` and after, each as soon as it is ready, up to edge `last`: as long as they are of
+   * plain memory, land, and leave at once. Nothing else happens in the process until `last`, but for what they cause.
+   * @returns whether there was one
+   */
+  completeOn(cycle: number, last: number): boolean {
+    const { landings } = this;
+    if (landings === undefined || !this.#isPlain) return false;
+    const { queue } = this.#lp;
+    const { clock } = this.#domain;
+    const port = this.#port;
+    const eventPs = queue.nextPs;
+    let edge = cycle;
+    let completionCount = 0;
+    let sentBytes = 0;
+    // The end of a read may have credits go back, by an event.
+    while (this.#reads.count > 0 && queue.nextPs === eventPs) {
+      const read = this.#next;
+      const { address, remainingBytes } = read;
+      const place = landings.placeOf(read.descriptor, remainingBytes);
+      if (read.status !== STATUS_SUCCESS || place === NOWHERE) break;
+      const first = read.readyCycle > edge ? read.readyCycle : edge;
+      const count = port.sendLanded(read, this.#split, clock, first, last);
+      if (count === 0) break;
+      completionCount += count;
+      edge = first + count;
+      this.#lp.nowPs = clock.edgePs(edge - 1);
+      const bytes = remainingBytes - read.remainingBytes;
+      sentBytes += bytes;
+      if (!this.#copies.adjoin(address, place)) this.land();
+      this.#copies.add(address, place, bytes);
+      if (read.remainingBytes > 0) break;
+      this.#end(read, edge - 1);
+    }
+    if (completionCount === 0) return false;
+    port.countLanded(completionCount, sentBytes);
+    this.completionCount += completionCount;
+    this.readBytes += sentBytes;
+    this.#domain.passOver(edge - 1, completionCount);
+    return true;
   }
 
   #sendData(read: DeviceRead, bytes: number): void {
@@ -245,6 +266,11 @@ export class RootComplexReads {
     this.completionCount++;
   }
 
+  /** Whether memory can always be read, nobody looks on, and reads are answered in their order. */
+  get #isPlain(): boolean {
+    return this.#jitterCycles === 0 && this.tap === undefined && this.#memory.canRead === undefined;
+  }
+
   /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
   #isThere(address: number, lengthBytes: number): boolean {
     return this.#memory.canRead === undefined || this.#memory.canRead(address, lengthBytes);
@@ -280,35 +306,11 @@ export class RootComplexReads {
     read.credits = this.#port.release(offset);
   }
 
-  /** A read not in use, now the youngest. */
-  #append(): DeviceRead {
-    const read = this.#free;
-    this.#free = read.next;
-    if (this.#count++ === 0) this.#oldest = read;
-    else this.#youngest.next = read;
-    this.#youngest = read;
-    return read;
-  }
-
-  #remove(read: DeviceRead): void {
-    if (read === this.#oldest) {
-      this.#oldest = read.next;
-    } else {
-      let before = this.#oldest;
-      while (before.next !== read) before = before.next;
-      before.next = read.next;
-      if (read === this.#youngest) this.#youngest = before;
-    }
-    read.next = this.#free;
-    this.#free = read;
-    this.#count--;
-  }
-
   /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
   #end(read: DeviceRead, cycle: number): void {
     this.#port.returnCredits(read.credits);
-    this.#remove(read);
-    if (this.#count >= this.#outstandingMax) {
+    this.#reads.remove(read);
+    if (this.#reads.count >= this.#outstandingMax) {
       const starting = this.#waiting;
       this.#waiting = starting.next;
       this.#start(starting, cycle + 1);
@@ -319,30 +321,25 @@ export class RootComplexReads {
   /** Works on a read from `cycle` on. */
   #start(read: DeviceRead, cycle: number): void {
     let readyCycle = cycle + this.#latencyCycles;
-    if (this.#jitterCycles > 0) readyCycle += this.#jitter(read, this.#jitterCycles);
+    if (this.#jitterCycles > 0) readyCycle += jitterOf(read, this.#seed, this.#jitterCycles);
     if (this.#memory.translationPs !== undefined) {
       readyCycle += latencyCyclesOf(this.#domain, this.#memory.translationPs(read.address));
     }
     read.readyCycle = readyCycle;
-    if (this.#count === 1 || this.#jitterCycles > 0) this.#choose();
+    if (this.#reads.count === 1 || this.#jitterCycles > 0) this.#choose();
   }
 
   /** Finds the read to be answered next, of those worked on. */
   #choose(): void {
-    let next = this.#oldest;
+    let next = this.#reads.oldest;
     if (this.#jitterCycles > 0) {
       let read = next;
-      for (let left = Math.min(this.#count, this.#outstandingMax); left > 1; left--) {
+      for (let left = Math.min(this.#reads.count, this.#outstandingMax); left > 1; left--) {
         read = read.next;
         if (read.readyCycle < next.readyCycle) next = read;
       }
     }
     this.#next = next;
-  }
-
-  /** A seeded delay below `limitCycles`; it depends on the read and its progress, not on what else happens. */
-  #jitter(read: DeviceRead, limitCycles: number): number {
-    return scrambled(this.#seed, read.number, read.lengthBytes - read.remainingBytes) % limitCycles;
   }
 
   /** Status with which a request will be answered. */
@@ -385,12 +382,4 @@ export class RootComplexReads {
       this.#lp.nowPs,
     );
   }
-}
-
-/** A number that depends on nothing but the seed and what it is for: murmur3's finaliser. */
-function scrambled(seed: number, readNumber: number, sentBytes: number): number {
-  let value = Math.imul(seed, 0x9e37_79b1) ^ Math.imul(readNumber, 0x85eb_ca6b) ^ sentBytes;
-  value = Math.imul(value ^ (value >>> 16), 0x85eb_ca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2_ae35);
-  return (value ^ (value >>> 16)) >>> 0;
 }

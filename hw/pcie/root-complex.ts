@@ -172,11 +172,21 @@ export class RootComplex {
       // Whoever waits for room in the link is woken by it.
       this.cpu.wakeEgress(edge + 1);
       edge = this.reads.nextCycle(edge + 1);
+      if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
       if (edge >= 0 && this.domain.passTo(this.#egressStage, edge)) continue;
       if (edge >= 0) this.domain.wake(this.#egressStage, edge);
       break;
     }
     this.reads.land();
+  }
+
+  /** Hands over completions at edge `cycle` and after, while nothing else goes on. Returns whether there was one. */
+  #completeOn(cycle: number): boolean {
+    if (this.cpu.hasWaiting) return false;
+    const last = this.domain.lastPassable(this.#egressStage);
+    if (last < cycle || !this.reads.completeOn(cycle, last)) return false;
+    this.#completionWasLast = true;
+    return true;
   }
 
   /** One TLP an edge to the link; when a completion and a core both have one ready, they take turns. */

@@ -11,6 +11,13 @@ export class TlpCount {
     this.linkBytes += linkBytes;
     this.payloadBytes += payloadBytes;
   }
+
+  /** Adds so many TLPs, by the bytes of them all. */
+  addAll(tlps: number, linkBytes: number, payloadBytes: number): void {
+    this.tlps += tlps;
+    this.linkBytes += linkBytes;
+    this.payloadBytes += payloadBytes;
+  }
 }
 
 /** TLPs and bytes by traffic class. */

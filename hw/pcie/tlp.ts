@@ -12,7 +12,7 @@ export * from './tlp-record.ts';
 // Copies: V8 folds constants of this module into its code, but looks up those that a module imports or exports.
 const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE } = record;
 const { MESSAGE, NON_POSTED } = record;
-const { FLAG_LENT, FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
+const { FLAG_LANDED, FLAG_LENT, FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;
@@ -30,7 +30,7 @@ export const trafficClassOf = (descriptor: number): number => descriptor & 0xff;
 export const REQUEST_BOUNDARY_BYTES = 4096;
 const FOUR_GIB = 0x1_0000_0000;
 export const DWORD_BYTES = 4;
-const SHORT_HEADER_BYTES = 12;
+export const SHORT_HEADER_BYTES = 12;
 const LONG_HEADER_BYTES = 16;
 /** One data credit stands for this many bytes (2.6.1). */
 const CREDIT_DWORDS = 4;
@@ -78,7 +78,7 @@ export const payloadBytesOf = (kind: number, lengthBytes: number): number =>
 
 /** Bytes of its payload for which the TLP's record has room. */
 export const carriedBytesOf = (flags: number, payloadBytes: number): number =>
-  (flags & FLAG_LENT) === 0 ? payloadBytes : 0;
+  (flags & (FLAG_LENT | FLAG_LANDED)) === 0 ? payloadBytes : 0;
 
 /** Header: 3 DW, or 4 DW for memory above 4 GiB (2.2.4.1) and for messages (2.2.8). */
 export function headerBytesOf(kind: number, address: number): number {

@@ -1,0 +1,128 @@
+/**
+ * Completions that follow one another, taken ahead of their records' calls. Most only change books: their bytes have landed,
+ * and their request waits for others as well.
+ */
+import type { BlockAccount } from '../../sim/block-account.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import * as tlp from '../pcie/tlp.ts';
+import { tagOf, touchedDwords, trafficClassOf } from '../pcie/tlp.ts';
+import type { DmaReadLink } from './link.ts';
+import type { TagPool } from './tag-pool.ts';
+import * as tagPool from './tag-pool.ts';
+
+// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
+const { COMPLETION_DATA, FLAG_LANDED, FLOAT_ADDRESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS } = tlp;
+const { WORD_KIND, WORD_LENGTH } = tlp;
+const { TAG_ACTIVE } = tagPool;
+
+/** What moves completion data into on-chip memory, so many bytes per cycle. */
+export class DataPath {
+  readonly #bytes: number;
+  readonly #cyclesPerByte: number;
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+    this.#cyclesPerByte = 1 / bytes;
+  }
+
+  /** The quotient rounded up: a remainder is at least one byte, so half a byte sets off what rounding of floats does. */
+  cyclesOf(bytes: number): number {
+    return bytes <= this.#bytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
+  }
+}
+
+export class CompletionRun {
+  /** Edge on account of which a completion was last taken. */
+  lastCycle = -1;
+
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #link: DmaReadLink;
+  readonly #tags: TagPool;
+  readonly #account: BlockAccount;
+  readonly #dataPath: DataPath;
+
+  constructor(
+    lp: LogicalProcess,
+    domain: ClockDomain,
+    link: DmaReadLink,
+    tags: TagPool,
+    account: BlockAccount,
+    dataPath: DataPath,
+  ) {
+    this.#lp = lp;
+    this.#domain = domain;
+    this.#link = link;
+    this.#tags = tags;
+    this.#account = account;
+    this.#dataPath = dataPath;
+  }
+
+  /**
+   * Takes the completion at `offset`, which has just arrived, and those that follow it before anything else is due in the
+   * process, each at its time, on account of the edge after it. Only if nobody can tell that from taking them at that edge:
+   * their bytes have landed, their request waits for others as well, the data path is free.
+   * @param isTagAwaited somebody waits for one to be free
+   * @returns whether it has taken any
+   */
+  take(offset: number, isTagAwaited: boolean): boolean {
+    const lp = this.#lp;
+    const link = this.#link;
+    const tags = this.#tags;
+    const { reader } = link;
+    const { words, floats } = reader;
+    const { clock, nextPs: edgePs } = this.#domain;
+    const trafficClass = trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!);
+    let { freeCycle } = this.#account;
+    let endPs = edgePs;
+    let place = offset;
+    let atPs = lp.nowPs;
+    let busyCycles = 0;
+    let count = 0;
+    let dwords = 0;
+    let bytes = 0;
+    while (atPs < endPs) {
+      const record = place >> 2;
+      const descriptor = words[record + WORD_DESCRIPTOR]!;
+      const lengthBytes = words[record + WORD_LENGTH]!;
+      const tag = tags.tagOf(tagOf(descriptor));
+      const { remainingBytes } = tag;
+      const isPlain =
+        words[record + WORD_KIND] === COMPLETION_DATA &&
+        words[record + WORD_FLAGS] === FLAG_LANDED &&
+        words[record + WORD_BYTE_COUNT] === remainingBytes &&
+        trafficClassOf(descriptor) === trafficClass &&
+        tag.state === TAG_ACTIVE &&
+        tag.strays === undefined &&
+        lengthBytes > 0;
+      const cycle = clock.cycleAfter(atPs);
+      if (!isPlain || lengthBytes > remainingBytes || cycle < freeCycle) break;
+      const isLast = lengthBytes === remainingBytes;
+      if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
+      if (count === 0) endPs = Math.min(endPs, link.completionsEndPs());
+      else lp.takeRecord(reader);
+      link.passCompletion(place);
+      this.lastCycle = cycle;
+      const serviceCycles = this.#dataPath.cyclesOf(lengthBytes);
+      freeCycle = cycle + serviceCycles;
+      busyCycles += serviceCycles;
+      count++;
+      dwords += touchedDwords(floats[(record >> 1) + FLOAT_ADDRESS]!, lengthBytes);
+      bytes += lengthBytes;
+      tag.landingOffset += lengthBytes;
+      tag.remainingBytes = remainingBytes - lengthBytes;
+      if (isLast) {
+        tag.request!.readCount--;
+        tags.release(tag);
+      }
+      place = reader.nextOffset;
+      atPs = reader.nextPs;
+    }
+    if (count === 0) return false;
+    link.countCompletions(trafficClass, count, dwords, bytes);
+    // As if they had been taken without a pause, the last one when it was.
+    this.#account.serve(freeCycle - busyCycles, busyCycles);
+    return true;
+  }
+}
