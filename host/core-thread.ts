@@ -13,7 +13,9 @@
  *
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
+
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { asInteger } from '../base/parameter.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
@@ -88,17 +90,17 @@ export class CoreThread {
   /** Waiting: whether the wait has ended already, and how. */
   isWoken = false;
   wakeResult = false;
-  loadValue = 0;
+  loadValue = FLOAT_ZERO;
   issueLoad: ((done: AccessDone) => void) | undefined;
   /** Cause of the cycles of that stall. */
   loadCause = 0;
 
-  busyRef: EventRef = 0;
-  drainRef: EventRef = 0;
-  evaluateRef: EventRef = 0;
-  overflowRef: EventRef = 0;
-  deadlineRef: EventRef = 0;
-  signalRef: EventRef = 0;
+  busyRef: EventRef = FLOAT_ZERO;
+  drainRef: EventRef = FLOAT_ZERO;
+  evaluateRef: EventRef = FLOAT_ZERO;
+  overflowRef: EventRef = FLOAT_ZERO;
+  deadlineRef: EventRef = FLOAT_ZERO;
+  signalRef: EventRef = FLOAT_ZERO;
 
   /** System calls that the thread is in: it is not killed there. */
   kernelDepth = 0;

@@ -9,8 +9,10 @@
  * that very byte and goes on there. Nothing is allocated per store. Cycles only name when; who turns them into
  * time, shifts them and stalls is the core.
  */
+
 import { ConfigurationError } from '../base/assert.ts';
 import { viewOf } from '../base/bytes.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import type { WriteCombiningBuffers } from './write-combining.ts';
@@ -43,7 +45,7 @@ const bytesPerEntry = 8;
 /** One store: an object of the ring, used again and again. */
 class Store {
   kind = 0;
-  address = 0;
+  address = FLOAT_ZERO;
   lengthBytes = 0;
   /** Where its bytes are in the store space. */
   offset = 0;

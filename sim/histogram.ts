@@ -13,7 +13,9 @@
  *     │s│ exponent  │ 7 bits  │                      │      bucket = bits 62:45, from that of 1.0 on
  *     └─┴───────────┴─────────┴──────────────────────┘
  */
+
 import { InvariantError } from '../base/assert.ts';
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 
 const BUCKETS_PER_OCTAVE = 128;
 const HIGH_WORD_SHIFT = 13;
@@ -40,7 +42,7 @@ export interface HistogramData {
 export class Histogram {
   count = 0;
   /** Sum of all values: exact while below 2^53. */
-  sum = 0;
+  sum = FLOAT_ZERO;
   /** Least value, Infinity while there is none. */
   min = Number.POSITIVE_INFINITY;
   /** Greatest value, -Infinity while there is none. */

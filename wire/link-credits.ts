@@ -19,13 +19,16 @@ export const BUFFER_BLOCKS_MAX = BLOCKS_MAX;
 
 export const blocksOf = (packetBytes: number): number => (packetBytes + BLOCK_BYTES - 1) >> BLOCK_SHIFT;
 
+/** In place of an instant: before all of them. */
+const NEVER = Number.NEGATIVE_INFINITY;
+
 export class CreditSender {
   /** FCTBS: blocks sent since the link came up. */
   totalBlocksSent = 0;
   #limit = 0;
   #newLimit = 0;
   /** Instant at which the last limit came. */
-  newLimitPs = -1;
+  newLimitPs = NEVER;
 
   /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
   canSend(blocks: number, nowPs: number): boolean {
@@ -48,7 +51,7 @@ export class CreditSender {
     this.totalBlocksSent = 0;
     this.#limit = 0;
     this.#newLimit = 0;
-    this.newLimitPs = -1;
+    this.newLimitPs = NEVER;
   }
 }
 

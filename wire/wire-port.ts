@@ -14,6 +14,7 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
+import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -73,7 +74,7 @@ export class WirePort {
   readonly #trainedEvent: number;
   #packetListener: (offset: number, payloadBytes: number) => void = (offset) => this.consume(offset);
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
-  #trainedRef: EventRef = 0;
+  #trainedRef: EventRef = FLOAT_ZERO;
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
   #isOnWire = false;

@@ -5,7 +5,9 @@
  * Promise: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
  * or 0. After {@link CommandDma.cancel} reports of older operations are ignored.
  */
+
 import { mailboxBytes } from '../../abi/hcr.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 
 const entryBytes = 32;
@@ -28,7 +30,7 @@ export class CommandDma {
   #epoch = 0;
   #isReading = false;
   /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
-  #address = 0;
+  #address = FLOAT_ZERO;
   #remainingBytes = 0;
   #sourceOffset = 0;
   #isPattern = false;

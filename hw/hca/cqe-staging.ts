@@ -86,7 +86,7 @@ export class CqeStaging {
     const slot = this.#next;
     this.#next = (slot + 1) % SLOTS;
     const offset = this.#sram + slot * cqeBytes;
-    for (let byte = 0; byte < cqeBytes; byte += 4) sramView.setUint32(offset + byte, 0);
+    for (let byte = 0; byte < cqeBytes; byte += 8) sramView.setFloat64(offset + byte, 0);
     this.#recordOfSlot[slot] = record;
     this.#cqOfSlot[slot] = cq;
     return slot;

@@ -115,7 +115,7 @@ export class Hca implements BarTarget {
     this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes });
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.onCompletion((offset) => this.dmaRead.receiveCompletion(offset));
+    pcieFunction.completeTo(this.dmaRead);
     pcieFunction.connect({
       target: this,
       messageSender,

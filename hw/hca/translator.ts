@@ -9,6 +9,7 @@
  * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import type { SetAssociativeDirectory } from './replacement.ts';
@@ -51,7 +52,7 @@ export interface TranslatorSetup {
 
 export class Translator {
   /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
-  physicalAddress = 0;
+  physicalAddress = FLOAT_ZERO;
   contiguousBytes = 0;
 
   readonly #setup: TranslatorSetup;
@@ -60,7 +61,7 @@ export class Translator {
   readonly #ports: readonly TranslationPort[];
   /** Line of the MTT in which the last access found its page, and how far into the page it was. */
   #mttLine = NO_LINE;
-  #inPage = 0;
+  #inPage = FLOAT_ZERO;
   readonly #view: DataView;
   readonly #wakePort: ((cycle: number) => void)[];
   readonly #fillKind: Uint8Array;

@@ -117,7 +117,7 @@ export class Nic implements BarTarget {
     this.dmaRead = new DmaReadEngine({ ...engine, sram });
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.onCompletion((offset) => this.dmaRead.receiveCompletion(offset));
+    pcieFunction.completeTo(this.dmaRead);
     pcieFunction.connect({
       target: this,
       messageSender,

@@ -4,7 +4,9 @@
  *
  * `match` allocates nothing: it stands between a doorbell and its effect.
  */
+
 import { assertRange } from '../../base/assert.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
@@ -25,8 +27,8 @@ export class Bars {
   matchedOffset = 0;
 
   #isEnabled = false;
-  #bar0Address = 0;
-  #bar2Address = 0;
+  #bar0Address = FLOAT_ZERO;
+  #bar2Address = FLOAT_ZERO;
 
   constructor(config: FunctionConfig) {
     this.bar0Bytes = config.bar0Bytes;

@@ -117,10 +117,12 @@ describe('completions of the device', () => {
   it('go to the listener at the instant of their arrival', () => {
     const bench = enabledBench();
     const arrived: number[] = [];
-    bench.fn.onCompletion((offset) => {
-      arrived.push(bench.deviceLp.nowPs);
-      bench.fn.reportUnexpectedCompletion(offset);
-      bench.devicePort.consume(offset);
+    bench.fn.completeTo({
+      receiveCompletion: (offset) => {
+        arrived.push(bench.deviceLp.nowPs);
+        bench.fn.reportUnexpectedCompletion(offset);
+        bench.devicePort.consume(offset);
+      },
     });
     bench.software.setConfig(0x168, 4, 0);
     const startPs = bench.hostLp.nowPs;

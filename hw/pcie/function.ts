@@ -54,6 +54,12 @@ export interface FunctionOptions {
   readonly messageTrafficClass: number;
 }
 
+/** Whoever asked for what completions bring. */
+export interface CompletionReceiver {
+  /** A completion has arrived, now; the receiver has the port consume it. */
+  receiveCompletion(offset: number): void;
+}
+
 /** What the function is connected to inside the device. */
 export interface FunctionNeighbours {
   readonly target: BarTarget;
@@ -84,7 +90,7 @@ export class PcieFunction {
   readonly #decoder: RequestDecoder;
   #target: BarTarget | undefined;
   #hasTransactionsPending: () => boolean = () => false;
-  #onCompletion: (offset: number) => void;
+  #completions: CompletionReceiver;
   /** First cycle at which the next request may be taken up. */
   #freeCycle = 0;
   #isHeldInReset = false;
@@ -122,9 +128,11 @@ export class PcieFunction {
     this.#requests = new Fifo(config.requestFifoDepth);
     this.#egressStage = domain.addStage(this.#egress, this);
     this.#ingressStage = domain.addStage(this.#ingress, this);
-    this.#onCompletion = (offset) => {
-      this.reportUnexpectedCompletion(offset);
-      port.consume(offset);
+    this.#completions = {
+      receiveCompletion: (offset) => {
+        this.reportUnexpectedCompletion(offset);
+        port.consume(offset);
+      },
     };
     const wakeEgress = () => domain.wakeAfter(this.#egressStage, process.nowPs);
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
@@ -140,9 +148,9 @@ export class PcieFunction {
     this.#hasTransactionsPending = () => neighbours.hasTransactionsPending();
   }
 
-  /** Where completions go, at the instant of their arrival; the listener has the port consume them. */
-  onCompletion(listener: (offset: number) => void): void {
-    this.#onCompletion = listener;
+  /** Says where completions go. */
+  completeTo(receiver: CompletionReceiver): void {
+    this.#completions = receiver;
   }
 
   /** The function may issue memory requests; DMA is refused while it is false. */
@@ -258,7 +266,7 @@ export class PcieFunction {
     if (kind === COMPLETION_DATA || kind === COMPLETION) {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
       if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
-      this.#onCompletion(offset);
+      this.#completions.receiveCompletion(offset);
       return;
     }
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);

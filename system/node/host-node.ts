@@ -8,6 +8,7 @@
  */
 
 import type { Analyser } from '../../analyser/index.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
 import {
@@ -91,9 +92,9 @@ export class HostNode implements BusMap {
   };
   #timerCount = 0;
   /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
-  #bar2From = 0;
-  #bar2To = 0;
-  #uarTo = 0;
+  #bar2From = FLOAT_ZERO;
+  #bar2To = FLOAT_ZERO;
+  #uarTo = FLOAT_ZERO;
   #uarClass: number = register;
   #behindUarsClass: number = register;
 
