@@ -70,7 +70,7 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const config = { ...defaultsOf(dmaParameters), tagCount, dataPathBytes };
   const pcieFunction = new FakeFunction();
   const sram = Uint8Array.from(
-    { length: SLOT_BYTES * SLOT_COUNT * 2 },
+    { length: SLOT_BYTES * SLOT_COUNT * 3 },
     (_, at) => (at * 7 + (at >> 9)) & 0xff,
   );
   for (let at = 0; at < MEMORY_BYTES; at++) memory.bytes[at] = (at * 11 + (at >> 8)) & 0xff;
@@ -111,13 +111,18 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const writer = writes.addRequester({ name: 'w', trafficClass: 5, fifoDepth: 64 }, (cookie, cycle) =>
     log.push(`${deviceLp.nowPs} write ${cookie} at ${cycle}, edge ${domain.cycle}`),
   );
+  // What does not land ahead lands elsewhere: who has bytes land ahead has the place to itself.
+  const readInto = (reader: number, address: number, bytes: number, slot: number, cookie: number): void => {
+    const firstSlot = reader < 2 ? SLOT_COUNT : 2 * SLOT_COUNT;
+    reads.request(readers[reader]!, address, bytes, (firstSlot + slot) * SLOT_BYTES, cookie);
+  };
   const todo = story.transfers.map((transfer, index) => ({ ...transfer, index }));
   todo.sort((a, b) => a.cycle - b.cycle);
   const stage = domain.addStage((cycle) => {
     for (; todo[0] !== undefined && todo[0].cycle <= cycle; todo.shift()) {
       const { isWrite, address, bytes, slot, index } = todo[0];
       if (isWrite) writes.request(writer, address, bytes, sram, slot * SLOT_BYTES, index);
-      else reads.request(readers[index % 3]!, address, bytes, (SLOT_COUNT + slot) * SLOT_BYTES, index);
+      else readInto(index % 3, address, bytes, slot, index);
     }
     if (todo[0] !== undefined) domain.wake(stage, todo[0].cycle);
   });

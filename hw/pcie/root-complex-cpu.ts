@@ -184,7 +184,7 @@ export class RootComplexCpu {
 
   /** Whether cores have asked for something that has not left. */
   get hasWaiting(): boolean {
-    return this.#waiting.length > 0;
+    return this.#waitingCount > 0;
   }
 
   /** Has the egress stage run when the link can be handed a request, but not before `cycle`. */

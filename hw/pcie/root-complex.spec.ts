@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { linkParameters, rootPortParameters } from './link-parameters.ts';
@@ -315,6 +315,27 @@ describe('a device that says where its reads land', () => {
       .filter(({ tag }) => tag === 2)
       .map((tlp) => tlp.flags & (FLAG_LANDED | FLAG_POISONED));
     expect(new Set(flags)).toEqual(new Set([FLAG_POISONED]));
+  });
+
+  it('gets the completions that follow one another in a run, at the instants at which it gets others', () => {
+    const { bench } = benchOf({});
+    const { bench: alone } = benchOf({}, false);
+    const sendLanded = vi.spyOn(bench.host, 'sendLanded');
+    bench.run(5_000_000);
+    alone.run(5_000_000);
+    expect(sendLanded.mock.results.map(({ value }) => value)).toContain(2);
+    expect(bench.atDevice.map(({ timePs }) => timePs)).toEqual(alone.atDevice.map(({ timePs }) => timePs));
+  });
+
+  it('learns of memory that is gone when its bytes are due', () => {
+    const { bench } = benchOf({});
+    Object.assign(bench.memory, { canRead: (address: number) => address < 1280 });
+    bench.run(5_000_000);
+    const ofSecond = bench.atDevice.filter(({ tag }) => tag === 2);
+    expect(ofSecond.map(({ status, byteCount }) => [status, byteCount])).toEqual([
+      [0, 512],
+      [1, 256],
+    ]);
   });
 
   it('has its bytes seen by whoever looks on', () => {
