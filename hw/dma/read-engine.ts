@@ -138,33 +138,40 @@ export class DmaReadEngine extends ReadReturn {
   }
 
   #issue(cycle: number): void {
+    for (let edge = cycle; this.#issueAt(edge); ) {
+      edge += this.#issueCycles;
+      if (!this.domain.passTo(this.#issueStage, edge)) return this.domain.wake(this.#issueStage, edge);
+    }
+  }
+
+  /** Returns whether a request was served and there is more to send. */
+  #issueAt(cycle: number): boolean {
     if (cycle < this.account.freeCycle) {
       this.domain.wake(this.#issueStage, this.account.freeCycle);
-      return;
+      return false;
     }
     const waiting = this.#newCycle === cycle ? this.#waitingMask & ~this.#newMask : this.#waitingMask;
     if (waiting === 0) {
       this.#stalls.end(cycle);
       this.account.rest(cycle);
       if (this.#waitingMask !== 0) this.domain.wake(this.#issueStage, cycle + 1);
-      return;
+      return false;
     }
     const isBusMaster = this.pcieFunction.isBusMaster();
     if (isBusMaster && this.tags.freeCountBelow(this.pcieFunction.tagCountMax) === 0)
-      this.#block(STALL_TAGS, cycle);
-    else if (isBusMaster && !this.link.canSend(NON_POSTED)) this.#block(STALL_LINK, cycle);
-    else this.#serve(this.#queues[this.#arbiter.grant(waiting)]!, isBusMaster, cycle);
+      return this.#block(STALL_TAGS, cycle);
+    if (isBusMaster && !this.link.canSend(NON_POSTED)) return this.#block(STALL_LINK, cycle);
+    this.#serve(this.#queues[this.#arbiter.grant(waiting)]!, isBusMaster, cycle);
+    return this.#waitingMask !== 0;
   }
 
   #serve(queue: ReadQueue, isBusMaster: boolean, cycle: number): void {
-    const nextCycle = cycle + this.#issueCycles;
     this.#stalls.end(cycle);
     if (isBusMaster) this.#sendRead(queue, cycle);
     else this.#refuse(queue, cycle);
     this.account.serve(cycle, this.#issueCycles);
     if (queue.unsentCount === 0) this.#waitingMask &= ~queue.bit;
-    else this.#ready(queue, nextCycle);
-    if (this.#waitingMask !== 0) this.domain.wake(this.#issueStage, nextCycle);
+    else this.#ready(queue, cycle + this.#issueCycles);
   }
 
   #sendRead(queue: ReadQueue, cycle: number): void {
@@ -209,9 +216,10 @@ export class DmaReadEngine extends ReadReturn {
     queue.readyTagCycles = this.#stalls.tagCyclesAt(cycle);
   }
 
-  #block(reason: number, cycle: number): void {
+  #block(reason: number, cycle: number): false {
     this.#stalls.begin(reason, cycle);
     this.account.stall(cycle, reason);
+    return false;
   }
 
   #linkHasSpace(): void {
