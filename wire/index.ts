@@ -15,5 +15,5 @@ export { PacketCounters, ReceiveCounters, TransmitCounters } from './packet-coun
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export type { WireFaults } from './wire-faults.ts';
-export { WirePort, type WirePortOptions } from './wire-port.ts';
+export { type PacketReceiver, WirePort, type WirePortOptions } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

@@ -17,9 +17,11 @@ function pluggedPort() {
   const config = defaultsOf(wireParameters);
   const port = new WirePort({ lp, config, ...loopbackPlug(config) });
   const arrivals: { timePs: number; psn: number }[] = [];
-  port.onPacket((offset) => {
-    arrivals.push({ timePs: lp.nowPs, psn: port.rxWords[(offset >> 2) + WORD_PSN]! });
-    port.consume(offset);
+  port.deliverTo({
+    packetArrived: (offset) => {
+      arrivals.push({ timePs: lp.nowPs, psn: port.rxWords[(offset >> 2) + WORD_PSN]! });
+      port.consume(offset);
+    },
   });
   const states: boolean[] = [];
   port.onLinkState((isUp) => states.push(isUp));

@@ -43,7 +43,7 @@ export class WireEnd {
       writer: new ChannelWriter(out),
       reader: new ChannelReader(into),
     });
-    this.port.onPacket((offset) => this.#receive(offset));
+    this.port.deliverTo({ packetArrived: (offset) => this.#receive(offset) });
     this.port.onLinkState((isUp, nowPs) => this.linkStates.push({ isUp, nowPs }));
     this.#at = lp.queue.addHandler((index) => this.#actions[index]!());
   }

@@ -1,7 +1,7 @@
 /**
  * One end of an InfiniBand cable: takes packets from the HCA, serialises them, and delivers those of the other end.
  *
- *     sendPacket ──▶ credits, serializer ──▶ channel ═══▶ onPacket … consume
+ *     sendPacket ──▶ credits, serializer ──▶ channel ═══▶ receiver … consume
  *          ▲ onSpace     ▲ blocks of credit ◀═══ flow control packets ◀──┘
  *
  * Promises:
@@ -48,6 +48,12 @@ export interface WirePortOptions {
   readonly isLoopbackPlug?: boolean;
 }
 
+/** Whoever takes received packets. */
+export interface PacketReceiver {
+  /** A packet has arrived whole: its buffer must be given back ({@link WirePort.consume}). */
+  packetArrived(offset: number, payloadBytes: number): void;
+}
+
 export class WirePort {
   readonly config: WireConfig;
   /** Records being sent, and records received. */
@@ -72,7 +78,7 @@ export class WirePort {
   #lent: LentRecords | undefined = undefined;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
-  #packetListener: (offset: number, payloadBytes: number) => void = (offset) => this.consume(offset);
+  #packetReceiver: PacketReceiver = { packetArrived: (offset) => this.consume(offset) };
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
   #trainedRef: EventRef = FLOAT_ZERO;
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
@@ -190,9 +196,9 @@ export class WirePort {
 
   // ---- receive ----
 
-  /** `listener` is handed every packet that arrives whole; it must be given back by {@link consume}. */
-  onPacket(listener: (offset: number, payloadBytes: number) => void): void {
-    this.#packetListener = listener;
+  /** Says who is handed the packets that arrive whole. */
+  deliverTo(receiver: PacketReceiver): void {
+    this.#packetReceiver = receiver;
   }
 
   /** Gives a received packet's buffer back. */
@@ -285,7 +291,7 @@ export class WirePort {
     const books = isCorrupted ? counters.corrupted : counters.delivered;
     books.count(opcode, packetBytesIn(flags), payloadBytes);
     if (isCorrupted) this.consume(offset);
-    else this.#packetListener(offset, payloadBytes);
+    else this.#packetReceiver.packetArrived(offset, payloadBytes);
   }
 
   #scheduleFlowControl(nowPs: number): void {

@@ -351,10 +351,7 @@ export class DataPath implements DataPathParts {
     this.receiver.connect(this.responder, this.acknowledgements, this.datagrams);
     this.receives.onLimit = (srq, cycle) =>
       this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
-    this.writer.attach(
-      (cycle) => this.responses.payloadLeft(cycle),
-      () => this.receiver.wake(this.core.domain.cycle + 1),
-    );
+    this.writer.attach(this.responses, () => this.receiver.wake(this.core.domain.cycle + 1));
     this.completions.connect({
       cqeIssued: (record, cycle) => {
         if (record !== -1) this.#ends.recordDone(this.records.rows[record]!, cycle, false);

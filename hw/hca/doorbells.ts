@@ -84,7 +84,8 @@ export class Doorbells {
   /** A write of `lengthBytes` at `bytes[byteOffset]` to BAR2 + `offset`. Returns the cycles it occupies the port. */
   barWrite(offset: number, view: DataView, byteOffset: number, lengthBytes: number, cycle: number): number {
     const busyCycles = this.#core.config.doorbellCycles;
-    this.account.serve(Math.max(cycle, this.account.freeCycle), busyCycles);
+    const { freeCycle } = this.account;
+    this.account.serve(cycle > freeCycle ? cycle : freeCycle, busyCycles);
     if (offset >= this.#geometry.uarAreaBytes)
       this.#blueFlame(offset - this.#geometry.uarAreaBytes, view, byteOffset, lengthBytes, cycle);
     else this.#uarWrite(offset, view, byteOffset, lengthBytes, cycle);
@@ -97,7 +98,7 @@ export class Doorbells {
   }
 
   #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
-    const page = Math.floor(offset / uarPageBytes);
+    const page = (offset / uarPageBytes) | 0;
     const within = offset - page * uarPageBytes;
     if (within === SEND_DOORBELL && lengthBytes === 4) {
       this.sendCount++;

@@ -2,6 +2,8 @@
  * What the data path asks of its wire port: the consumer's slice of `wire/`. Packets are written into and read from
  * the port's channel in place, at the words that wire/packet.ts names.
  */
+import type { PacketReceiver } from '../../wire/index.ts';
+
 export interface PacketPort {
   /**
    * Sends a packet that leaves at `atPs` or when the port is free; the caller fills it in at once. Returns its offset, or a
@@ -13,7 +15,8 @@ export interface PacketPort {
   readonly txWords: Int32Array;
   readonly txFloats: Float64Array;
 
-  onPacket(listener: (offset: number, payloadBytes: number) => void): void;
+  /** Says who is handed the packets that arrive. */
+  deliverTo(receiver: PacketReceiver): void;
   /** Gives the packet's buffer back. */
   consume(offset: number): void;
   readonly rxBytes: Uint8Array;

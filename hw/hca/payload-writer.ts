@@ -6,6 +6,11 @@ import { Fifo } from '../../sim/index.ts';
 import type { DmaWrites } from './dma-ports.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 
+export interface PayloadListener {
+  /** A write has left for memory. */
+  payloadLeft(cycle: number): void;
+}
+
 export class PayloadWriter {
   /** Writes requested and writes handed to the link, ever. */
   requestedCount = 0;
@@ -15,11 +20,12 @@ export class PayloadWriter {
   readonly #requester: number;
   /** Packets still held, each visible at the done count that releases it. */
   readonly #held: Fifo;
-  #onProgress: (cycle: number) => void = () => undefined;
+  #listener: PayloadListener | undefined;
 
   constructor(dmaWrite: DmaWrites, port: ReceivedPackets, trafficClass: number) {
     this.#dmaWrite = dmaWrite;
     this.#port = port;
+    this.#listener = undefined;
     this.#held = new Fifo(port.receivePacketsMax);
     this.#requester = dmaWrite.addRequester(
       { name: 'payloadWrite', trafficClass, fifoDepth: 16 },
@@ -27,9 +33,9 @@ export class PayloadWriter {
     );
   }
 
-  /** Says what to tell when a write has left, or room for one became free. */
-  attach(onProgress: (cycle: number) => void, onSpace: () => void): void {
-    this.#onProgress = onProgress;
+  /** Says whom to tell when a write has left, or room for one became free. */
+  attach(listener: PayloadListener, onSpace: () => void): void {
+    this.#listener = listener;
     this.#dmaWrite.onSpace(this.#requester, onSpace);
   }
 
@@ -57,6 +63,6 @@ export class PayloadWriter {
   #done(cycle: number): void {
     this.doneCount++;
     while (this.#held.headCycle <= this.doneCount) this.#port.consume(this.#held.pop());
-    this.#onProgress(cycle);
+    this.#listener?.payloadLeft(cycle);
   }
 }

@@ -119,7 +119,7 @@ export class Receiver {
     const wake = (cycle: number): void => this.wake(cycle);
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
-    port.onPacket((offset, bytes) => this.#packetArrived(offset, bytes));
+    port.deliverTo(this);
     loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
   }
 
@@ -152,7 +152,8 @@ export class Receiver {
     this.#acknowledgements!.reset();
   }
 
-  #packetArrived(offset: number, bytes: number): void {
+  /** A packet has come by the cable. */
+  packetArrived(offset: number, bytes: number): void {
     const { domain, lp } = this.#core;
     const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
     this.#arrived.push(offset, cycle);

@@ -4,6 +4,7 @@ import {
   FLOAT_VIRTUAL_ADDRESS,
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
+  type PacketReceiver,
   virtualLaneOf,
   type WirePort,
   WORD_AETH,
@@ -115,12 +116,14 @@ export class TappedPort implements PacketPort {
     this.#port.onSpace(listener);
   }
 
-  onPacket(listener: (offset: number, payloadBytes: number) => void): void {
-    this.#port.onPacket((offset, payloadBytes) => {
-      const packet = this.#decode(offset);
-      this.packets.push(packet);
-      if (this.drops(packet)) this.#port.consume(offset);
-      else listener(offset, payloadBytes);
+  deliverTo(receiver: PacketReceiver): void {
+    this.#port.deliverTo({
+      packetArrived: (offset, payloadBytes) => {
+        const packet = this.#decode(offset);
+        this.packets.push(packet);
+        if (this.drops(packet)) this.#port.consume(offset);
+        else receiver.packetArrived(offset, payloadBytes);
+      },
     });
   }
 
