@@ -100,7 +100,7 @@ export class CompletionRun {
       if (!isPlain || lengthBytes > remainingBytes || cycle < freeCycle) break;
       const isLast = lengthBytes === remainingBytes;
       if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
-      if (count === 0) endPs = Math.min(endPs, link.completionsEndPs());
+      if (count === 0) endPs = Math.min(endPs, lp.quietPs(reader));
       else lp.takeRecord(reader);
       link.passCompletion(place);
       this.lastCycle = cycle;

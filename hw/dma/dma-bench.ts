@@ -70,10 +70,6 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(SLOT_BYTES * SLOT_COUNT)));
   }
 
-  completionsEndPs(): number {
-    return Number.NEGATIVE_INFINITY;
-  }
-
   letTakeCompletions(taker: CompletionTaker): void {
     this.taker = taker;
   }

@@ -21,7 +21,6 @@ export interface DmaReadLink {
   ): void;
   /** Gives the buffer space of a received TLP back to the sender. */
   consume(offset: number): void;
-  completionsEndPs: PcieLinkPort['completionsEndPs'];
   letTakeCompletions: PcieLinkPort['letTakeCompletions'];
   passCompletion: PcieLinkPort['passCompletion'];
   countCompletions: PcieLinkPort['countCompletions'];

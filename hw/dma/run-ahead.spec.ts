@@ -31,6 +31,8 @@ interface Transfer {
 interface Story {
   readonly transfers: readonly Transfer[];
   readonly hostEventsPs: readonly number[];
+  /** When both cores give two stores each. */
+  readonly storesPs: readonly number[];
   readonly deviceEventsPs: readonly number[];
   readonly stopsPs: readonly number[];
   /** 4 KiB pages of host memory of whose writes somebody is told. */
@@ -129,6 +131,11 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   if (todo[0] !== undefined) domain.wake(stage, todo[0].cycle);
   const hostNote = hostLp.queue.addHandler(() => log.push(`${hostLp.nowPs} host ${hostState()}`));
   const deviceNote = deviceLp.queue.addHandler(() => log.push(`${deviceLp.nowPs} device ${deviceState()}`));
+  const store = hostLp.queue.addHandler(() => {
+    for (const core of [0, 1, 0, 1])
+      if (rootComplex.canStore(core)) rootComplex.cpuStore(core, 0x1000 + core * 8, memory.bytes, 0, 8, 9);
+  });
+  for (const atPs of story.storesPs) hostLp.queue.schedule(atPs, store);
   for (const atPs of story.hostEventsPs) hostLp.queue.schedule(atPs, hostNote);
   for (const atPs of story.deviceEventsPs) deviceLp.queue.schedule(atPs, deviceNote);
 
@@ -236,6 +243,7 @@ const END_PS = 60_000_000;
 const storyOf: fc.Arbitrary<Story> = fc.record({
   transfers: fc.array(transfer, { minLength: 1, maxLength: 10 }),
   hostEventsPs: instants(6_000_000),
+  storesPs: instants(3_000_000),
   deviceEventsPs: instants(6_000_000),
   stopsPs: instants(6_000_000).map((stops) => [...stops, END_PS]),
   watchedPages: fc.array(fc.nat({ max: 15 }), { maxLength: 2 }),

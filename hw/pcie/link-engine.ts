@@ -246,17 +246,8 @@ export class LinkEngine implements RecordReceiver {
   }
 
   /**
-   * The instant before which the process has nothing to do but to run its clock domain and to take TLPs of this link, which
-   * cause no more inside than Acks.
-   */
-  completionsEndPs(): number {
-    const quietPs = this.#lp.quietPs(this.reader);
-    return this.#moveDuePs < quietPs ? this.#moveDuePs : quietPs;
-  }
-
-  /**
-   * A completion at `offset` that gives no credits back has been dealt with as it arrived, or before {@link completionsEndPs},
-   * ahead of its call (LogicalProcess.takeRecord). {@link countCompletions} follows.
+   * A completion at `offset` that gives no credits back has been dealt with as it arrived, or ahead of its call
+   * (LogicalProcess.quietPs, takeRecord). {@link countCompletions} follows.
    */
   passCompletion(offset: number): void {
     const { receiver } = this;

@@ -182,11 +182,6 @@ export class RootComplexCpu {
     return chosen;
   }
 
-  /** Whether cores have asked for something that has not left. */
-  get hasWaiting(): boolean {
-    return this.#waitingCount > 0;
-  }
-
   /** Has the egress stage run when the link can be handed a request, but not before `cycle`. */
   wakeEgress(cycle: number): void {
     const waiting = this.#waiting;

@@ -182,7 +182,6 @@ export class RootComplex {
 
   /** Hands over completions at edge `cycle` and after, while nothing else goes on. Returns whether there was one. */
   #completeOn(cycle: number): boolean {
-    if (this.cpu.hasWaiting) return false;
     const last = this.domain.lastPassable(this.#egressStage);
     if (last < cycle || !this.reads.completeOn(cycle, last)) return false;
     this.#completionWasLast = true;
