@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { linkPair } from './link-bench.ts';
 import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
+import type { LinkTap } from './root-complex-tap.ts';
 import { COMPLETION_DATA, NON_POSTED, POSTED, WORD_BYTE_COUNT, WORD_LENGTH } from './tlp.ts';
 
 /** A number that any shuffle may call for. */
@@ -168,5 +169,34 @@ describe('a root complex under traffic from both sides', () => {
     }
     expect(rootComplex.reads.readCount).toBeGreaterThan(300);
     expect(rootComplex.writes.writeCount).toBeGreaterThan(300);
+  });
+
+  it('takes turns with completions that leave in a run as with those that leave one by one', () => {
+    const READ_BYTES = 4096;
+    const onlooker = new Proxy({}, { get: () => () => {} }) as LinkTap;
+    /** What reaches the device when the second core's store is seen so long after the first one's. */
+    const arrivals = (delayPs: number, isWatched: boolean): string[] => {
+      const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 } });
+      const { hostLp, rootComplex } = bench;
+      const landed = new Uint8Array(READ_BYTES);
+      const placeOf = (_: number, byteCount: number) => READ_BYTES - byteCount;
+      rootComplex.reads.landings = { memory: landed, placeOf };
+      if (isWatched) rootComplex.reads.tap = onlooker;
+      bench.device.sendMemoryRead(0, 4, READ_BYTES, 1, 0x100);
+      const store = hostLp.queue.addHandler((core) =>
+        rootComplex.cpuStore(core, 0x8000_0000, landed, 0, 8, core),
+      );
+      // The first completion leaves at edge 298.
+      hostLp.queue.schedule(297_500, store, 0);
+      hostLp.queue.schedule(297_500 + delayPs, store, 1);
+      bench.run(3_000_000);
+      return bench.atDevice.map(({ kind, timePs }) => `${timePs} ${kind}`);
+    };
+    for (let delayPs = 0; delayPs < 16_000; delayPs += 1000) {
+      expect(arrivals(delayPs, false)).toEqual(arrivals(delayPs, true));
+    }
+    // A completion has been the last to leave when the second store is seen at edge 302, so that this goes first.
+    const kinds = arrivals(4000, false).map((arrival) => Number(arrival.split(' ')[1]));
+    expect(kinds.slice(0, 7)).toEqual([3, 1, 3, 3, 1, 3, 3]);
   });
 });
