@@ -20,7 +20,7 @@ export const BUFFER_BLOCKS_MAX = BLOCKS_MAX;
 export const blocksOf = (packetBytes: number): number => (packetBytes + BLOCK_BYTES - 1) >> BLOCK_SHIFT;
 
 /** In place of an instant: before all of them. */
-const NEVER = Number.NEGATIVE_INFINITY;
+const LONG_AGO = Number.NEGATIVE_INFINITY;
 
 export class CreditSender {
   /** FCTBS: blocks sent since the link came up. */
@@ -28,7 +28,7 @@ export class CreditSender {
   #limit = 0;
   #newLimit = 0;
   /** Instant at which the last limit came. */
-  newLimitPs = NEVER;
+  newLimitPs = LONG_AGO;
 
   /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
   canSend(blocks: number, nowPs: number): boolean {
@@ -51,7 +51,7 @@ export class CreditSender {
     this.totalBlocksSent = 0;
     this.#limit = 0;
     this.#newLimit = 0;
-    this.newLimitPs = NEVER;
+    this.newLimitPs = LONG_AGO;
   }
 }
 

@@ -54,7 +54,7 @@ export class DmaReadEngine extends ReadReturn {
     const { config, domain, link } = options;
     this.#issueCycles = config.readIssueCycles;
     this.#arbiter = new Arbiter(config.readArbitration);
-    this.#issueStage = domain.addStage((cycle) => this.#issue(cycle));
+    this.#issueStage = domain.addStage(this.#issue, this);
     link.onSendSpace(NON_POSTED, () => this.#linkHasSpace());
   }
 

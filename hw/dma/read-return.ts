@@ -86,8 +86,8 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
     this.#run = new CompletionRun(options.lp, domain, link, this.tags, this.returnAccount, this.#dataPath);
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
     if (!link.returnsCompletionCredits) link.letTakeCompletions(this);
-    this.#returnStage = domain.addStage((cycle) => this.#return(cycle));
-    this.#timeoutStage = domain.addStage((cycle) => this.#expire(cycle));
+    this.#returnStage = domain.addStage(this.#return, this);
+    this.#timeoutStage = domain.addStage(this.#expire, this);
   }
 
   /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */

@@ -69,7 +69,7 @@ export class DmaWriteEngine {
     this.#function = options.pcieFunction;
     this.#dataPathBytes = options.config.dataPathBytes;
     this.#issueCycles = options.config.writeIssueCycles;
-    this.#stage = options.domain.addStage((cycle) => this.#send(cycle));
+    this.#stage = options.domain.addStage(this.#send, this);
     options.link.onSendSpace(POSTED, () => this.#linkHasSpace());
   }
 

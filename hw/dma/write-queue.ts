@@ -86,7 +86,8 @@ export class WriteQueue {
     request.address = address;
     // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
     request.remainingBytes = lengthBytes | 0;
-    request.source = source;
+    // Most are of one memory: a store of an object is dear.
+    if (request.source !== source) request.source = source;
     request.sourceOffset = sourceOffset | 0;
     request.cookie = asInteger(cookie);
     request.readyCycle = readyCycle;

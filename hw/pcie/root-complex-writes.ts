@@ -75,7 +75,7 @@ export class RootComplexWrites {
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.writeLatencyPs);
     this.#messageWindow = config.messageWindowAddress;
-    this.#stage = domain.addStage((cycle) => this.#apply(cycle));
+    this.#stage = domain.addStage(this.#apply, this);
   }
 
   /** A posted request has arrived. */

@@ -73,7 +73,7 @@ export class RootComplex {
     this.domain = domain;
     // Writes take effect before the same edge samples memory for a completion.
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
-    const egressStage = domain.addStage((cycle) => this.#egress(cycle));
+    const egressStage = domain.addStage(this.#egress, this);
     this.#egressStage = egressStage;
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
     this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, egressStage);
