@@ -14,8 +14,9 @@ import {
   WORD_FLAGS,
   WORD_LENGTH,
 } from '../pcie/tlp.ts';
-import { CompletionRun, DataPath } from './completion-run.ts';
+import { CompletionRun } from './completion-run.ts';
 import { ScriptedLink } from './dma-bench.ts';
+import { DmaDataPath } from './dma-data-path.ts';
 import { ReadQueue } from './read-queue.ts';
 import { type ReadTag, TagPool } from './tag-pool.ts';
 
@@ -50,7 +51,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   const writer = new ChannelWriter(link.reader.buffer);
   const tags = new TagPool(4);
   const account = new BlockAccount('return', []);
-  const dataPath = new DataPath(circumstances.dataPathBytes ?? 32);
+  const dataPath = new DmaDataPath(circumstances.dataPathBytes ?? 32);
   const run = new CompletionRun(lp, domain, link, tags, account, dataPath);
   const queue = new ReadQueue(
     { name: 'r', trafficClass: TRAFFIC_CLASS, fifoDepth: 2, weight: 1 },

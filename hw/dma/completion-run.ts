@@ -7,30 +7,15 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as tlp from '../pcie/tlp.ts';
 import { tagOf, touchedDwords, trafficClassOf } from '../pcie/tlp.ts';
+import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
-import type { TagPool } from './tag-pool.ts';
+import type { ReadTag, TagPool } from './tag-pool.ts';
 import * as tagPool from './tag-pool.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_DATA, FLAG_LANDED, FLOAT_ADDRESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS } = tlp;
 const { WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ACTIVE } = tagPool;
-
-/** What moves completion data into on-chip memory, so many bytes per cycle. */
-export class DataPath {
-  readonly #bytes: number;
-  readonly #cyclesPerByte: number;
-
-  constructor(bytes: number) {
-    this.#bytes = bytes;
-    this.#cyclesPerByte = 1 / bytes;
-  }
-
-  /** The quotient rounded up: a remainder is at least one byte, so half a byte sets off what rounding of floats does. */
-  cyclesOf(bytes: number): number {
-    return bytes <= this.#bytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
-  }
-}
 
 export class CompletionRun {
   /** Edge on account of which a completion was last taken. */
@@ -41,7 +26,7 @@ export class CompletionRun {
   readonly #link: DmaReadLink;
   readonly #tags: TagPool;
   readonly #account: BlockAccount;
-  readonly #dataPath: DataPath;
+  readonly #dataPath: DmaDataPath;
 
   constructor(
     lp: LogicalProcess,
@@ -49,7 +34,7 @@ export class CompletionRun {
     link: DmaReadLink,
     tags: TagPool,
     account: BlockAccount,
-    dataPath: DataPath,
+    dataPath: DmaDataPath,
   ) {
     this.#lp = lp;
     this.#domain = domain;
@@ -88,16 +73,9 @@ export class CompletionRun {
       const lengthBytes = words[record + WORD_LENGTH]!;
       const tag = tags.tagOf(tagOf(descriptor));
       const { remainingBytes } = tag;
-      const isPlain =
-        words[record + WORD_KIND] === COMPLETION_DATA &&
-        words[record + WORD_FLAGS] === FLAG_LANDED &&
-        words[record + WORD_BYTE_COUNT] === remainingBytes &&
-        trafficClassOf(descriptor) === trafficClass &&
-        tag.state === TAG_ACTIVE &&
-        tag.strays === undefined &&
-        lengthBytes > 0;
       const cycle = clock.cycleAfter(atPs);
-      if (!isPlain || lengthBytes > remainingBytes || cycle < freeCycle) break;
+      if (!isPlain(words, record, tag) || trafficClassOf(descriptor) !== trafficClass || cycle < freeCycle)
+        break;
       const isLast = lengthBytes === remainingBytes;
       if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
       if (count === 0) endPs = Math.min(endPs, lp.quietPs(reader));
@@ -125,4 +103,19 @@ export class CompletionRun {
     this.#account.serve(freeCycle - busyCycles, busyCycles);
     return true;
   }
+}
+
+/** Whether the record at word `record` is a completion that goes on where the read of this tag stands, with bytes that have landed. */
+function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
+  const { remainingBytes } = tag;
+  const lengthBytes = words[record + WORD_LENGTH]!;
+  return (
+    words[record + WORD_KIND] === COMPLETION_DATA &&
+    words[record + WORD_FLAGS] === FLAG_LANDED &&
+    words[record + WORD_BYTE_COUNT] === remainingBytes &&
+    tag.state === TAG_ACTIVE &&
+    tag.strays === undefined &&
+    lengthBytes > 0 &&
+    lengthBytes <= remainingBytes
+  );
 }

@@ -11,7 +11,8 @@ import type { CompletionTaker } from '../pcie/link-engine.ts';
 import type { CompletionLandings } from '../pcie/root-complex-interfaces.ts';
 import * as tlp from '../pcie/tlp.ts';
 import { statusOf, tagOf } from '../pcie/tlp.ts';
-import { CompletionRun, DataPath } from './completion-run.ts';
+import { CompletionRun } from './completion-run.ts';
+import { DmaDataPath } from './dma-data-path.ts';
 import { DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -59,7 +60,7 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
   readonly #copier = new BlockCopier();
   readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
-  readonly #dataPath: DataPath;
+  readonly #dataPath: DmaDataPath;
   readonly #run: CompletionRun;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
@@ -82,7 +83,7 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
     this.memory = options.sram;
     this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
-    this.#dataPath = new DataPath(config.dataPathBytes);
+    this.#dataPath = new DmaDataPath(config.dataPathBytes);
     this.#run = new CompletionRun(options.lp, domain, link, this.tags, this.returnAccount, this.#dataPath);
     this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
     if (!link.returnsCompletionCredits) link.letTakeCompletions(this);

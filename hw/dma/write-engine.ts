@@ -20,6 +20,7 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import * as tlp from '../pcie/tlp.ts';
+import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';
 import type { DmaWriteFunction, DmaWriteLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -56,7 +57,7 @@ export class DmaWriteEngine {
   readonly #domain: ClockDomain;
   readonly #link: DmaWriteLink;
   readonly #function: DmaWriteFunction;
-  readonly #dataPathBytes: number;
+  readonly #dataPath: DmaDataPath;
   readonly #issueCycles: number;
   readonly #stage: number;
   readonly #queue = new WriteQueue();
@@ -67,7 +68,7 @@ export class DmaWriteEngine {
     this.#domain = options.domain;
     this.#link = options.link;
     this.#function = options.pcieFunction;
-    this.#dataPathBytes = options.config.dataPathBytes;
+    this.#dataPath = new DmaDataPath(options.config.dataPathBytes);
     this.#issueCycles = options.config.writeIssueCycles;
     this.#stage = options.domain.addStage(this.#send, this);
     options.link.onSendSpace(POSTED, () => this.#linkHasSpace());
@@ -238,8 +239,7 @@ export class DmaWriteEngine {
 
   /** For how long a TLP occupies the engine. */
   #serviceCyclesOf(bytes: number): number {
-    const perCycle = this.#dataPathBytes;
-    const dataCycles = bytes <= perCycle ? 1 : ((bytes + perCycle - 1) / perCycle) | 0;
+    const dataCycles = this.#dataPath.cyclesOf(bytes);
     return dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
   }
 

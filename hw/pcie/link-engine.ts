@@ -218,7 +218,7 @@ export class LinkEngine implements RecordReceiver {
     return this.transmitter.placeAt(nowPs, flow, kind, headerBytesOf(kind, address), lengthBytes >> 2);
   }
 
-  /** Likewise a TLP with a short header, the books of which follow for several at once ({@link LinkTransmitter.count}). */
+  /** Likewise a TLP with a short header, the books of which follow for several at once ({@link LinkTransmitter.countAll}). */
   protected placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
     return this.#duePs <= nowPs ? -1 : this.transmitter.placeUncounted(nowPs, flow, kind, lengthBytes >> 2);
   }
@@ -263,7 +263,7 @@ export class LinkEngine implements RecordReceiver {
   /** Enters completions taken by {@link passCompletion} in the books: so many dwords of data, of which so many bytes count. */
   countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
     const { receiver } = this;
-    receiver.count(trafficClass, count, dataDwords, payloadBytes);
+    receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
     this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
   }
 

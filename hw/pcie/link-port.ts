@@ -20,19 +20,9 @@ import * as tlp from './tlp.ts';
 import { descriptorOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_LANDED, FLAG_LENT } = tlp;
-const {
-  DWORD_BYTES,
-  FLAG_STATUS_SHIFT,
-  MEMORY_READ,
-  MEMORY_WRITE,
-  MESSAGE,
-  PAYLOAD_OFFSET,
-  REQUEST_BOUNDARY_BYTES,
-  WORD_AUX,
-  WORD_BYTE_COUNT,
-  WORD_DATA,
-} = tlp;
+const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, DWORD_BYTES, FLAG_LANDED, FLAG_LENT } = tlp;
+const { FLAG_STATUS_SHIFT, MEMORY_READ, MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET } = tlp;
+const { REQUEST_BOUNDARY_BYTES, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -198,7 +188,7 @@ export class PcieLinkPort extends LinkEngine {
 
   /** Enters completions in the books that {@link sendLanded} has sent. */
   countLanded(count: number, payloadBytes: number): void {
-    this.transmitter.count(this.transmitter.completion, count, payloadBytes);
+    this.transmitter.countAll(this.transmitter.completion, count, payloadBytes);
   }
 
   /** Where the payload of the completion just placed goes. */

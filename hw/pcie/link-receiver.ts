@@ -117,7 +117,7 @@ export class LinkReceiver {
   }
 
   /** Books TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
-  count(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
+  countAll(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
     const linkBytes = dataDwords * DWORD_BYTES + tlps * (SHORT_HEADER_BYTES + this.#framingBytes);
     this.received.classes[trafficClass]!.addAll(tlps, linkBytes, payloadBytes);
   }

@@ -106,7 +106,7 @@ export class LinkTransmitter extends LinkLanes {
     return this.book(nowPs, flow, kind, headerBytes + payloadBytes, payloadBytes, 0);
   }
 
-  /** {@link placeAt} of a TLP with a short header that is not in the books yet: {@link count} follows. */
+  /** {@link placeAt} of a TLP with a short header that is not in the books yet: {@link countAll} follows. */
   placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
     if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
@@ -115,7 +115,7 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /** Enters TLPs with short headers and whole dwords of payload in the books. */
-  count(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
+  countAll(flow: TransmitFlow, tlps: number, payloadBytes: number): void {
     const overheadBytes = SHORT_HEADER_BYTES + this.framingBytes;
     flow.sent.addAll(tlps, payloadBytes + tlps * overheadBytes, payloadBytes);
   }

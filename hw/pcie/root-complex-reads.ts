@@ -11,7 +11,8 @@
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
-import { CompletionSplit, jitterOf } from './completion-split.ts';
+import { jitterOf } from './completion-jitter.ts';
+import { CompletionSplit } from './completion-split.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
 import * as linkParameters from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
