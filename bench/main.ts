@@ -8,8 +8,9 @@
  * anew with every machine: the figures of the other partitions have their compiling in them.
  *
  * Each figure is the middle one of three and stands beside a calibration: the events per second of a plain binary-heap hold
- * model, measured in the same process right before it. A figure divided by its calibration carries over between machines, unless neighbours take
- * part of the core: `integer-operations` (wide-loop.ts) shows that, of which a machine at rest always does the same.
+ * model, measured in the same process right before it. A figure divided by its calibration carries over between machines, but
+ * only within some 15 %: V8 compiles the hold model in one way or another (docs/performance.md), and a neighbour on the other
+ * half of the core takes more of the simulator's time than of a loop that waits for mispredicted branches.
  */
 import { Command } from 'commander';
 import { writeJson } from '../system/cli/output.ts';
@@ -18,7 +19,6 @@ import type { Partition } from '../system/partition/placement.ts';
 import type { JsonValue } from '../system/program.ts';
 import { tableOf } from '../system/report/table.ts';
 import { holdModelHeap } from './kernel-hold.ts';
-import { wideLoop } from './wide-loop.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 
 interface Figure {
@@ -37,7 +37,6 @@ interface Measured {
 }
 
 const holdEvents = 4_000_000;
-const wideRounds = 200_000_000;
 const measurements = 3;
 const warmUpRunsMin = 3;
 const warmUpRunsMax = 8;
@@ -141,16 +140,12 @@ async function main(): Promise<void> {
         console.log(`${figure.name}: ${figure.value.toPrecision(4)} ${figure.unit}`);
   }
   const { rss } = process.memoryUsage();
-  const rates = Array.from({ length: measurements }, () => wideLoop(wideRounds)).sort((a, b) => a - b);
-  figures.push(
-    {
-      name: 'integer-operations',
-      value: rates[measurements >> 1]!,
-      unit: 'independent operations per second',
-      calibration: calibration(),
-    },
-    { name: 'memory', value: rss / 2 ** 20, unit: 'MiB resident at the end', calibration: calibration() },
-  );
+  figures.push({
+    name: 'memory',
+    value: rss / 2 ** 20,
+    unit: 'MiB resident at the end',
+    calibration: calibration(),
+  });
   if (json !== undefined) writeJson(json, figures);
   if (json === '-') return;
   const rows = figures.map(({ name, value, unit, calibration: beside }) => [

@@ -41,6 +41,24 @@ describe('the serialiser', () => {
     expect(endPs).toBe(Number(exact) + 1);
   });
 
+  it('rounds every duration up as arithmetic of integers does', () => {
+    for (const generation of [1, 2, 3, 4, 5]) {
+      for (const lanes of [1, 2, 4, 8, 16]) {
+        const rate = linkRateOf({ ...defaults, generation, lanes });
+        const numerator = BigInt(rate.numeratorPs);
+        const denominator = BigInt(rate.denominatorBytes);
+        const stream = new LinkSerializer(rate, 4, 8);
+        let wrong = 0;
+        // Beyond the denominator, after which the count begins anew: each remainder comes up, and every size of a stream.
+        for (let bytes = 4n; bytes < 5n * denominator; bytes += 4n) {
+          const exactPs = (bytes * numerator + denominator - 1n) / denominator;
+          if (stream.sendTlp(0, 4) !== Number(exactPs)) wrong++;
+        }
+        expect(wrong).toBe(0);
+      }
+    }
+  });
+
   it('starts an idle packet at once and a queued one when the lanes are free', () => {
     const lanes = serializer();
     // 84 bytes take 10,692.96 ps.
