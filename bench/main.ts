@@ -9,8 +9,8 @@
  *
  * Each figure is the middle one of three and stands beside a calibration: the events per second of a plain binary-heap hold
  * model, measured in the same process right before it. A figure divided by its calibration carries over between machines, but
- * only within some 15 %: V8 compiles the hold model in one way or another (docs/performance.md), and a neighbour on the other
- * half of the core takes more of the simulator's time than of a loop that waits for mispredicted branches.
+ * only within some 15 %: V8 compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's
+ * time than of the hold model's (docs/performance.md).
  */
 import { Command } from 'commander';
 import { writeJson } from '../system/cli/output.ts';
@@ -18,7 +18,7 @@ import { Machine } from '../system/machine.ts';
 import type { Partition } from '../system/partition/placement.ts';
 import type { JsonValue } from '../system/program.ts';
 import { tableOf } from '../system/report/table.ts';
-import { holdModelHeap } from './kernel-hold.ts';
+import { holdModelHeap } from './hold-model.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 
 interface Figure {

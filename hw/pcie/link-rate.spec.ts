@@ -49,7 +49,7 @@ describe('the serialiser', () => {
         const denominator = BigInt(rate.denominatorBytes);
         const stream = new LinkSerializer(rate, 4, 8);
         let wrong = 0;
-        // Beyond the denominator, after which the count begins anew: each remainder comes up, and every size of a stream.
+        // Far beyond the denominator, after which the count begins anew: each remainder that whole dwords leave comes up.
         for (let bytes = 4n; bytes < 5n * denominator; bytes += 4n) {
           const exactPs = (bytes * numerator + denominator - 1n) / denominator;
           if (stream.sendTlp(0, 4) !== Number(exactPs)) wrong++;

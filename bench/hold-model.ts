@@ -1,33 +1,12 @@
 /**
- * The hold model: 30 events are pending; each step takes the earliest and schedules another a random while later.
- * Run once on the kernel's timing wheel, and once on a plain binary heap of numbers: the calibration loop, beside
- * which all speeds of this project are stated so that they can be carried over between machines (the reference
- * machine does about 20 million of its events per second).
+ * The hold model: 30 events are pending; each step takes the earliest and schedules another a random while later. On a plain
+ * binary heap of numbers it is the calibration loop, beside which all speeds of this project are stated so that they can be
+ * carried over between machines (the reference machine does about 20 million of its events per second).
  */
-import { EventQueue } from '../sim/event-queue.ts';
-
 const PENDING_COUNT = 30;
 const DELAY_MASK = 0xfffff;
 const MULTIPLIER = 1664525;
 const INCREMENT = 1013904223;
-
-/** Runs `events` hold steps on the kernel's event queue; returns nanoseconds of wall time per event. */
-export function holdModelWheel(events: number): number {
-  const queue = new EventQueue();
-  // Fields of an object, because numbers captured by a closure are allocated anew at every change.
-  const state = { random: 1, nowPs: 0.5 };
-  const handler = queue.addHandler((a) => {
-    state.random = (Math.imul(state.random, MULTIPLIER) + INCREMENT) | 0;
-    queue.schedule(state.nowPs + 1 + ((state.random >>> 8) & DELAY_MASK), handler, a);
-  });
-  for (let index = 0; index < PENDING_COUNT; index++) queue.schedule(index * 1000, handler, index);
-  const start = performance.now();
-  for (let count = 0; count < events; count++) {
-    state.nowPs = queue.nextPs;
-    queue.runNext();
-  }
-  return ((performance.now() - start) * 1e6) / events;
-}
 
 /** Runs `events` hold steps on a plain binary heap of times and numbers; returns nanoseconds per event. */
 export function holdModelHeap(events: number): number {
