@@ -100,7 +100,7 @@ async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise
 }
 
 /** The peak is the best rate from a post to a completion within some queue depths of it: perftest looks at all pairs. */
-function resultOf(
+export function resultOf(
   sizeBytes: number,
   total: number,
   postedPs: Float64Array,
