@@ -144,4 +144,45 @@ describe('logical process', () => {
     expect([process.isEnded, process.endedPs]).toEqual([true, 70]);
     expect(() => process.markEnded()).toThrow('members of host is 0');
   });
+
+  describe('with a late sender', () => {
+    /** A process whose sender has something to send at each of these instants, and notes when the clock stands where as it does. */
+    function sending(atPs: readonly number[], shuffle?: () => number) {
+      const process = new LogicalProcess('host', shuffle);
+      const notes: string[] = [];
+      const hardware = process.queue.addHandler(() => notes.push(`hardware at ${process.nowPs}`));
+      const left = [...atPs];
+      const sender = {
+        sendDue(): void {
+          for (; left[0] !== undefined && left[0] <= process.nowPs; left.shift())
+            notes.push(`sent ${left[0]} at ${process.nowPs}`);
+          process.sendBy(left[0] ?? NEVER);
+        },
+      };
+      process.addLateSender(sender);
+      process.sendBy(left[0] ?? NEVER);
+      return { process, notes, hardware };
+    }
+    const kinds: [string, (() => number) | undefined][] = [
+      ['in order', undefined],
+      ['under a shuffle', new Random(1).unit],
+    ];
+
+    it.each(kinds)('has it send behind all else, but within the turn: %s', (_, shuffle) => {
+      const { process, notes, hardware } = sending([10, 30, 60], shuffle);
+      process.queue.schedule(40, hardware);
+      process.advance(60);
+      expect(notes).toEqual(['hardware at 40', 'sent 10 at 40', 'sent 30 at 40']);
+      expect([process.aheadPs, process.nextPs(), process.dueCount]).toEqual([60, 60, 1]);
+      process.advance(61);
+      expect(notes.slice(3)).toEqual(['sent 60 at 60']);
+      expect([process.aheadPs, process.nextPs(), process.dueCount]).toEqual([NEVER, NEVER, 0]);
+    });
+
+    it('comes to instants at which only it has something to do', () => {
+      const { process, notes } = sending([10, 30]);
+      process.advance(100);
+      expect(notes).toEqual(['sent 10 at 10', 'sent 30 at 30']);
+    });
+  });
 });

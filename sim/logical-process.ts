@@ -39,6 +39,15 @@ class HandlerReceiver implements RecordReceiver {
   }
 }
 
+/**
+ * Sends records at instants of its own, at which nothing else happens: it need not do so before it is next called, or the turn
+ * ends. That spares an event.
+ */
+export interface LateSender {
+  /** Sends what is due by now, and asks for what is due later ({@link LogicalProcess.sendBy}). */
+  sendDue(): void;
+}
+
 /** The reading end of a channel, at the process that it leads to. */
 export class InboundPort {
   readonly reader: ChannelReader;
@@ -74,6 +83,8 @@ export class LogicalProcess {
   limitPs = Number.NEGATIVE_INFINITY;
   /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
   aheadPs = Number.POSITIVE_INFINITY;
+  /** Earliest instant at which a {@link LateSender} has something to send, or had when it asked; Infinity when none has. */
+  lateSendPs = NEVER;
   /** Records delivered so far. */
   recordCount = 0;
   /**
@@ -90,6 +101,7 @@ export class LogicalProcess {
 
   #inbound: InboundPort[] = [];
   #outbound: ChannelWriter[] = [];
+  #lateSenders: LateSender[] = [];
   #memberCount = 0;
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
@@ -142,6 +154,16 @@ export class LogicalProcess {
     this.#outbound.push(writer);
   }
 
+  /** Adds who may ask for {@link sendBy}. */
+  addLateSender(sender: LateSender): void {
+    this.#lateSenders.push(sender);
+  }
+
+  /** A {@link LateSender} has something to send at `ps`. */
+  sendBy(ps: number): void {
+    if (ps < this.lateSendPs) this.lateSendPs = ps;
+  }
+
   /** Reading ends connected so far, in the order in which they were added. */
   get inbound(): readonly InboundPort[] {
     return this.#inbound;
@@ -177,6 +199,12 @@ export class LogicalProcess {
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
   nextPs(): number {
+    const next = this.#nextToRunPs();
+    return this.lateSendPs < next ? this.lateSendPs : next;
+  }
+
+  /** Likewise, but for what may be sent late. */
+  #nextToRunPs(): number {
     let next = this.#earliestPort().reader.nextPs;
     if (this.#domain.nextPs < next) next = this.#domain.nextPs;
     if (this.queue.nextPs < next) next = this.queue.nextPs;
@@ -186,11 +214,12 @@ export class LogicalProcess {
     return next;
   }
 
-  /** How many things are due here, as far as is known: channels with a record, clock domains, and each event. */
+  /** How many things are due here, as far as is known: channels with a record, clock domains, late senders, and each event. */
   get dueCount(): number {
     const isDue = ({ nextPs }: { nextPs: number }): boolean => nextPs < Number.POSITIVE_INFINITY;
     const ports = this.#inbound.filter(({ reader }) => isDue(reader));
-    return ports.length + this.#clockDomains.filter(isDue).length + this.queue.pendingCount;
+    const lateCount = this.lateSendPs < NEVER ? 1 : 0;
+    return ports.length + this.#clockDomains.filter(isDue).length + lateCount + this.queue.pendingCount;
   }
 
   /** Reads the neighbours' promises. Returns the instant before which nothing unknown can still arrive. */
@@ -251,11 +280,13 @@ export class LogicalProcess {
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;
       if (recordPs >= limitPs) {
+        if (this.lateSendPs < limitPs) this.#sendLate();
         if (this.#hasOwnChannel) recordPs = this.#earliestPort().reader.nextPs;
         const { nextPs } = this.#domain;
         const eventPs = this.queue.nextPs;
         this.aheadPs = nextPs < eventPs ? nextPs : eventPs;
         if (recordPs < this.aheadPs) this.aheadPs = recordPs;
+        if (this.lateSendPs < this.aheadPs) this.aheadPs = this.lateSendPs;
         return false;
       }
       // A stage may have taken records itself.
@@ -287,6 +318,15 @@ export class LogicalProcess {
     this.recordCount++;
     this.nowPs = reader.nextPs;
     return reader.take();
+  }
+
+  /** Has late senders send what is due before the end of the turn, when all else has been done. */
+  #sendLate(): void {
+    while (this.lateSendPs < this.limitPs) {
+      if (this.nowPs < this.lateSendPs) this.nowPs = this.lateSendPs;
+      this.lateSendPs = NEVER;
+      for (const sender of this.#lateSenders) sender.sendDue();
+    }
   }
 
   /** The port with the next record; of several with records for one instant the first. */
@@ -329,9 +369,10 @@ export class LogicalProcess {
   /** What {@link advance} does for a process with several clock domains, or with things in random order. */
   #advanceUnusual(limitPs: number): boolean {
     for (;;) {
-      const next = this.nextPs();
+      const next = this.#nextToRunPs();
       if (next >= limitPs) {
-        this.aheadPs = next;
+        this.#sendLate();
+        this.aheadPs = this.nextPs();
         return false;
       }
       this.#passTo(next);

@@ -94,6 +94,8 @@ export class CompletionRun {
         tag.request!.readCount--;
         tags.release(tag);
       }
+      // TLPs that wait for credits may now leave.
+      if (link.passLimits(endPs)) endPs = Math.min(endPs, lp.quietPs(reader));
       place = reader.nextOffset;
       atPs = reader.nextPs;
     }

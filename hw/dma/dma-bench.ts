@@ -80,6 +80,11 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
 
   countCompletions(): void {}
 
+  /** This link has no credits. */
+  passLimits(): boolean {
+    return false;
+  }
+
   canSend(flow: number): boolean {
     return this.room[flow]! > 0;
   }

@@ -23,6 +23,7 @@ export interface DmaReadLink {
   consume(offset: number): void;
   letTakeCompletions: PcieLinkPort['letTakeCompletions'];
   passCompletion: PcieLinkPort['passCompletion'];
+  passLimits: PcieLinkPort['passLimits'];
   countCompletions: PcieLinkPort['countCompletions'];
 }
 

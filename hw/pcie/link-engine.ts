@@ -7,12 +7,13 @@
  * whichever came first. TLPs handed over at one instant keep their order: they come from the stages of one clock
  * domain.
  *
- * An event is scheduled only for what others wait for: credits to return, and TLPs that wait in the fifos. The rest
- * (an Ack's time on the lanes, limits that nobody waits for) is caught up with when the port is next called.
+ * An event is scheduled only for what others wait for at this end: TLPs that wait in the fifos. The rest (an Ack's time on
+ * the lanes, limits that nobody waits for) is caught up with when the port is next called; credits to return at the end of
+ * the process's turn at the latest.
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
-import type { LogicalProcess, RecordReceiver } from '../../sim/logical-process.ts';
+import type { LateSender, LogicalProcess, RecordReceiver } from '../../sim/logical-process.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
@@ -51,7 +52,7 @@ export interface LinkPortOptions {
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class LinkEngine implements RecordReceiver {
+export class LinkEngine implements RecordReceiver, LateSender {
   readonly link: LinkConfig;
   /** Views into received records. */
   readonly reader: ChannelReader;
@@ -93,6 +94,7 @@ export class LinkEngine implements RecordReceiver {
     this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
     lp.addInbound(reader, link.latencyPs, this);
     lp.addOutbound(writer);
+    lp.addLateSender(this);
   }
 
   /** Sets who is handed received TLPs and sideband records. */
@@ -203,24 +205,13 @@ export class LinkEngine implements RecordReceiver {
   }
 
   /**
-   * Hands over, at `nowPs`, a TLP that leaves at once, with nothing due inside before, as {@link place} and {@link commit}
-   * would then: its payload is whole dwords and not in its record. Returns the place of its record in the channel, or -1:
-   * nothing has happened.
+   * Hands over, at `nowPs`, a TLP that leaves at once, with a short header and whole dwords of payload that are not in its record:
+   * as {@link place} and {@link commit} would then. Its books follow, for several at once ({@link LinkTransmitter.countAll}).
+   * Returns the place of its record in the channel, or -1: it would wait.
    */
-  protected placeAt(
-    nowPs: number,
-    flow: TransmitFlow,
-    kind: number,
-    address: number,
-    lengthBytes: number,
-  ): number {
-    if (this.#duePs <= nowPs) return -1;
-    return this.transmitter.placeAt(nowPs, flow, kind, headerBytesOf(kind, address), lengthBytes >> 2);
-  }
-
-  /** Likewise a TLP with a short header, the books of which follow for several at once ({@link LinkTransmitter.countAll}). */
-  protected placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
-    return this.#duePs <= nowPs ? -1 : this.transmitter.placeUncounted(nowPs, flow, kind, lengthBytes >> 2);
+  protected placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
+    if (this.#duePs <= nowPs) this.#catchUpTo(nowPs);
+    return this.transmitter.placeAt(nowPs, flow, kind, lengthBytes >> 2);
   }
 
   /** Refuses a payload larger than either end may send. */
@@ -252,19 +243,23 @@ export class LinkEngine implements RecordReceiver {
   passCompletion(offset: number): void {
     const { receiver } = this;
     this.reader.release(offset);
-    const atPs = receiver.ackDuePs;
-    if (atPs <= this.#lp.nowPs) {
-      receiver.acknowledge();
-      this.transmitter.sendAck(atPs);
-    }
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     receiver.countToAck();
+    if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
+  }
+
+  /** Likewise takes the record that comes next, if it is of new limits and comes before `beforePs`. False: nothing has happened. */
+  passLimits(beforePs: number): boolean {
+    const { reader } = this;
+    if (reader.nextPs >= beforePs || reader.nextKind !== UPDATE_FC) return false;
+    const offset = this.#lp.takeRecord(reader);
+    this.#noteLimits(this.#lp.nowPs, offset);
+    return true;
   }
 
   /** Enters completions taken by {@link passCompletion} in the books: so many dwords of data, of which so many bytes count. */
   countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
-    const { receiver } = this;
-    receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
-    this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
+    this.receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
   }
 
   /** A record's call, at its time. */
@@ -294,6 +289,15 @@ export class LinkEngine implements RecordReceiver {
     this.#limitsDuePs = nowPs + 1;
     this.reader.release(offset);
     this.#planMoves();
+  }
+
+  /** {@link #catchUp} with an instant that the process has not come to yet, but before which nothing else happens in it. */
+  #catchUpTo(instantPs: number): void {
+    const lp = this.#lp;
+    const { nowPs } = lp;
+    lp.nowPs = instantPs;
+    this.#catchUp();
+    lp.nowPs = nowPs;
   }
 
   /** Runs what is due inside up to now, in the order of its instants. */
@@ -349,10 +353,19 @@ export class LinkEngine implements RecordReceiver {
     if (transmitter.resumePs < duePs) duePs = transmitter.resumePs;
     this.#moveDuePs = duePs;
     this.#duePs = receiver.ackDuePs < duePs ? receiver.ackDuePs : duePs;
-    const eventPs = transmitter.waitingCount > 0 ? this.#moveDuePs : this.#updateFcDuePs;
-    if (eventPs >= this.#scheduledPs) return;
-    this.#scheduledPs = eventPs;
-    this.#lp.queue.schedule(eventPs, this.#eventHandler);
+    if (transmitter.waitingCount === 0) this.#lp.sendBy(this.#updateFcDuePs);
+    else if (duePs < this.#scheduledPs) this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#scheduledPs = this.#moveDuePs;
+    this.#lp.queue.schedule(this.#moveDuePs, this.#eventHandler);
+  }
+
+  /** Returns credits that are due. */
+  sendDue(): void {
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    this.#lp.sendBy(this.#updateFcDuePs);
   }
 
   #runEvent(): void {

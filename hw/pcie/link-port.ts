@@ -17,12 +17,12 @@ import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import * as tlp from './tlp.ts';
-import { descriptorOf } from './tlp.ts';
+import { descriptorOf, headerBytesOf } from './tlp.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, DWORD_BYTES, FLAG_LANDED, FLAG_LENT } = tlp;
 const { FLAG_STATUS_SHIFT, MEMORY_READ, MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET } = tlp;
-const { REQUEST_BOUNDARY_BYTES, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
+const { REQUEST_BOUNDARY_BYTES, SHORT_HEADER_BYTES, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
@@ -64,7 +64,7 @@ export class PcieLinkPort extends LinkEngine {
    * Writes `count` times `lengthBytes` one behind the other, write n at edge `cycle` + n × `cycles` of `clock`, as far as they
    * are lent and leave at once. `lengthBytes` is a power of two and divides `address`. Nothing but this happens at this end
    * until the last of them.
-   * @returns how many were sent; the caller goes on behind them
+   * @returns how many were sent, none if they need long headers; the caller goes on behind them
    */
   sendMemoryWrites(
     address: number,
@@ -78,18 +78,20 @@ export class PcieLinkPort extends LinkEngine {
     cycles: number,
   ): number {
     const { transmitter, loans } = this;
-    if (!loans.canLend(source, lengthBytes)) return 0;
+    const isLong = headerBytesOf(MEMORY_WRITE, address + count * lengthBytes) !== SHORT_HEADER_BYTES;
+    if (isLong || !loans.canLend(source, lengthBytes)) return 0;
     this.checkPayload(lengthBytes);
     const descriptor = descriptorOf(0, 0, trafficClass);
-    for (let sent = 0; sent < count; sent++) {
-      const at = address + sent * lengthBytes;
-      const nowPs = clock.edgePs(cycle + sent * cycles);
-      const offset = this.placeAt(nowPs, transmitter.posted, MEMORY_WRITE, at, lengthBytes);
-      if (offset < 0) return sent;
-      transmitter.target.describe(offset, at, lengthBytes, FLAG_LENT, descriptor);
-      transmitter.target.refer(offset, sourceOffset + sent * lengthBytes, loans.lend());
+    const { posted, target } = transmitter;
+    let sent = 0;
+    for (; sent < count; sent++) {
+      const offset = this.placeAt(clock.edgePs(cycle + sent * cycles), posted, MEMORY_WRITE, lengthBytes);
+      if (offset < 0) break;
+      target.describe(offset, address + sent * lengthBytes, lengthBytes, FLAG_LENT, descriptor);
+      target.refer(offset, sourceOffset + sent * lengthBytes, loans.lend());
     }
-    return count;
+    if (sent > 0) transmitter.countAll(posted, sent, sent * lengthBytes);
+    return sent;
   }
 
   /** Requests `lengthBytes` (not across 4 KiB) at `address`. */
@@ -173,7 +175,7 @@ export class PcieLinkPort extends LinkEngine {
       const at = start + sentBytes;
       const left = remainingBytes - sentBytes;
       const bytes = split.bytesOf(at, left);
-      const offset = this.placeUncounted(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
+      const offset = this.placeAt(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
       if (offset < 0) break;
       const { target } = transmitter;
       target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_LANDED, descriptor);

@@ -95,19 +95,10 @@ export class LinkTransmitter extends LinkLanes {
   }
 
   /**
-   * Hands over a TLP at `nowPs` if it leaves at once. Returns the place of its record in the channel, or -1: nothing has
-   * happened.
+   * Hands over, at `nowPs`, a TLP with a short header that leaves at once: {@link countAll} enters it in the books. Returns the
+   * place of its record in the channel, or -1: nothing has happened.
    */
-  placeAt(nowPs: number, flow: TransmitFlow, kind: number, headerBytes: number, dataDwords: number): number {
-    const credits = tlpCredits(dataCreditsOf(dataDwords));
-    if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
-    flow.credits.consume(credits);
-    const payloadBytes = dataDwords * DWORD_BYTES;
-    return this.book(nowPs, flow, kind, headerBytes + payloadBytes, payloadBytes, 0);
-  }
-
-  /** {@link placeAt} of a TLP with a short header that is not in the books yet: {@link countAll} follows. */
-  placeUncounted(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
+  placeAt(nowPs: number, flow: TransmitFlow, kind: number, dataDwords: number): number {
     const credits = tlpCredits(dataCreditsOf(dataDwords));
     if (this.waitingCount > 0 || this.roomPs > nowPs || flow.credits.lack(credits) !== 0) return -1;
     flow.credits.consume(credits);

@@ -167,15 +167,12 @@ export class RootComplexReads {
   completeOn(cycle: number, last: number): boolean {
     const { landings } = this;
     if (landings === undefined || !this.#isPlain) return false;
-    const { queue } = this.#lp;
     const { clock } = this.#domain;
     const port = this.#port;
-    const eventPs = queue.nextPs;
     let edge = cycle;
     let completionCount = 0;
     let sentBytes = 0;
-    // The end of a read may have credits go back, by an event.
-    while (this.#reads.count > 0 && queue.nextPs === eventPs) {
+    while (this.#reads.count > 0) {
       const read = this.#next;
       const { address, remainingBytes } = read;
       const place = landings.placeOf(read.descriptor, remainingBytes);
@@ -226,6 +223,7 @@ export class RootComplexReads {
   /** Likewise to where they land, or later, with those that adjoin. */
   #sampleLanding(read: DeviceRead, bytes: number, target: Uint8Array, place: number): void {
     if (bytes < ADJOINING_BYTES_MIN || this.tap !== undefined || this.#memory.canRead !== undefined) {
+      this.land();
       this.#sample(read, bytes, target, place);
       return;
     }
