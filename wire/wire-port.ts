@@ -10,14 +10,15 @@
  * - Nothing is sent on lane 0 without credit, so the receive buffer never overruns; the receiver checks that too.
  * - With the link down packets are discarded and counted, as a real port does; the caller need not ask.
  * - Calls made at one instant commute with records arriving at that instant: credits count from the next
- *   picosecond on, and what a call causes inside the port happens one picosecond later.
+ *   picosecond on, and what a call causes inside the port happens one picosecond later: at that instant, whenever
+ *   between then and the end of the process's turn the port gets round to it.
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
-import type { LogicalProcess } from '../sim/logical-process.ts';
+import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
 import * as headers from './headers.ts';
 import { LentRecords, type RecordLoans } from './lent-records.ts';
 import { wireLatencyPs } from './link-rate.ts';
@@ -54,7 +55,7 @@ export interface PacketReceiver {
   packetArrived(offset: number, payloadBytes: number): void;
 }
 
-export class WirePort {
+export class WirePort implements LateSender {
   readonly config: WireConfig;
   /** Records being sent, and records received. */
   readonly txBytes: Uint8Array;
@@ -76,6 +77,7 @@ export class WirePort {
   readonly #training: LinkTraining;
   readonly #buffers: ReceiveBuffers;
   #lent: LentRecords | undefined = undefined;
+  readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
   #packetReceiver: PacketReceiver = { packetArrived: (offset) => this.consume(offset) };
@@ -115,12 +117,14 @@ export class WirePort {
     });
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
-    if (options.isLoopbackPlug === true) {
+    this.#isPlugged = options.isLoopbackPlug === true;
+    if (this.#isPlugged) {
       this.#sender.attachPlug(lp.queue.addHandler(() => this.#plugDue()));
       return;
     }
     lp.addInbound(reader, wireLatencyPs(config), this);
     lp.addOutbound(writer);
+    lp.addLateSender(this);
   }
 
   // ---- link state ----
@@ -298,7 +302,16 @@ export class WirePort {
     if (this.#flowControlDuePs !== NEVER) return;
     this.#flowControlDuePs = nowPs + 1;
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
-    this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
+    // What goes through a plug comes back to this very process, which must hear of it in time.
+    if (this.#isPlugged) this.#lp.queue.schedule(nowPs + 1, this.#insideEvent);
+    else this.#lp.sendBy(nowPs + 1);
+  }
+
+  /** Sends the flow control packet that is due. */
+  sendDue(): void {
+    const { nowPs } = this.#lp;
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    this.#lp.sendBy(this.#flowControlDuePs);
   }
 
   /** Does what became due inside the port before this instant or at it. */
