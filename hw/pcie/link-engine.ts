@@ -248,7 +248,10 @@ export class LinkEngine implements RecordReceiver, LateSender {
     if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
   }
 
-  /** Likewise takes the record that comes next, if it is of new limits and comes before `beforePs`. False: nothing has happened. */
+  /**
+   * Takes the record that comes next, if it is of new limits and comes before `beforePs`. The caller has just passed a completion:
+   * so limits that came earlier are in force. False: nothing has happened.
+   */
   passLimits(beforePs: number): boolean {
     const { reader } = this;
     if (reader.nextPs >= beforePs || reader.nextKind !== UPDATE_FC) return false;
