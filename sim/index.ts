@@ -19,8 +19,9 @@ export {
 } from './event-queue.ts';
 export { Fifo } from './fifo.ts';
 export { Histogram, type HistogramData } from './histogram.ts';
+export type { RecordHandler, RecordReceiver } from './inbound-port.ts';
 export { type Imbalance, Ledger } from './ledger.ts';
-export { LogicalProcess, type RecordHandler, type RecordReceiver } from './logical-process.ts';
+export { LogicalProcess } from './logical-process.ts';
 export { Random } from './random.ts';
 export {
   DeadlockError,

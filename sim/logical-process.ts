@@ -15,29 +15,7 @@ import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
 import { EventQueue } from './event-queue.ts';
-
-/**
- * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class:
- * V8 tells the few classes apart in place, where of a function it knows nothing before each call.
- */
-export interface RecordReceiver {
-  deliver(offset: number): void;
-}
-
-/** A receiver that is no more than a function. */
-export type RecordHandler = RecordReceiver['deliver'];
-
-class HandlerReceiver implements RecordReceiver {
-  readonly #handle: RecordHandler;
-
-  constructor(handle: RecordHandler) {
-    this.#handle = handle;
-  }
-
-  deliver(offset: number): void {
-    this.#handle(offset);
-  }
-}
+import { InboundPort, type RecordHandler, type RecordReceiver } from './inbound-port.ts';
 
 /**
  * Sends records at instants of its own, at which nothing else happens: it need not do so before it is next called, or the turn
@@ -46,20 +24,6 @@ class HandlerReceiver implements RecordReceiver {
 export interface LateSender {
   /** Sends what is due by now, and asks for what is due later ({@link LogicalProcess.sendBy}). */
   sendDue(): void;
-}
-
-/** The reading end of a channel, at the process that it leads to. */
-export class InboundPort {
-  readonly reader: ChannelReader;
-  readonly latencyPs: number;
-  readonly receiver: RecordReceiver;
-  promisedPs = FLOAT_ZERO;
-
-  constructor(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler) {
-    this.reader = reader;
-    this.latencyPs = latencyPs;
-    this.receiver = typeof receiver === 'function' ? new HandlerReceiver(receiver) : receiver;
-  }
 }
 
 const NEVER = Number.POSITIVE_INFINITY;

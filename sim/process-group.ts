@@ -15,8 +15,9 @@
  */
 import { assertPositive, ConfigurationError } from '../base/assert.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
+import type { InboundPort } from './inbound-port.ts';
 import { allowMoreInlining } from './inlining.ts';
-import type { InboundPort, LogicalProcess } from './logical-process.ts';
+import type { LogicalProcess } from './logical-process.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NONE = -1;

@@ -13,7 +13,8 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
-import type { LateSender, LogicalProcess, RecordReceiver } from '../../sim/logical-process.ts';
+import type { RecordReceiver } from '../../sim/inbound-port.ts';
+import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
