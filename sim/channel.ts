@@ -33,6 +33,7 @@ const SIZE_WORD = 2;
 const KIND_PADDING = -1;
 const KIND_RELEASED = 0;
 
+const CAPACITY_BYTES_MIN = 4096;
 const CONTROL_BYTES = 256;
 const TAIL_INDEX = 0;
 const PROMISE_INDEX = 1;
@@ -88,8 +89,10 @@ class ChannelEnd {
   /** @param buffer of {@link channelBufferBytes}(capacity), capacity being a power of two. */
   constructor(buffer: SharedArrayBuffer) {
     const capacityBytes = buffer.byteLength - CONTROL_BYTES;
-    if (capacityBytes < 4096 || (capacityBytes & (capacityBytes - 1)) !== 0) {
-      throw new RangeError(`channel capacity ${capacityBytes} is not a power of two of at least 4096 bytes`);
+    if (capacityBytes < CAPACITY_BYTES_MIN || (capacityBytes & (capacityBytes - 1)) !== 0) {
+      throw new RangeError(
+        `channel capacity ${capacityBytes} is not a power of two of at least ${CAPACITY_BYTES_MIN} bytes`,
+      );
     }
     this.buffer = buffer;
     this.capacityBytes = capacityBytes;
@@ -114,8 +117,8 @@ export class ChannelWriter extends ChannelEnd {
   /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
-  /** The other end, when it is joined to this one. */
-  #joined: ChannelReader | undefined = undefined;
+  /** The other end, when it is joined to this one, else one that nobody reads: so V8 knows the class of what is told of records. */
+  #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
   promisedPs = FLOAT_ZERO;
 
@@ -127,7 +130,7 @@ export class ChannelWriter extends ChannelEnd {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
     const recordBytes = ((payloadBytes | 0) + HEADER_BYTES + 15) & ~15;
     if (recordBytes > this.#runBytes) {
-      this.#makeRoom(recordBytes);
+      this.#makeRoom(recordBytes, timePs);
       return this.append(timePs, kind, payloadBytes);
     }
     this.#lastPs = timePs;
@@ -139,7 +142,7 @@ export class ChannelWriter extends ChannelEnd {
     words[(offset >> 2) + SIZE_WORD] = recordBytes;
     words[(offset >> 2) + KIND_WORD] = kind;
     this.floats[offset >> 3] = timePs;
-    if (this.#joined !== undefined) this.#joined.noteAppended(tail, timePs);
+    this.#joined.noteAppended(tail, timePs);
     return offset;
   }
 
@@ -155,7 +158,7 @@ export class ChannelWriter extends ChannelEnd {
 
   /** True when records were appended since the last {@link flush}, of which the reader does not know. */
   get isDirty(): boolean {
-    return this.#tail !== this.#flushedTail && this.#joined === undefined;
+    return this.#tail !== this.#flushedTail && this.#joined === NO_READER;
   }
 
   /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
@@ -175,12 +178,15 @@ export class ChannelWriter extends ChannelEnd {
     Atomics.store(this.control, PROMISE_INDEX, this.#promiseCount);
   }
 
-  /** Sees to it that a record can be appended: skips what is left at the ring's end, learns what was released. */
-  #makeRoom(recordBytes: number): void {
+  /**
+   * Sees to it that a record can be appended: skips what is left at the ring's end, learns what was released. Padding has the
+   * time of the record behind it, so that a reader need not look which of the two comes next.
+   */
+  #makeRoom(recordBytes: number, timePs: number): void {
     const offset = this.#tail & this.mask;
     const untilEnd = this.capacityBytes - offset;
     const skippedBytes = recordBytes > untilEnd ? untilEnd : 0;
-    const head = this.#joined === undefined ? Atomics.load(this.control, HEAD_INDEX) : this.#joined.head;
+    const head = this.#joined === NO_READER ? Atomics.load(this.control, HEAD_INDEX) : this.#joined.head;
     const roomBytes = this.capacityBytes - ((this.#tail - head) | 0) - skippedBytes;
     if (recordBytes > roomBytes) {
       const bytes = skippedBytes + recordBytes;
@@ -190,6 +196,7 @@ export class ChannelWriter extends ChannelEnd {
     if (skippedBytes === 0) return;
     this.words[(offset >> 2) + SIZE_WORD] = untilEnd;
     this.words[(offset >> 2) + KIND_WORD] = KIND_PADDING;
+    this.floats[offset >> 3] = timePs;
     this.#tail = (this.#tail + untilEnd) | 0;
     this.#runBytes = roomBytes;
   }
@@ -269,21 +276,39 @@ export class ChannelReader extends ChannelEnd {
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
   take(): number {
-    const words = this.words;
     let cursor = this.#cursor;
     let offset = cursor & this.mask;
-    let kind = words[(offset >> 2) + KIND_WORD]!;
+    let kind = this.words[(offset >> 2) + KIND_WORD]!;
     if (kind === KIND_PADDING) {
       cursor += this.capacityBytes - offset;
       offset = 0;
-      kind = words[KIND_WORD]!;
+      kind = this.words[KIND_WORD]!;
     }
-    cursor = (cursor + words[(offset >> 2) + SIZE_WORD]!) | 0;
-    this.#cursor = cursor;
     this.takenKind = kind;
-    if (cursor === this.#tail) this.nextPs = NEVER;
-    else this.#findNext();
+    this.#passRecord(cursor, offset);
     return offset;
+  }
+
+  /** {@link take}, if the next record, of which there is one, is of the protocol's `kind`: else returns -1. */
+  takeOf(kind: number): number {
+    let cursor = this.#cursor;
+    let offset = cursor & this.mask;
+    if (this.words[(offset >> 2) + KIND_WORD] === KIND_PADDING) {
+      cursor += this.capacityBytes - offset;
+      offset = 0;
+    }
+    if (this.words[(offset >> 2) + KIND_WORD] !== kind) return -1;
+    this.takenKind = kind;
+    this.#passRecord(cursor, offset);
+    return offset;
+  }
+
+  /** The record at `offset`, and `cursor` modulo the ring, is taken. */
+  #passRecord(cursor: number, offset: number): void {
+    const behind = (cursor + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+    this.#cursor = behind;
+    if (behind === this.#tail) this.nextPs = NEVER;
+    else this.#findNext();
   }
 
   /** Place of the record that {@link take} would take; there is one. */
@@ -318,6 +343,16 @@ export class ChannelReader extends ChannelEnd {
     }
   }
 
+  /**
+   * Gives back the room of the taken record at `offset` and of all records before it, of which none is to be read any more:
+   * as if each had been released.
+   */
+  releaseThrough(offset: number): void {
+    const head = this.#head;
+    const distanceBytes = (offset - head) & this.mask;
+    this.#skipReleased((head + distanceBytes + this.words[(offset >> 2) + SIZE_WORD]!) | 0);
+  }
+
   #moveHead(head: number): void {
     this.#head = head;
     if (!this.#isJoined) Atomics.store(this.control, HEAD_INDEX, head);
@@ -335,13 +370,14 @@ export class ChannelReader extends ChannelEnd {
     if (head !== this.#head) this.#moveHead(head);
   }
 
-  /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it. */
+  /** Time of the record at the cursor, which is not at the tail; the cursor may stand at padding before it, of the same time. */
   #findNext(): void {
-    let word = (this.#cursor & this.mask) >> 2;
-    if (this.words[word + KIND_WORD] === KIND_PADDING) word = 0;
-    this.nextPs = this.floats[word >> 1]!;
+    this.nextPs = this.floats[(this.#cursor & this.mask) >> 3]!;
   }
 }
+
+/** Stands for the other end of a channel whose ends are not joined. */
+const NO_READER = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(CAPACITY_BYTES_MIN)));
 
 function refuseTime(timePs: number, lastPs: number): never {
   throw new InvariantError('time of a record in ps', timePs, `at least ${lastPs}`);

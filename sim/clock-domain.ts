@@ -131,8 +131,7 @@ export class ClockDomain {
     const edgePs = this.clock.edgePs(cycle);
     if (edgePs >= process.untilPs || edgePs > process.queue.nextPs || cycle >= NO_CYCLE) return false;
     process.nowPs = edgePs;
-    this.cycle = cycle;
-    this.#nextCycle = cycle;
+    this.#stand(cycle);
     this.activeEdgeCount++;
     return true;
   }
@@ -168,9 +167,19 @@ export class ClockDomain {
 
   /** A stage has run at `edgeCount` more edges by itself, the last of them `cycle`. It sees to the process's time. */
   passOver(cycle: number, edgeCount: number): void {
-    this.cycle = cycle;
-    this.#nextCycle = cycle;
+    this.#stand(cycle);
     this.activeEdgeCount += edgeCount;
+  }
+
+  /** The edge that runs is now `cycle`: stored as a small integer, although some come as floats (see {@link #setNext}). */
+  #stand(cycle: number): void {
+    if ((cycle | 0) === cycle) {
+      this.cycle = cycle | 0;
+      this.#nextCycle = cycle | 0;
+    } else {
+      this.cycle = cycle;
+      this.#nextCycle = cycle;
+    }
   }
 
   /** The first edge that a stage waits for; NO_CYCLE when it is a later one, or none waits. */

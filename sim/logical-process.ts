@@ -284,6 +284,16 @@ export class LogicalProcess {
     return reader.take();
   }
 
+  /** Likewise if it is of the protocol's `kind`: else returns -1, and nothing has happened. */
+  takeRecordOf(reader: ChannelReader, kind: number): number {
+    const { nextPs } = reader;
+    const offset = reader.takeOf(kind);
+    if (offset < 0) return -1;
+    this.recordCount++;
+    this.nowPs = nextPs;
+    return offset;
+  }
+
   /** Has late senders send what is due before the end of the turn, when all else has been done. */
   #sendLate(): void {
     while (this.lateSendPs < this.limitPs) {

@@ -53,7 +53,7 @@ export interface TranslatorSetup {
 export class Translator {
   /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
   physicalAddress = FLOAT_ZERO;
-  contiguousBytes = 0;
+  contiguousBytes = FLOAT_ZERO;
 
   readonly #setup: TranslatorSetup;
   readonly #mptDirectory: SetAssociativeDirectory;

@@ -229,12 +229,25 @@ export class LinkEngine implements RecordReceiver, LateSender {
    */
   takeMemoryWrite(beforePs: number): number {
     const { reader, receiver } = this;
-    if (reader.nextPs >= beforePs || reader.nextKind !== MEMORY_WRITE) return -1;
-    const offset = this.#lp.takeRecord(reader);
+    if (reader.nextPs >= beforePs) return -1;
+    const offset = this.#lp.takeRecordOf(reader, MEMORY_WRITE);
+    if (offset < 0) return -1;
     if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
     receiver.receive(offset, MEMORY_WRITE);
     if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
     return offset;
+  }
+
+  /**
+   * A memory write has taken effect whose record, at `offset`, keeps its room until {@link releaseThrough}: its credits go back.
+   */
+  passWrite(offset: number): void {
+    this.returnCredits(this.receiver.heldCredits(offset));
+  }
+
+  /** Gives back the room of the record at `offset` and of all before it, none of which is to be read any more. */
+  releaseThrough(offset: number): void {
+    this.reader.releaseThrough(offset);
   }
 
   /**
@@ -255,8 +268,9 @@ export class LinkEngine implements RecordReceiver, LateSender {
    */
   passLimits(beforePs: number): boolean {
     const { reader } = this;
-    if (reader.nextPs >= beforePs || reader.nextKind !== UPDATE_FC) return false;
-    const offset = this.#lp.takeRecord(reader);
+    if (reader.nextPs >= beforePs) return false;
+    const offset = this.#lp.takeRecordOf(reader, UPDATE_FC);
+    if (offset < 0) return false;
     this.#noteLimits(this.#lp.nowPs, offset);
     return true;
   }

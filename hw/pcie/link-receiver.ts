@@ -119,7 +119,7 @@ export class LinkReceiver {
   /** Books TLPs with short headers that have arrived and hold no credits; {@link countToAck} does each. */
   countAll(trafficClass: number, tlps: number, dataDwords: number, payloadBytes: number): void {
     const linkBytes = dataDwords * DWORD_BYTES + tlps * (SHORT_HEADER_BYTES + this.#framingBytes);
-    this.received.classes[trafficClass]!.addAll(tlps, linkBytes, payloadBytes);
+    this.received.addAll(trafficClass, tlps, linkBytes, payloadBytes);
   }
 
   /** A TLP has arrived that is to be acknowledged. */
@@ -143,9 +143,14 @@ export class LinkReceiver {
 
   /** Releases a record. Returns the credits that its TLP still holds, for {@link returnCredits}; 0 is none. */
   release(offset: number): number {
-    const heldCredits = this.#reader.words[(offset >> 2) + WORD_FLAGS]! >>> HELD_CREDITS_SHIFT;
+    const heldCredits = this.heldCredits(offset);
     this.#reader.release(offset);
     return heldCredits;
+  }
+
+  /** The credits that the TLP at `offset` holds, for {@link returnCredits}; 0 is none. */
+  heldCredits(offset: number): number {
+    return this.#reader.words[(offset >> 2) + WORD_FLAGS]! >>> HELD_CREDITS_SHIFT;
   }
 
   /** The room of a released TLP is free. Returns its flow when credits are now due to be returned, else -1. */

@@ -28,6 +28,8 @@ const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYT
 const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
+/** The offset of no record. */
+const NOWHERE = -1;
 
 const INTX_PIN_COUNT = 4;
 
@@ -129,16 +131,18 @@ export class RootComplexWrites {
     const fifo = this.#fifo;
     const lp = this.#lp;
     const { clock } = this.#domain;
-    const { reader } = this.#port;
+    const port = this.#port;
+    const { reader } = port;
     let quietPs = this.#domain.quietPs(this.#stage, reader);
     let edge = cycle;
     let edgeCount = 0;
+    let applied = NOWHERE;
+    let applyPs = lp.nowPs;
     for (;;) {
-      const eventPs = lp.queue.nextPs;
-      if (eventPs < quietPs) quietPs = eventPs;
-      const applyPs = fifo.isEmpty ? NEVER : clock.edgePs(fifo.headCycle);
+      if (lp.queue.nextPs < quietPs) quietPs = lp.queue.nextPs;
       if (reader.nextPs <= applyPs) {
         if (!this.#takeWrite(quietPs)) break;
+        if (fifo.count === 1) applyPs = clock.edgePs(fifo.headCycle);
         continue;
       }
       if (applyPs >= quietPs || !this.#joins(fifo.head)) break;
@@ -147,8 +151,12 @@ export class RootComplexWrites {
         edge = fifo.headCycle;
         edgeCount++;
       }
-      this.#port.consume(fifo.pop());
+      applied = fifo.pop();
+      port.passWrite(applied);
+      if (fifo.isEmpty) applyPs = NEVER;
+      else applyPs = clock.edgePs(fifo.headCycle);
     }
+    if (applied !== NOWHERE) port.releaseThrough(applied);
     this.#copy();
     if (edgeCount > 0) this.#domain.passOver(edge, edgeCount);
     return edge;

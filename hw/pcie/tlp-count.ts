@@ -23,13 +23,30 @@ export class TlpCount {
 /** TLPs and bytes by traffic class. */
 export class TrafficCount {
   readonly classes: readonly TlpCount[];
+  /** The class counted last, and its books: the next TLP is most often of it too. */
+  #lastClass = 0;
+  #last: TlpCount;
 
+  /** @param trafficClassCount at least 1 */
   constructor(trafficClassCount: number) {
     this.classes = Array.from({ length: trafficClassCount }, () => new TlpCount());
+    this.#last = this.classes[0]!;
   }
 
   add(trafficClass: number, linkBytes: number, payloadBytes: number): void {
-    this.classes[trafficClass]!.add(linkBytes, payloadBytes);
+    if (trafficClass !== this.#lastClass) this.#turnTo(trafficClass);
+    this.#last.add(linkBytes, payloadBytes);
+  }
+
+  /** Adds so many TLPs of a class, by the bytes of them all. */
+  addAll(trafficClass: number, tlps: number, linkBytes: number, payloadBytes: number): void {
+    if (trafficClass !== this.#lastClass) this.#turnTo(trafficClass);
+    this.#last.addAll(tlps, linkBytes, payloadBytes);
+  }
+
+  #turnTo(trafficClass: number): void {
+    this.#last = this.classes[trafficClass]!;
+    this.#lastClass = trafficClass;
   }
 
   get tlps(): Float64Array {
