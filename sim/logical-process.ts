@@ -70,9 +70,11 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
-  /** The first two inbound ports and the first clock domain: few processes have more. */
+  /** The first two inbound ports, their readers and the first clock domain: few processes have more. */
   #port0 = NO_PORT;
   #port1 = NO_PORT;
+  #reader0 = NO_PORT.reader;
+  #reader1 = NO_PORT.reader;
   #domain = NO_DOMAIN;
   #hasMorePorts = false;
   #hasOwnChannel = false;
@@ -103,9 +105,15 @@ export class LogicalProcess {
   addInbound(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler): void {
     const port = new InboundPort(reader, latencyPs, receiver);
     const portCount = this.#inbound.push(port);
-    if (portCount === 1) this.#port0 = port;
-    else if (portCount === 2) this.#port1 = port;
-    else this.#hasMorePorts = true;
+    if (portCount === 1) {
+      this.#port0 = port;
+      this.#reader0 = reader;
+    } else if (portCount === 2) {
+      this.#port1 = port;
+      this.#reader1 = reader;
+    } else {
+      this.#hasMorePorts = true;
+    }
   }
 
   /** A channel leads from this process to itself. */
@@ -230,10 +238,10 @@ export class LogicalProcess {
     if (this.#isUnusual) return this.#advanceUnusual(limitPs);
     for (;;) {
       let port = this.#port0;
-      let recordPs = port.reader.nextPs;
-      if (this.#port1.reader.nextPs < recordPs) {
+      let recordPs = this.#reader0.nextPs;
+      if (this.#reader1.nextPs < recordPs) {
         port = this.#port1;
-        recordPs = port.reader.nextPs;
+        recordPs = this.#reader1.nextPs;
       }
       if (this.#hasMorePorts) {
         port = this.#earliestPort();
@@ -270,9 +278,9 @@ export class LogicalProcess {
       return Number.NEGATIVE_INFINITY;
     let quietPs = this.limitPs;
     if (this.queue.nextPs < quietPs) quietPs = this.queue.nextPs;
-    const first = this.#port0.reader;
+    const first = this.#reader0;
     if (first !== reader && first.nextPs < quietPs) quietPs = first.nextPs;
-    const second = this.#port1.reader;
+    const second = this.#reader1;
     if (second !== reader && second.nextPs < quietPs) quietPs = second.nextPs;
     return quietPs;
   }

@@ -2,6 +2,9 @@
 export class DmaDataPath {
   readonly #bytes: number;
   readonly #cyclesPerByte: number;
+  /** Of the length asked for last, since most are alike. */
+  #lastBytes = 1;
+  #lastCycles = 1;
 
   constructor(bytes: number) {
     this.#bytes = bytes;
@@ -13,6 +16,10 @@ export class DmaDataPath {
    * byte sets off what rounding of floats does.
    */
   cyclesOf(bytes: number): number {
-    return bytes <= this.#bytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
+    if (bytes === this.#lastBytes) return this.#lastCycles;
+    const cycles = bytes <= this.#bytes ? 1 : ((bytes - 0.5) * this.#cyclesPerByte + 1) | 0;
+    this.#lastBytes = bytes;
+    this.#lastCycles = cycles;
+    return cycles;
   }
 }

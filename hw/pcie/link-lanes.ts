@@ -92,7 +92,7 @@ export class LinkLanes {
   /** Sends an Ack: it takes its time on the lanes and has no effect in a link that loses nothing. */
   sendAck(nowPs: number): void {
     this.ackCount++;
-    this.#serializer.sendDllp(nowPs);
+    this.#serializer.passDllp(nowPs);
   }
 
   /** Raises a wire beside the lanes, seen by the other end behind everything booked. */

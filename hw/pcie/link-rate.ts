@@ -6,6 +6,7 @@
  * An instant is reported rounded up to a whole picosecond: nothing arrives early.
  */
 import { assertInvariant } from '../../base/assert.ts';
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { LinkConfig } from './link-parameters.ts';
 
 /** Megatransfers per second and lane, by generation (index 0 unused). */
@@ -48,9 +49,11 @@ export class LinkSerializer {
   readonly #denominator: number;
   readonly #alignmentMask: number;
   readonly #dllpBytes: number;
-  /** The lanes have been busy since #originPs, for #busyBytes: fewer than #denominator and a packet. */
+  /** The lanes have been busy since #originPs, for #busyUnits of a denominator-th of a picosecond: a whole number of them per byte. */
   #originPs = 0;
-  #busyBytes = 0;
+  #busyUnits = FLOAT_ZERO;
+  /** Units of #denominator bytes: they take whole picoseconds. */
+  readonly #blockUnits: number;
   /** Bytes of the gap behind the last TLP, up to the next aligned start. */
   #gapBytes = 0;
   /** Bytes of gaps that passed unused while the next packet was already waiting. */
@@ -63,13 +66,14 @@ export class LinkSerializer {
     );
     this.#numerator = rate.numeratorPs;
     this.#denominator = rate.denominatorBytes;
+    this.#blockUnits = rate.numeratorPs * rate.denominatorBytes;
     this.#alignmentMask = alignmentBytes - 1;
     this.#dllpBytes = dllpBytes;
   }
 
   /** First instant, rounded up, at which a packet handed over now would find the lanes free. */
   get freePs(): number {
-    return this.#originPs + Math.ceil((this.#busyBytes * this.#numerator) / this.#denominator);
+    return this.#originPs + Math.ceil(this.#busyUnits / this.#denominator);
   }
 
   /** Puts a TLP of `bytes` on the lanes at `nowPs` or as soon as they are free. Returns when its last byte is out. */
@@ -78,42 +82,47 @@ export class LinkSerializer {
     else this.paddingBytes += this.#gapBytes;
     const gapBytes = -bytes & this.#alignmentMask;
     this.#gapBytes = gapBytes;
-    const endBytes = this.#busyBytes + bytes;
-    const endPs = this.#originPs + Math.ceil((endBytes * this.#numerator) / this.#denominator);
-    this.#occupyTo(endBytes + gapBytes);
+    const endUnits = this.#busyUnits + bytes * this.#numerator;
+    const endPs = this.#originPs + Math.ceil(endUnits / this.#denominator);
+    this.#occupyTo(endUnits + gapBytes * this.#numerator);
     return endPs;
   }
 
-  /** Likewise a DLLP. It takes no time of its own when the gap behind the last TLP holds it. */
+  /** Likewise a DLLP. */
   sendDllp(nowPs: number): number {
-    if (this.#areIdle(nowPs)) this.#begin(nowPs);
-    if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
-    else this.#occupyTo(this.#busyBytes + this.#dllpBytes);
+    this.passDllp(nowPs);
     return this.freePs;
   }
 
-  /** Whether the last byte was out before `nowPs`. Products are compared, for they cost less than a quotient; those of the bytes are exact. */
+  /** {@link sendDllp} where nobody asks when it is out. It takes no time of its own when the gap behind the last TLP holds it. */
+  passDllp(nowPs: number): void {
+    if (this.#areIdle(nowPs)) this.#begin(nowPs);
+    if (this.#gapBytes >= this.#dllpBytes) this.#gapBytes -= this.#dllpBytes;
+    else this.#occupyTo(this.#busyUnits + this.#dllpBytes * this.#numerator);
+  }
+
+  /** Whether the last byte was out before `nowPs`. A product is compared, for it costs less than a quotient; units are exact. */
   #areIdle(nowPs: number): boolean {
-    return (nowPs - this.#originPs) * this.#denominator > this.#busyBytes * this.#numerator;
+    return (nowPs - this.#originPs) * this.#denominator > this.#busyUnits;
   }
 
   /** The lanes have been idle: a new stream begins. */
   #begin(nowPs: number): void {
     this.#originPs = nowPs;
-    this.#busyBytes = 0;
+    this.#busyUnits = 0;
     this.#gapBytes = 0;
   }
 
-  #occupyTo(busyBytes: number): void {
-    this.#busyBytes = busyBytes;
-    if (busyBytes >= this.#denominator) this.#rebase();
+  #occupyTo(busyUnits: number): void {
+    this.#busyUnits = busyUnits;
+    if (busyUnits >= this.#blockUnits) this.#rebase();
   }
 
-  /** #denominator bytes take whole picoseconds: counted from their end, nothing is rounded. */
+  /** Counted from the end of whole blocks, which take whole picoseconds, nothing is rounded. */
   #rebase(): void {
-    const wholes = Math.floor(this.#busyBytes / this.#denominator);
-    this.#busyBytes = (this.#busyBytes - wholes * this.#denominator) | 0;
-    this.#originPs += wholes * this.#numerator;
+    const blocks = Math.floor(this.#busyUnits / this.#blockUnits);
+    this.#busyUnits -= blocks * this.#blockUnits;
+    this.#originPs += blocks * this.#numerator;
   }
 }
 

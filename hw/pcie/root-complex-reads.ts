@@ -120,7 +120,10 @@ export class RootComplexReads {
     read.address = address;
     read.lengthBytes = lengthBytes;
     read.remainingBytes = lengthBytes;
-    this.#describe(read, offset);
+    read.descriptor = this.#words[(offset >> 2) + WORD_DESCRIPTOR]!;
+    read.status = this.#judge(offset, address, lengthBytes);
+    // Copied, so that a read worked on for long does not hold up the channel.
+    read.credits = this.#port.release(offset);
     if (this.#reads.count <= this.#outstandingMax) {
       this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
       if (read === this.#next) this.#domain.wake(this.#egressStage, read.readyCycle);
@@ -298,13 +301,6 @@ export class RootComplexReads {
     );
   }
 
-  /** Copies the request, so that a read worked on for long does not hold up the channel. */
-  #describe(read: DeviceRead, offset: number): void {
-    read.descriptor = this.#words[(offset >> 2) + WORD_DESCRIPTOR]!;
-    read.status = this.#judge(offset);
-    read.credits = this.#port.release(offset);
-  }
-
   /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
   #end(read: DeviceRead, cycle: number): void {
     this.#port.returnCredits(read.credits);
@@ -342,7 +338,7 @@ export class RootComplexReads {
   }
 
   /** Status with which a request will be answered. */
-  #judge(offset: number): number {
+  #judge(offset: number, address: number, lengthBytes: number): number {
     const words = this.#words;
     if (this.faults !== undefined) {
       const answer = this.faults.answerTo(trafficClassOf(words[(offset >> 2) + WORD_DESCRIPTOR]!));
@@ -352,8 +348,6 @@ export class RootComplexReads {
       this.#note('unsupportedRequest', offset);
       return STATUS_UNSUPPORTED_REQUEST;
     }
-    const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
-    const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
     const windowOffset = address - this.#messageWindow;
     const isInWindow = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
     if (isInWindow || address < 0 || address + lengthBytes > this.#memory.sizeBytes) {

@@ -25,7 +25,7 @@ const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
 const { FLAG_LENT, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } =
   tlp;
 const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYTES, WORD_AUX } = tlp;
-const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
+const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** The offset of no record. */
@@ -175,7 +175,7 @@ export class RootComplexWrites {
   #joins(offset: number): boolean {
     const { words, floats } = this.#port.reader;
     const word = offset >> 2;
-    if (words[word + WORD_KIND] !== MEMORY_WRITE) return false;
+    // Nothing but a memory write is lent.
     if ((words[word + WORD_FLAGS]! & (FLAG_LENT | FLAG_POISONED)) !== FLAG_LENT) return false;
     const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
     const lengthBytes = words[word + WORD_LENGTH]!;
