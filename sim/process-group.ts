@@ -54,8 +54,9 @@ export class ProcessGroup {
   /** Index of the process that ran last: whose code threw, when something was thrown. */
   current = 0;
 
-  /** By process: the least sum of latencies on a way to it from each place. */
-  readonly #waysTo: readonly Float64Array[];
+  /** The least sums of latencies on a way to each process from each place: of process p from p × {@link #placeCount} on. */
+  readonly #waysTo: Float64Array;
+  readonly #placeCount: number;
   /** Whether channels lead in from other threads. */
   readonly #isOpen: boolean;
 
@@ -66,7 +67,8 @@ export class ProcessGroup {
     const placeCount = Math.max(QUICK_PLACES, processes.length);
     this.nextPs = new Float64Array(placeCount).fill(NEVER);
     this.arrivalPs = new Float64Array(placeCount).fill(NEVER);
-    this.#waysTo = processes.map(() => new Float64Array(placeCount).fill(NEVER));
+    this.#placeCount = placeCount;
+    this.#waysTo = new Float64Array(processes.length * placeCount).fill(NEVER);
     const inward = inboundByBuffer(processes);
     const outward: OutwardPort<ChannelWriter>[] = [];
     processes.forEach((process, from) => {
@@ -78,8 +80,8 @@ export class ProcessGroup {
         }
         inward.delete(writer.buffer);
         if (target.process === from) process.noteOwnChannel();
-        const ways = this.#waysTo[target.process]!;
-        ways[from] = Math.min(ways[from]!, target.end.latencyPs);
+        const way = target.process * placeCount + from;
+        this.#waysTo[way] = Math.min(this.#waysTo[way]!, target.end.latencyPs);
         joinEnds(writer, target.end.reader, this.nextPs, target.process);
       }
     });
@@ -170,18 +172,19 @@ export class ProcessGroup {
   /** Instant below which process `index` may run: nothing unknown to it can take effect earlier. */
   limitPs(index: number): number {
     const nextPs = this.nextPs;
-    const ways = this.#waysTo[index]!;
+    const ways = this.#waysTo;
+    const first = index * this.#placeCount;
     let limit = this.stopPs;
-    let reach = nextPs[0]! + ways[0]!;
+    let reach = nextPs[0]! + ways[first]!;
     if (reach < limit) limit = reach;
-    reach = nextPs[1]! + ways[1]!;
+    reach = nextPs[1]! + ways[first + 1]!;
     if (reach < limit) limit = reach;
-    reach = nextPs[2]! + ways[2]!;
+    reach = nextPs[2]! + ways[first + 2]!;
     if (reach < limit) limit = reach;
-    reach = nextPs[3]! + ways[3]!;
+    reach = nextPs[3]! + ways[first + 3]!;
     if (reach < limit) limit = reach;
     for (let from = QUICK_PLACES; from < nextPs.length; from++) {
-      reach = nextPs[from]! + ways[from]!;
+      reach = nextPs[from]! + ways[first + from]!;
       if (reach < limit) limit = reach;
     }
     return this.#isOpen ? Math.min(limit, this.#arrivalLimitPs(index)) : limit;
@@ -190,10 +193,10 @@ export class ProcessGroup {
   /** Instant at which something unknown may come to process `index` from other threads, directly or by another process. */
   #arrivalLimitPs(index: number): number {
     const arrivalPs = this.arrivalPs;
-    const ways = this.#waysTo[index]!;
+    const first = index * this.#placeCount;
     let limit = arrivalPs[index]!;
     for (let from = 0; from < arrivalPs.length; from++)
-      limit = Math.min(limit, arrivalPs[from]! + ways[from]!);
+      limit = Math.min(limit, arrivalPs[from]! + this.#waysTo[first + from]!);
     return limit;
   }
 
@@ -243,11 +246,12 @@ export class ProcessGroup {
   #completeWays(): void {
     const count = this.processes.length;
     const waysTo = this.#waysTo;
+    const placeCount = this.#placeCount;
     for (let between = 0; between < count; between++) {
       for (let from = 0; from < count; from++) {
         for (let to = 0; to < count; to++) {
-          const detour = waysTo[between]![from]! + waysTo[to]![between]!;
-          if (detour < waysTo[to]![from]!) waysTo[to]![from] = detour;
+          const detour = waysTo[between * placeCount + from]! + waysTo[to * placeCount + between]!;
+          if (detour < waysTo[to * placeCount + from]!) waysTo[to * placeCount + from] = detour;
         }
       }
     }

@@ -14,7 +14,7 @@ import * as tagPool from './tag-pool.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { COMPLETION_DATA, FLAG_LANDED, FLOAT_ADDRESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS } = tlp;
-const { WORD_KIND, WORD_LENGTH } = tlp;
+const { UPDATE_FC, WORD_KIND, WORD_LENGTH } = tlp;
 const { TAG_ACTIVE } = tagPool;
 
 export class CompletionRun {
@@ -94,9 +94,12 @@ export class CompletionRun {
         tag.request!.readCount--;
         tags.release(tag);
       }
-      // TLPs that wait for credits may now leave.
-      if (link.passLimits(endPs)) endPs = Math.min(endPs, lp.quietPs(reader));
       place = reader.nextOffset;
+      if (words[(place >> 2) + WORD_KIND] === UPDATE_FC && link.passLimits(endPs)) {
+        // TLPs that wait for credits may now leave.
+        endPs = Math.min(endPs, lp.quietPs(reader));
+        place = reader.nextOffset;
+      }
       atPs = reader.nextPs;
     }
     if (count === 0) return false;
