@@ -81,6 +81,20 @@ describe('the serialiser', () => {
     expect(lanes.sendDllp(5_000)).toBe(25_460);
   });
 
+  it('gives a DLLP the same time whether or not anybody asks when it is out', () => {
+    const [asked, passed] = [serializer(16), serializer(16)];
+    for (const atPs of [0, 100, 12_221, 50_000]) {
+      for (const lanes of [asked, passed]) lanes.sendTlp(atPs, 84);
+      for (const dllp of [1, 2, 3]) {
+        asked.sendDllp(atPs + dllp);
+        passed.passDllp(atPs + dllp);
+        expect(passed.freePs).toBe(asked.freePs);
+      }
+    }
+    // The last TLP's 96 bytes with their gap, and 8 each of the two DLLPs that do not fit into it: 112 bytes, 14,257.3 ps.
+    expect(passed.freePs).toBe(50_000 + 14_258);
+  });
+
   it('forgets the gap when the lanes have been idle', () => {
     const lanes = serializer(16);
     lanes.sendTlp(0, 84);
