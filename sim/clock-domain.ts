@@ -195,8 +195,7 @@ export class ClockDomain {
 
   /** Runs the due stages of the next edge. */
   runEdge(): void {
-    const cycle = this.#nextCycle;
-    this.cycle = cycle;
+    this.cycle = this.#nextCycle;
     this.activeEdgeCount++;
     let left = this.#dueStages;
     do {
@@ -205,8 +204,9 @@ export class ClockDomain {
       this.#upstream = upstream;
       this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
       const { run, owner } = this.#stages[stage]!;
-      run.call(owner, cycle);
-      // A stage may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
+      // A stage before may have passed on to another edge.
+      run.call(owner, this.cycle);
+      // It may have woken one upstream of it for this very edge: a slot freed is used in the same cycle.
       left = this.#dueStages & upstream;
     } while (left !== 0);
     this.#upstream = NONE_RUNS;

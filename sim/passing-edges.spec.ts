@@ -158,6 +158,27 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(passes({}, false, 4000)).toBe(false);
   });
 
+  it.each(['passTo', 'passOver'] as const)(
+    'stands at the edge it comes to by %s: whom it wakes there runs there',
+    (way) => {
+      const process = new LogicalProcess('device');
+      const domain = process.addClockDomain(1000);
+      const runs: string[] = [];
+      const long = domain.addStage((cycle) => {
+        runs.push(`long ${cycle}`);
+        if (cycle !== 1) return;
+        if (way === 'passTo') expect(domain.passTo(long, 4)).toBe(true);
+        else domain.passOver(4, 1);
+        domain.wake(upstream, 4);
+      });
+      const upstream = domain.addStage((cycle) => runs.push(`upstream ${cycle}`));
+      domain.wake(long, 1);
+      process.advance(100_000);
+      expect(runs).toEqual(['long 1', 'upstream 4']);
+      expect(domain.activeEdgeCount).toBe(2);
+    },
+  );
+
   it('lets a program go first that it has resumed', () => {
     const process = new LogicalProcess('host');
     const domain = process.addClockDomain(1000);

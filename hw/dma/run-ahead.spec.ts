@@ -170,7 +170,14 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   function wholeState(): string {
     for (const port of [device, host]) port.closeAccounts(hostLp.nowPs);
     const edges = [seesDeviceEdges ? domain.activeEdgeCount : 0, rootComplex.domain.activeEdgeCount];
-    const books = [linkState(device), linkState(host), edges, [deviceLp.recordCount, hostLp.recordCount]];
+    const held = [device.reader.takenBytes, host.reader.takenBytes];
+    const books = [
+      linkState(device),
+      linkState(host),
+      edges,
+      [deviceLp.recordCount, hostLp.recordCount],
+      held,
+    ];
     const landed = sumOf(sram.subarray(SLOT_BYTES * SLOT_COUNT));
     return `${hostState()} ${deviceState()} ${JSON.stringify(books)} ${landed} ${bench.interrupts.join()}`;
   }
