@@ -276,36 +276,25 @@ export class ChannelReader extends ChannelEnd {
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
   take(): number {
-    let cursor = this.#cursor;
-    let offset = cursor & this.mask;
-    let kind = this.words[(offset >> 2) + KIND_WORD]!;
-    if (kind === KIND_PADDING) {
-      cursor += this.capacityBytes - offset;
-      offset = 0;
-      kind = this.words[KIND_WORD]!;
-    }
-    this.takenKind = kind;
-    this.#passRecord(cursor, offset);
+    const offset = this.nextOffset;
+    this.takenKind = this.words[(offset >> 2) + KIND_WORD]!;
+    this.#passRecord(offset);
     return offset;
   }
 
   /** {@link take}, if the next record, of which there is one, is of the protocol's `kind`: else returns -1. */
   takeOf(kind: number): number {
-    let cursor = this.#cursor;
-    let offset = cursor & this.mask;
-    if (this.words[(offset >> 2) + KIND_WORD] === KIND_PADDING) {
-      cursor += this.capacityBytes - offset;
-      offset = 0;
-    }
+    const offset = this.nextOffset;
     if (this.words[(offset >> 2) + KIND_WORD] !== kind) return -1;
     this.takenKind = kind;
-    this.#passRecord(cursor, offset);
+    this.#passRecord(offset);
     return offset;
   }
 
-  /** The record at `offset`, and `cursor` modulo the ring, is taken. */
-  #passRecord(cursor: number, offset: number): void {
-    const behind = (cursor + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+  /** The record at `offset`, the next one, is taken; what is left at the ring's end before it is passed too. */
+  #passRecord(offset: number): void {
+    const leftBytes = (offset - this.#cursor) & this.mask;
+    const behind = (this.#cursor + leftBytes + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
     this.#cursor = behind;
     if (behind === this.#tail) this.nextPs = NEVER;
     else this.#findNext();

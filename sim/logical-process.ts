@@ -70,7 +70,7 @@ export class LogicalProcess {
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
-  /** The first two inbound ports, their readers and the first clock domain: few processes have more. */
+  /** The first two inbound ports, their readers (what is asked of a port at each step) and the first clock domain: few processes have more. */
   #port0 = NO_PORT;
   #port1 = NO_PORT;
   #reader0 = NO_PORT.reader;

@@ -239,15 +239,10 @@ export class LinkEngine implements RecordReceiver, LateSender {
   }
 
   /**
-   * A memory write has taken effect whose record, at `offset`, keeps its room until {@link releaseThrough}: its credits go back.
+   * A memory write has taken effect whose record, at `offset`, keeps its room until ChannelReader.releaseThrough: its credits go back.
    */
   passWrite(offset: number): void {
     this.returnCredits(this.receiver.heldCredits(offset));
-  }
-
-  /** Gives back the room of the record at `offset` and of all before it, none of which is to be read any more. */
-  releaseThrough(offset: number): void {
-    this.reader.releaseThrough(offset);
   }
 
   /**

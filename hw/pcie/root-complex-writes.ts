@@ -156,7 +156,7 @@ export class RootComplexWrites {
       if (fifo.isEmpty) applyPs = NEVER;
       else applyPs = clock.edgePs(fifo.headCycle);
     }
-    if (applied !== NOWHERE) port.releaseThrough(applied);
+    if (applied !== NOWHERE) reader.releaseThrough(applied);
     this.#copy();
     if (edgeCount > 0) this.#domain.passOver(edge, edgeCount);
     return edge;
