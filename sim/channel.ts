@@ -276,8 +276,14 @@ export class ChannelReader extends ChannelEnd {
 
   /** Takes the next record: returns its byte offset. It stays readable until {@link release}. */
   take(): number {
-    const offset = this.nextOffset;
-    this.takenKind = this.words[(offset >> 2) + KIND_WORD]!;
+    // Not by nextOffset: the kind is read once.
+    let offset = this.#cursor & this.mask;
+    let kind = this.words[(offset >> 2) + KIND_WORD]!;
+    if (kind === KIND_PADDING) {
+      offset = 0;
+      kind = this.words[KIND_WORD]!;
+    }
+    this.takenKind = kind;
     this.#passRecord(offset);
     return offset;
   }
