@@ -118,6 +118,58 @@ describe('a wire port', () => {
     expect(bench.a.port.transmitted.serializerWaitPs).toBe(1_000_000);
   });
 
+  it('says beforehand when it takes another packet, books its wait, and need not call anybody', async () => {
+    const bench = new WireBench({ transmitAheadBytes: 512 });
+    const { port, lp } = bench.a;
+    expect(port.expectPacket(100)).toBeLessThanOrEqual(100);
+    const upPs = await bench.bringUp();
+    const spacePs: number[] = [];
+    port.onSpace(() => spacePs.push(lp.nowPs));
+    // Of 2076 link bytes, 512 are left after 1564 × 250 ps.
+    const readyPs = upPs + 391_000;
+    bench.a.at(upPs, () => {
+      bench.a.send(RC_SEND_ONLY, 2048);
+      expect(port.expectPacket(readyPs)).toBe(readyPs);
+      expect(port.expectPacket(upPs + 100_000)).toBe(readyPs);
+    });
+    bench.a.at(readyPs, () => expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(REFUSED));
+    await bench.runTo(upPs + 2_000_000);
+    expect(spacePs).toEqual([]);
+    expect(port.transmitted.serializerWaitPs).toBe(291_000);
+  });
+
+  it('books no wait for a packet that is there only when the link is free', async () => {
+    const bench = new WireBench({ transmitAheadBytes: 512 });
+    const { port, lp } = bench.a;
+    const upPs = await bench.bringUp();
+    const readyPs = upPs + 391_000;
+    bench.a.at(upPs, () => {
+      bench.a.send(RC_SEND_ONLY, 2048);
+      expect(port.expectPacket(readyPs)).toBe(readyPs);
+    });
+    bench.a.at(readyPs + 1000, () => port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs));
+    await bench.runTo(upPs + 2_000_000);
+    expect(port.transmitted.serializerWaitPs).toBe(0);
+  });
+
+  it('calls for a packet that waits, though nobody tried, when the link goes down', async () => {
+    const bench = new WireBench({ transmitAheadBytes: 512 });
+    const { port, lp } = bench.a;
+    const upPs = await bench.bringUp();
+    const spacePs: number[] = [];
+    port.onSpace(() => spacePs.push(lp.nowPs));
+    bench.a.at(upPs, () => {
+      bench.a.send(RC_SEND_ONLY, 2048);
+      port.expectPacket(upPs + 1000);
+    });
+    bench.a.at(upPs + 2000, () => port.setEnabled(false));
+    await bench.runTo(upPs + 2_000_000);
+    expect(spacePs).toHaveLength(1);
+    expect(spacePs[0]).toBeLessThanOrEqual(upPs + 2002);
+    bench.a.at(upPs + 2_000_000, () => expect(port.expectPacket(lp.nowPs)).toBe(0));
+    await bench.runTo(upPs + 3_000_000);
+  });
+
   it('sends what can be sent and refuses the rest in one call, as asking first does', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
     const upPs = await bench.bringUp();

@@ -185,6 +185,17 @@ export class WirePort implements LateSender {
   }
 
   /**
+   * Says that there is a packet to send from `fromPs` on, now or later, for a caller who does not try in vain before.
+   * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
+   *   from `fromPs` on, and the space listener is called only if the link goes down
+   */
+  expectPacket(fromPs: number): number {
+    const { nowPs } = this.#lp;
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    return this.#isOnWire ? this.#sender.expectPacket(fromPs) : FLOAT_ZERO;
+  }
+
+  /**
    * Sends a packet at `atPs` or when the link is free, and returns the offset of its record. Opcode, flags and payload bytes
    * are set; the caller fills in the other words, operands and payload at once: what it leaves out holds leftovers. With the
    * link down the record is discarded: filling it in does no harm.

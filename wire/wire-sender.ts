@@ -90,6 +90,16 @@ export class WireSender {
     return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
   }
 
+  /**
+   * From `fromPs` on there is a packet to send, which waits until the serializer has little booked.
+   * @returns the instant from which that is so: the wait that begins ends no sooner, and begins only if that is later
+   */
+  expectPacket(fromPs: number): number {
+    const readyPs = this.serializer.freePs - this.#aheadPs;
+    if (readyPs > fromPs) this.#wait.begin(WAITING_FOR_SERIALIZER, fromPs);
+    return readyPs;
+  }
+
   /** Sends a packet at `atPs` or when the link is free; returns its record, in which opcode, flags and lengths are set. */
   begin(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
     const shape = packetShapes[opcode]!;

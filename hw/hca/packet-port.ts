@@ -10,6 +10,11 @@ export interface PacketPort {
    * negative number when the port takes none now: it then calls the listener of onSpace when it is worth another try.
    */
   sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane?: number): number;
+  /**
+   * Says that there is a packet to send from `fromPs` on. Returns the instant from which the cable is free enough: if that is
+   * later, the packet waits from `fromPs` on, and the caller tries then: the listener of onSpace is not called for that.
+   */
+  expectPacket(fromPs: number): number;
   onSpace(listener: () => void): void;
   readonly txBytes: Uint8Array;
   readonly txWords: Int32Array;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../wire/index.ts';
 import { descriptorOf } from '../pcie/tlp.ts';
@@ -17,6 +17,28 @@ describe('the transmitter', () => {
     await bench.run(20);
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 2, 3, 4, 5].map(psnA));
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
+  });
+
+  it('hardly tries a packet in vain behind a busy cable, and books as waiting for it what the port books', async () => {
+    const { bench, a, aCq, local, target } = await scene();
+    const { port, wire, dataPath } = bench.a;
+    const sendPacket = vi.spyOn(port, 'sendPacket');
+    for (let message = 0; message < 6; message++)
+      a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 16_000)] });
+    a.ring();
+    await bench.until(() => aCq.takenCount() === 6, 200);
+    const outcomes = sendPacket.mock.results.map(({ value }) => value as number);
+    const packetCount = outcomes.filter((offset) => offset >= 0).length;
+    expect(packetCount).toBe(wire.transmitted.packetCount);
+    // In vain: where payload came late, or flow control went ahead.
+    expect(outcomes.length - packetCount).toBeLessThan(packetCount / 10);
+    const waitPs = wire.transmitted.serializerWaitPs;
+    const stalledCycles = dataPath.transmitter.account.stalledCycles[1]!;
+    expect(stalledCycles).toBeGreaterThan(0);
+    // Each wait is from one edge to another, whose instants are whole picoseconds.
+    expect(Math.abs(waitPs - (stalledCycles * 1e6) / bench.a.domain.clock.frequencyMHz)).toBeLessThan(
+      outcomes.length,
+    );
   });
 
   it('lets nothing land ahead in its slots any more once they are for other packets: a device closed with reads in flight', async () => {

@@ -147,8 +147,21 @@ export class Transmitter {
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
     this.account.serve(cycle, this.#packetCycles);
-    if (this.responses.oldest.isComplete || this.requests.oldest.isComplete)
-      this.wake(cycle + this.#packetCycles);
+    this.#lookAtNext(cycle + this.#packetCycles);
+  }
+
+  /** Arranges for the look at the next packet, from `cycle` on: not in vain while the cable is what it waits for. */
+  #lookAtNext(cycle: number): void {
+    const { responses, requests } = this;
+    const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
+    if (!packet.isComplete) return;
+    const { domain } = this.#core;
+    const fromPs = domain.clock.edgePs(cycle);
+    const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
+    const readyPs = isForCable ? this.#port.expectPacket(fromPs) : fromPs;
+    if (readyPs <= fromPs) return this.wake(cycle);
+    this.account.stall(cycle, STALL_WIRE);
+    domain.wakeAfter(this.#stage, readyPs);
   }
 
   /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
@@ -176,12 +189,10 @@ export class Transmitter {
    */
   #headReadyCycle(queue: PacketQueue, cycle: number): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
+      if (isFit(packet)) return packet.readyCycle;
       const { request, pair } = packet;
-      // Responses answer for packets already accepted: they go out even if the QP has failed since.
-      const isCurrent = packet.epoch === (request === noRecord ? 0 : pair.epoch);
-      if (isCurrent && packet.failure === 0) return packet.readyCycle;
       this.droppedPacketCount++;
-      if (isCurrent && request !== noRecord) this.#listener!.payloadFailed(request, pair, cycle);
+      if (isCurrent(packet) && request !== noRecord) this.#listener!.payloadFailed(request, pair, cycle);
       this.#free(queue, pair, cycle);
     }
     return NOT_COMPLETE;
@@ -326,6 +337,16 @@ export class Transmitter {
     if (queue === this.requests) this.#requester!.slotFreed(cycle);
     else this.#responder!.slotFreed(cycle);
   }
+}
+
+/** Responses answer for packets already accepted: they go out even if the QP has failed since. */
+function isCurrent({ epoch, request, pair }: PacketSlot): boolean {
+  return epoch === (request === noRecord ? 0 : pair.epoch);
+}
+
+/** A complete packet that goes out, neither void nor without what could not be read. */
+function isFit(packet: PacketSlot): boolean {
+  return isCurrent(packet) && packet.failure === 0;
 }
 
 /** Operands stand where other packets have their payload. */

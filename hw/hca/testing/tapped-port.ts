@@ -102,6 +102,10 @@ export class TappedPort implements PacketPort {
     return this.#port.receivePacketsMax;
   }
 
+  expectPacket(fromPs: number): number {
+    return this.#port.expectPacket(fromPs);
+  }
+
   sendPacket(
     opcode: number,
     payloadBytes: number,
