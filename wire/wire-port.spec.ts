@@ -12,6 +12,17 @@ const { RC_SEND_ONLY } = Opcode;
 // Default cable: two ports of 40 ns and 2 m of 4.8 ns.
 const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
 
+/** A port whose link is up from `upPs` on: of 2 KiB sent then, 2076 link bytes, 512 are left at `readyPs`, after 1564 × 250 ps. */
+async function aboutToSend() {
+  const bench = new WireBench({ transmitAheadBytes: 512 });
+  const { port, lp } = bench.a;
+  expect(port.expectPacket(100)).toBeLessThanOrEqual(100);
+  const upPs = await bench.bringUp();
+  const spacePs: number[] = [];
+  port.onSpace(() => spacePs.push(lp.nowPs));
+  return { bench, port, lp, upPs, readyPs: upPs + 391_000, spacePs };
+}
+
 describe('a wire port', () => {
   it('delivers a packet one serialisation and one latency after it was sent', async () => {
     const bench = new WireBench();
@@ -119,14 +130,7 @@ describe('a wire port', () => {
   });
 
   it('says beforehand when it takes another packet, books its wait, and need not call anybody', async () => {
-    const bench = new WireBench({ transmitAheadBytes: 512 });
-    const { port, lp } = bench.a;
-    expect(port.expectPacket(100)).toBeLessThanOrEqual(100);
-    const upPs = await bench.bringUp();
-    const spacePs: number[] = [];
-    port.onSpace(() => spacePs.push(lp.nowPs));
-    // Of 2076 link bytes, 512 are left after 1564 × 250 ps.
-    const readyPs = upPs + 391_000;
+    const { bench, port, lp, upPs, readyPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
       expect(port.expectPacket(readyPs)).toBe(readyPs);
@@ -139,10 +143,7 @@ describe('a wire port', () => {
   });
 
   it('books no wait for a packet that is there only when the link is free', async () => {
-    const bench = new WireBench({ transmitAheadBytes: 512 });
-    const { port, lp } = bench.a;
-    const upPs = await bench.bringUp();
-    const readyPs = upPs + 391_000;
+    const { bench, port, lp, upPs, readyPs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
       expect(port.expectPacket(readyPs)).toBe(readyPs);
@@ -153,11 +154,7 @@ describe('a wire port', () => {
   });
 
   it('calls for a packet that waits, though nobody tried, when the link goes down', async () => {
-    const bench = new WireBench({ transmitAheadBytes: 512 });
-    const { port, lp } = bench.a;
-    const upPs = await bench.bringUp();
-    const spacePs: number[] = [];
-    port.onSpace(() => spacePs.push(lp.nowPs));
+    const { bench, port, lp, upPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
       port.expectPacket(upPs + 1000);

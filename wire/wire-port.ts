@@ -187,7 +187,7 @@ export class WirePort implements LateSender {
   /**
    * Says that there is a packet to send from `fromPs` on, now or later, for a caller who does not try in vain before.
    * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
-   *   from `fromPs` on, and the space listener is called only if the link goes down
+   *   from `fromPs` on, and the space listener is called for it only if the link goes down
    */
   expectPacket(fromPs: number): number {
     const { nowPs } = this.#lp;

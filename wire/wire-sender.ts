@@ -160,9 +160,8 @@ export class WireSender {
 
   #isFree(packetBytes: number, virtualLane: number): boolean {
     const { nowPs } = this.#lp;
-    const readyPs = this.serializer.freePs - this.#aheadPs;
+    const readyPs = this.expectPacket(nowPs);
     if (readyPs > nowPs) {
-      this.#wait.begin(WAITING_FOR_SERIALIZER, nowPs);
       this.#wakeAt(readyPs);
       return false;
     }

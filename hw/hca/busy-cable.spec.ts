@@ -4,7 +4,7 @@
  */
 import { expect, it, vi } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
-import { Cq, connectedPair, Qp, Region } from './testing/data-path-verbs.ts';
+import { connectedPair, Region } from './testing/data-path-verbs.ts';
 import { countersOf, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { type Scene, type SceneOptions, scene } from './testing/scenario.ts';
 
@@ -43,9 +43,7 @@ const traffic: Record<string, { options: SceneOptions; run(on: Scene): Promise<v
     options: {},
     run: async (on) => {
       const { a: node } = on.bench;
-      const [left, right] = [new Qp(node, { sendCq: new Cq(node) }), new Qp(node, { sendCq: new Cq(node) })];
-      left.connect(right.qpn, 5, 9, 0, { remoteLid: node.address.lid });
-      right.connect(left.qpn, 9, 5, 0, { remoteLid: node.address.lid });
+      const { a: left } = connectedPair(node, node, { path: { remoteLid: node.address.lid } });
       const to = new Region(node, 3000);
       for (let message = 0; message < 6; message++)
         left.post({
@@ -77,11 +75,7 @@ const traffic: Record<string, { options: SceneOptions; run(on: Scene): Promise<v
     run: async (on) => {
       const { bench, a, local, target } = on;
       const far = new Region(bench.a, 4096);
-      // The page lies beyond the memory of the host: the root complex answers "unsupported request".
-      const at = bench.a.icm.mttEntryAddress(bench.a.writeMtt([2 ** 40]) - 8);
-      bench.a.view.setUint32(at, 0x100);
-      bench.a.view.setUint32(at + 4, 1);
-      bench.a.act(() => bench.a.dataPath.control.translationChanged());
+      far.loseMemory(0);
       a.post({ opcode: RDMA_WRITE, remote: target, segments: [local.part(0, 16_000)] });
       a.post({ opcode: RDMA_WRITE, remote: target, segments: [far.part(0, 4000)] });
       writeMuch(on);

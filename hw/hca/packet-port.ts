@@ -11,8 +11,9 @@ export interface PacketPort {
    */
   sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane?: number): number;
   /**
-   * Says that there is a packet to send from `fromPs` on. Returns the instant from which the cable is free enough: if that is
-   * later, the packet waits from `fromPs` on, and the caller tries then: the listener of onSpace is not called for that.
+   * Says that there is a packet to send from `fromPs` on. Returns the instant from which the cable is free enough (0 with the
+   * link down). If that is later, the packet waits from `fromPs` on, and the caller tries then: the listener of onSpace is
+   * called for it only if the link goes down.
    */
   expectPacket(fromPs: number): number;
   onSpace(listener: () => void): void;

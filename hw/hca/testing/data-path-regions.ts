@@ -101,6 +101,14 @@ export class Region {
     this.#node.view.setUint32(at + 4, isPresent ? this.#pages[page]! + 1 : 0);
   }
 
+  /** Has a page lie beyond the memory of the host, at 2^40: the root complex answers "unsupported request". */
+  loseMemory(page: number): void {
+    const at = this.#node.icm.mttEntryAddress(this.#mttOffset + page * 8);
+    this.#node.view.setUint32(at, 0x100);
+    this.#node.view.setUint32(at + 4, 1);
+    this.#node.act(() => this.#node.dataPath.control.translationChanged());
+  }
+
   /** A scatter/gather entry within the region. */
   part(offset = 0, bytes = this.lengthBytes - offset): Segment {
     return { address: this.address + offset, bytes, key: this.key };

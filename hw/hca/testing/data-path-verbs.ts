@@ -315,14 +315,15 @@ export function connectedPair(
     readonly a?: Partial<QpOptions>;
     readonly b?: Partial<QpOptions>;
     readonly ackTimeout?: number;
+    readonly path?: Initial<typeof addressPath>;
   } = {},
 ): { a: Qp; b: Qp; aCq: Cq; bCq: Cq } {
   const aCq = options.a?.sendCq ?? new Cq(a);
   const bCq = options.b?.sendCq ?? new Cq(b);
   const qpA = new Qp(a, { sendCq: aCq, ...options.a });
   const qpB = new Qp(b, { sendCq: bCq, ...options.b });
-  qpB.connect(qpA.qpn, FIRST_PSN_B, FIRST_PSN_A, options.ackTimeout);
-  qpA.connect(qpB.qpn, FIRST_PSN_A, FIRST_PSN_B, options.ackTimeout);
+  qpB.connect(qpA.qpn, FIRST_PSN_B, FIRST_PSN_A, options.ackTimeout, options.path);
+  qpA.connect(qpB.qpn, FIRST_PSN_A, FIRST_PSN_B, options.ackTimeout, options.path);
   return { a: qpA, b: qpB, aCq, bCq };
 }
 
