@@ -1,17 +1,16 @@
 /**
- * The commands of a real Linux driver, as recorded in ../shared/reference/golden: its probe up to an active port, and its
+ * The commands of a real Linux driver, as recorded in reference/golden: its probe up to an active port, and its
  * removal. Every one must end with status 0, polled ones in the HCR and the others as an EQE with their token.
- * The captures live outside the repository: without them there is nothing to replay.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bar0 } from '../../abi/bar-map.ts';
 import { commandEqe, EventType } from '../../abi/eqe.ts';
 import { hcr } from '../../abi/hcr.ts';
+import { goldenFolder } from '../../abi/testing/golden.ts';
 import { fromHex, viewOf } from '../../base/index.ts';
 import { ControlBench } from './testing/control-bench.ts';
-
-const folder = new URL('../../../shared/reference/golden/', import.meta.url);
 
 interface Line {
   readonly kind: string;
@@ -34,7 +33,7 @@ interface Line {
 }
 
 const linesOf = (file: string): Line[] =>
-  readFileSync(new URL(file, folder), 'utf8')
+  readFileSync(join(goldenFolder, file), 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Line);
@@ -109,7 +108,7 @@ class Replay {
   }
 }
 
-describe.skipIf(!existsSync(folder))('the commands of a stock Linux driver', () => {
+describe('the commands of a stock Linux driver', () => {
   const replay = new Replay();
   beforeAll(() => {
     for (const line of linesOf('a-probe.jsonl')) replay.play(line);
