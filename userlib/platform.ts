@@ -95,11 +95,6 @@ export interface VerbsCosts {
   readonly copyBytesPerCycle: number;
 }
 
-/**
- * Told of every work request of the data path, for a report that follows operations: at the core's own time in
- * picoseconds. A completion names the work request by the counter it was posted under; unsignalled ones complete
- * silently with the next signalled one.
- */
 /** Told whose buffers are the device's, for a watch of the contract of use. Times are the core's own in picoseconds. */
 export interface BufferWatch {
   sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, localPs: number): void;
@@ -112,8 +107,16 @@ export interface BufferWatch {
   forgotten(qpNumber: number): void;
 }
 
+/**
+ * Told of every work request of the data path, for a report that follows operations: at the core's own time in
+ * picoseconds. A completion names the work request by the counter it was posted under; unsignalled ones complete
+ * silently with the next signalled one.
+ */
 export interface OperationTap {
   readonly watch?: BufferWatch;
+  /** A QP was made, with a send queue of so many WQEs (a power of two); it was destroyed. */
+  opened(qpNumber: number, wqeCount: number): void;
+  closed(qpNumber: number): void;
   /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
   posted(qpNumber: number, wqeCounter: number, opcode: number, localPs: number): void;
   completed(qpNumber: number, wqeCounter: number, localPs: number): void;

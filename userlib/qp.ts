@@ -85,6 +85,8 @@ export async function destroyQp(qp: IbvQp): Promise<void> {
   await verb('ibv_destroy_qp', async () => {
     await qp.cpu.settle();
     await context.kernel.destroyQp(context.cpu, qp.handle);
+    // At once: the number may be given out again.
+    context.platform.tap?.closed(qp.qpNum);
     await qp.cpu.settle();
     forgetWork(qp);
     context.qpTable.set(qp.qpNum, undefined);
@@ -145,6 +147,7 @@ async function makeQp(pd: IbvPd, init: IbvQpInitAttr, parts: Parts): Promise<Ibv
   homes.set(qp, { buffer, record });
   context.qpTable.set(qpn, qp);
   context.qps.set(handle, qp);
+  context.platform.tap?.opened(qpn, qp.sendRing.wqeCount);
   return qp;
 }
 

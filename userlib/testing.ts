@@ -53,6 +53,8 @@ export class TestProcess {
   constructor(info: Partial<ContextInfo> = {}, isTapped = false) {
     const kernel = this.newKernel(info);
     const tap: OperationTap = {
+      opened: (...args) => void this.taps.push({ what: 'opened', args }),
+      closed: (...args) => void this.taps.push({ what: 'closed', args }),
       posted: (...args) => void this.taps.push({ what: 'posted', args }),
       completed: (...args) => void this.taps.push({ what: 'completed', args }),
     };

@@ -2,52 +2,102 @@
  * When work requests were posted and when their CQEs left the device: instrumentation beside the machine, in memory
  * that a host and its HCA share, so that the ledger of operations can follow a request across the PCIe link.
  *
- *     host: posted ──► [qp, counter] posted ──► HCA: stages of the request's life
- *     HCA: CQE issued ──► [qp, counter] issued ──► host: time until software took the completion
+ *     host: posted ──► entry: posted ──► HCA: stages of the request's life
+ *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
  *
- * Nothing in the model depends on it. An entry is used again only 16384 requests of its QP later, more than a send
- * queue holds: so it is read before it is written again, in whatever thread the two are. Entries are by the low 10
- * bits of the QPN; memory that no request touches is never backed by the operating system.
+ *     directory   a word for each of the 2^24 QPNs: where the entries of its send queue begin, and how many there are
+ *     entries     as many for a send queue as it has WQEs; a request's is its WQE counter modulo that
+ *
+ * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again one turn of
+ * the send queue later, when the request before it has been taken: so it is read before it is written again, in
+ * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
+ * as untimed. Memory that no queue touches is never backed by the operating system.
  */
-const QP_BITS = 10;
-const COUNTER_BITS = 14;
-const QP_MASK = (1 << QP_BITS) - 1;
-const COUNTER_MASK = (1 << COUNTER_BITS) - 1;
-const ENTRY_COUNT = 1 << (QP_BITS + COUNTER_BITS);
+import { log2Ceil } from '../../base/units.ts';
+
+const QPN_COUNT = 1 << 24;
+const ENTRY_COUNT = 1 << 24;
+/** A word of the directory is 0, or the first entry shifted, and the binary logarithm of their number plus one. */
+const LOG_BITS = 5;
+const LOG_MASK = (1 << LOG_BITS) - 1;
+const directoryBytes = QPN_COUNT * Int32Array.BYTES_PER_ELEMENT;
+const NO_ENTRY = -1;
 
 /** Bytes of memory that one node's host and HCA share. */
-export const operationTimesBytes = 2 * ENTRY_COUNT * Float64Array.BYTES_PER_ELEMENT;
-
-const indexOf = (qpn: number, wqeCounter: number): number =>
-  ((qpn & QP_MASK) << COUNTER_BITS) | (wqeCounter & COUNTER_MASK);
+const timesBytes = 2 * ENTRY_COUNT * Float64Array.BYTES_PER_ELEMENT;
+export const operationTimesBytes = directoryBytes + timesBytes + ENTRY_COUNT;
 
 export class OperationTimes {
-  /** Picoseconds plus one: 0 says that nothing was noted. */
-  readonly #posted: Float64Array;
-  readonly #issued: Float64Array;
+  readonly #directory: Int32Array;
+  /** Picoseconds plus one: 0 says that nothing was noted. Of each entry: posted, issued. */
+  readonly #times: Float64Array;
+  readonly #opcodes: Uint8Array;
+  /** Of the host's side: entries never given out begin here; those given back by the logarithm of their number. */
+  #unused = 0;
+  readonly #free: number[][] = Array.from({ length: LOG_MASK }, () => []);
 
   constructor(buffer: SharedArrayBuffer) {
-    this.#posted = new Float64Array(buffer, 0, ENTRY_COUNT);
-    this.#issued = new Float64Array(buffer, ENTRY_COUNT * Float64Array.BYTES_PER_ELEMENT, ENTRY_COUNT);
+    this.#directory = new Int32Array(buffer, 0, QPN_COUNT);
+    this.#times = new Float64Array(buffer, directoryBytes, 2 * ENTRY_COUNT);
+    this.#opcodes = new Uint8Array(buffer, directoryBytes + timesBytes, ENTRY_COUNT);
+  }
+
+  /** Gives a new send queue of `wqeCount` WQEs (a power of two) its entries. To be called by the host alone. */
+  open(qpn: number, wqeCount: number): void {
+    this.close(qpn);
+    const log = log2Ceil(wqeCount);
+    const given = this.#free[log]!.pop();
+    const first = given ?? this.#unused;
+    if (given !== undefined) this.#times.fill(0, 2 * first, 2 * (first + wqeCount));
+    else if (first + wqeCount <= ENTRY_COUNT) this.#unused = first + wqeCount;
+    else return;
+    this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
+  }
+
+  /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
+  close(qpn: number): void {
+    const word = this.#directory[qpn]!;
+    if (word === 0) return;
+    this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
+    this.#directory[qpn] = 0;
+  }
+
+  /** The entry of a request; -1 when its QP has none. */
+  entryOf(qpn: number, wqeCounter: number): number {
+    const word = this.#directory[qpn]!;
+    if (word === 0) return NO_ENTRY;
+    return (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
   }
 
   /** The host's note: the request became visible to the device. */
-  notePosted(qpn: number, wqeCounter: number, atPs: number): void {
-    this.#posted[indexOf(qpn, wqeCounter)] = atPs + 1;
+  notePosted(entry: number, opcode: number, atPs: number): void {
+    this.#times[2 * entry] = atPs + 1;
+    this.#opcodes[entry] = opcode;
+  }
+
+  opcodeAt(entry: number): number {
+    return this.#opcodes[entry]!;
   }
 
   /** Picosecond of {@link notePosted}, or -1. */
+  postedPsAt(entry: number): number {
+    return this.#times[2 * entry]! - 1;
+  }
+
+  /** Picosecond of {@link cqeIssued}, or -1. */
+  issuedPsAt(entry: number): number {
+    return this.#times[2 * entry + 1]! - 1;
+  }
+
+  /** For the HCA: picosecond of {@link notePosted}, or -1. */
   postedPs(qpn: number, wqeCounter: number): number {
-    return this.#posted[indexOf(qpn, wqeCounter)]! - 1;
+    const entry = this.entryOf(qpn, wqeCounter);
+    return entry === NO_ENTRY ? -1 : this.#times[2 * entry]! - 1;
   }
 
   /** The HCA's note: the request's CQE was handed to the link. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void {
-    this.#issued[indexOf(qpn, wqeCounter)] = atPs + 1;
-  }
-
-  /** Picosecond of {@link cqeIssued}, or -1. */
-  issuedPs(qpn: number, wqeCounter: number): number {
-    return this.#issued[indexOf(qpn, wqeCounter)]! - 1;
+    const entry = this.entryOf(qpn, wqeCounter);
+    if (entry !== NO_ENTRY) this.#times[2 * entry + 1] = atPs + 1;
   }
 }

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { OperationTimes, operationTimesBytes } from './operation-times.ts';
+
+/** Both ends of one piece of shared memory. */
+function ends(): { host: OperationTimes; device: OperationTimes } {
+  const memory = new SharedArrayBuffer(operationTimesBytes);
+  return { host: new OperationTimes(memory), device: new OperationTimes(memory) };
+}
+
+const WRITE = 8;
+const ENTRIES = 1 << 24;
+
+describe('OperationTimes', () => {
+  it('keeps the times of QPs apart that differ in any one bit of their 24-bit numbers', () => {
+    const { host, device } = ends();
+    const numbers = [0x40, ...Array.from({ length: 24 }, (_, bit) => 0x40 ^ (1 << bit))];
+    for (const qpn of numbers) host.open(qpn, 64);
+    for (const qpn of numbers) host.notePosted(host.entryOf(qpn, 5), WRITE, 1000 + qpn);
+    expect(numbers.map((qpn) => device.postedPs(qpn, 5))).toEqual(numbers.map((qpn) => 1000 + qpn));
+  });
+
+  it('keeps the times of all requests apart that a send queue can hold at once', () => {
+    const { host, device } = ends();
+    host.open(0x40, 64);
+    host.open(0x41, 64);
+    // The counter runs freely in 16 bits: the last 32 before it wraps and the first 32 after it.
+    const counters = Array.from({ length: 64 }, (_, index) => (0xffe0 + index) & 0xffff);
+    for (const [index, counter] of counters.entries())
+      host.notePosted(host.entryOf(0x40, counter), WRITE, index);
+    expect(counters.map((counter) => device.postedPs(0x40, counter))).toEqual([...counters.keys()]);
+    expect(device.postedPs(0x41, 0xffe0)).toBe(-1);
+  });
+
+  it('tells the host when the device issued the CQE', () => {
+    const { host, device } = ends();
+    host.open(0x40, 64);
+    expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(-1);
+    device.cqeIssued(0x40, 3, 777);
+    expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(777);
+  });
+
+  it('knows nothing of a QP that was destroyed, nor of the one before with the same number or the same entries', () => {
+    const { host, device } = ends();
+    host.open(0x40, 64);
+    host.notePosted(host.entryOf(0x40, 3), WRITE, 500);
+    host.close(0x40);
+    expect([host.entryOf(0x40, 3), device.postedPs(0x40, 3)]).toEqual([-1, -1]);
+    host.open(0x41, 64);
+    expect(device.postedPs(0x41, 3)).toBe(-1);
+    host.notePosted(host.entryOf(0x41, 3), WRITE, 600);
+    // A process that was killed has closed nothing.
+    host.open(0x41, 128);
+    expect(device.postedPs(0x41, 3)).toBe(-1);
+  });
+
+  it('gives a queue no entries rather than those of another when all are given out, and again once some are back', () => {
+    const { host, device } = ends();
+    host.open(0x40, ENTRIES / 2);
+    host.open(0x41, ENTRIES / 2);
+    host.open(0x42, 64);
+    expect(host.entryOf(0x42, 0)).toBe(-1);
+    expect(device.postedPs(0x42, 0)).toBe(-1);
+    host.close(0x41);
+    host.open(0x43, ENTRIES / 2);
+    expect(host.entryOf(0x43, 1)).toBe(ENTRIES / 2 + 1);
+  });
+});

@@ -1,0 +1,60 @@
+/** Programs that keep their own record of what a report says: latencies by their own clock, and counts. */
+import type { JsonValue, ProgramContext } from '../../system/program.ts';
+import {
+  createQp,
+  destroyQp,
+  IBV_QPT_RC,
+  IBV_SEND_SIGNALED,
+  IbvWc,
+  postSend,
+  spinCq,
+} from '../../userlib/index.ts';
+import { remoteAt, segment, writeOf } from './requests.ts';
+import { type Pair, Side } from './side.ts';
+
+const lengths = { large: 1 << 20, small: 64 };
+
+/**
+ * Two QPs whose numbers differ by `apart`: in each round one writes 1 MiB, and while that is under way the other 64
+ * bytes under the same WQE counter. Returns how far the numbers are apart, and the sum of all latencies.
+ */
+export async function farApart(program: ProgramContext): Promise<JsonValue> {
+  const { apart, rounds } = program.args as { apart: number; rounds: number };
+  const side = await Side.open(program);
+  const first = await side.pair('first', { bufferBytes: lengths.large });
+  if (program.node === 0) await skipNumbers(side, first, apart - 1);
+  const second = await side.pair('second');
+  let latencyPs = 0;
+  for (let round = 0; round < rounds && program.node === 0; round++) {
+    const firstPs = post(first, lengths.large);
+    await program.cpu.sleep(20_000_000);
+    const secondPs = post(second, lengths.small);
+    latencyPs += (await takenPs(second)) - secondPs;
+    latencyPs += (await takenPs(first)) - firstPs;
+  }
+  await side.barrier('done');
+  if (program.node === 1) return null;
+  return { apart: second.qp.qpNum - first.qp.qpNum, latencyPs };
+}
+
+/** Makes and destroys QPs, so that the next gets a number that many further on. */
+async function skipNumbers(side: Side, { sendCq, recvCq }: Pair, count: number): Promise<void> {
+  const cap = { maxSendWr: 1, maxRecvWr: 1, maxSendSge: 1, maxRecvSge: 1, maxInlineData: 0 };
+  for (let made = 0; made < count; made++)
+    await destroyQp(await createQp(side.pd, { sendCq, recvCq, cap, qpType: IBV_QPT_RC }));
+}
+
+/** @returns the program's time when the WRITE was posted */
+function post(pair: Pair, lengthBytes: number): number {
+  const request = writeOf([segment(pair.buffer, 0, lengthBytes)], remoteAt(pair, 0), {
+    sendFlags: IBV_SEND_SIGNALED,
+  });
+  postSend(pair.qp, request);
+  return pair.qp.cpu.localPs;
+}
+
+/** @returns the program's time when it had the next completion of the pair */
+async function takenPs({ sendCq, qp }: Pair): Promise<number> {
+  await spinCq(sendCq, 1, [new IbvWc()]);
+  return qp.cpu.localPs;
+}
