@@ -9,7 +9,7 @@ import { PageFence } from './page-fence.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord } from './send-record.ts';
-import { NOT_PARKED, PARKED_DRAINING } from './send-scheduler.ts';
+import { PARKED_DRAINING } from './send-scheduler.ts';
 import { noLine } from './wqe-lines.ts';
 
 export class DataPathObjects implements DataPathControl {
@@ -61,8 +61,7 @@ export class DataPathObjects implements DataPathControl {
     const pair = qps.rows[slot]!;
     pair.state = QpState.RST;
     pair.epoch++;
-    pair.parkedFor = NOT_PARKED;
-    pair.isScheduled = 0;
+    this.#parts.scheduler.remove(pair);
     pair.messageKind = 0;
     this.#parts.requestCompletion.dropAll(pair);
     this.#parts.responses.drop(slot);
@@ -197,7 +196,6 @@ export class DataPathObjects implements DataPathControl {
       pair.state = QpState.RST;
       pair.epoch++;
       pair.inPipelineCount = 0;
-      pair.isScheduled = 0;
     }
     const blocks = [
       this.#parts.doorbells,

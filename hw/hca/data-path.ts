@@ -219,7 +219,7 @@ export class DataPath implements DataPathParts {
       setup.groups,
     );
     this.timers = new RetryTimers(core);
-    this.scheduler = new SendScheduler(qps, (cycle) => this.requester.wake(cycle));
+    this.scheduler = new SendScheduler((cycle) => this.requester.wake(cycle));
     this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
       wqesFetched: (pair, cycle) => this.#arrivals.wqesFetched(pair, cycle),
       wqeFetchFailed: (qp, cycle) => this.#errors.queueFailed(qp, cycle),

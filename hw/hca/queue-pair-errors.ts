@@ -10,7 +10,7 @@ import type { DataPathParts } from './data-path-parts.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
-import { NOT_PARKED, PARKED_ERROR, PARKED_PAGE_FAULT } from './send-scheduler.ts';
+import { PARKED_ERROR, PARKED_PAGE_FAULT } from './send-scheduler.ts';
 
 export class QueuePairErrors {
   readonly #parts: DataPathParts;
@@ -31,8 +31,7 @@ export class QueuePairErrors {
     if (pair.state === QpState.ERR) return;
     pair.state = QpState.ERR;
     pair.epoch++;
-    pair.parkedFor = NOT_PARKED;
-    pair.isScheduled = 0;
+    this.#parts.scheduler.remove(pair);
     this.#parts.timers.forget(qp);
     if (pair.srqn !== -1)
       this.#parts.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);

@@ -62,8 +62,14 @@ export class QueuePair {
   ssn = 0;
   ssnLimit = 0;
   hasDoorbell = 0;
-  /** Whether and where the scheduler holds the QP; 0 is nowhere. */
+  /**
+   * Whether and where the scheduler holds the QP, 0 is nowhere; from which cycle on it may be considered; and its neighbours
+   * there: see SendScheduler, which alone writes these.
+   */
   isScheduled = 0;
+  scheduleCycle = 0;
+  scheduleNext: QueuePair = this;
+  schedulePrevious: QueuePair = this;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
   parkedFor = 0;
   /** Where its next WQEs are on chip. */
@@ -131,7 +137,6 @@ export class QueuePair {
     this.lastProgressPs = 0;
     this.messageBytes = 0;
     this.hasDoorbell = 0;
-    this.isScheduled = 0;
     this.parkedFor = 0;
     this.isFetching = 0;
     this.hasTimer = 0;

@@ -6,12 +6,11 @@
  *   fetched  ─┼─> ring of ready QPs ──> requester
  *   progress ─┘         ^── delay line <──┘
  *
- * A QP is in the ring or the delay line at most once. A QP that cannot go on is parked with a reason, outside both,
+ * Ring and delay line are lists through the QPs themselves: a QP is in one of them or in none, so neither can overflow, and
+ * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
-import { Fifo } from '../../sim/index.ts';
-import type { QpTable } from './qp-table.ts';
-import type { QueuePair } from './queue-pair.ts';
+import { QueuePair } from './queue-pair.ts';
 
 /** Why a QP that has work is not scheduled. */
 export const NOT_PARKED = 0;
@@ -28,21 +27,19 @@ export const PARKED_RECORDS = 8;
 /** A page of an on-demand region has been asked for. */
 export const PARKED_PAGE_FAULT = 9;
 
-/** Where a QP is. An entry of another place than the QP's is a leftover, and is passed over. */
+/** Where a QP is. */
 const NOWHERE = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
+const NEVER = Number.POSITIVE_INFINITY;
 
 export class SendScheduler {
-  readonly #qps: QpTable;
-  readonly #ring: Fifo;
-  readonly #delayed: Fifo;
+  /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
+  readonly #ring = new QueuePair();
+  readonly #delayed = new QueuePair();
   readonly #wakeRequester: (cycle: number) => void;
 
-  constructor(qps: QpTable, wakeRequester: (cycle: number) => void) {
-    this.#qps = qps;
-    this.#ring = new Fifo(2 * qps.capacity);
-    this.#delayed = new Fifo(2 * qps.capacity);
+  constructor(wakeRequester: (cycle: number) => void) {
     this.#wakeRequester = wakeRequester;
   }
 
@@ -50,7 +47,7 @@ export class SendScheduler {
   makeReady(pair: QueuePair, cycle: number): void {
     if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
-    this.#ring.push(pair.slot, cycle);
+    append(this.#ring, pair, cycle);
     this.#wakeRequester(cycle);
   }
 
@@ -60,8 +57,9 @@ export class SendScheduler {
    */
   makeReadyLater(pair: QueuePair, cycle: number): void {
     if (pair.isScheduled === IN_DELAY_LINE) return;
+    if (pair.isScheduled === IN_RING) unlink(pair);
     pair.isScheduled = IN_DELAY_LINE;
-    this.#delayed.push(pair.slot, cycle);
+    append(this.#delayed, pair, cycle);
   }
 
   park(pair: QueuePair, reason: number): void {
@@ -75,40 +73,61 @@ export class SendScheduler {
     this.makeReady(pair, cycle);
   }
 
+  /** The QP has nothing more to send: it is in error or destroyed. */
+  remove(pair: QueuePair): void {
+    pair.parkedFor = NOT_PARKED;
+    if (pair.isScheduled === NOWHERE) return;
+    unlink(pair);
+    pair.isScheduled = NOWHERE;
+  }
+
   /** Takes the next QP, if one may be considered at `cycle`. */
   take(cycle: number): QueuePair | undefined {
     const ring = this.#ring;
     const delayed = this.#delayed;
-    const { rows } = this.#qps;
-    while (delayed.headCycle <= cycle) {
-      const pair = rows[delayed.pop()]!;
-      if (pair.isScheduled !== IN_DELAY_LINE) continue;
-      // Through the ring, and out of it: the only one there.
-      if (ring.count === 0 && delayed.headCycle > cycle) {
-        pair.isScheduled = NOWHERE;
-        return pair;
-      }
+    let pair = delayed.scheduleNext;
+    while (pair !== delayed && pair.scheduleCycle <= cycle) {
+      unlink(pair);
       pair.isScheduled = IN_RING;
-      ring.push(pair.slot, cycle);
+      append(ring, pair, cycle);
+      pair = delayed.scheduleNext;
     }
-    while (ring.headCycle <= cycle) {
-      const pair = rows[ring.pop()]!;
-      if (pair.isScheduled !== IN_RING) continue;
-      pair.isScheduled = NOWHERE;
-      return pair;
-    }
-    return undefined;
+    pair = ring.scheduleNext;
+    if (pair === ring || pair.scheduleCycle > cycle) return undefined;
+    unlink(pair);
+    pair.isScheduled = NOWHERE;
+    return pair;
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */
   get nextCycle(): number {
-    const ring = this.#ring.headCycle;
-    const delayed = this.#delayed.headCycle;
+    const ring = headCycle(this.#ring);
+    const delayed = headCycle(this.#delayed);
     return ring < delayed ? ring : delayed;
   }
 
   reset(): void {
-    this.#ring.clear();
-    this.#delayed.clear();
+    for (const list of [this.#ring, this.#delayed])
+      while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
+}
+
+function append(list: QueuePair, pair: QueuePair, cycle: number): void {
+  const last = list.schedulePrevious;
+  pair.scheduleCycle = cycle;
+  pair.scheduleNext = list;
+  pair.schedulePrevious = last;
+  last.scheduleNext = pair;
+  list.schedulePrevious = pair;
+}
+
+function unlink({ scheduleNext, schedulePrevious }: QueuePair): void {
+  schedulePrevious.scheduleNext = scheduleNext;
+  scheduleNext.schedulePrevious = schedulePrevious;
+}
+
+/** Cycle from which the oldest QP of a list may be considered, Infinity when the list is empty. */
+function headCycle(list: QueuePair): number {
+  const oldest = list.scheduleNext;
+  return oldest === list ? NEVER : oldest.scheduleCycle;
 }
