@@ -19,6 +19,7 @@ export * from './mcg.ts';
 export * from './mpt.ts';
 export * from './mtt.ts';
 export * from './pci-identity.ts';
+export * from './performance-attributes.ts';
 export * from './ports.ts';
 export * from './ports-ethernet.ts';
 export * from './qp-transitions.ts';

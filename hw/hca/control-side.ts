@@ -26,7 +26,7 @@ import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-po
 import { EqTable } from './eq-table.ts';
 import { EventWriter } from './event-writer.ts';
 import type { IcmMap } from './icm.ts';
-import { HcaPort, type LinkStateSource } from './port.ts';
+import { HcaPort, type LinkStateSource, type LinkTraffic } from './port.ts';
 import { ProtocolViolations } from './protocol-violations.ts';
 import { ControlRegisters } from './registers.ts';
 import { ManagementAgents } from './subnet-management-agent.ts';
@@ -40,7 +40,7 @@ export interface ControlSideSetup {
   readonly sram: SramAllocator;
   readonly tables: ContextTables;
   /** The cable of port 1. */
-  readonly link: LinkStateSource | undefined;
+  readonly link: (LinkStateSource & LinkTraffic) | undefined;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   /** Which node this is, from 0: its GUIDs and LID come from it. */
@@ -178,6 +178,7 @@ export class ControlSide {
           domain,
           events: this.events,
           link: index === 0 ? link : undefined,
+          traffic: index === 0 ? link : undefined,
           onActive: (isActive) => {
             if (index === 0) dataPath().portChanged(isActive);
           },

@@ -98,6 +98,7 @@ export class DeviceState {
   reset(cycle: number): void {
     this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
+    this.parts.agents.reset();
     this.parts.icm.reset();
     this.phase = SystemPhase.OFF;
     this.auxiliaryPagesWanted = 0;

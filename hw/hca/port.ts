@@ -39,6 +39,48 @@ export interface LinkStateSource {
   onLinkState(listener: (isUp: boolean, nowPs: number) => void): void;
 }
 
+/** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
+export interface LinkTraffic {
+  readonly transmitted: {
+    readonly packetCount: number;
+    /** LRH to VCRC. */
+    readonly packetBytes: number;
+    readonly discardedCount: number;
+    /** Picoseconds in which a packet waited for credits. */
+    readonly creditWaitPs: number;
+  };
+  readonly received: {
+    readonly delivered: PacketTotals;
+    /** With a wrong CRC, and dropped. */
+    readonly corrupted: PacketTotals;
+    readonly overruns: number;
+    /** Packets of lane 15 that found its buffer full. */
+    readonly managementDrops: number;
+  };
+}
+
+interface PacketTotals {
+  readonly packetTotal: number;
+  /** LRH to VCRC. */
+  readonly byteTotal: number;
+}
+
+/** Totals of one port's link, in the units of performance management. They only grow. */
+export interface LinkTotals {
+  readonly transmitPackets: number;
+  readonly receivePackets: number;
+  /** Four bytes each, from the LRH to the ICRC. */
+  readonly transmitDwords: number;
+  readonly receiveDwords: number;
+  readonly receiveErrors: number;
+  readonly transmitDiscards: number;
+  readonly managementDrops: number;
+  /** Cycles of the HCA in which a packet waited for credits. */
+  readonly transmitWaitTicks: number;
+  /** How often the link went down while the port was open. */
+  readonly linkDowned: number;
+}
+
 /** Where a port's events go. */
 export interface PortEvents {
   canPost(): boolean;
@@ -62,6 +104,8 @@ export interface PortSetup {
   readonly events: PortEvents;
   /** The cable, or nothing on a port that has none. */
   readonly link: LinkStateSource | undefined;
+  /** What that cable carries. */
+  readonly traffic: LinkTraffic | undefined;
   /** Tells the data path that packets may be sent, or may no longer. */
   readonly onActive: (isActive: boolean) => void;
 }
@@ -69,6 +113,8 @@ export interface PortSetup {
 const NEVER = Number.POSITIVE_INFINITY;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
+/** Of each of the two tables: enough for all data lanes of the card. */
+const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
 
 export class HcaPort implements PortAddress {
@@ -79,6 +125,9 @@ export class HcaPort implements PortAddress {
   readonly guids: BigUint64Array;
   readonly pkeys: Uint16Array;
   readonly slToVl = new Uint8Array(8);
+  /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
+  readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
+  readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
   /** What the data path looks at with every packet: copies, brought up to date by {@link addressChanged}. */
   lid = 0;
   lmc = 0;
@@ -86,6 +135,7 @@ export class HcaPort implements PortAddress {
   isEnabled = false;
   readonly #stage: number;
   #isLinkUp = false;
+  #linkDownedCount = 0;
   /** When the trained link is in use, and when the embedded subnet manager acts. */
   #initialisedCycle = NEVER;
   #managedCycle = NEVER;
@@ -114,6 +164,25 @@ export class HcaPort implements PortAddress {
 
   get isActive(): boolean {
     return this.state === PortState.ACTIVE;
+  }
+
+  /** For the performance agent. IBA 16.1.3.5 says of each what it counts. */
+  get linkTotals(): LinkTotals {
+    const { traffic, domain } = this.setup;
+    const { transmitted, received } = traffic ?? silentLink;
+    const { delivered, corrupted, overruns, managementDrops } = received;
+    const receivePackets = delivered.packetTotal + corrupted.packetTotal;
+    return {
+      transmitPackets: transmitted.packetCount,
+      receivePackets,
+      transmitDwords: dwordsOf(transmitted.packetBytes, transmitted.packetCount),
+      receiveDwords: dwordsOf(delivered.byteTotal + corrupted.byteTotal, receivePackets),
+      receiveErrors: corrupted.packetTotal + overruns,
+      transmitDiscards: transmitted.discardedCount,
+      managementDrops,
+      transmitWaitTicks: Math.floor((transmitted.creditWaitPs * domain.clock.frequencyMHz) / 1e6),
+      linkDowned: this.#linkDownedCount,
+    };
   }
 
   /** PortInfo or the GUID table changed: LID, LMC and the GIDs follow. */
@@ -232,7 +301,10 @@ export class HcaPort implements PortAddress {
   }
 
   #run(cycle: number): void {
-    if (!this.#isLinkUp && this.state !== PortState.DOWN) this.#goDown(PortPhysicalState.POLLING, cycle);
+    if (!this.#isLinkUp && this.state !== PortState.DOWN) {
+      this.#linkDownedCount++;
+      this.#goDown(PortPhysicalState.POLLING, cycle);
+    }
     if (this.isEnabled && this.state === PortState.DOWN) this.#initialise(cycle);
     if (this.#managedCycle <= cycle) this.#manage(cycle);
     while (this.#pendingEvents.length > 0 && this.setup.events.canPost()) this.#pendingEvents.shift()!(cycle);
@@ -314,8 +386,8 @@ export class HcaPort implements PortAddress {
         mtuCap: PortMtu.MTU_4096,
         vlCap: vlCapOf(setup.maxVls),
         operationalVls: vlCapOf(setup.maxVls),
-        vlArbitrationHighCap: 8,
-        vlArbitrationLowCap: 8,
+        vlArbitrationHighCap: vlArbitrationEntries,
+        vlArbitrationLowCap: vlArbitrationEntries,
         guidCap: Math.min(this.guids.length, 0xff),
         subnetTimeout: 18,
         responseTime: 16,
@@ -327,9 +399,37 @@ export class HcaPort implements PortAddress {
     this.pkeys.fill(0);
     this.pkeys[0] = defaultPkey;
     this.slToVl.fill(0);
+    setDefaultArbitration(this.vlArbitrationHigh, setup.maxVls);
+    setDefaultArbitration(this.vlArbitrationLow, setup.maxVls);
     this.addressChanged();
   }
 }
+
+/** Every data lane in turn with the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
+function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
+  table.fill(0);
+  for (let lane = 0; lane < Math.min(vlCount, vlArbitrationEntries); lane++) {
+    table[2 * lane] = lane;
+    table[2 * lane + 1] = evenWeight;
+  }
+}
+
+const evenWeight = 64;
+
+/** A port without a cable. */
+const silentLink: LinkTraffic = {
+  transmitted: { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 },
+  received: {
+    delivered: { packetTotal: 0, byteTotal: 0 },
+    corrupted: { packetTotal: 0, byteTotal: 0 },
+    overruns: 0,
+    managementDrops: 0,
+  },
+};
+
+const vcrcBytes = 2;
+/** A packet without its VCRC is a multiple of four bytes: IBA 7.7.5, PktLen. */
+const dwordsOf = (packetBytes: number, packets: number): number => (packetBytes - packets * vcrcBytes) / 4;
 
 /** PortInfo's code for a number of data VLs: 1, 2, 4, 8 and 15 are 1 to 5. */
 export function vlCapOf(vlCount: number): number {

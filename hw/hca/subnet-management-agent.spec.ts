@@ -87,6 +87,46 @@ describe('Get', () => {
   });
 });
 
+/** IBA 14.2.5.9: blocks 1 and 2 of the modifier's upper half are the low-priority table, 3 and 4 the high-priority one. */
+describe('the VL arbitration tables', () => {
+  const table = (block: number) => get(SmpAttribute.VL_ARB_TABLE, (block << 16) | 1);
+  const entries = (...pairs: [lane: number, weight: number][]): Uint8Array => {
+    const data = new Uint8Array(64);
+    pairs.forEach((pair, index) => {
+      data.set(pair, 2 * index);
+    });
+    return data;
+  };
+
+  it('are there, as PortInfo promises', () => {
+    const { vlArbitrationHighCap, vlArbitrationLowCap } = current();
+    expect([vlArbitrationHighCap, vlArbitrationLowCap]).toEqual([8, 8]);
+    for (const block of [1, 2, 3, 4]) expect(table(block).status).toBe(MadStatus.OK);
+    for (const block of [0, 5]) expect(table(block).status).toBe(MadStatus.INVALID_FIELD);
+  });
+
+  it('keep what is set, up to their capacity, each its own', () => {
+    const before = table(3).data;
+    const nine = entries([0, 10], [1, 20], [2, 30], [3, 40], [4, 50], [5, 60], [6, 70], [7, 80], [0, 90]);
+    const eight = entries([0, 10], [1, 20], [2, 30], [3, 40], [4, 50], [5, 60], [6, 70], [7, 80]);
+    expect(set(SmpAttribute.VL_ARB_TABLE, (1 << 16) | 1, nine)).toEqual({
+      status: MadStatus.OK,
+      data: eight,
+    });
+    expect(table(1).data).toEqual(eight);
+    expect(table(3).data).toEqual(before);
+    expect(set(SmpAttribute.VL_ARB_TABLE, (2 << 16) | 1, nine).data).toEqual(entries());
+    expect(set(SmpAttribute.VL_ARB_TABLE, 5 << 16, nine).status).toBe(MadStatus.INVALID_FIELD);
+  });
+
+  it("are a new device's behind a reset", () => {
+    const before = [1, 3].map((block) => table(block).data);
+    for (const block of [1, 3]) set(SmpAttribute.VL_ARB_TABLE, block << 16, entries([7, 255]));
+    bench.control.ports[0]!.reset();
+    expect([1, 3].map((block) => table(block).data)).toEqual(before);
+  });
+});
+
 describe('what is not supported', () => {
   it.each([
     [

@@ -1,6 +1,6 @@
 /**
- * The HCA's own management agents, reached by MAD_IFC: subnet management (get and set of the port's attributes) and the
- * part of performance management that software asks for at start.
+ * The HCA's own management agents, reached by MAD_IFC: subnet management here (get and set of the port's attributes), and
+ * performance management in performance-agent.ts.
  *
  * Promises: a request that cannot be carried out changes nothing and is answered with the MAD status that the architecture
  * names; a request that is no MAD at all is refused as a command. Directed routes end here with hop count 0: the kernel
@@ -20,6 +20,7 @@ import {
 import { guidInfo, nodeInfo, PortState, pkeyTable, portInfo } from '../../abi/mad-attributes.ts';
 import { pciIdentity } from '../../abi/pci-identity.ts';
 import { viewOf } from '../../base/index.ts';
+import { PerformanceAgent } from './performance-agent.ts';
 import type { HcaPort } from './port.ts';
 
 /** What the node as a whole is called. */
@@ -47,16 +48,21 @@ const channelAdapter = 1;
 const fields = portInfo.fields;
 const guidsPerBlock = 8;
 const pkeysPerBlock = 32;
-/** Performance management: ClassPortInfo, PortCounters, PortCountersExtended. */
-const performanceAttributes: readonly number[] = [0x0001, 0x0012, 0x001d];
 
 export class ManagementAgents {
   readonly #node: NodeIdentity;
   readonly #ports: readonly HcaPort[];
+  readonly #performance: PerformanceAgent;
 
   constructor(node: NodeIdentity, ports: readonly HcaPort[]) {
     this.#node = node;
     this.#ports = ports;
+    this.#performance = new PerformanceAgent(ports);
+  }
+
+  /** The device was reset: counters begin at zero. The ports reset their own attributes. */
+  reset(): void {
+    this.#performance.reset();
   }
 
   /** Answers a 256-byte request: the response, or a word saying why there is none. */
@@ -80,7 +86,7 @@ export class ManagementAgents {
       case MadClass.SUBN_DIRECTED_ROUTE:
         return this.#manageSubnet(request, response, handling);
       case MadClass.PERF_MGMT:
-        return performance(request, response);
+        return this.#performance.answer(request, response);
       default:
         return MadStatus.UNSUPPORTED_VERSION;
     }
@@ -125,6 +131,8 @@ export class ManagementAgents {
       case SmpAttribute.SL_TO_VL_TABLE:
         data.set(port.slToVl);
         return MadStatus.OK;
+      case SmpAttribute.VL_ARB_TABLE:
+        return getVlArbitration(port, modifier, data);
       case SmpAttribute.MLX_EXTENDED_PORT_INFO:
         return this.#portOf(modifier, port) === undefined ? MadStatus.INVALID_FIELD : MadStatus.OK;
       default:
@@ -150,6 +158,8 @@ export class ManagementAgents {
       case SmpAttribute.SL_TO_VL_TABLE:
         port.slToVl.set(data.subarray(0, port.slToVl.length));
         return MadStatus.OK;
+      case SmpAttribute.VL_ARB_TABLE:
+        return setVlArbitration(port, modifier, data);
       default:
         return MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE;
     }
@@ -180,16 +190,6 @@ export class ManagementAgents {
 
 const dataOf = (response: DataView): Uint8Array =>
   new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);
-
-/** Counters are all zero: the model's are in the report. */
-function performance(request: DataView, response: DataView): number {
-  const isKnown = performanceAttributes.includes(mad.fields.attributeId.get(request, 0));
-  const method = mad.fields.method.get(request, 0);
-  if (method !== MadMethod.GET && method !== MadMethod.SET) return MadStatus.UNSUPPORTED_METHOD;
-  if (!isKnown) return MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE;
-  if (method === MadMethod.GET) dataOf(response).fill(0);
-  return MadStatus.OK;
-}
 
 /** Set(PortInfo): addresses, limits and the state a subnet manager wants. IBA 14.2.5.6. */
 function setPortInfo(port: HcaPort, wanted: DataView, cycle: number): number {
@@ -286,5 +286,33 @@ function setPkeys(port: HcaPort, modifier: number, data: Uint8Array, cycle: numb
     changed = (changed | (1 << index)) >>> 0;
   });
   if (changed !== 0) port.reportTableChange(PortManagementChange.PKEY_TABLE, block, changed, cycle);
+  return MadStatus.OK;
+}
+
+/**
+ * The part of a port's VL arbitration tables that an attribute modifier names: blocks 1 and 2 are the two halves of the
+ * low-priority table, 3 and 4 those of the high-priority one. IBA 14.2.5.9.
+ */
+function vlArbitrationBlock(port: HcaPort, modifier: number): Uint8Array | undefined {
+  const block = (modifier >>> 16) - 1;
+  if (block < 0 || block > 3) return undefined;
+  const table = block < 2 ? port.vlArbitrationLow : port.vlArbitrationHigh;
+  return table.subarray((block % 2) * attributeBytes, ((block % 2) + 1) * attributeBytes);
+}
+
+function getVlArbitration(port: HcaPort, modifier: number, data: Uint8Array): number {
+  const block = vlArbitrationBlock(port, modifier);
+  if (block === undefined) return MadStatus.INVALID_FIELD;
+  data.set(block);
+  return MadStatus.OK;
+}
+
+/** Entries beyond the capacity that PortInfo tells are not kept, and read as zero: IBA 14.2.5.9. */
+function setVlArbitration(port: HcaPort, modifier: number, data: Uint8Array): number {
+  const block = vlArbitrationBlock(port, modifier);
+  if (block === undefined) return MadStatus.INVALID_FIELD;
+  block.set(data.subarray(0, block.length));
+  data.fill(0);
+  data.set(block);
   return MadStatus.OK;
 }

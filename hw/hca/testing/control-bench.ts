@@ -16,7 +16,7 @@ import type { DataPathControl } from '../data-path-control.ts';
 import { type CapabilityConfig, capabilityParameters } from '../device-capabilities.ts';
 import type { InterruptPort, SramAllocator } from '../dma-ports.ts';
 import { IcmMap } from '../icm.ts';
-import type { LinkStateSource } from '../port.ts';
+import type { LinkStateSource, LinkTraffic } from '../port.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
 /** What the control side asked of the data path, in order, and how it answers. */
@@ -89,8 +89,15 @@ export class InterruptSink implements InterruptPort {
   }
 }
 
-/** A cable that trains at once: the link is up while it is plugged in and the port is enabled. */
-export class Cable implements LinkStateSource {
+/** A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write what it carried. */
+export class Cable implements LinkStateSource, LinkTraffic {
+  readonly transmitted = { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 };
+  readonly received = {
+    delivered: { packetTotal: 0, byteTotal: 0 },
+    corrupted: { packetTotal: 0, byteTotal: 0 },
+    overruns: 0,
+    managementDrops: 0,
+  };
   isLinkUp = false;
   isEnabled = false;
   #isPlugged = false;

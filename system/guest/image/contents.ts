@@ -23,13 +23,21 @@ export const programs: readonly string[] = [
     `usr/bin/ib_${kind}_lat`,
   ]),
   ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
-  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate'].map((tool) => `usr/sbin/${tool}`),
+  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'sminfo', 'ibportstate', 'opensm'].map(
+    (tool) => `usr/sbin/${tool}`,
+  ),
 ];
 
 /** Plug-ins of libibverbs, loaded by name: our adapter's and Soft-RoCE's. */
 export const plugIns: readonly string[] = ['mlx4', 'rxe'].map(
   (name) => `usr/lib/x86_64-linux-gnu/libibverbs/lib${name}-rdmav34.so`,
 );
+
+/** Libraries that libraries load by name when they are first needed, which no list of needed libraries says. */
+export const lateLibraries: readonly string[] = [
+  // pthread_cancel and pthread_exit unwind the stack by it (glibc, sysdeps/nptl/unwind-forcedunwind.c), or abort the program.
+  'libgcc_s.so.1',
+];
 
 /** Files copied as they are. */
 export const dataFiles: readonly string[] = [

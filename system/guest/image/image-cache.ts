@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ConfigurationError } from '../../../base/assert.ts';
-import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
+import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { buildInitramfs } from './initramfs.ts';
 import { kernelVersionIn } from './modules.ts';
@@ -19,7 +19,17 @@ export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: 
   const inputs = [
     formatVersion,
     ...[toolsRoot, kernelRoot].map(identityOf),
-    ...[programs, plugIns, dataFiles, kmodNames, modules, initScript, agentScript, testScripts],
+    ...[
+      programs,
+      plugIns,
+      lateLibraries,
+      dataFiles,
+      kmodNames,
+      modules,
+      initScript,
+      agentScript,
+      testScripts,
+    ],
   ];
   const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12);
   const folder = join(cacheFolder, 'images');

@@ -9,7 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { dataFiles, kmodNames, modules, plugIns, programs } from './contents.ts';
+import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
 import { cpioArchive, type TreeEntry } from './cpio.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { libraryClosure } from './libraries.ts';
@@ -55,7 +55,7 @@ function addPrograms(tree: Map<string, TreeEntry>, toolsRoot: string): void {
   for (const program of programs) tree.set(merged(program), executable(from(program)));
   for (const path of plugIns) tree.set(path, plain(from(path)));
   for (const path of dataFiles) tree.set(path, plain(from(path)));
-  for (const [name, path] of libraryClosure(toolsRoot, [...programs, ...plugIns])) {
+  for (const [name, path] of libraryClosure(toolsRoot, [...programs, ...plugIns], lateLibraries)) {
     tree.set(`${libraryFolder}/${name}`, executable(from(path)));
   }
   tree.set(`usr/lib64/${loaderName}`, link(`../lib/x86_64-linux-gnu/${loaderName}`));

@@ -8,21 +8,28 @@ import { elfNeeds } from './elf.ts';
 export const libraryFolders = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'] as const;
 
 /**
- * Every library that `files` (paths within `root`) need, as name and path within the root, each once.
+ * Every library that `files` (paths within `root`) need, and the libraries `alsoNeeded` names, as name and path within the
+ * root, each once.
  * @throws ConfigurationError when one is not in the tree
  */
-export function libraryClosure(root: string, files: readonly string[]): Map<string, string> {
+export function libraryClosure(
+  root: string,
+  files: readonly string[],
+  alsoNeeded: readonly string[] = [],
+): Map<string, string> {
   const found = new Map<string, string>();
   const pending = [...files];
+  const add = (name: string, neededBy: string): void => {
+    if (found.has(name)) return;
+    const path = libraryPath(root, name);
+    if (path === undefined)
+      throw new ConfigurationError(`library that ${neededBy} needs`, name, `one in ${root}`);
+    found.set(name, path);
+    pending.push(path);
+  };
+  for (const name of alsoNeeded) add(name, 'the image');
   for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
-    for (const name of elfNeeds(readFileSync(join(root, file)))?.libraries ?? []) {
-      if (found.has(name)) continue;
-      const path = libraryPath(root, name);
-      if (path === undefined)
-        throw new ConfigurationError(`library that ${file} needs`, name, `one in ${root}`);
-      found.set(name, path);
-      pending.push(path);
-    }
+    for (const name of elfNeeds(readFileSync(join(root, file)))?.libraries ?? []) add(name, file);
   }
   return found;
 }
