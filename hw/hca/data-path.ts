@@ -333,7 +333,7 @@ export class DataPath implements DataPathParts {
       TrafficClass.payloadRead,
       (slot, status, cycle) => {
         const packet = packets.rows[slot]!;
-        if (packet.isLast === 1) packet.request.gatheredCycle = cycle;
+        if (packet.isLast === 1 && packet.isOfRequest) packet.request.gatheredCycle = cycle;
         this.transmitter.payloadArrived(packets, packet, status, cycle);
       },
       {

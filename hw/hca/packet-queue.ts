@@ -2,8 +2,10 @@
  * Packets on their way to the wire, in order: a ring of slots, each with room for one payload in the HCA's memory.
  *
  * A slot is opened by the requester or the response engine, filled by DMA reads in any order, and sent when it is
- * the oldest and nothing of it is outstanding. A slot whose QP has since been reset, failed or gone back carries an
- * old epoch and is dropped instead.
+ * the oldest and nothing of it is outstanding. A slot is dropped instead when its QP has since been reset, failed or
+ * gone back (it carries an old epoch), or when its request has ended (an old generation): an acknowledgement that
+ * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
+ * have ended, so nothing that comes back finds another packet in it.
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { QueuePair } from './queue-pair.ts';
@@ -20,6 +22,8 @@ export class PacketSlot {
   next: PacketSlot;
   pair: QueuePair;
   epoch = 0;
+  /** Generation of {@link request} that the packet belongs to. */
+  generation = 0;
   opcode = 0;
   psn = 0;
   flags = 0;
@@ -53,6 +57,11 @@ export class PacketSlot {
   /** True when it has everything it needs. */
   get isComplete(): boolean {
     return this.isSealed === 1 && this.pendingReads === 0;
+  }
+
+  /** True while the request that it was made for has not ended; always of a response. */
+  get isOfRequest(): boolean {
+    return this.generation === this.request.generation;
   }
 }
 
@@ -100,6 +109,7 @@ export class PacketQueue {
     packet.pair = pair;
     packet.epoch = epoch;
     packet.request = request;
+    packet.generation = request.generation;
     packet.flags = 0;
     packet.payloadBytes = 0;
     packet.pendingReads = 0;

@@ -106,9 +106,11 @@ export class RequestPackets {
     return gathered;
   }
 
-  /** Gives up an open packet of an epoch that is over. */
-  abandonStale(epoch: number, cycle: number): void {
-    if (this.#open !== undefined && this.#open.epoch !== epoch) this.abandon(cycle);
+  /** Gives up an open packet that is not the one `pair` is to send next: its epoch is over, or its request has ended. */
+  abandonStale(pair: QueuePair, cycle: number): void {
+    const packet = this.#open;
+    if (packet === undefined) return;
+    if (packet.epoch !== pair.epoch || packet.pair !== pair || !packet.isOfRequest) this.abandon(cycle);
   }
 
   /** Leaves the open slot to be dropped when its reads are done. */

@@ -185,7 +185,7 @@ export class Requester {
 
   /** One step for `pair`: cycles it takes, NOTHING or STALLED. */
   #serve(pair: QueuePair, cycle: number): number {
-    this.#packets.abandonStale(pair.epoch, cycle);
+    this.#packets.abandonStale(pair, cycle);
     const { state } = pair;
     if ((state !== RTS && state !== SQD) || pair.parkedFor !== NOT_PARKED) {
       this.#fetch.release(pair, cycle);

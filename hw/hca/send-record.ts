@@ -18,6 +18,8 @@ export class DataSegment {
 export class SendRecord {
   /** Its place in {@link SendRecords}. */
   readonly number: number;
+  /** Raised when the request has ended: what still carries an older value belongs to an earlier request. */
+  generation = 0;
   /** The next one of the QP's list; {@link noRecord} behind the last. */
   next: SendRecord;
   qp = 0;

@@ -340,8 +340,8 @@ export class Transmitter {
 }
 
 /** Responses answer for packets already accepted: they go out even if the QP has failed since. */
-function isCurrent({ epoch, request, pair }: PacketSlot): boolean {
-  return epoch === (request === noRecord ? 0 : pair.epoch);
+function isCurrent({ epoch, request, pair, generation }: PacketSlot): boolean {
+  return epoch === (request === noRecord ? 0 : pair.epoch) && generation === request.generation;
 }
 
 /** A complete packet that goes out, neither void nor without what could not be read. */
