@@ -5,21 +5,22 @@
 import { assertRange } from '../base/assert.ts';
 import { Random } from '../sim/random.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
+import { FaultRanges } from './fault-ranges.ts';
+import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
 
 /** What becomes of a frame on the cable. */
 export const FATE_ARRIVES = 0;
 export const FATE_LOST = 1;
 export const FATE_CORRUPTED = 2;
 
-const NEVER = Number.POSITIVE_INFINITY;
 const MILLION = 1_000_000;
 
 export class EthernetFaults {
   /** The next frame with a planned fault, or Infinity. */
-  nextFrame = NEVER;
-  readonly #lost = new Set<number>();
-  readonly #corrupted = new Set<number>();
-  readonly #delaysPs = new Map<number, number>();
+  nextFrame = Number.POSITIVE_INFINITY;
+  readonly #lost = new FaultRanges();
+  readonly #corrupted = new FaultRanges();
+  readonly #delaysPs = new FaultRanges();
   readonly #random: Random;
   readonly #lossPerMillion: number;
   readonly #corruptionPerMillion: number;
@@ -34,27 +35,26 @@ export class EthernetFaults {
     this.#isChancy = config.lossPerMillion > 0 || config.corruptionPerMillion > 0;
   }
 
-  /** The nth frame vanishes. */
-  dropFrame(nth: number): void {
-    this.#lost.add(assertRange('dropFrame nth', nth, 1, Number.MAX_SAFE_INTEGER));
-    this.#findNext(0);
+  /** The frames from `first` to `last` vanish. */
+  dropFrames(first: number, last = first): void {
+    this.#lost.add(first, last, 1);
+    this.#findNext();
   }
 
-  /** The nth frame arrives with a wrong frame check sequence. */
-  corruptFrame(nth: number): void {
-    this.#corrupted.add(assertRange('corruptFrame nth', nth, 1, Number.MAX_SAFE_INTEGER));
-    this.#findNext(0);
+  /** The frames from `first` to `last` arrive with a wrong frame check sequence. */
+  corruptFrames(first: number, last = first): void {
+    this.#corrupted.add(first, last, 1);
+    this.#findNext();
   }
 
-  /** Holds the link before the nth frame, and so everything behind it: a link keeps the order of frames. */
-  delayFrame(nth: number, delayPs: number): void {
-    assertRange('delayFrame nth', nth, 1, Number.MAX_SAFE_INTEGER);
-    this.#delaysPs.set(nth, assertRange('delayPs', delayPs, 0, 1e15));
-    this.#findNext(0);
+  /** Holds the link before each of these frames, and so everything behind it: a link keeps the order of frames. */
+  delayFrames(delayPs: number, first: number, last = first): void {
+    this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
+    this.#findNext();
   }
 
   delayPs(frame: number): number {
-    return this.#delaysPs.get(frame) ?? 0;
+    return this.#delaysPs.valueOf(frame);
   }
 
   /** What becomes of this frame; asked once for each, in their order. */
@@ -65,24 +65,21 @@ export class EthernetFaults {
       if (lot < this.#lossPerMillion) fate = FATE_LOST;
       else if (this.#random.below(MILLION) < this.#corruptionPerMillion) fate = FATE_CORRUPTED;
     }
-    if (frame !== this.nextFrame) return fate;
-    if (this.#corrupted.has(frame)) fate = FATE_CORRUPTED;
-    if (this.#lost.has(frame)) fate = FATE_LOST;
-    this.#forget(frame);
+    if (frame < this.nextFrame) return fate;
+    if (this.#corrupted.valueOf(frame) !== 0) fate = FATE_CORRUPTED;
+    if (this.#lost.valueOf(frame) !== 0) fate = FATE_LOST;
+    this.#passed(frame);
     return fate;
   }
 
-  #forget(frame: number): void {
-    this.#lost.delete(frame);
-    this.#corrupted.delete(frame);
-    this.#delaysPs.delete(frame);
-    this.#findNext(frame);
+  #passed(frame: number): void {
+    this.#lost.passed(frame);
+    this.#corrupted.passed(frame);
+    this.#delaysPs.passed(frame);
+    this.#findNext();
   }
 
-  #findNext(passedFrame: number): void {
-    this.nextFrame = NEVER;
-    for (const frame of [...this.#lost, ...this.#corrupted, ...this.#delaysPs.keys()]) {
-      if (frame > passedFrame && frame < this.nextFrame) this.nextFrame = frame;
-    }
+  #findNext(): void {
+    this.nextFrame = Math.min(this.#lost.next, this.#corrupted.next, this.#delaysPs.next);
   }
 }

@@ -100,9 +100,9 @@ describe('a bad Ethernet cable', () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     const { faults } = bench.a.port;
-    faults.dropFrame(2);
-    faults.corruptFrame(3);
-    faults.delayFrame(5, 3 * US);
+    faults.dropFrames(2);
+    faults.corruptFrames(3);
+    faults.delayFrames(3 * US, 5);
     bench.a.at(upPs, () => bench.a.sendAll(6, 60));
     await bench.runTo(upPs + 20 * US);
     expect(bench.b.arrivals.map(({ bytes }) => bytes[0])).toEqual([0, 3, 4, 5]);

@@ -220,7 +220,7 @@ export class EthernetPort {
 
   #fateOf(frame: number, wireBytes: number): number {
     const { transmitted, faults } = this;
-    if (frame === faults.nextFrame) {
+    if (frame >= faults.nextFrame) {
       const delayPs = faults.delayPs(frame);
       if (delayPs > 0) {
         transmitted.delayedFrames++;

@@ -14,6 +14,6 @@ export * from './packet.ts';
 export { PacketCounters, ReceiveCounters, TransmitCounters } from './packet-counters.ts';
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
-export type { WireFaults } from './wire-faults.ts';
+export { FAULT_DELAY_PS_MAX, type WireFaults } from './wire-faults.ts';
 export { type PacketReceiver, WirePort, type WirePortOptions } from './wire-port.ts';
 export { wireChannelBytes } from './wire-sizing.ts';

@@ -3,45 +3,45 @@
  * fault means the same packet in every run.
  */
 import { assertRange } from '../base/assert.ts';
+import { FaultRanges } from './fault-ranges.ts';
+
+/** Longest time for which a fault holds the link before a packet: 1000 s. */
+export const FAULT_DELAY_PS_MAX = 1e15;
 
 export class WireFaults {
   /** The next packet with a fault, or Infinity: the one comparison that every packet pays. */
   nextPacket = Number.POSITIVE_INFINITY;
-  readonly #corrupted = new Set<number>();
-  readonly #delaysPs = new Map<number, number>();
+  readonly #corrupted = new FaultRanges();
+  readonly #delaysPs = new FaultRanges();
 
-  /** Corrupts the nth packet on the cable: the receiver discards it. */
-  dropPacket(nth: number): void {
-    this.#corrupted.add(assertRange('dropPacket nth', nth, 1, Number.MAX_SAFE_INTEGER));
-    this.#findNext(0);
+  /** Corrupts the packets from `first` to `last` on the cable: the receiver discards them. */
+  corruptPackets(first: number, last = first): void {
+    this.#corrupted.add(first, last, 1);
+    this.#findNext();
   }
 
-  /** Holds the link before the nth packet, and so everything behind it: a link keeps the order of packets. */
-  delayPacket(nth: number, delayPs: number): void {
-    assertRange('delayPacket nth', nth, 1, Number.MAX_SAFE_INTEGER);
-    this.#delaysPs.set(nth, assertRange('delayPs', delayPs, 0, 1e15));
-    this.#findNext(0);
+  /** Holds the link before each of these packets, and so everything behind it: a link keeps the order of packets. */
+  delayPackets(delayPs: number, first: number, last = first): void {
+    this.#delaysPs.add(first, last, assertRange('delayPs', delayPs, 0, FAULT_DELAY_PS_MAX));
+    this.#findNext();
   }
 
   isCorrupted(packet: number): boolean {
-    return this.#corrupted.has(packet);
+    return this.#corrupted.valueOf(packet) !== 0;
   }
 
   delayPs(packet: number): number {
-    return this.#delaysPs.get(packet) ?? 0;
+    return this.#delaysPs.valueOf(packet);
   }
 
   /** The faults of this packet have been applied. */
   passed(packet: number): void {
-    this.#corrupted.delete(packet);
-    this.#delaysPs.delete(packet);
-    this.#findNext(packet);
+    this.#corrupted.passed(packet);
+    this.#delaysPs.passed(packet);
+    this.#findNext();
   }
 
-  #findNext(passedPacket: number): void {
-    this.nextPacket = Number.POSITIVE_INFINITY;
-    for (const packet of [...this.#corrupted, ...this.#delaysPs.keys()]) {
-      if (packet > passedPacket && packet < this.nextPacket) this.nextPacket = packet;
-    }
+  #findNext(): void {
+    this.nextPacket = Math.min(this.#corrupted.next, this.#delaysPs.next);
   }
 }

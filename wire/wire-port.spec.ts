@@ -349,7 +349,7 @@ describe('a wire port', () => {
   it('loses the packet that a fault names, returns its credit, and delivers the rest', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
-    bench.a.port.faults.dropPacket(2);
+    bench.a.port.faults.corruptPackets(2);
     bench.a.at(upPs, () => {
       for (let psn = 0; psn < 3; psn++) bench.a.send(Opcode.RC_SEND_ONLY, 64, psn);
     });
@@ -363,7 +363,7 @@ describe('a wire port', () => {
   it('delays the packet that a fault names and those behind it', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
-    bench.a.port.faults.delayPacket(1, 5_000);
+    bench.a.port.faults.delayPackets(5_000, 1);
     bench.a.at(upPs, () => {
       bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 1);
       bench.a.send(Opcode.RC_ACKNOWLEDGE, 0, 2);

@@ -186,7 +186,7 @@ export class WireSender {
     counters.packetBytes += packetBytes;
     const books = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
     books.count(opcode, packetBytes, payloadBytes);
-    const faultFlags = counters.packetCount === this.faults.nextPacket ? this.#applyFaults(atPs) : 0;
+    const faultFlags = counters.packetCount >= this.faults.nextPacket ? this.#applyFaults(atPs) : 0;
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
     const sentFlags = flags | faultFlags;

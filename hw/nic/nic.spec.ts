@@ -272,7 +272,7 @@ describe('the receiving side', () => {
   it('counts frames with a wrong check sequence and drops them', async () => {
     const made = await upBench();
     const { a, b } = made;
-    a.nic.port.faults.corruptFrame(1);
+    a.nic.port.faults.corruptFrames(1);
     a.putFrame(0, frameBetween(0, 1, 60));
     a.putFrame(1, frameBetween(0, 1, 61));
     await a.write('tdt', 2);

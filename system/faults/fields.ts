@@ -75,20 +75,14 @@ export function integer(least: number, most: number, doc: string): Field<number>
   };
 }
 
-/** Which events; the first when it is left out. `countMax` bounds how far a fault reaches. */
-export function nth(doc: string, countMax = Number.POSITIVE_INFINITY): Field<Nth> {
-  const isBounded = countMax !== Number.POSITIVE_INFINITY;
+/** Which events; the first when it is left out. */
+export function nth(doc: string): Field<Nth> {
   return {
-    range: isBounded
-      ? `a number from 1, or a range as 3-7 that ends at ${countMax} at most`
-      : 'a number from 1, every, or a range as 3-7 or 3-',
+    range: 'a number from 1, every, or a range as 3-7 or 3-',
     doc,
     isRequired: false,
     preset: { first: 1, last: 1 },
-    read: (value) => {
-      const found = nthOf(String(value));
-      return found !== undefined && found.last <= countMax ? found : undefined;
-    },
+    read: (value) => nthOf(String(value)),
   };
 }
 

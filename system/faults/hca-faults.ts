@@ -20,10 +20,8 @@ import { faultsOf } from './plan.ts';
 export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca): void {
   const { wirePort } = hca;
   for (const { packet, nth, delay } of faultsOf(faults, node, 'packet')) {
-    for (let place = nth.first; place <= nth.last; place++) {
-      if (packet === 'corrupted') wirePort.faults.dropPacket(place);
-      else wirePort.faults.delayPacket(place, delay!);
-    }
+    if (packet === 'corrupted') wirePort.faults.corruptPackets(nth.first, nth.last);
+    else wirePort.faults.delayPackets(delay!, nth.first, nth.last);
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');

@@ -26,7 +26,9 @@ export class InterruptGate implements InterruptSink {
   #faults: readonly FaultOf<'interrupt'>[] = [];
   /** Messages seen by each fault. */
   readonly #seen: number[] = [];
+  /** Messages held back, by place, and the places that are free: as many as were ever held back at once. */
   readonly #late: (readonly [number, number])[] = [];
+  readonly #freePlaces: number[] = [];
   /** Messages that came from the device. */
   messageCount = 0;
   /** Of these, those lost here, and those held back for a while. */
@@ -41,7 +43,7 @@ export class InterruptGate implements InterruptSink {
     this.#lp = lp;
     this.#sink = sink;
     this.#raiseHandler = lp.queue.addHandler((vector) => this.#raise(vector));
-    this.#lateHandler = lp.queue.addHandler((index) => this.#deliver(index));
+    this.#lateHandler = lp.queue.addHandler((place) => this.#deliver(place));
   }
 
   /** Takes the faults of interrupts; to be called once, before time starts. */
@@ -65,8 +67,9 @@ export class InterruptGate implements InterruptSink {
     } else {
       this.lateCount++;
       this.heldCount++;
-      this.#late.push([address, data]);
-      this.#lp.queue.schedule(nowPs + fault.delay!, this.#lateHandler, this.#late.length - 1);
+      const place = this.#freePlaces.pop() ?? this.#late.length;
+      this.#late[place] = [address, data];
+      this.#lp.queue.schedule(nowPs + fault.delay!, this.#lateHandler, place);
     }
   }
 
@@ -88,8 +91,9 @@ export class InterruptGate implements InterruptSink {
     return found;
   }
 
-  #deliver(index: number): void {
-    const [address, data] = this.#late[index]!;
+  #deliver(place: number): void {
+    const [address, data] = this.#late[place]!;
+    this.#freePlaces.push(place);
     this.heldCount--;
     this.#sink.message(address, data, this.#lp.nowPs);
   }

@@ -2,6 +2,8 @@
  * The faults there are, each declared once: its fields, what happens, what software sees of it, and an option to try.
  * The first field carries the kind's own name. docs/faults.md and `hca faults` are made from this.
  */
+import { psPerSecond } from '../../base/units.ts';
+import { FAULT_DELAY_PS_MAX } from '../../wire/index.ts';
 import {
   action,
   choice,
@@ -36,9 +38,6 @@ const beginning = {
   delay: optional(time('so long after that')),
 };
 const lasting = { for: optional(time('how long it lasts; for ever when left out')) };
-
-/** Most packets that one fault of the cable can name. */
-const packetCountMax = 1_000_000;
 
 interface Kind<Table extends Fields = Fields> {
   readonly fields: Table;
@@ -142,7 +141,7 @@ export const faultKinds = {
   packet: kind({
     fields: {
       packet: choice(['corrupted', 'late'], 'what happens on the cable'),
-      nth: nth('which packet sent by this node', packetCountMax),
+      nth: nth('which packet sent by this node'),
       delay: optional(time('how late')),
     },
     doc: 'A packet is corrupted on the cable, or the link is held before it.',
@@ -177,6 +176,8 @@ export function contradictionOf(fault: Fault): readonly [string, unknown, string
       return ['delay', fault.delay, 'left out when at is given'];
   } else if (fault.kind === 'packet') {
     if (fault.packet === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];
+    if (fault.delay !== undefined && fault.delay > FAULT_DELAY_PS_MAX)
+      return ['delay', fault.delay, `at most ${FAULT_DELAY_PS_MAX / psPerSecond}s`];
   } else if ('after' in fault) {
     return beginningOf(fault);
   }

@@ -22,11 +22,10 @@ export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic
         fault.kind,
         `one of ${[...kinds].join(', ')} with machine.adapter=nic`,
       );
-  for (const { packet, nth, delay } of faultsOf(faults, node, 'packet'))
-    for (let place = nth.first; place <= nth.last; place++) {
-      if (packet === 'corrupted') nic.port.faults.corruptFrame(place);
-      else nic.port.faults.delayFrame(place, delay!);
-    }
+  for (const { packet, nth, delay } of faultsOf(faults, node, 'packet')) {
+    if (packet === 'corrupted') nic.port.faults.corruptFrames(nth.first, nth.last);
+    else nic.port.faults.delayFrames(delay!, nth.first, nth.last);
+  }
   const switches = faultsOf(faults, node, 'port', 'cable');
   if (switches.length > 0) new PortSwitches(nic, switches);
 }

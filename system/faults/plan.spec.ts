@@ -68,7 +68,8 @@ describe('what is no fault is refused with entry, field, value and range', () =>
     ['interrupt=spurious,at=1us', 'field vector, is "left out"'],
     ['interrupt=lost,at=1us', 'field at, is 1000000, expected left out'],
     ['interrupt=spurious,vector=1,at=1us,delay=1us', 'expected left out when at is given'],
-    ['packet=corrupted,nth=every', 'field nth, is "every"'],
+    ['packet=corrupted,nth=5-4', 'field nth, is "5-4"'],
+    ['packet=late,delay=1001s', 'field delay, is 1001000000000000, expected at most 1000s'],
     ['catastrophic=0,at=1us', 'field catastrophic, is "0", expected an integer from 1'],
   ])('%s', (text, message) => {
     expect(() => read(text)).toThrow(message);
