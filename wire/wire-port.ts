@@ -91,6 +91,11 @@ export class WirePort implements LateSender {
   #flowControlDuePs = NEVER;
   #insideDuePs = NEVER;
 
+  /** Packets of the data path that went nowhere, because the link was down. */
+  get discardedCount(): number {
+    return this.transmitted.discardedCount;
+  }
+
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: WirePortOptions) {
     const { lp, config, reader, writer } = options;

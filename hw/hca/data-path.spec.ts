@@ -3,6 +3,7 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Random } from '../../sim/index.ts';
 import { type BenchOptions, dataPathBench, tightest } from './testing/data-path-bench.ts';
 import { countersOf, runMixedTraffic } from './testing/mixed-traffic.ts';
+import { repeatsIn } from './testing/repeated-packets.ts';
 import { scene, summaryOf } from './testing/scenario.ts';
 
 const oneLineCaches = {
@@ -69,6 +70,11 @@ describe('the data path under mixed traffic', () => {
       await runMixedTraffic(bench, 3, 40, seed, 2);
       expect(bench.nodes.map(({ events }) => events.lines)).toEqual([[], []]);
       expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBeGreaterThan(0);
+      for (const [node, { port }] of bench.nodes.entries()) {
+        const { wrong, again } = repeatsIn(port.packets, 1024);
+        expect(wrong).toEqual([]);
+        expect(bench.nodes[1 - node]!.dataPath.transmitter.repeatedPacketCount).toBe(again);
+      }
     }
   });
 

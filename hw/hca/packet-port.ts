@@ -17,6 +17,8 @@ export interface PacketPort {
    */
   expectPacket(fromPs: number): number;
   onSpace(listener: () => void): void;
+  /** Packets that left nowhere, because the link was down. */
+  readonly discardedCount: number;
   readonly txBytes: Uint8Array;
   readonly txWords: Int32Array;
   readonly txFloats: Float64Array;

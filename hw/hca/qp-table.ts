@@ -58,10 +58,13 @@ export class QpTable extends ContextTable {
     this.#loadBuffer(slot, at);
     this.#loadRequester(slot, at);
     this.#loadResponder(slot, at);
-    if (previousState === QpState.INIT && state === QpState.RTR)
+    if (previousState === QpState.INIT && state === QpState.RTR) {
       pair.expectedPsn = f.nextReceivePsn.get(view, at);
+      pair.unansweredPsn = pair.expectedPsn;
+    }
     if (previousState === QpState.RTR && state === QpState.RTS) {
       pair.nextPsn = f.nextSendPsn.get(view, at);
+      pair.unsentPsn = pair.nextPsn;
       pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;
     }
   }

@@ -58,6 +58,9 @@ export class QueuePair {
   /** 16-bit counter of the next send WQE to execute. */
   sqCounter = 0;
   nextPsn = 0;
+  /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
+  unsentPsn = 0;
+  unansweredPsn = 0;
   /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
   ssn = 0;
   ssnLimit = 0;
@@ -126,6 +129,8 @@ export class QueuePair {
   /** A context was just created: everything live starts from nothing. */
   begin(): void {
     this.nextPsn = 0;
+    this.unsentPsn = 0;
+    this.unansweredPsn = 0;
     this.ssn = 0;
     this.ssnLimit = NO_CREDIT_LIMIT;
     this.sqCounter = 0;

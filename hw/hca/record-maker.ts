@@ -50,7 +50,6 @@ export class RecordMaker {
     request.isDone = 0;
     request.next = noRecord;
     request.wqeCounter = pair.sqCounter;
-    request.packetsSent = 0;
     request.responsesReceived = 0;
     const { begunCycle, fetchedCycle } = line.firstTimes;
     request.fetchBegunCycle = begunCycle;

@@ -19,7 +19,7 @@ import type { TranslationPort } from './translation-port.ts';
 import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_ACK_REQUEST, FLAG_RETRANSMISSION, FLAG_SOLICITED } = packetConstants;
+const { FLAG_ACK_REQUEST, FLAG_SOLICITED } = packetConstants;
 const { PORT_REQUESTER } = coreConstants;
 const { SIDE_REQUESTER } = pageFaults;
 const { RIGHT_LOCAL_READ } = translationCache;
@@ -207,7 +207,7 @@ export class RequestPackets {
     packet.immediate = request.immediate;
     if (request.isReadOrAtomic === 1) askForRest(packet, request, this.#first);
     packet.isLast = isLast ? 1 : 0;
-    packet.flags = flagsOf(pair, request, isLast) | (index < request.packetsSent ? FLAG_RETRANSMISSION : 0);
+    packet.flags = flagsOf(pair, request, isLast);
     packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;
     this.#open = undefined;

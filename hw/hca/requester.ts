@@ -305,7 +305,6 @@ export class Requester {
 
   #afterPacket(pair: QueuePair, request: SendRecord, cycle: number): void {
     const sent = request.opcode === RDMA_READ ? request.psnCount : pair.packetCursor + 1;
-    if (sent > request.packetsSent) request.packetsSent = sent;
     this.#burst++;
     if (sent >= request.psnCount) {
       moveCursor(pair, request.next);

@@ -44,8 +44,7 @@ export class SendRecord {
   readonly inlineData: Uint8Array;
   /** Operands of an atomic as low and high words: swap or add, then compare. */
   readonly operands = new Int32Array(4);
-  /** Packets sent at least once, and responses of a READ received. */
-  packetsSent = 0;
+  /** Responses of a READ received. */
   responsesReceived = 0;
   /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
   syndrome = 0;

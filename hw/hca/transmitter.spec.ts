@@ -4,6 +4,7 @@ import { Opcode } from '../../wire/index.ts';
 import { descriptorOf } from '../pcie/tlp.ts';
 import { tightest } from './testing/data-path-bench.ts';
 import { psnA, Region } from './testing/data-path-verbs.ts';
+import { repeatsIn } from './testing/repeated-packets.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
 describe('the transmitter', () => {
@@ -94,5 +95,30 @@ describe('the transmitter', () => {
     expect(sent.length - transmitter.repeatedPacketCount).toBe(10);
     expect(sent.filter(({ flags }) => (flags & 8) !== 0)).toHaveLength(transmitter.repeatedPacketCount);
     expect(remote.read(0, 10_000)).toEqual(local.read(0, 10_000));
+  });
+
+  it('counts a packet as sent again if its PSN has left before, not if it was queued and dropped', async () => {
+    const { bench, a, b, aCq, local, remote } = await scene({
+      a: { sqLogCount: 6 },
+      b: { rqLogCount: 6, fields: { ric: 1 } },
+    });
+    // 40 SENDs of ten packets each, without credits; their receives come one by one: what is queued is dropped many times.
+    for (let message = 0; message < 40; message++)
+      a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 10_000)] });
+    a.ring();
+    for (let message = 0; message < 40; message++) {
+      await bench.run(20);
+      b.receive([remote.part(0, 10_000)]);
+    }
+    await bench.until(() => aCq.takenCount() === 40, 2000);
+    const { wire, dataPath } = bench.a;
+    const { marked, again, wrong } = repeatsIn(bench.b.port.packets, 1024);
+    expect(wrong).toEqual([]);
+    expect(again).toBeGreaterThan(100);
+    expect(marked).toBe(again);
+    expect(dataPath.transmitter.repeatedPacketCount).toBe(again);
+    // Each of the 400 packets is first sent once.
+    expect(wire.transmitted.first.packetTotal).toBe(400);
+    expect(wire.transmitted.retransmitted.packetTotal).toBe(again);
   });
 });

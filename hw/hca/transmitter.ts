@@ -14,6 +14,7 @@ import * as headersConstants from '../../wire/headers.ts';
 import * as opcodes from '../../wire/opcodes.ts';
 import * as packetConstants from '../../wire/packet.ts';
 import { grhPlace } from '../../wire/packet.ts';
+import * as psnConstants from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
@@ -37,6 +38,8 @@ const { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID } = portAddress;
 const { operandBytes, packetBytesOf } = opcodes;
 const { UD_OPCODE_BASE } = qpTable;
 const { noRecord } = sendRecord;
+const { PSN_MASK, psnDistance } = psnConstants;
+const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = opcodes.Opcode;
 
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
 /** In place of a cycle: the packet is not complete. */
@@ -46,6 +49,8 @@ const STALL_WIRE = 1;
 const STALL_FORMATION = 2;
 const STALL_LOOPBACK = 3;
 const SENT = -1;
+/** Beyond the opcodes of the reliable connection. */
+const RC_OPCODE_END = 0x20;
 
 /** Ways out, as bits: a packet for a multicast group takes both. */
 const WAY_CABLE = 1;
@@ -139,15 +144,28 @@ export class Transmitter {
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
     const packet = queue.oldest;
+    const isRepeated = this.#isRepeated(packet);
+    packet.flags = isRepeated ? packet.flags | FLAG_RETRANSMISSION : packet.flags & ~FLAG_RETRANSMISSION;
+    const discarded = this.#port.discardedCount;
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
       : this.#sendSpecial(packet, cycle);
     if (outcome !== SENT) return this.account.stall(cycle, outcome);
-    if ((packet.flags & FLAG_RETRANSMISSION) !== 0) this.repeatedPacketCount++;
+    if (isRepeated) this.repeatedPacketCount++;
+    else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
     this.account.serve(cycle, this.#packetCycles);
     this.#lookAtNext(cycle + this.#packetCycles);
+  }
+
+  /**
+   * Whether a packet's PSN has left before, of a reliable connection's request, READ response or atomic result. One
+   * that was queued and dropped before it left is not repeated; acknowledgements name PSNs and never are.
+   */
+  #isRepeated({ opcode, pair, psn, request }: PacketSlot): boolean {
+    if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return false;
+    return psnDistance(psn, request === noRecord ? pair.unansweredPsn : pair.unsentPsn) < 0;
   }
 
   /** Arranges for the look at the next packet, from `cycle` on: not in vain while the cable is what it waits for. */
@@ -337,6 +355,15 @@ export class Transmitter {
     if (queue === this.requests) this.#requester!.slotFreed(cycle);
     else this.#responder!.slotFreed(cycle);
   }
+}
+
+/** A packet leaves for the first time: all PSNs up to its own have left, with a READ request those of its responses. */
+function noteSent(packet: PacketSlot): void {
+  const { opcode, pair, psn } = packet;
+  if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return;
+  if (packet.request === noRecord) pair.unansweredPsn = (psn + 1) & PSN_MASK;
+  else if (opcode !== RC_RDMA_READ_REQUEST) pair.unsentPsn = (psn + 1) & PSN_MASK;
+  else pair.unsentPsn = (psn + Math.max(1, Math.ceil(packet.dmaBytes / pair.mtuBytes))) & PSN_MASK;
 }
 
 /** Responses answer for packets already accepted: they go out even if the QP has failed since. */

@@ -74,6 +74,10 @@ export class TappedPort implements PacketPort {
     this.#lids = lids;
   }
 
+  get discardedCount(): number {
+    return this.#port.discardedCount;
+  }
+
   get txBytes(): Uint8Array {
     return this.#port.txBytes;
   }
