@@ -30,7 +30,7 @@ export class InterruptModeration {
   readonly #eqs: EqTable;
   readonly #interrupts: InterruptPort;
   readonly #mayAssertPin: () => boolean;
-  /** Vectors whose message the function had no room for; at most one per firing of an EQ. */
+  /** Vectors whose message the function had no room for, each once. */
   #waiting: number[] = [];
 
   /** @param mayAssertPin true when no EQE is on its way to the link: a pin's message is not ordered behind them */
@@ -100,7 +100,8 @@ export class InterruptModeration {
 
   #send(vector: number, cycle: number): void {
     if (this.#isSent(vector, cycle)) return;
-    this.#waiting.push(vector);
+    if (this.#waiting.includes(vector)) this.moderatedCount[vector] = this.moderatedCount[vector]! + 1;
+    else this.#waiting.push(vector);
     this.nextCycle = cycle + 1;
   }
 

@@ -20,6 +20,7 @@ import {
   writeOutBox,
 } from '../command-steps.ts';
 import type { DeviceState } from '../device-state.ts';
+import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = mpt.fields;
 
@@ -30,7 +31,7 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   demand(index >= 2 ** device.parts.capabilities.logReservedMpts, CommandStatus.BAD_RESOURCE);
   const entry = yield* readInBox(request, mpt.sizeBytes);
   const view = viewOf(entry);
-  demand(fields.logPageSize.get(view, 0) < 64, CommandStatus.BAD_PARAM);
+  checkRegion(device, view);
   demand(!device.liveMpts.has(index), CommandStatus.BAD_RES_STATE);
   const isFree = fields.status.get(view, 0) === MptStatus.FREE;
   fields.status.set(view, 0, isFree ? MptStatus.FREE : MptStatus.VALID);
@@ -39,6 +40,19 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   device.knownMpts.add(index);
   device.parts.dataPath.mptChanged(index);
   return undefined;
+}
+
+/** Rejects a window, which this device does not offer, and a length or page size beyond its limits. */
+function checkRegion(device: DeviceState, view: DataView): void {
+  const { logMinPageBytes, logMaxRegionBytes } = device.parts.capabilities;
+  demand(fields.isRegion.get(view, 0) === 1, CommandStatus.BAD_PARAM);
+  const lengthBytes = fields.lengthBytes.getNumber(view, 0);
+  const isEverything = lengthBytes === 2 ** 64 || fields.length64.get(view, 0) === 1;
+  demand(isEverything || lengthBytes <= 2 ** logMaxRegionBytes, CommandStatus.BAD_PARAM);
+  const logPageSize = fields.logPageSize.get(view, 0);
+  demand(logPageSize <= logPageBytesMax, CommandStatus.BAD_PARAM);
+  const isPhysical = fields.isPhysical.get(view, 0) === 1;
+  demand(isPhysical || logPageSize >= logMinPageBytes, CommandStatus.BAD_PARAM);
 }
 
 /**

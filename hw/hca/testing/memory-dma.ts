@@ -13,6 +13,11 @@ export class SparseMemory {
   /** Addresses at or above this do not answer: reads end with an unsupported request. */
   limit = 2 ** 52;
 
+  /** All zero, as at power-on. */
+  clear(): void {
+    this.#pages.clear();
+  }
+
   read(address: number, lengthBytes: number): Uint8Array {
     const bytes = new Uint8Array(lengthBytes);
     for (let at = 0; at < lengthBytes; ) {
@@ -59,6 +64,8 @@ interface Requester {
 export class MemoryDma implements DmaReads, DmaWrites {
   /** Every write in the order in which it reached memory. */
   readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: number }[] = [];
+  /** Every read in the order in which memory answered it. */
+  readonly readLog: { requester: string; address: number; lengthBytes: number; cycle: number }[] = [];
   readonly #memory: SparseMemory;
   readonly #domain: ClockDomain;
   readonly #sram: Uint8Array;
@@ -158,6 +165,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     cookie: number,
     cycle: number,
   ): void {
+    this.readLog.push({ requester: owner.name, address, lengthBytes, cycle });
     const answers = address + lengthBytes <= this.#memory.limit;
     if (answers) this.#sram.set(this.#memory.read(address, lengthBytes), sramOffset);
     this.#finish(owner);
