@@ -5,7 +5,7 @@
  * Its idea of what is installed is a list of ours, empty but for stand-ins: packages (a package manager, an init
  * system) on which others depend for being installed, and which mere unpacking does not need. Of the machine's own
  * configuration only the ways to the network are taken over (proxies), never hooks, pins or sources.
- * Source: apt.conf(5), apt-get(8); README.progress-reporting of apt for the status lines.
+ * Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
