@@ -121,7 +121,8 @@ export class DatagramReceiver {
 
   /** One that a datagram left for want of a page is used again. */
   #takeReceiveWqe(qp: number, cycle: number): number {
-    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0) return this.#scatter.take(qp, cycle);
+    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
+      return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
     return TAKEN;
   }

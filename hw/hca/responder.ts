@@ -158,13 +158,13 @@ export class Responder {
 
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. ALLOWED, REFUSED or WAIT. */
   #takeReceiveWqe(cycle: number): number {
-    const { qp, pair } = this.#request;
+    const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was given up.
       this.#scatter.rewind(qp);
       return ALLOWED;
     }
-    const taken = this.#scatter.take(qp, cycle);
+    const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
       if (pair.opcodeBase !== 0) this.#core.violations.count('unreliableNoReceive');
       this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
