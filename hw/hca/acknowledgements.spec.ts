@@ -203,7 +203,7 @@ describe('answers made by hand', () => {
     await answer(given, psnA(1), ackSyndrome(31));
     await answer(given, psnA(4), ackSyndrome(31));
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.violations.report()).toEqual({ responseUnexpected: 1 });
+    expect(bench.a.dataPath.transport.report()).toEqual({ unexpectedResponse: 1 });
   });
 
   const codes: [number, number][] = [
@@ -243,7 +243,7 @@ describe('answers made by hand', () => {
     const { bench, a, aCq } = given;
     await answer(given, psnA(3), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
     await answer(given, psnA(0), nakSyndrome(2));
-    expect(bench.a.dataPath.violations.report()).toEqual({ responseUnexpected: 2 });
+    expect(bench.a.dataPath.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
     expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
   });
 

@@ -27,6 +27,7 @@ import type { SendRecord } from './send-record.ts';
 import * as sendRecord from './send-record.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
+import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
@@ -85,8 +86,9 @@ export class Acknowledgements {
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
     if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
+      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
       if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
-        this.#core.violations.count('responseUnexpected');
+        this.#core.transport.count('unexpectedResponse');
       return 0;
     }
     if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
@@ -99,8 +101,16 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    if (pair.recordHead === noRecord || pair.state === ERR) return 0;
-    return this.#takeNak(pair, psn, syndrome, cycle);
+    const isOver = pair.recordHead === noRecord || pair.state === ERR;
+    const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
+    if (taken !== WAIT) this.#countNak();
+    return taken;
+  }
+
+  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
+  #countNak(): void {
+    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
+    if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
@@ -211,7 +221,7 @@ export class Acknowledgements {
       const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
       if (request.isReadOrAtomic === 0 || expected !== psn) {
         if (expected === this.#core.pageFaults.awaitedPsn[pair.slot]) return 0;
-        this.#core.violations.count('responseUnexpected');
+        this.#core.transport.count('unexpectedResponse');
         if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0)
           this.goBack(pair, expected, cycle);
         return 0;

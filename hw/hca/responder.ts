@@ -145,7 +145,7 @@ export class Responder {
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
   #repeat(cycle: number): void {
     const { qp, pair, opcode, psn } = this.#request;
-    this.#core.violations.count('packetDuplicate');
+    this.#core.transport.count('duplicateRequest');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       if (this.#responses.queuedCount(qp) < Math.min(pair.readResourcesMax, RESPONDER_RESOURCES))
         this.#acceptRead(0, cycle);
@@ -166,7 +166,7 @@ export class Responder {
     }
     const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
-      if (pair.opcodeBase !== 0) this.#core.violations.count('unreliableNoReceive');
+      if (pair.opcodeBase !== 0) this.#core.transport.count('unreliableNoReceive');
       this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }

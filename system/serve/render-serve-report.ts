@@ -1,6 +1,6 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
 import { countText, timeText } from '../report/format.ts';
-import { cacheTable, checksLine, pcieTable, wireTable } from '../report/render.ts';
+import { cacheTable, checksLine, pcieTable, transportTable, wireTable } from '../report/render.ts';
 import { tableOf } from '../report/table.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
 
@@ -13,6 +13,7 @@ export function renderServeReport(report: ServeReport): string {
     doorbellTable(nodes),
     pcieTable(nodes),
     cacheTable(nodes),
+    ...transportTable(nodes.map(({ hca }) => ({ hca: { ...hca, violations: {} } }))),
     interruptTable(nodes),
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
     operationTable(report),
