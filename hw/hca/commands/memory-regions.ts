@@ -57,7 +57,8 @@ function checkRegion(device: DeviceState, view: DataView): void {
 
 /**
  * Gives the entry back: it stays in the page, owned by software. Whether it was the device's is read in the page: the
- * driver re-registers a region by clearing the status there.
+ * driver re-registers a region by clearing the status there. Once the command has ended the device does not access the
+ * region's memory any more.
  */
 export function* deactivateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const index = request.inputModifier;
@@ -73,7 +74,18 @@ export function* deactivateRegion(device: DeviceState, request: CommandRequest):
   yield* write(address + mptStatusOffset, entry.subarray(mptStatusOffset, mptStatusOffset + 1));
   device.liveMpts.delete(index);
   dataPath.mptChanged(index);
+  yield* outlastAccesses(device);
   return undefined;
+}
+
+/**
+ * Ends when no access under way can reach what has just been forgotten: software may give the memory to others when the
+ * command has ended.
+ */
+function* outlastAccesses(device: DeviceState): Steps<void> {
+  const { dataPath } = device.parts;
+  dataPath.beginFence();
+  if (!dataPath.isFencePassed()) yield* until(() => dataPath.isFencePassed());
 }
 
 export function* queryRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
@@ -111,17 +123,20 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
   return undefined;
 }
 
-/** Everything cached of dMPT and MTT is read again from now on. */
-export function synchroniseTranslation(device: DeviceState): undefined {
+/**
+ * Everything cached of dMPT and MTT is read again from now on, and what was begun by it has ended: behind this command
+ * Linux frees what fast registration had mapped, whose MPT entry it takes back in the page (mlx4_fmr_unmap).
+ */
+export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
   device.parts.dataPath.translationChanged();
+  yield* outlastAccesses(device);
   return undefined;
 }
 
 /** Ours: the driver has taken pages from on-demand regions; ends when no access under way can reach them. */
 export function* invalidatePages(device: DeviceState): Steps<undefined> {
-  const { dataPath } = device.parts;
-  dataPath.invalidatePages();
-  yield* until(() => dataPath.pagesAreFree());
+  device.parts.dataPath.pagesChanged();
+  yield* outlastAccesses(device);
   return undefined;
 }
 

@@ -2,7 +2,8 @@
  * Queue pairs: every transition, QUERY_QP, CONF_SPECIAL_QP. Which fields a transition takes from its mailbox, and from
  * which states it leads, is the table in abi/qp-transitions.ts. Source: interface sheet 3.17, 5.1.
  *
- * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines.
+ * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines, and
+ * what it had received has reached memory.
  */
 import { portOfScheduleQueue } from '../../../abi/address-path.ts';
 import { CommandStatus } from '../../../abi/command-status.ts';
@@ -176,7 +177,8 @@ export function* resetQueuePair(device: DeviceState, request: CommandRequest): S
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
   dataPath.qpDestroyed(slot);
-  yield* until(() => !dataPath.qpIsBusy(slot));
+  dataPath.beginFence();
+  yield* until(() => !dataPath.qpIsBusy(slot) && dataPath.isFencePassed());
   device.draining.delete(slot);
   qps.free(slot);
   device.qpnOfIndex.delete(index);
