@@ -25,6 +25,7 @@ const { STALL_ATOMIC, STALL_RESPONSE_BUFFER, STALL_TRANSLATION } = responsePacke
 const { RIGHT_REMOTE_ATOMIC } = translationCache;
 const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
 
+const NONE = -1;
 /** The answer is sealed. */
 export const ANSWERED = 0;
 
@@ -92,9 +93,10 @@ export class AtomicResponses {
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
 
-  /** Queues a repeated atomic with the result kept. False: it is no longer kept, or there is no room. */
+  /** Queues a repeated atomic with the result kept. False: it is still queued, no longer kept, or there is no room. */
   addReplay(qp: number, psn: number, writesBefore: number): boolean {
     const resources = this.#resources;
+    if (resources.find(qp, psn) !== NONE) return false;
     if (resources.rows[qp]!.count === RESPONDER_RESOURCES || !this.#results.find(qp, psn)) return false;
     const entry = resources.append(qp, KIND_REPLAY, psn, 0, writesBefore);
     resources.operands[entry * 4] = this.#results.low;

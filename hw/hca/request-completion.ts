@@ -95,9 +95,11 @@ export class RequestCompletion {
     return true;
   }
 
+  /** The request has ended, some time before its CQE leaves: packets of it that have not left are void from now on. */
   #unlinkHead(pair: QueuePair): SendRecord {
     const request = pair.recordHead;
     const { next } = request;
+    request.generation = (request.generation + 1) | 0;
     pair.recordHead = next;
     if (next === noRecord) pair.recordTail = noRecord;
     if (pair.recordCursor === request) {

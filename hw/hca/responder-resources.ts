@@ -5,6 +5,7 @@
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import { psnDistance } from '../../wire/psn.ts';
 import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
 import type { QueuePair } from './queue-pair.ts';
 
@@ -15,6 +16,8 @@ export const KIND_READ = 0;
 export const KIND_ATOMIC = 1;
 /** An atomic that was executed before: answered from the result kept. */
 export const KIND_REPLAY = 2;
+
+const NONE = -1;
 
 /** Of one QP. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
 export class PendingResponses {
@@ -111,6 +114,18 @@ export class ResponderResources {
     this.sent[entry] = 0;
     this.writesBefore[entry] = writesBefore;
     return entry;
+  }
+
+  /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
+  find(qp: number, psn: number): number {
+    const { head, count, pair } = this.rows[qp]!;
+    for (let place = head; place < head + count; place++) {
+      const entry = qp * RESPONDER_RESOURCES + (place % RESPONDER_RESOURCES);
+      const packets = this.kind[entry] === KIND_READ ? Math.ceil(this.bytes[entry]! / pair.mtuBytes) : 1;
+      const distance = psnDistance(psn, this.psn[entry]!);
+      if (distance >= 0 && distance < Math.max(1, packets)) return entry;
+    }
+    return NONE;
   }
 
   /** Entry of the QP's oldest request. */

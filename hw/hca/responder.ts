@@ -30,7 +30,6 @@ import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';
 import { RequestRefusals } from './request-refusals.ts';
 import * as requestTraits from './request-traits.ts';
-import * as responderResources from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -40,7 +39,6 @@ const { ALLOWED, DUPLICATE, EXECUTE, REFUSED, STALL_COMPLETION, WAIT } = receive
 const { NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
 const { COMPLETES_RECEIVE_WQE, ENDS_MESSAGE, HAS_IMMEDIATE, MESSAGE_NONE } = requestTraits;
 const { MESSAGE_WRITE, TAKES_RECEIVE_WQE } = requestTraits;
-const { RESPONDER_RESOURCES } = responderResources;
 
 const STEP_CHECK = 0;
 const STEP_RECEIVE_WQE = 1;
@@ -145,10 +143,10 @@ export class Responder {
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
   #repeat(cycle: number): void {
     const { qp, pair, opcode, psn } = this.#request;
-    this.#core.transport.count('duplicateRequest');
+    this.#core.violations.count('packetDuplicate');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
-      if (this.#responses.queuedCount(qp) < Math.min(pair.readResourcesMax, RESPONDER_RESOURCES))
-        this.#acceptRead(0, cycle);
+      const { remoteAddress, remoteKey, dmaBytes } = this.#request;
+      this.#responses.repeatRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
@@ -158,15 +156,15 @@ export class Responder {
 
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. ALLOWED, REFUSED or WAIT. */
   #takeReceiveWqe(cycle: number): number {
-    const { qp, pair, packet } = this.#request;
+    const { qp, pair } = this.#request;
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was given up.
       this.#scatter.rewind(qp);
       return ALLOWED;
     }
-    const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
+    const taken = this.#scatter.take(qp, cycle);
     if (taken === NONE_POSTED) {
-      if (pair.opcodeBase !== 0) this.#core.transport.count('unreliableNoReceive');
+      if (pair.opcodeBase !== 0) this.#core.violations.count('unreliableNoReceive');
       this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }
@@ -245,12 +243,8 @@ export class Responder {
     if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#acceptAtomic(cycle);
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));
     pair.expectedPsn = (psn + packets) & PSN_MASK;
-    this.#acceptRead(1, cycle);
-  }
-
-  #acceptRead(isNew: number, cycle: number): void {
-    const { qp, psn, remoteAddress, remoteKey, dmaBytes } = this.#request;
-    this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, isNew, cycle);
+    const { qp, remoteAddress, remoteKey, dmaBytes } = request;
+    this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, 1, cycle);
   }
 
   #acceptAtomic(cycle: number): void {

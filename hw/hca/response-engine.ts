@@ -11,6 +11,7 @@
 import { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
+import { psnDistance } from '../../wire/psn.ts';
 import * as atomicResponses from './atomic-responses.ts';
 import { AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
@@ -24,16 +25,16 @@ import * as responderResources from './responder-resources.ts';
 import { type PendingResponses, ResponderResources } from './responder-resources.ts';
 import * as responsePackets from './response-packets.ts';
 import { type ResponsePacketListener, ResponsePackets, responseStallReasons } from './response-packets.ts';
-import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ANSWERED } = atomicResponses;
-const { KIND_ATOMIC, KIND_READ } = responderResources;
+const { KIND_ATOMIC, KIND_READ, RESPONDER_RESOURCES } = responderResources;
 const { PORT_RESPONSE } = coreConstants;
 const { SENT, SENT_LAST } = readResponses;
 const { RC_ACKNOWLEDGE } = Opcode;
 const { ABSENT, STALL_ORDERING, STALL_RESPONSE_BUFFER, STALLED } = responsePackets;
 
+const NONE = -1;
 /** The turn of a QP is over without a packet. */
 const FINISHED = 0;
 
@@ -180,6 +181,30 @@ export class ResponseEngine {
     this.#enter(this.#resources.rows[qp]!, cycle + 1);
   }
 
+  /**
+   * Accepts a READ request that was repeated, for the whole of an earlier READ or the rest of it. When the earlier one is
+   * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
+   * It is dropped when there is no room, as if lost.
+   */
+  repeatRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+    const resources = this.#resources;
+    const pending = resources.rows[qp]!;
+    const entry = resources.find(qp, psn);
+    if (entry === NONE) {
+      if (pending.count < Math.min(pending.pair.readResourcesMax, RESPONDER_RESOURCES))
+        this.addRead(qp, psn, address, key, bytes, 0, cycle);
+      return;
+    }
+    if (resources.kind[entry] !== KIND_READ) return;
+    if (this.#active === pending && entry === resources.oldest(qp)) this.#packets.abandon(cycle);
+    resources.psn[entry] = psn;
+    resources.address[entry] = address;
+    resources.key[entry] = key;
+    resources.bytes[entry] = bytes;
+    resources.sent[entry] = 0;
+    this.#enter(pending, cycle + 1);
+  }
+
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
   replayAtomic(qp: number, psn: number, cycle: number): boolean {
     if (!this.#atomics.addReplay(qp, psn, this.#writer.requestedCount)) return false;
@@ -187,9 +212,14 @@ export class ResponseEngine {
     return true;
   }
 
-  /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
+  /**
+   * Acknowledges everything up to `psn`, after a short while in which later ones may take its place. A refusal of what follows
+   * `psn` stands: it acknowledges as much, and is sent once.
+   */
   acknowledge(qp: number, psn: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
+    const isRefusing = pending.hasAck === 1 && pending.ackSyndrome !== -1;
+    if (isRefusing && psnDistance(psn, pending.ackPsn) < 0) return;
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
     pending.hasAck = 1;
@@ -290,7 +320,6 @@ export class ResponseEngine {
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
-    if (pending.ackSyndrome !== -1) this.#core.transport.count(nakEvent(syndrome, 'Sent'));
     packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }

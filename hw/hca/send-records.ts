@@ -37,9 +37,7 @@ export class SendRecords {
     return request;
   }
 
-  /** Gives a record back: its request has ended, and packets of it that have not left are void. */
   release(request: SendRecord): void {
-    request.generation = (request.generation + 1) | 0;
     request.next = this.#free;
     this.#free = request;
     this.freeCount++;

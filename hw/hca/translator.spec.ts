@@ -13,6 +13,7 @@ import {
   BAD_PD,
   MISSING_RIGHT,
   OUT_OF_BOUNDS,
+  PAGE_FAULT,
   PENDING,
   TRANSLATED,
   Translator,
@@ -327,6 +328,55 @@ describe('Translator', () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe('a page of an on-demand region that is absent', () => {
+  const access = [0x100, 7, 0x2000, 8, 1] as const;
+  /** Two pages in one line of the MTT: of the region in question, and of another one that is pinned. */
+  const given = () => {
+    const made = bench();
+    const { writeMpt, writeMtt } = made;
+    const one = { lengthBytes: 0x1000n, logPageSize: 12 };
+    writeMpt(1, region(0x100, { ...one, startAddress: 0x2000n, mttAddress: 0, isOnDemand: 1 }));
+    writeMpt(2, region(0x200, { ...one, startAddress: 0x3000n, mttAddress: 8 }));
+    writeMtt(0, [-1n, 0x7000n]);
+    return made;
+  };
+
+  it('is a page fault, by a line read for the access', () => {
+    const { access: ask } = given();
+    expect(ask(1, ...access)).toBe(PAGE_FAULT);
+    expect(ask(1, ...access)).toBe(PAGE_FAULT);
+  });
+
+  it('is a page fault when another port has placed the line while this one read it', () => {
+    const { translator, settle, access: ask } = given();
+    for (const port of [1, 2]) expect(ask(port, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
+    expect(ask(1, ...access)).toBe(PAGE_FAULT);
+    expect(translator.translate(1, ...access)).toBe(PENDING);
+    expect(translator.translate(2, ...access)).toBe(PENDING);
+    settle();
+    expect(translator.translate(2, ...access)).toBe(PAGE_FAULT);
+    expect(translator.translate(0, 0x200, 7, 0x3000, 8, 1)).toBe(PENDING);
+    settle();
+    expect(ask(0, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
+    // The line on chip is port 0's; what port 1 has read itself waits in its buffer.
+    expect(translator.translate(1, ...access)).toBe(PAGE_FAULT);
+  });
+
+  it('is there when its entry has come since the line was read', () => {
+    const { writeMtt, translator, access: ask } = given();
+    expect(ask(1, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
+    writeMtt(0, [0x9000n, 0x7000n]);
+    expect(ask(1, ...access)).toBe(TRANSLATED);
+    expect(translator.physicalAddress).toBe(0x9000);
+  });
+
+  it('is a bad page when the line cannot be read', () => {
+    const { memory, access: ask } = given();
+    memory.limit = ICM_HOST + MTT_ICM;
+    expect(ask(1, ...access)).toBe(BAD_PAGE);
   });
 });
 

@@ -201,14 +201,25 @@ export class Translator {
       : found;
   }
 
-  /** What says that a page is absent must have been read since this access began: entries come while they are cached. */
+  /**
+   * The page of an on-demand region is absent by a line that was on chip. Entries come while they are cached, so a second look
+   * decides, at a line that the port has read itself: now, or already, when another port has placed the line meanwhile.
+   */
   #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
-    const line = this.#absentLine;
-    if (line === NO_LINE) return BAD_PAGE;
+    if (this.#absentLine === NO_LINE) return BAD_PAGE;
+    const isSure = this.#isAbsentFresh;
+    this.#forgetAbsent();
+    if (isSure) return PAGE_FAULT;
+    const found = this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
+    if (found !== BAD_PAGE || this.#absentLine === NO_LINE) return found;
+    this.#forgetAbsent();
+    return PAGE_FAULT;
+  }
+
+  /** Forgets the line in which the last access found its page absent. */
+  #forgetAbsent(): void {
     this.#outdate();
-    this.#mttDirectory.clear(line);
-    if (this.#isAbsentFresh) return PAGE_FAULT;
-    return this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
+    this.#mttDirectory.clear(this.#absentLine);
   }
 
   /**
