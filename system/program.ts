@@ -54,10 +54,8 @@ export interface ProgramContext {
   progress(done: number, total: number): void;
 }
 
-/** What a program returns is its result: anything JSON can carry, or nothing. */
-export type ProgramFunction =
-  | ((context: ProgramContext) => Promise<JsonValue | undefined>)
-  | ((context: ProgramContext) => Promise<void>);
+/** What a program returns is its result: anything JSON can carry. */
+export type ProgramFunction = (context: ProgramContext) => Promise<JsonValue | undefined>;
 
 /** A function of a module: what can run in any partition. */
 export interface ProgramModule {

@@ -5,8 +5,6 @@ export interface ServerCounters {
   clientCount: number;
   /** Connections that did not end with a clean close by the client. */
   droppedCount: number;
-  /** Clients that were told that another is served. */
-  refusedCount: number;
   /** Why the last connection ended; empty before. */
   lastEnd: string;
   /** Commands carried out or refused. */
@@ -23,7 +21,6 @@ export interface ServerCounters {
 export const zeroCounters = (): ServerCounters => ({
   clientCount: 0,
   droppedCount: 0,
-  refusedCount: 0,
   lastEnd: '',
   messageCount: 0,
   errorReplyCount: 0,

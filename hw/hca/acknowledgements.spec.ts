@@ -191,6 +191,80 @@ describe('packets that are lost', () => {
   }
 });
 
+/** A lost response is an implied NAK: the requester retries once for it, and the retry counts (IBTA vol 1, 9.9.2). */
+describe('a response of a READ that is lost', () => {
+  const BYTES = 16_000;
+  const requests = ({ bench }: Scene): number[] =>
+    bench.b.port.packets.filter(({ opcode }) => opcode === Opcode.RC_RDMA_READ_REQUEST).map(({ psn }) => psn);
+  /** READs 16,000 bytes, 16 responses; each of `lost` in turn is lost so many times before it comes. */
+  const reading = async (given: Scene, lost: readonly number[], times = 1): Promise<void> => {
+    let at = 0;
+    let count = 0;
+    given.bench.a.port.drops = ({ psn }) => {
+      if (at === lost.length || psn !== psnA(lost[at]!)) return false;
+      if (count++ < times) return true;
+      at++;
+      count = 0;
+      return false;
+    };
+    given.a.send(read(given, BYTES));
+    await given.bench.run(60);
+  };
+
+  for (const [name, options] of sizes) {
+    it(`is asked for once, whatever follows it${name}`, async () => {
+      const given = await scene(options);
+      await reading(given, [2]);
+      expect(syndromesOf(given.aCq.drain())).toEqual([0]);
+      expect(requests(given)).toEqual([psnA(0), psnA(2)]);
+      expect(given.local.read(0, BYTES)).toEqual(given.remote.read(0, BYTES));
+      expect(given.bench.a.dataPath.violations.report()).toEqual({ responseMissing: 1 });
+    });
+
+    it(`costs a retry, which is given back when it has come${name}`, async () => {
+      const given = await scene({ ...options, a: { fields: { retryCount: 1 } } });
+      await reading(given, [2, 9]);
+      expect(syndromesOf(given.aCq.drain())).toEqual([0]);
+      expect(requests(given)).toEqual([0, 2, 9].map(psnA));
+    });
+
+    it(`fails the READ when no retry is left${name}`, async () => {
+      const given = await scene({ ...options, a: { fields: { retryCount: 0 } } });
+      await reading(given, [2]);
+      expect(syndromesOf(given.aCq.drain())).toEqual([CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]);
+      expect(requests(given)).toEqual([psnA(0)]);
+      expect([given.a.state, given.b.state]).toEqual([QpState.ERR, QpState.RTS]);
+      await given.checkBystanders();
+    });
+
+    it(`waits for the ACK timeout when the repeated one is lost, too${name}`, async () => {
+      const given = await scene({ ...options, ackTimeout: 4, a: { fields: { retryCount: 2 } } });
+      await reading(given, [2], 2);
+      expect([requests(given), given.aCq.drain()]).toEqual([[psnA(0), psnA(2)], []]);
+      // 4.096 us times 2 to the power of 4.
+      await given.bench.run(66);
+      expect(syndromesOf(given.aCq.drain())).toEqual([0]);
+      expect(requests(given)).toEqual([0, 2, 2].map(psnA));
+      expect(given.local.read(0, BYTES)).toEqual(given.remote.read(0, BYTES));
+    });
+  }
+
+  it('is asked for before a later request is failed by its refusal', async () => {
+    const given = await scene();
+    const { bench, a, aCq } = given;
+    bench.b.port.drops = () => true;
+    a.post(read(given, 1000));
+    a.post(write(given));
+    a.ring();
+    await bench.run(10);
+    bench.b.port.drops = () => false;
+    await answer(given, psnA(1), nakSyndrome(2));
+    await bench.run(10);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([0, 1, 0, 1].map(psnA));
+    expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
+  });
+});
+
 describe('answers made by hand', () => {
   it('complete all requests up to their PSN', async () => {
     const given = await scene();
@@ -203,7 +277,7 @@ describe('answers made by hand', () => {
     await answer(given, psnA(1), ackSyndrome(31));
     await answer(given, psnA(4), ackSyndrome(31));
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.transport.report()).toEqual({ unexpectedResponse: 1 });
+    expect(bench.a.dataPath.violations.report()).toEqual({ responseUnexpected: 1 });
   });
 
   const codes: [number, number][] = [
@@ -243,7 +317,7 @@ describe('answers made by hand', () => {
     const { bench, a, aCq } = given;
     await answer(given, psnA(3), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
     await answer(given, psnA(0), nakSyndrome(2));
-    expect(bench.a.dataPath.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
+    expect(bench.a.dataPath.violations.report()).toEqual({ responseUnexpected: 2 });
     expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
   });
 

@@ -4,6 +4,10 @@
  *
  * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
  * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.7.3.3).
+ *
+ * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
+ * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
+ * repeated request is lost as well, the ACK timeout asks for it.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
@@ -27,7 +31,6 @@ import type { SendRecord } from './send-record.ts';
 import * as sendRecord from './send-record.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
-import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
@@ -37,11 +40,13 @@ const { PSN_MASK, psnDistance } = psnConstants;
 const { ACK } = AethKind;
 const { ERR } = QpState;
 const { RC_ACKNOWLEDGE } = Opcode;
+const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
 const { STALL_COMPLETION, WAIT } = receivePipeline;
 const { ABSENT, PLACED } = responsePlacement;
 const { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
 
 const RNR_RETRY_FOREVER = 7;
+const NO_PSN = -1;
 
 export interface AcknowledgementListener {
   /** The head record completes without an answer, but there is no room for its CQE yet. */
@@ -86,9 +91,8 @@ export class Acknowledgements {
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
     if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
-      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
       if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
-        this.#core.transport.count('unexpectedResponse');
+        this.#core.violations.count('responseUnexpected');
       return 0;
     }
     if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
@@ -101,16 +105,11 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    const isOver = pair.recordHead === noRecord || pair.state === ERR;
-    const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
-    if (taken !== WAIT) this.#countNak();
-    return taken;
-  }
-
-  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
-  #countNak(): void {
-    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
-    if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
+    const head = pair.recordHead;
+    if (head === noRecord || pair.state === ERR) return 0;
+    // Behind a response that is missing: the request that it refuses is sent again, too.
+    if (head.isReadOrAtomic === 1 && head.psnCount > 0 && psnDistance(psn, head.lastPsn) > 0) return 0;
+    return this.#takeNak(pair, psn, syndrome, cycle);
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
@@ -139,6 +138,7 @@ export class Acknowledgements {
   #completeThrough(pair: QueuePair, psn: number, cycle: number): boolean {
     const completion = this.#completion;
     let head = pair.recordHead;
+    let isMissing = false;
     for (; head !== noRecord; head = pair.recordHead) {
       if (head.psnCount === 0) {
         if (!completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
@@ -147,12 +147,9 @@ export class Acknowledgements {
         continue;
       }
       if (psnDistance((head.firstPsn + head.psnCount - 1) & PSN_MASK, psn) > 0) break;
-      if (head.isReadOrAtomic === 1) {
-        // Its response was lost: what came later was answered, so it is asked for again.
-        const expected = (head.firstPsn + head.responsesReceived) & PSN_MASK;
-        if (expected !== this.#core.pageFaults.awaitedPsn[pair.slot]) this.goBack(pair, expected, cycle);
-        return true;
-      }
+      // What came later was answered: the response of this one is lost.
+      isMissing = head.isReadOrAtomic === 1;
+      if (isMissing) break;
       if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
     }
     const acknowledged = head === noRecord ? psn : acknowledgedBy(head, psn);
@@ -160,8 +157,23 @@ export class Acknowledgements {
       pair.lastAckedPsn = acknowledged;
       this.#timers.progress(pair);
     }
+    if (isMissing) return this.#askAgain(pair, missingPsnOf(head), cycle);
     if (head !== noRecord && !completion.completeLocally(pair, cycle))
       this.#listener.localCompletionWaits(pair);
+    return true;
+  }
+
+  /**
+   * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
+   * there belongs to the old series. False: waits for room for a CQE.
+   */
+  #askAgain(pair: QueuePair, psn: number, cycle: number): boolean {
+    if (psn === pair.missingPsn) return true;
+    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
+    this.#core.violations.count('responseMissing');
+    pair.retriesLeft--;
+    pair.missingPsn = psn;
+    this.goBack(pair, psn, cycle);
     return true;
   }
 
@@ -181,7 +193,7 @@ export class Acknowledgements {
       return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
     const code = syndromeValue(syndrome);
     if (code === NakCode.PSN_SEQUENCE_ERROR) {
-      if (pair.retriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, cycle);
+      if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
       pair.retriesLeft--;
       this.goBack(pair, psn, cycle);
       return 0;
@@ -218,12 +230,11 @@ export class Acknowledgements {
       if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
       const request = pair.recordHead;
       if (request === noRecord || pair.state === ERR) return 0;
-      const expected = (request.firstPsn + request.responsesReceived) & PSN_MASK;
+      const expected = missingPsnOf(request);
+      if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0)
+        return this.#askAgain(pair, expected, cycle) ? 0 : WAIT;
       if (request.isReadOrAtomic === 0 || expected !== psn) {
-        if (expected === this.#core.pageFaults.awaitedPsn[pair.slot]) return 0;
-        this.#core.transport.count('unexpectedResponse');
-        if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0)
-          this.goBack(pair, expected, cycle);
+        this.#core.violations.count('responseUnexpected');
         return 0;
       }
       this.#isPlacing = true;
@@ -240,6 +251,7 @@ export class Acknowledgements {
       return WAIT;
     }
     request.responsesReceived++;
+    pair.missingPsn = NO_PSN;
     pair.lastAckedPsn = psn;
     this.#timers.progress(pair);
     this.#isPlacing = false;
@@ -256,10 +268,10 @@ export class Acknowledgements {
   #notPlaced(placed: number, pair: QueuePair, psn: number, cycle: number): number {
     if (placed === WAIT) return WAIT;
     if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
-    // Dropped, with what is on its way behind it; asked for again when the page is there.
+    // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
     this.#isPlacing = false;
-    this.#core.pageFaults.awaitedPsn[pair.slot] = psn;
-    this.#scheduler.park(pair, PARKED_PAGE_FAULT);
+    pair.missingPsn = psn;
+    if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
     this.goBack(pair, psn, cycle);
     return 0;
   }
@@ -268,6 +280,11 @@ export class Acknowledgements {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
   }
+}
+
+/** PSN of the response that a READ or atomic waits for. */
+function missingPsnOf(request: SendRecord): number {
+  return (request.firstPsn + request.responsesReceived) & PSN_MASK;
 }
 
 /** What an answer for `psn` acknowledges: nothing of a READ or atomic, the oldest request, whose own answer has not come. */

@@ -29,7 +29,7 @@ import type { IcmMap } from './icm.ts';
 import { HcaPort, type LinkStateSource, type LinkTraffic } from './port.ts';
 import { ProtocolViolations } from './protocol-violations.ts';
 import { ControlRegisters } from './registers.ts';
-import { ManagementAgents, NodeIdentity } from './subnet-management-agent.ts';
+import { ManagementAgents } from './subnet-management-agent.ts';
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;
@@ -149,12 +149,13 @@ export class ControlSide {
 
   #reportDrained(cycle: number): void {
     const { draining, parts } = this.state;
-    for (const slot of draining) {
+    for (let at = draining.length - 1; at >= 0; at--) {
+      const slot = draining[at]!;
       if (parts.dataPath.qpIsDraining(slot) || !this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
-      draining.delete(slot);
+      draining.splice(at, 1);
     }
-    if (draining.size > 0)
+    if (draining.length > 0)
       this.#setup.domain.wake(this.#drainStage, cycle + this.#setup.config.conditionPollCycles);
   }
 
@@ -188,7 +189,9 @@ export class ControlSide {
   #makeState(): DeviceState {
     const { config, capabilities, domain, tables, icm, nodeIndex } = this.#setup;
     const setup = this.#setup;
-    const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
+    const description = new Uint8Array(64);
+    description.set(new TextEncoder().encode(`hca-emulator node ${nodeIndex}`));
+    const node = { nodeGuid: nodeGuidOf(nodeIndex), description };
     return new DeviceState({
       ...tables,
       capabilities,

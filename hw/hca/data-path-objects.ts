@@ -3,9 +3,9 @@
  * are written into their contexts, translations change, the device is reset. A block is told of each life of its objects.
  */
 import { QpState } from '../../abi/qpc.ts';
-import { AccessFence } from './access-fence.ts';
 import type { DataPathControl } from './data-path-control.ts';
 import type { DataPathParts } from './data-path-parts.ts';
+import { PageFence } from './page-fence.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord } from './send-record.ts';
@@ -16,14 +16,13 @@ export class DataPathObjects implements DataPathControl {
   readonly #parts: DataPathParts;
   readonly #errors: QueuePairErrors;
   readonly #ends: RequestEnds;
-  readonly #fence: AccessFence;
+  readonly #fence: PageFence;
 
   constructor(parts: DataPathParts, errors: QueuePairErrors, ends: RequestEnds) {
     this.#parts = parts;
     this.#errors = errors;
     this.#ends = ends;
-    const { dmaRead, dmaWrite } = parts.core;
-    this.#fence = new AccessFence(dmaRead, dmaWrite, parts.responses);
+    this.#fence = new PageFence(parts.writer, parts.responses, parts.transmitter);
   }
 
   qpCreated(slot: number): void {
@@ -162,19 +161,16 @@ export class DataPathObjects implements DataPathControl {
     this.#parts.core.translator.forgetMpt(index);
   }
 
-  pagesChanged(): void {
-    this.#parts.core.translator.forgetMtt();
-  }
-
   translationChanged(): void {
     this.#parts.core.translator.forgetAll();
   }
 
-  beginFence(): void {
+  invalidatePages(): void {
+    this.#parts.core.translator.forgetMtt();
     this.#fence.begin();
   }
 
-  isFencePassed(): boolean {
+  pagesAreFree(): boolean {
     return this.#fence.isPassed();
   }
 

@@ -100,9 +100,6 @@ export type CapabilityConfig = ConfigOf<typeof capabilityParameters>;
 /** Board id as `ibv_devinfo` prints it. */
 export const boardId = 'HCA_EMULATOR_4X';
 
-/** Members of a multicast group, as log2. */
-export const logMaxQpsPerGroup = 8;
-
 /** INTx pin of the clear-interrupt register. */
 export const interruptPin = 0;
 
@@ -193,7 +190,7 @@ const otherLimits = (config: CapabilityConfig) => ({
   logBlueFlameRegisterBytes: config.logBlueFlameRegisterBytes,
   logBlueFlameRegistersPerPage: config.logBlueFlameRegistersPerPage,
   logMaxBlueFlamePages: Math.min(config.logUarAreaMib + 8, 63),
-  logMaxQpsPerGroup,
+  logMaxQpsPerGroup: 8,
   logMaxGroups: config.logMaxGroups,
   reservedPds: config.reservedPds,
   logMaxPds: config.logMaxPds,

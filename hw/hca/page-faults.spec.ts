@@ -191,13 +191,10 @@ describe('invalidating pages', () => {
       50,
     );
     const seen: boolean[] = [];
-    bench.a.act(() => {
-      bench.a.dataPath.control.pagesChanged();
-      bench.a.dataPath.control.beginFence();
-    });
-    bench.a.act(() => seen.push(bench.a.dataPath.control.isFencePassed()));
+    bench.a.act(() => bench.a.dataPath.control.invalidatePages());
+    bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
     await bench.until(() => {
-      bench.a.act(() => seen.push(bench.a.dataPath.control.isFencePassed()));
+      bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
       return seen.at(-1) === true;
     }, 50);
     expect(seen[0]).toBe(false);

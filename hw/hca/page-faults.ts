@@ -60,8 +60,6 @@ export class PageFaults {
   /** RNR NAKs, and packets of unreliable services dropped, for want of a page. */
   rnrNakCount = 0;
   droppedPacketCount = 0;
-  /** By QP: PSN of an answer that was dropped for want of a page and is asked for again; -1 when there is none. */
-  readonly awaitedPsn: Int32Array;
   readonly #domain: ClockDomain;
   readonly #qps: QpTable;
   readonly #sink: PageRequestSink;
@@ -81,7 +79,6 @@ export class PageFaults {
     this.#domain = domain;
     this.#qps = qps;
     this.#sink = sink;
-    this.awaitedPsn = new Int32Array(qps.capacity).fill(-1);
     this.#state = new Uint8Array(entries);
     this.#uses = new Int32Array(entries);
     this.#key = new Float64Array(entries);
@@ -141,14 +138,12 @@ export class PageFaults {
 
   /** The QP begins or ends a life. */
   forget(qp: number): void {
-    this.awaitedPsn[qp] = -1;
     for (let entry = qp * SIDES; entry < (qp + 1) * SIDES; entry++) this.#state[entry] = IDLE;
   }
 
   reset(): void {
     this.#asking.clear();
     this.#state.fill(IDLE);
-    this.awaitedPsn.fill(-1);
   }
 
   #run(cycle: number): void {

@@ -98,6 +98,8 @@ export class QueuePair {
   hasTimer = 0;
   isWaitingRnr = 0;
   lastAckedPsn = 0;
+  /** PSN of the response that was lost, or dropped for want of a page, and has been asked for again; -1 when there is none. */
+  missingPsn = NONE;
 
   // Receive side
   expectedPsn = 0;
@@ -156,5 +158,6 @@ export class QueuePair {
     this.recordCursor = noRecord;
     this.packetCursor = 0;
     this.sinceAckRequest = 0;
+    this.missingPsn = NONE;
   }
 }

@@ -24,7 +24,6 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
   commands: {},
   doorbells: {},
   loopback: { transmitted: {}, retransmitted: {}, received: {}, dropped: 0, held: 0 },
-  transport: {},
   violations: {},
 });
 
@@ -39,7 +38,6 @@ export function ethernetOf(sender: NicLedger, receiver: NicLedger): WireReport {
     retransmitted: {},
     corrupted: corruptedFrames,
     dropped: lostFrames + fifoDrops + linkDownDrops,
-    discarded: 0,
     packets: frames,
     bytes,
     flowControlPackets: 0,
