@@ -137,7 +137,7 @@ export const pageRequestIsWrite = 0x80;
 /** The device met a page of an on-demand region that is not there. Ours, after mlx5's event of the same number. */
 export const pageRequestEqe = layout(
   'page request EQE',
-  { ...header, source: 'ours' },
+  { ...header, source: 'this project' },
   {
     ...common,
     qpn: bits32(0x04, 23, 0),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defaultsOf } from '../base/parameter.ts';
+import { createMemfd } from './client/client.ts';
 import { DMA_ADDRESS_MAX, DmaMap, type MapRequest } from './memory.ts';
 import { nativeLibrary, nativeUnavailableReason } from './native/library.ts';
 import { createEventfd } from './native/poll.ts';
@@ -15,7 +16,6 @@ import {
   F_SEAL_WRITE,
 } from './native/structures.ts';
 import { openDescriptorCount } from './testing/bench.ts';
-import { createMemfd } from './testing/client.ts';
 import { vfioUserParameters } from './vfio-user/parameters.ts';
 
 const { EACCES, EEXIST, EINVAL, ENOENT, ENOMEM, ENOSPC } = constants.errno;

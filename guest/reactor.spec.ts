@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { VfioUserClient } from './client/client.ts';
 import { REGION_BAR0 } from './device.ts';
 import { nativeUnavailableReason } from './native/library.ts';
 import { connectTo } from './native/listener.ts';
 import { closeDescriptor } from './native/poll.ts';
 import { Reactor } from './reactor.ts';
 import { openDescriptorCount } from './testing/bench.ts';
-import { TestClient } from './testing/client.ts';
 import { TestDevice } from './testing/device.ts';
 import { VfioUserServer } from './vfio-user/server.ts';
 
@@ -25,7 +25,7 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
   let devices: TestDevice[];
   let servers: VfioUserServer[];
   let reactor: Reactor;
-  const clients: TestClient[] = [];
+  const clients: VfioUserClient[] = [];
 
   beforeEach(() => {
     before = openDescriptorCount();
@@ -42,8 +42,8 @@ describe.skipIf(unavailable !== undefined)('a reactor', () => {
     expect(openDescriptorCount()).toBe(before);
   });
 
-  const connect = (at: number): TestClient => {
-    const client = new TestClient(servers[at]!.path, () => reactor.poll(0));
+  const connect = (at: number): VfioUserClient => {
+    const client = new VfioUserClient(servers[at]!.path, () => reactor.poll(0));
     clients.push(client);
     client.handshake();
     return client;

@@ -1,7 +1,7 @@
 /**
  * Waits for the clients of several servers at once, and for a wake-up from another thread or a signal handler.
  *
- *   poll(timeoutMs) ─► a server that was busy just now is asked directly, without poll(2)
+ *   poll(timeoutMs) ─► a server that was busy just now is asked directly, without poll(2) but for each 256th time
  *                   └► nobody: ppoll(2) on all clients, listening sockets and the wake-up eventfd
  *                                └► the ready ones are pumped: a bounded number of messages each
  *
@@ -11,6 +11,9 @@ import { InvariantError } from '../base/assert.ts';
 import { closeDescriptor, createEventfd, drainEventfd, PollSet, signalEventfd } from './native/poll.ts';
 import type { VfioUserServer } from './vfio-user/server.ts';
 
+/** Polls in a row that may leave out ppoll(2): a client that is to be refused, or a wake-up, waits so many at most. */
+const BUSY_POLLS_MAX = 256;
+
 export class Reactor {
   /** An eventfd: `wake(descriptor)` in any thread of this process ends a `poll`. */
   readonly wakeDescriptor: number;
@@ -18,11 +21,12 @@ export class Reactor {
   readonly #wasBusy: boolean[];
   readonly #polled: PollSet;
   #isPolling = false;
+  #busyPolls = 0;
 
   constructor(servers: readonly VfioUserServer[]) {
     this.#servers = servers;
     this.#wasBusy = servers.map(() => false);
-    this.#polled = new PollSet(servers.length + 1);
+    this.#polled = new PollSet(2 * servers.length + 1);
     this.wakeDescriptor = createEventfd();
   }
 
@@ -34,7 +38,10 @@ export class Reactor {
     if (this.#isPolling) throw new InvariantError('Reactor.poll is not called by a device', false, 'true');
     this.#isPolling = true;
     try {
-      return this.#pumpBusy() || this.#wait(timeoutMs);
+      const hasDone = this.#pumpBusy();
+      if (hasDone && ++this.#busyPolls < BUSY_POLLS_MAX) return true;
+      this.#busyPolls = 0;
+      return this.#wait(hasDone ? 0 : timeoutMs) || hasDone;
     } finally {
       this.#isPolling = false;
     }
@@ -65,14 +72,18 @@ export class Reactor {
     let limitMs = timeoutMs;
     for (const server of this.#servers) {
       this.#polled.add(server.descriptor);
-      limitMs = Math.min(limitMs, server.attentionMs);
+      this.#polled.add(server.nextDescriptor);
+      limitMs = Math.min(limitMs, server.attentionMs, server.nextAttentionMs);
     }
     this.#polled.wait(limitMs);
     let hasDone = false;
     if (this.#polled.isReady(0)) hasDone = drainEventfd(this.wakeDescriptor) > 0;
     for (let at = 0; at < this.#servers.length; at++) {
-      const isDue = this.#polled.isReady(at + 1) || this.#servers[at]!.attentionMs === 0;
+      const server = this.#servers[at]!;
+      const isDue = this.#polled.isReady(2 * at + 1) || server.attentionMs === 0;
+      const isNextDue = this.#polled.isReady(2 * at + 2) || server.nextAttentionMs === 0;
       if (isDue) hasDone = this.#pump(at) || hasDone;
+      if (isNextDue) hasDone = server.answerNext() || hasDone;
     }
     return hasDone;
   }

@@ -19,7 +19,7 @@ export const memoryParameters = {
     1024,
     'KiB',
     [8, 65_536],
-    'PC architecture: the first MiB',
+    'choice: the first MiB, as on a PC',
     'Low memory never handed out; so no valid frame has address 0. Its last frame is the zero page.',
   ),
   framePlacement: choice(
@@ -40,7 +40,7 @@ export const memoryParameters = {
 /** The cores and what joins them to memory and the bus. */
 export const coreParameters = {
   count: number(4, 'count', [1, 64], 'estimate', 'Cores of the host.'),
-  clockMHz: number(2500, 'MHz', [100, 10_000], 'project profile', 'Core clock.'),
+  clockMHz: number(2500, 'MHz', [100, 10_000], 'choice: a server core of the time', 'Core clock.'),
   storeBufferEntries: number(
     56,
     'entries',

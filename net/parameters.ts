@@ -50,7 +50,7 @@ export const netDriverParameters = {
     900,
     'ns',
     [0, 100_000],
-    'host.interrupt: entry and exit at 2.5 GHz',
+    'estimate: that of host.interrupt, entry and exit at 2.5 GHz',
     'What one interrupt costs around its handler; counted against the share.',
   ),
   interruptIntervalNs: number(

@@ -54,8 +54,10 @@ export interface ProgramContext {
   progress(done: number, total: number): void;
 }
 
-/** What a program returns is its result: anything JSON can carry. */
-export type ProgramFunction = (context: ProgramContext) => Promise<JsonValue | undefined>;
+/** What a program returns is its result: anything JSON can carry, or nothing. */
+export type ProgramFunction =
+  | ((context: ProgramContext) => Promise<JsonValue | undefined>)
+  | ((context: ProgramContext) => Promise<void>);
 
 /** A function of a module: what can run in any partition. */
 export interface ProgramModule {

@@ -147,6 +147,24 @@ describe('the package', () => {
     expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
   });
 
+  it('compiles and runs the sample of its README', () => {
+    const [, sample = ''] = /```ts\n(import [\s\S]*?)```/.exec(
+      readFileSync(join(installed, 'README.md'), 'utf8'),
+    )!;
+    const main = written('sample.ts', sample);
+    run(process.execPath, [
+      join(repository, 'node_modules', 'typescript', 'bin', 'tsc'),
+      ...['--strict', '--target', 'esnext', '--module', 'nodenext', main],
+    ]);
+    const printed = run(process.execPath, [join(folder, 'sample.js')]);
+    expect(printed).toContain("text: 'mlx4_0: LID 1'");
+    expect(printed).toContain('balanced: true');
+    const { engines } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+      engines: { node: string };
+    };
+    expect(engines.node).toBe('>=24'); // `await using` is a syntax error in Node 22 and older
+  });
+
   it('brings the command, with its workers and its pool', () => {
     const moved = run(process.execPath, [bin, 'move', '--traditional', 'none']);
     expect(moved.match(/equal/g)).toHaveLength(3);

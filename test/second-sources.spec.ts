@@ -2,9 +2,10 @@
  * What a report says beside what programs measured themselves, with their own clock and their own counts: two records of
  * the same run that share no code.
  */
-import { expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { renderReport } from '../system/report/render.ts';
 import { expectBalanced } from './expectations.ts';
-import { programsOf, runPrograms } from './machines.ts';
+import { type Outcome, programsOf, runPrograms } from './machines.ts';
 
 it.each([1, 1024])(
   'latencies of QPs whose numbers differ by %i are those that the program measured',
@@ -21,3 +22,34 @@ it.each([1, 1024])(
   },
   120_000,
 );
+
+describe('a receiver that is seldom ready', () => {
+  let outcome: Outcome;
+  beforeAll(async () => {
+    outcome = await runPrograms(programsOf('own-clock', 'slowReceiver'));
+  }, 120_000);
+
+  it('makes packets leave again, and each still once for the first time', () => {
+    expect(outcome.results).toEqual([
+      { statuses: ['SUCCESS'], count: 40 },
+      { statuses: ['SUCCESS'], count: 40 },
+    ]);
+    const toReceiver = outcome.report.wire[0]!;
+    const packetsOf = (rows: typeof toReceiver.opcodes): number =>
+      Object.values(rows).reduce((sum, { packets }) => sum + packets, 0);
+    // 40 messages of 10,000 bytes at an MTU of 1,024 bytes.
+    expect(packetsOf(toReceiver.opcodes)).toBe(400);
+    expect(packetsOf(toReceiver.retransmitted)).toBeGreaterThan(40);
+    expect(toReceiver.corrupted + toReceiver.dropped).toBe(0);
+  });
+
+  it('is reported as RNR NAKs, as many at either end, and not as a breach of rules', () => {
+    const [sender, receiver] = outcome.report.nodes.map(({ hca }) => hca);
+    expect(receiver!.transport['rnrNakSent']).toBeGreaterThanOrEqual(39);
+    expect(sender!.transport['rnrNakReceived']).toBe(receiver!.transport['rnrNakSent']);
+    expect(receiver!.transport['requestOutOfSequence']).toBeGreaterThan(0);
+    expect([sender!.violations, receiver!.violations]).toEqual([{}, {}]);
+    expectBalanced(outcome.report);
+    expect(renderReport(outcome.report)).toMatch(/rnrNakSent.*\n/);
+  });
+});

@@ -5,7 +5,7 @@ export const wireParameters = {
   speed: choice(
     'QDR',
     ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR'],
-    'ConnectX-3 at IB 4X QDR',
+    'measurements.md, group A: IB 4X QDR',
     'Signalling rate of a lane.',
   ),
   lanes: choice('4', ['1', '4', '8', '12'], 'IBTA vol 2, 5.4', 'Link width.'),

@@ -5,7 +5,7 @@ import { constants } from 'node:os';
 import { viewOf } from '../../base/bytes.ts';
 import { nativeLibrary } from './library.ts';
 import { NativeCallError } from './native-call-error.ts';
-import { EFD_CLOEXEC, EFD_NONBLOCK, POLLIN, pollEntry, timeSpec } from './structures.ts';
+import { EFD_CLOEXEC, EFD_NONBLOCK, POLLIN, POLLRDHUP, pollEntry, timeSpec } from './structures.ts';
 
 const { descriptor: descriptorField, events, returnedEvents } = pollEntry.fields;
 
@@ -67,6 +67,13 @@ export class PollSet {
   #setReturned(place: number, value: number): void {
     returnedEvents.set(this.#view, timeSpec.sizeBytes + place * pollEntry.sizeBytes, value);
   }
+}
+
+/** Whether the other end of a socket is closed, or will send no more. */
+export function hasHungUp(descriptor: number): boolean {
+  const asked = new PollSet(1);
+  asked.add(descriptor, POLLRDHUP);
+  return asked.wait(0) > 0;
 }
 
 const one = new Uint8Array(8);

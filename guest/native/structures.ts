@@ -76,6 +76,7 @@ export const MSG_CMSG_CLOEXEC = 0x4000_0000;
 
 export const POLLIN = 0x1;
 export const POLLOUT = 0x4;
+export const POLLRDHUP = 0x2000;
 
 export const PROT_READ = 1;
 export const PROT_WRITE = 2;

@@ -3,10 +3,10 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { VfioUserClient } from '../client/client.ts';
 import { Reactor } from '../reactor.ts';
 import type { VfioUserConfig } from '../vfio-user/parameters.ts';
 import { VfioUserServer } from '../vfio-user/server.ts';
-import { TestClient } from './client.ts';
 import { TestDevice } from './device.ts';
 
 export class ServerBench {
@@ -16,7 +16,7 @@ export class ServerBench {
   readonly ends: string[] = [];
   readonly server: VfioUserServer;
   readonly reactor: Reactor;
-  readonly #clients: TestClient[] = [];
+  readonly #clients: VfioUserClient[] = [];
 
   constructor(config: Partial<VfioUserConfig> = {}) {
     this.server = new VfioUserServer({
@@ -24,6 +24,7 @@ export class ServerBench {
       device: this.device,
       config,
       onClientEnd: (reason) => this.ends.push(reason),
+      onRefuse: () => this.ends.push('refused'),
     });
     this.reactor = new Reactor([this.server]);
   }
@@ -37,14 +38,14 @@ export class ServerBench {
     while (this.reactor.poll(0));
   }
 
-  connect(): TestClient {
-    const client = new TestClient(this.path, this.pump);
+  connect(): VfioUserClient {
+    const client = new VfioUserClient(this.path, this.pump);
     this.#clients.push(client);
     return client;
   }
 
   /** A client past its handshake. */
-  connectAgreed(): TestClient {
+  connectAgreed(): VfioUserClient {
     const client = this.connect();
     client.handshake();
     return client;

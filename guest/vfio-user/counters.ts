@@ -5,6 +5,8 @@ export interface ServerCounters {
   clientCount: number;
   /** Connections that did not end with a clean close by the client. */
   droppedCount: number;
+  /** Clients that were told that another is served. */
+  refusedCount: number;
   /** Why the last connection ended; empty before. */
   lastEnd: string;
   /** Commands carried out or refused. */
@@ -21,6 +23,7 @@ export interface ServerCounters {
 export const zeroCounters = (): ServerCounters => ({
   clientCount: 0,
   droppedCount: 0,
+  refusedCount: 0,
   lastEnd: '',
   messageCount: 0,
   errorReplyCount: 0,

@@ -5,12 +5,12 @@
 import { closeSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createMemfd, messageOf, type VfioUserClient } from '../client/client.ts';
 import { REGION_BAR0 } from '../device.ts';
 import { nativeUnavailableReason } from '../native/library.ts';
 import { NativeCallError } from '../native/native-call-error.ts';
 import { createEventfd } from '../native/poll.ts';
 import { openDescriptorCount, ServerBench } from '../testing/bench.ts';
-import { createMemfd, messageOf, type TestClient } from '../testing/client.ts';
 import { header } from './protocol.ts';
 
 const unavailable = nativeUnavailableReason();
@@ -56,7 +56,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
 
   /** Sends in these chunks until all is sent or the server has had enough. */
   const send = (
-    client: TestClient,
+    client: VfioUserClient,
     bytes: Uint8Array,
     chunks: { lengthBytes: number; descriptors: number }[],
   ) => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { messageOf } from '../client/client.ts';
 import { nativeUnavailableReason } from '../native/library.ts';
 import { createEventfd } from '../native/poll.ts';
 import { openDescriptorCount } from '../testing/bench.ts';
-import { messageOf } from '../testing/client.ts';
 import { INCOMPLETE, MALFORMED, MessageStream } from './message-stream.ts';
 import { header } from './protocol.ts';
 

@@ -47,7 +47,14 @@ export const vfioUserParameters = {
     'estimate: half of Linux vm.max_map_count at most',
     'mappings of at most 1 GiB of guest memory at one time',
   ),
-  listenBacklog: number(8, 'count', [1, 4096], 'estimate', 'clients that may wait for their turn'),
+  listenBacklog: number(8, 'count', [1, 4096], 'estimate', 'clients that may wait to be answered'),
+  refusalWaitMs: number(
+    1000,
+    'ms of wall clock',
+    [1, 600_000],
+    'estimate',
+    'wait for the first message of a client that is to be refused before it is dropped without an answer',
+  ),
   dispatchCountMax: number(
     64,
     'count',
@@ -61,6 +68,13 @@ export const vfioUserParameters = {
     [1, 60_000],
     'estimate',
     'wait for a client that does not read its replies before it is dropped',
+  ),
+  messageWaitMs: number(
+    2000,
+    'ms of wall clock',
+    [1, 600_000],
+    'estimate: QEMU sends a message in one piece, and waits 5000 ms for a reply',
+    'wait for more of a message that has begun before its client is dropped',
   ),
   handshakeWaitMs: number(
     5000,

@@ -2,6 +2,7 @@ import { closeSync, existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
+import { createMemfd, qemuCapabilities, versionPayload } from '../client/client.ts';
 import {
   INTERRUPT_ERROR,
   INTERRUPT_INTX,
@@ -14,7 +15,6 @@ import {
 import { nativeUnavailableReason } from '../native/library.ts';
 import { createEventfd, drainEventfd, signalEventfd } from '../native/poll.ts';
 import { openDescriptorCount, ServerBench } from '../testing/bench.ts';
-import { createMemfd, qemuCapabilities, versionPayload } from '../testing/client.ts';
 import { BAR0_BYTES, CONFIG_BYTES, MSIX_VECTORS, TestDevice } from '../testing/device.ts';
 import {
   ACTION_MASK,
@@ -481,6 +481,7 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server', () => {
     expect(bench.server.counters).toEqual({
       clientCount: 1,
       droppedCount: 0,
+      refusedCount: 0,
       lastEnd: 'it closed the connection',
       messageCount: 6,
       errorReplyCount: 1,

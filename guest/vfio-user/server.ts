@@ -1,6 +1,10 @@
 /**
- * A device offered on a UNIX socket to one vfio-user client at a time. A second client waits in the socket's queue; it is
- * served when the first has gone and everything of it has been given back. The device keeps its state in between.
+ * A device offered on a UNIX socket to one vfio-user client at a time. A second client is answered "busy" at once; one that
+ * comes when the first has hung up waits until everything of the first has been given back. The device keeps its state in
+ * between.
+ *
+ *     descriptor        the client served, or without one the listening socket ──► pump
+ *     nextDescriptor    with a client: the one being refused, or the listening socket ──► answerNext
  *
  * Driven by a Reactor; nothing happens outside of its `poll`.
  */
@@ -10,6 +14,7 @@ import { PCI_INTERRUPT_COUNT, PCI_REGION_COUNT, type VfioUserDevice } from '../d
 import { CANNOT_ACCEPT, Listener } from '../native/listener.ts';
 import { type ServerCounters, zeroCounters } from './counters.ts';
 import { type VfioUserConfig, vfioUserParameters } from './parameters.ts';
+import { Refusal } from './refusal.ts';
 import { Session, SessionBuffers } from './session.ts';
 
 /** After an accept failed for want of descriptors or memory. */
@@ -23,6 +28,8 @@ export interface VfioUserServerOptions {
   readonly config?: Partial<VfioUserConfig>;
   /** Told, in words, why a client went. */
   readonly onClientEnd?: (reason: string, isClean: boolean) => void;
+  /** A client was told that another is served. */
+  readonly onRefuse?: () => void;
 }
 
 export class VfioUserServer {
@@ -32,9 +39,11 @@ export class VfioUserServer {
   readonly #device: VfioUserDevice;
   readonly #config: VfioUserConfig;
   readonly #onClientEnd: (reason: string, isClean: boolean) => void;
+  readonly #onRefuse: () => void;
   readonly #listener: Listener;
   readonly #buffers: SessionBuffers;
   #session: Session | undefined;
+  #refusal: Refusal | undefined;
   /** 0: not paused. */
   #acceptPausedUntilMs = 0;
 
@@ -42,12 +51,13 @@ export class VfioUserServer {
    * Listens from now on. Throws NativeUnavailableError where there are no native calls, ConfigurationError where the
    * path cannot be had or the device's tables are impossible.
    */
-  constructor({ path, device, config, onClientEnd }: VfioUserServerOptions) {
+  constructor({ path, device, config, onClientEnd, onRefuse }: VfioUserServerOptions) {
     this.path = path;
     this.counters = this.#counters;
     this.#device = device;
     this.#config = { ...defaultsOf(vfioUserParameters), ...config };
     this.#onClientEnd = onClientEnd ?? (() => {});
+    this.#onRefuse = onRefuse ?? (() => {});
     checkDevice(device);
     this.#buffers = new SessionBuffers(this.#config);
     this.#listener = new Listener(path, this.#config.listenBacklog);
@@ -62,6 +72,20 @@ export class VfioUserServer {
   get descriptor(): number {
     if (this.#session !== undefined) return this.#session.descriptor;
     return this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
+  }
+
+  /** What to poll besides {@link descriptor}, for {@link answerNext}; -1: nothing. */
+  get nextDescriptor(): number {
+    if (this.#refusal !== undefined) return this.#refusal.descriptor;
+    return this.#session !== undefined && this.#acceptPausedUntilMs === 0 ? this.#listener.descriptor : -1;
+  }
+
+  /** Milliseconds of wall clock until `answerNext` is to be called even if poll(2) tells nothing; Infinity: never. */
+  get nextAttentionMs(): number {
+    if (this.#refusal !== undefined) return this.#refusal.attentionMs;
+    return this.#session === undefined || this.#acceptPausedUntilMs === 0
+      ? Infinity
+      : Math.max(0, this.#acceptPausedUntilMs - performance.now());
   }
 
   /** Milliseconds of wall clock until `pump` is to be called even if poll(2) tells nothing; Infinity: never. */
@@ -82,6 +106,20 @@ export class VfioUserServer {
     return true;
   }
 
+  /** Refuses a client that comes while another is served. Whether anything happened. For the reactor. */
+  answerNext(): boolean {
+    if (this.#refusal !== undefined) {
+      if (this.#refusal.pump()) this.#endRefusal();
+      return true;
+    }
+    // What the first has left unread is carried out before the next is served: pump gets there by itself.
+    if (this.#session === undefined || this.#session.hasHungUp) return false;
+    const descriptor = this.#acceptOne();
+    if (descriptor < 0) return false;
+    this.#refusal = new Refusal(descriptor, this.#config, this.#buffers.reply);
+    return true;
+  }
+
   /** Drops the client, if there is one; the next is served. Not to be called by a device. */
   dropClient(reason: string): void {
     if (this.#session === undefined) return;
@@ -92,15 +130,31 @@ export class VfioUserServer {
   /** Drops the client, stops listening, removes the socket file. */
   close(): void {
     if (this.#session !== undefined) this.#endSession();
+    this.#endRefusal();
     this.#listener.close();
   }
 
-  #accept(): boolean {
+  #endRefusal(): void {
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    refusal?.close();
+    if (refusal?.isAnswered !== true) return;
+    this.#counters.refusedCount++;
+    this.#onRefuse();
+  }
+
+  /** A client's socket, or below zero. */
+  #acceptOne(): number {
     const isPaused = performance.now() < this.#acceptPausedUntilMs;
-    if (this.#listener.descriptor < 0 || isPaused) return false;
+    if (this.#listener.descriptor < 0 || isPaused) return -1;
     this.#acceptPausedUntilMs = 0;
     const descriptor = this.#listener.accept();
     if (descriptor === CANNOT_ACCEPT) this.#acceptPausedUntilMs = performance.now() + acceptPauseMs;
+    return descriptor;
+  }
+
+  #accept(): boolean {
+    const descriptor = this.#acceptOne();
     if (descriptor < 0) return false;
     this.#session = new Session(descriptor, this.#device, this.#config, this.#buffers, this.#counters);
     return true;

@@ -12,6 +12,7 @@ import { PCI_INTERRUPT_COUNT, PCI_REGION_COUNT, type VfioUserDevice } from '../d
 import { DmaMap } from '../memory.ts';
 import { Connection, END_OF_STREAM, NOTHING_YET } from '../native/connection.ts';
 import { nativeLibrary } from '../native/library.ts';
+import { hasHungUp } from '../native/poll.ts';
 import type { ServerCounters } from './counters.ts';
 import { answerVersion } from './handshake.ts';
 import { ClientInterrupts } from './interrupts.ts';
@@ -57,6 +58,8 @@ export class Session {
   readonly #interrupts: ClientInterrupts;
   readonly #regions: DeviceRegions;
   readonly #acceptedMs = performance.now();
+  /** When the last part of a message came that is not complete; 0: none is half said. */
+  #partCameMs = 0;
   #hasAgreed = false;
 
   constructor(
@@ -83,10 +86,18 @@ export class Session {
     return this.#connection.descriptor;
   }
 
+  /** Whether the client is gone or will send no more; what it has sent may still be unread. */
+  get hasHungUp(): boolean {
+    return hasHungUp(this.#connection.descriptor);
+  }
+
   /** Milliseconds of wall clock until it is to be pumped even if nothing has come. */
   get attentionMs(): number {
-    if (this.#hasAgreed) return Infinity;
-    return Math.max(0, this.#acceptedMs + this.#config.handshakeWaitMs - performance.now());
+    const { handshakeWaitMs, messageWaitMs } = this.#config;
+    const agreeEndMs = this.#hasAgreed ? Infinity : this.#acceptedMs + handshakeWaitMs;
+    const partEndMs = this.#partCameMs === 0 ? Infinity : this.#partCameMs + messageWaitMs;
+    const endMs = Math.min(agreeEndMs, partEndMs);
+    return endMs === Infinity ? Infinity : Math.max(0, endMs - performance.now());
   }
 
   /** Reads once if no message is at hand, and carries out at most `countMax` messages. Whether anything had come. */
@@ -104,6 +115,8 @@ export class Session {
         hasRead = true;
       }
     }
+    if (!this.#isInMessage) this.#partCameMs = 0;
+    else if (hasRead || this.#partCameMs === 0) this.#partCameMs = performance.now();
     return count > 0 || hasRead;
   }
 
@@ -115,6 +128,11 @@ export class Session {
     this.#stream.close();
     this.#connection.close();
     if (this.#hasAgreed) this.#device.clientGone();
+  }
+
+  /** Part of a message has come, and the rest has not. */
+  get #isInMessage(): boolean {
+    return this.#stream.end > this.#stream.begin && this.#stream.peek() === INCOMPLETE;
   }
 
   #end(reason: string): void {
@@ -136,7 +154,13 @@ export class Session {
       return true;
     }
     if (count === NOTHING_YET) {
-      if (this.attentionMs === 0) this.#end('it did not say which version it speaks');
+      if (this.attentionMs === 0) {
+        this.#end(
+          this.#hasAgreed
+            ? 'it stopped in the middle of a message'
+            : 'it did not say which version it speaks',
+        );
+      }
       return false;
     }
     this.isCleanEnd = count === END_OF_STREAM && stream.end === stream.begin;

@@ -115,11 +115,15 @@ export class TagPool {
     this.#enter(tag, TAG_EXPIRED, deadlineCycle);
   }
 
-  /** Reset: every read in flight is waited for until its timeout, and belongs to nobody. */
+  /**
+   * Reset: every read in flight is waited for until its timeout, and belongs to nobody. The free tags are used in the order
+   * of their numbers again, as after power-on.
+   */
   abandonAll(): void {
     for (const tag of this.tags) {
       if (tag.state !== TAG_FREE) tag.state = TAG_ABANDONED;
     }
+    this.#gatherFree();
   }
 
   #gatherFree(): void {

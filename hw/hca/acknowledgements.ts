@@ -31,6 +31,7 @@ import type { SendRecord } from './send-record.ts';
 import * as sendRecord from './send-record.ts';
 import type { SendScheduler } from './send-scheduler.ts';
 import * as sendScheduler from './send-scheduler.ts';
+import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
@@ -91,8 +92,9 @@ export class Acknowledgements {
     const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, pair.lastAckedPsn);
     if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
+      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
       if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
-        this.#core.violations.count('responseUnexpected');
+        this.#core.transport.count('unexpectedResponse');
       return 0;
     }
     if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
@@ -105,11 +107,19 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    const head = pair.recordHead;
-    if (head === noRecord || pair.state === ERR) return 0;
     // Behind a response that is missing: the request that it refuses is sent again, too.
-    if (head.isReadOrAtomic === 1 && head.psnCount > 0 && psnDistance(psn, head.lastPsn) > 0) return 0;
-    return this.#takeNak(pair, psn, syndrome, cycle);
+    const head = pair.recordHead;
+    const isBehind = head.isReadOrAtomic === 1 && head.psnCount > 0 && psnDistance(psn, head.lastPsn) > 0;
+    const isOver = head === noRecord || pair.state === ERR || isBehind;
+    const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
+    if (taken !== WAIT) this.#countNak();
+    return taken;
+  }
+
+  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
+  #countNak(): void {
+    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
+    if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
   }
 
   /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
@@ -170,7 +180,7 @@ export class Acknowledgements {
   #askAgain(pair: QueuePair, psn: number, cycle: number): boolean {
     if (psn === pair.missingPsn) return true;
     if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
-    this.#core.violations.count('responseMissing');
+    this.#core.transport.count('missingResponse');
     pair.retriesLeft--;
     pair.missingPsn = psn;
     this.goBack(pair, psn, cycle);
@@ -231,10 +241,12 @@ export class Acknowledgements {
       const request = pair.recordHead;
       if (request === noRecord || pair.state === ERR) return 0;
       const expected = missingPsnOf(request);
-      if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0)
+      if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) {
+        if (expected === pair.missingPsn) this.#core.transport.count('unexpectedResponse');
         return this.#askAgain(pair, expected, cycle) ? 0 : WAIT;
+      }
       if (request.isReadOrAtomic === 0 || expected !== psn) {
-        this.#core.violations.count('responseUnexpected');
+        this.#core.transport.count('unexpectedResponse');
         return 0;
       }
       this.#isPlacing = true;

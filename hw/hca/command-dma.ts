@@ -2,12 +2,15 @@
  * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
  * memory, and streams of empty queue entries out of a constant pattern.
  *
- * Promise: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
- * or 0. After {@link CommandDma.cancel} reports of older operations are ignored.
+ * Promises: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
+ * or 0. After {@link CommandDma.cancel} reports of older operations are ignored. Every read and write of a command passes
+ * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
  */
 
+import { CommandStatus } from '../../abi/command-status.ts';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import { demand } from './command-steps.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 
 const entryBytes = 32;
@@ -53,9 +56,7 @@ export class CommandDma {
     this.#readOffset = sram.allocate(mailboxBytes);
     this.#writeOffset = sram.allocate(mailboxBytes);
     this.#patternOffset = [sram.allocate(mailboxBytes), sram.allocate(mailboxBytes)];
-    for (let at = ownerByte; at < mailboxBytes; at += entryBytes) {
-      this.#sram[this.#patternOffset[1] + at] = ownerBitSet;
-    }
+    this.#fillBuffers();
     const name = 'command';
     this.#reader = reads.addRequester(
       { name, trafficClass, fifoDepth: 2, weight: 1 },
@@ -74,31 +75,52 @@ export class CommandDma {
     return this.#sram.slice(this.#readOffset, this.#readOffset + lengthBytes);
   }
 
-  /** Starts a read of at most 4096 bytes. */
+  /** Starts a read of 1 to 4096 bytes. @throws CommandRejection for another length */
   startRead(address: number, lengthBytes: number): void {
+    demandBufferSize(lengthBytes);
     this.#address = address;
     this.#remainingBytes = lengthBytes;
     this.#isReading = true;
     this.#issueRead();
   }
 
-  /** Starts a write of at most 4096 bytes; the bytes are copied. */
+  /** Starts a write of 1 to 4096 bytes; the bytes are copied. @throws CommandRejection for another length */
   startWrite(address: number, bytes: Uint8Array): void {
+    demandBufferSize(bytes.length);
     this.#sram.set(bytes, this.#writeOffset);
     this.#startWrites(address, bytes.length, this.#writeOffset, false);
   }
 
-  /** Starts writing empty entries with this owner bit; address and length are multiples of 32. */
+  /**
+   * Starts writing empty entries with this owner bit, in pieces of at most a page.
+   * @throws CommandRejection unless address and length are multiples of an entry, and the length is not 0
+   */
   startFill(address: number, lengthBytes: number, ownerBit: number): void {
+    const isWhole = address % entryBytes === 0 && lengthBytes % entryBytes === 0;
+    demand(isWhole && lengthBytes > 0, CommandStatus.INTERNAL_ERR);
     this.#startWrites(address, lengthBytes, this.#patternOffset[ownerBit === 0 ? 0 : 1], true);
   }
 
-  /** Forgets what is under way (reset). */
+  /** Reset: forgets what is under way, and fills all buffers as after power-on. */
+  reset(): void {
+    this.cancel();
+    this.#fillBuffers();
+  }
+
+  /** Forgets what is under way. */
   cancel(): void {
     this.#epoch++;
     this.#isReading = false;
     this.#remainingBytes = 0;
     this.#inFlight = 0;
+  }
+
+  /** Scratch buffers of zeros, and the two patterns of empty entries. */
+  #fillBuffers(): void {
+    const [owned, disowned] = this.#patternOffset;
+    for (const offset of [this.#readOffset, this.#writeOffset, owned, disowned])
+      this.#sram.fill(0, offset, offset + mailboxBytes);
+    for (let at = ownerByte; at < mailboxBytes; at += entryBytes) this.#sram[disowned + at] = ownerBitSet;
   }
 
   #startWrites(address: number, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
@@ -145,4 +167,8 @@ export class CommandDma {
     this.#issueWrites();
     if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#onDone(0, cycle);
   }
+}
+
+function demandBufferSize(lengthBytes: number): void {
+  demand(lengthBytes > 0 && lengthBytes <= mailboxBytes, CommandStatus.INTERNAL_ERR);
 }

@@ -95,7 +95,7 @@ export const controlParameters = {
     128,
     'entries',
     [1, 1024],
-    'MSI-X vectors of the function, interface sheet 1.3',
+    'interface sheet 1.3: MSI-X vectors of the function',
     'EQ contexts the device can hold at once.',
   ),
   linkInitialiseCycles: number(

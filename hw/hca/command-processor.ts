@@ -113,6 +113,7 @@ export class CommandProcessor {
   reset(cycle: number): void {
     this.#isHalted = false;
     this.#forget(cycle);
+    this.#dma.reset();
   }
 
   /** The firmware dies: the current command never ends, and no other is taken until a reset. */
@@ -207,17 +208,17 @@ export class CommandProcessor {
   #take(step: CommandStep, cycle: number): void {
     switch (step.kind) {
       case 'read':
+        this.#dma.startRead(step.address, step.lengthBytes);
         this.#pendingRead = step.lengthBytes;
         this.#waitForDma(stallDmaRead, cycle);
-        this.#dma.startRead(step.address, step.lengthBytes);
         return;
       case 'write':
-        this.#waitForDma(stallDmaWrite, cycle);
         this.#dma.startWrite(step.address, step.bytes);
+        this.#waitForDma(stallDmaWrite, cycle);
         return;
       case 'fill':
-        this.#waitForDma(stallDmaWrite, cycle);
         this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
+        this.#waitForDma(stallDmaWrite, cycle);
         return;
       case 'wait':
         this.#spend(step.cycles, cycle);

@@ -23,7 +23,8 @@ function isBeyond(counter: number, other: number): boolean {
 
 export interface CompletionEvents {
   canPost(): boolean;
-  postCompletion(eqn: number, cqn: number, cycle: number): void;
+  /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
+  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount: number): void;
   onSpace(listener: (cycle: number) => void): void;
 }
 
@@ -36,6 +37,7 @@ export class CompletionNotifier {
   readonly #timerHandler: number;
   /** CQ whose event has fired and still has to be posted. */
   #fired = NONE;
+  #joinedCount = 0;
   /** CQs whose event an arm request or a timer has released, each at most once. */
   readonly #due: Fifo;
   readonly #isDue: Uint8Array;
@@ -98,7 +100,8 @@ export class CompletionNotifier {
     const { cqs } = this.#core;
     const cq = this.#fired;
     this.#fired = NONE;
-    if (cqs.numberOf[cq] !== NONE) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqs.numberOf[cq]!, cycle);
+    const cqn = cqs.numberOf[cq]!;
+    if (cqn !== NONE) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqn, cycle, this.#joinedCount);
     return true;
   }
 
@@ -113,6 +116,7 @@ export class CompletionNotifier {
     const { cqs, lp, domain } = this.#core;
     const queue = cqs.rows[cq]!;
     queue.heldCount++;
+    queue.wantedCount++;
     const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
     if (!isModerated || queue.heldCount >= queue.moderationCount) return this.#fire(cq);
     this.moderatedCount++;
@@ -151,5 +155,7 @@ export class CompletionNotifier {
     }
     queue.firedCount++;
     this.#fired = cq;
+    this.#joinedCount = Math.max(0, queue.wantedCount - 1);
+    queue.wantedCount = 0;
   }
 }

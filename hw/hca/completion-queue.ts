@@ -35,6 +35,8 @@ export class CompletionQueue {
   firedCount = 0;
   /** CQEs since the CQ was armed that moderation holds back. */
   heldCount = 0;
+  /** CQEs since the last event that asked for one. */
+  wantedCount = 0;
   hasModerationTimer = 0;
   /** CQEs on their way to memory. */
   inPipelineCount = 0;
@@ -49,6 +51,7 @@ export class CompletionQueue {
     this.lastNotified = 0;
     this.firedCount = 0;
     this.heldCount = 0;
+    this.wantedCount = 0;
     this.inPipelineCount = 0;
     this.armState = CQ_NOT_ARMED;
     this.hasModerationTimer = 0;

@@ -29,7 +29,7 @@ import type { IcmMap } from './icm.ts';
 import { HcaPort, type LinkStateSource, type LinkTraffic } from './port.ts';
 import { ProtocolViolations } from './protocol-violations.ts';
 import { ControlRegisters } from './registers.ts';
-import { ManagementAgents } from './subnet-management-agent.ts';
+import { ManagementAgents, NodeIdentity } from './subnet-management-agent.ts';
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;
@@ -149,13 +149,12 @@ export class ControlSide {
 
   #reportDrained(cycle: number): void {
     const { draining, parts } = this.state;
-    for (let at = draining.length - 1; at >= 0; at--) {
-      const slot = draining[at]!;
+    for (const slot of draining) {
       if (parts.dataPath.qpIsDraining(slot) || !this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
-      draining.splice(at, 1);
+      draining.delete(slot);
     }
-    if (draining.length > 0)
+    if (draining.size > 0)
       this.#setup.domain.wake(this.#drainStage, cycle + this.#setup.config.conditionPollCycles);
   }
 
@@ -189,9 +188,7 @@ export class ControlSide {
   #makeState(): DeviceState {
     const { config, capabilities, domain, tables, icm, nodeIndex } = this.#setup;
     const setup = this.#setup;
-    const description = new Uint8Array(64);
-    description.set(new TextEncoder().encode(`hca-emulator node ${nodeIndex}`));
-    const node = { nodeGuid: nodeGuidOf(nodeIndex), description };
+    const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
     return new DeviceState({
       ...tables,
       capabilities,

@@ -12,6 +12,7 @@ import type { HcaConfig } from './parameters.ts';
 import type { QpTable } from './qp-table.ts';
 import type { SrqTable } from './srq-table.ts';
 import type { Translator } from './translator.ts';
+import type { TransportCounters } from './transport-counters.ts';
 import type { ViolationCounters } from './violation-counters.ts';
 
 /** Users of the translator and the context caches: each waits for at most one miss. */
@@ -41,4 +42,5 @@ export interface HcaCore {
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly violations: ViolationCounters;
+  readonly transport: TransportCounters;
 }

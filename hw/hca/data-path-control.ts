@@ -40,10 +40,12 @@ export interface DataPathControl {
   mptChanged(index: number): void;
   /** SYNC_TPT, WRITE_MTT, UNMAP_ICM: forget all cached MPT and MTT entries. */
   translationChanged(): void;
-  /** INVALIDATE_PAGES: as SYNC_TPT, and notes which accesses to payload have been begun with what was known before. */
-  invalidatePages(): void;
+  /** INVALIDATE_PAGES: forget all cached MTT entries. */
+  pagesChanged(): void;
+  /** Notes which accesses to payload have been begun with what was known before, by whatever translation. */
+  beginFence(): void;
   /** True when those accesses have reached host memory, or have come from there. */
-  pagesAreFree(): boolean;
+  isFencePassed(): boolean;
   /** PAGE_FAULT_RESUME. False: nothing waits under this token. */
   pagesResumed(token: number, isRefused: boolean): boolean;
   /** Windows bound to a region, for HW2SW_MPT's status 0x21. */

@@ -3,9 +3,9 @@
  * are written into their contexts, translations change, the device is reset. A block is told of each life of its objects.
  */
 import { QpState } from '../../abi/qpc.ts';
+import { AccessFence } from './access-fence.ts';
 import type { DataPathControl } from './data-path-control.ts';
 import type { DataPathParts } from './data-path-parts.ts';
-import { PageFence } from './page-fence.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord } from './send-record.ts';
@@ -16,13 +16,14 @@ export class DataPathObjects implements DataPathControl {
   readonly #parts: DataPathParts;
   readonly #errors: QueuePairErrors;
   readonly #ends: RequestEnds;
-  readonly #fence: PageFence;
+  readonly #fence: AccessFence;
 
   constructor(parts: DataPathParts, errors: QueuePairErrors, ends: RequestEnds) {
     this.#parts = parts;
     this.#errors = errors;
     this.#ends = ends;
-    this.#fence = new PageFence(parts.writer, parts.responses, parts.transmitter);
+    const { dmaRead, dmaWrite } = parts.core;
+    this.#fence = new AccessFence(dmaRead, dmaWrite, parts.responses);
   }
 
   qpCreated(slot: number): void {
@@ -161,16 +162,19 @@ export class DataPathObjects implements DataPathControl {
     this.#parts.core.translator.forgetMpt(index);
   }
 
+  pagesChanged(): void {
+    this.#parts.core.translator.forgetMtt();
+  }
+
   translationChanged(): void {
     this.#parts.core.translator.forgetAll();
   }
 
-  invalidatePages(): void {
-    this.#parts.core.translator.forgetMtt();
+  beginFence(): void {
     this.#fence.begin();
   }
 
-  pagesAreFree(): boolean {
+  isFencePassed(): boolean {
     return this.#fence.isPassed();
   }
 

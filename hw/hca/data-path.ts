@@ -59,6 +59,7 @@ import { SrqTable } from './srq-table.ts';
 import { MptCache, MttCache } from './translation-cache.ts';
 import { makeTranslator } from './translator-parts.ts';
 import { Transmitter } from './transmitter.ts';
+import { TransportCounters } from './transport-counters.ts';
 import { ViolationCounters } from './violation-counters.ts';
 import { WorkArrivals } from './work-arrivals.ts';
 import { WqeFetch } from './wqe-fetch.ts';
@@ -111,6 +112,7 @@ export class DataPath implements DataPathParts {
   readonly core: HcaCore;
   readonly tables: DataPathTables;
   readonly violations = new ViolationCounters();
+  readonly transport = new TransportCounters();
   readonly mptCache: MptCache;
   readonly mttCache: MttCache;
   readonly qpcCache: ContextCache;
@@ -175,6 +177,7 @@ export class DataPath implements DataPathParts {
       cqcCache: this.cqcCache,
       srqcCache: this.srqcCache,
       violations: this.violations,
+      transport: this.transport,
     };
     const core = this.core;
     this.records = new SendRecords(config.outstandingWqes);

@@ -97,7 +97,7 @@ export class DatagramReceiver {
       if (!this.#check(offset, qp)) return 0;
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
-      if (taken === NONE_POSTED) this.#core.violations.count('unreliableNoReceive');
+      if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
       if (taken === QUEUE_UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
       if (taken === NONE_POSTED || taken === QUEUE_UNREADABLE) return 0;
       this.#placed = 0;
@@ -121,7 +121,8 @@ export class DatagramReceiver {
 
   /** One that a datagram left for want of a page is used again. */
   #takeReceiveWqe(qp: number, cycle: number): number {
-    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0) return this.#scatter.take(qp, cycle);
+    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
+      return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
     return TAKEN;
   }

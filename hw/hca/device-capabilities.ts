@@ -100,6 +100,9 @@ export type CapabilityConfig = ConfigOf<typeof capabilityParameters>;
 /** Board id as `ibv_devinfo` prints it. */
 export const boardId = 'HCA_EMULATOR_4X';
 
+/** Members of a multicast group, as log2. */
+export const logMaxQpsPerGroup = 8;
+
 /** INTx pin of the clear-interrupt register. */
 export const interruptPin = 0;
 
@@ -190,7 +193,7 @@ const otherLimits = (config: CapabilityConfig) => ({
   logBlueFlameRegisterBytes: config.logBlueFlameRegisterBytes,
   logBlueFlameRegistersPerPage: config.logBlueFlameRegistersPerPage,
   logMaxBlueFlamePages: Math.min(config.logUarAreaMib + 8, 63),
-  logMaxQpsPerGroup: 8,
+  logMaxQpsPerGroup,
   logMaxGroups: config.logMaxGroups,
   reservedPds: config.reservedPds,
   logMaxPds: config.logMaxPds,

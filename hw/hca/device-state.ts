@@ -68,7 +68,7 @@ export class DeviceState {
   /** QPN that occupies each context of the QPC table: two QPNs may share an index, not a context. */
   readonly qpnOfIndex = new Map<number, number>();
   /** QPs that owe software an event when their send queue has drained. */
-  readonly draining: number[] = [];
+  readonly draining = new Set<number>();
 
   constructor(parts: DeviceParts) {
     this.parts = parts;
@@ -90,7 +90,7 @@ export class DeviceState {
     this.knownMpts.clear();
     this.liveMpts.clear();
     this.qpnOfIndex.clear();
-    this.draining.length = 0;
+    this.draining.clear();
     if (this.phase === SystemPhase.INITIALISED) this.phase = SystemPhase.FIRMWARE;
   }
 
@@ -99,6 +99,7 @@ export class DeviceState {
     this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
     this.parts.agents.reset();
+    this.parts.node.reset();
     this.parts.icm.reset();
     this.phase = SystemPhase.OFF;
     this.auxiliaryPagesWanted = 0;

@@ -10,7 +10,18 @@ export type ReadDone = (cookie: number, status: number, cycle: number) => void;
 /** Called when the last TLP of a write has been handed to the link port. */
 export type WriteDone = (cookie: number, cycle: number) => void;
 
+/** What can be seen of a requester of an engine. Its requests end in the order in which they were made. */
+export interface DmaRequester {
+  readonly trafficClass: number;
+  /** Requests that have not ended. */
+  readonly count: number;
+  /** Requests ever made. */
+  readonly counters: { readonly requests: number };
+}
+
 export interface DmaReads {
+  /** All requesters, in the order added. */
+  readonly requesters: readonly DmaRequester[];
   addRequester(
     options: {
       name: string;
@@ -29,6 +40,7 @@ export interface DmaReads {
 }
 
 export interface DmaWrites {
+  readonly requesters: readonly DmaRequester[];
   addRequester(
     options: { name: string; trafficClass: number; fifoDepth: number },
     onDone?: WriteDone,

@@ -116,7 +116,9 @@ export class EventWriter {
   }
 
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
-  postCompletion(eqn: number, cqn: number, cycle: number): void {
+  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount = 0): void {
+    const slot = this.#setup.eqs.slotOf(eqn);
+    if (joinedCount > 0 && slot >= 0) this.moderation.joined(slot, joinedCount);
     const base = this.#push(eqn, EventType.COMP, 0, cycle);
     completionEqe.fields.cqn.set(this.#view, base, cqn);
   }

@@ -36,17 +36,19 @@ export interface IcmTablePlace {
 }
 
 const NOT_MAPPED = -1;
-/** Pages per leaf of the page directory: 4 MiB of ICM. */
-const LEAF_PAGES = 1024;
+/** Pages per leaf of the page directory: the 256 KiB of ICM that Linux maps at a time. */
+const LEAF_PAGES = 64;
+/** DMA addresses of a leaf's pages, or of the first page alone when all lie one behind the other. */
+type Leaf = Float64Array | number;
 
 export class IcmMap {
   /** Pages donated at this moment, by use. */
   firmwarePageCount = 0;
   auxiliaryPageCount = 0;
   mappedPageCount = 0;
-  readonly #leaves = new Map<number, Float64Array>();
+  readonly #leaves = new Map<number, Leaf>();
   #lastLeafIndex = -1;
-  #lastLeaf: Float64Array | undefined;
+  #lastLeaf: Leaf | undefined;
   readonly #places = new Map<IcmTable, IcmTablePlace>();
 
   /**
@@ -80,25 +82,39 @@ export class IcmMap {
 
   /** Maps `pageCount` pages from `icmAddress` on to consecutive host pages. The caller has checked that none is mapped. */
   map(icmAddress: number, dmaAddress: number, pageCount: number): void {
-    const firstPage = icmAddress / icmPageBytes;
-    for (let page = 0; page < pageCount; page++)
-      this.#setPage(firstPage + page, dmaAddress + page * icmPageBytes);
+    this.#lastLeafIndex = -1;
+    forEachLeaf(icmAddress, pageCount, (index, first, count, skipped) => {
+      const address = dmaAddress + skipped * icmPageBytes;
+      if (count === LEAF_PAGES) {
+        this.#leaves.set(index, address);
+        return;
+      }
+      const pages = this.#pagesOf(index);
+      for (let page = 0; page < count; page++) pages[first + page] = address + page * icmPageBytes;
+    });
     this.mappedPageCount += pageCount;
   }
 
   /** Unmaps what is mapped of `pageCount` pages: Linux unmaps whole chunks, also of tables it mapped only in part. */
   unmap(icmAddress: number, pageCount: number): void {
-    const firstPage = icmAddress / icmPageBytes;
     this.mappedPageCount -= this.mappedCountIn(icmAddress, pageCount);
-    for (let page = 0; page < pageCount; page++) this.#setPage(firstPage + page, NOT_MAPPED);
+    this.#lastLeafIndex = -1;
+    forEachLeaf(icmAddress, pageCount, (index, first, count) => {
+      if (!this.#leaves.has(index)) return;
+      const pages = this.#pagesOf(index).fill(NOT_MAPPED, first, first + count);
+      if (pages.every((address) => address === NOT_MAPPED)) this.#leaves.delete(index);
+    });
   }
 
   /** How many of the pages from `icmAddress` on are mapped. */
   mappedCountIn(icmAddress: number, pageCount: number): number {
     let mapped = 0;
-    for (let page = 0; page < pageCount; page++) {
-      if (this.physicalOf(icmAddress + page * icmPageBytes) !== NOT_MAPPED) mapped++;
-    }
+    forEachLeaf(icmAddress, pageCount, (index, first, count) => {
+      const leaf = this.#leaves.get(index);
+      if (typeof leaf === 'number') mapped += count;
+      else if (leaf !== undefined)
+        for (let page = 0; page < count; page++) if (leaf[first + page] !== NOT_MAPPED) mapped++;
+    });
     return mapped;
   }
 
@@ -112,6 +128,7 @@ export class IcmMap {
     }
     const leaf = this.#lastLeaf;
     if (leaf === undefined) return NOT_MAPPED;
+    if (typeof leaf === 'number') return leaf + (icmAddress - leafIndex * LEAF_PAGES * icmPageBytes);
     const pageAddress = leaf[page - leafIndex * LEAF_PAGES]!;
     return pageAddress === NOT_MAPPED ? NOT_MAPPED : pageAddress + (icmAddress - page * icmPageBytes);
   }
@@ -135,14 +152,30 @@ export class IcmMap {
     return place === undefined ? NOT_MAPPED : this.physicalOf(place.base + mttOffset);
   }
 
-  #setPage(page: number, dmaAddress: number): void {
-    const leafIndex = Math.floor(page / LEAF_PAGES);
-    let leaf = this.#leaves.get(leafIndex);
-    if (leaf === undefined) {
-      leaf = new Float64Array(LEAF_PAGES).fill(NOT_MAPPED);
-      this.#leaves.set(leafIndex, leaf);
-      this.#lastLeafIndex = -1;
-    }
-    leaf[page - leafIndex * LEAF_PAGES] = dmaAddress;
+  /** The leaf as one address for each page. */
+  #pagesOf(index: number): Float64Array {
+    const leaf = this.#leaves.get(index);
+    if (leaf instanceof Float64Array) return leaf;
+    const pages = new Float64Array(LEAF_PAGES).fill(NOT_MAPPED);
+    if (leaf !== undefined)
+      for (let page = 0; page < LEAF_PAGES; page++) pages[page] = leaf + page * icmPageBytes;
+    this.#leaves.set(index, pages);
+    return pages;
+  }
+}
+
+/** Calls `act` with each leaf of the range: its index, first page and page count there, and how many pages came before. */
+function forEachLeaf(
+  icmAddress: number,
+  pageCount: number,
+  act: (index: number, first: number, count: number, skipped: number) => void,
+): void {
+  const firstPage = icmAddress / icmPageBytes;
+  for (let skipped = 0; skipped < pageCount; ) {
+    const page = firstPage + skipped;
+    const first = page % LEAF_PAGES;
+    const count = Math.min(LEAF_PAGES - first, pageCount - skipped);
+    act(Math.floor(page / LEAF_PAGES), first, count, skipped);
+    skipped += count;
   }
 }

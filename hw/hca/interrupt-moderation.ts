@@ -5,6 +5,7 @@
  *      no moderation ─────────────> message, EQ fired
  *      period not running ────────> starts it ── period over, or count reached ──> message, EQ fired
  *      period running ────────────> moderated (joins the message to come)
+ *   CQE held back by the moderation of its CQ ── a request, moderated (joins the event to come)
  *
  * Promise, per vector: requested = moderated + messages + (1 while a period runs or a message waits for room). What
  * becomes of a message (delivered, masked, coalesced) is the function's account. Without MSI-X the pin is asserted until
@@ -30,7 +31,7 @@ export class InterruptModeration {
   readonly #eqs: EqTable;
   readonly #interrupts: InterruptPort;
   readonly #mayAssertPin: () => boolean;
-  /** Vectors whose message the function had no room for; at most one per firing of an EQ. */
+  /** Vectors whose message the function had no room for, each once. */
   #waiting: number[] = [];
 
   /** @param mayAssertPin true when no EQE is on its way to the link: a pin's message is not ordered behind them */
@@ -61,6 +62,13 @@ export class InterruptModeration {
     if (isRunning) return;
     eqs.interruptCycle[slot] = cycle + periodCycles;
     if (eqs.interruptCycle[slot]! < this.nextCycle) this.nextCycle = eqs.interruptCycle[slot]!;
+  }
+
+  /** So many reasons were joined to an event before it came here: CQEs that the moderation of their CQ held back. */
+  joined(slot: number, count: number): void {
+    const vector = this.#vectorOf(slot);
+    this.requestedCount[vector] = this.requestedCount[vector]! + count;
+    this.moderatedCount[vector] = this.moderatedCount[vector]! + count;
   }
 
   /** Interrupts for all EQs whose period has ended, and tries again what had no room. */
@@ -100,7 +108,8 @@ export class InterruptModeration {
 
   #send(vector: number, cycle: number): void {
     if (this.#isSent(vector, cycle)) return;
-    this.#waiting.push(vector);
+    if (this.#waiting.includes(vector)) this.moderatedCount[vector] = this.moderatedCount[vector]! + 1;
+    else this.#waiting.push(vector);
     this.nextCycle = cycle + 1;
   }
 

@@ -191,10 +191,13 @@ describe('invalidating pages', () => {
       50,
     );
     const seen: boolean[] = [];
-    bench.a.act(() => bench.a.dataPath.control.invalidatePages());
-    bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
+    bench.a.act(() => {
+      bench.a.dataPath.control.pagesChanged();
+      bench.a.dataPath.control.beginFence();
+    });
+    bench.a.act(() => seen.push(bench.a.dataPath.control.isFencePassed()));
     await bench.until(() => {
-      bench.a.act(() => seen.push(bench.a.dataPath.control.pagesAreFree()));
+      bench.a.act(() => seen.push(bench.a.dataPath.control.isFencePassed()));
       return seen.at(-1) === true;
     }, 50);
     expect(seen[0]).toBe(false);

@@ -14,9 +14,11 @@ export class ReceiveQueueState {
   consumed = 0;
   /** Of a shared queue: index of the next WQE. */
   nextIndex = 0;
-  /** The receiver has asked since the look began: a look that finds nothing is an answer to it. */
-  isAwaited = 0;
-  isKnownEmpty = 0;
+  /** When the last read of the record began, and the last of those that found nothing posted; -1 is never. */
+  lookCycle = -1;
+  emptyCycle = -1;
+  /** Packets that the latter has been the answer for. */
+  emptyAnswerCount = 0;
   hasFailed = 0;
   readsUnderWay = 0;
   /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
@@ -33,8 +35,9 @@ export class ReceiveQueueState {
     this.posted = 0;
     this.consumed = 0;
     this.nextIndex = 0;
-    this.isAwaited = 0;
-    this.isKnownEmpty = 0;
+    this.lookCycle = -1;
+    this.emptyCycle = -1;
+    this.emptyAnswerCount = 0;
     this.hasFailed = 0;
     this.needsLook = 0;
   }

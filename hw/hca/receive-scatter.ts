@@ -53,11 +53,14 @@ export class ReceiveScatter {
     this.#account = account;
   }
 
-  /** Takes the QP's next receive WQE and makes its list the QP's. TAKEN, NONE_POSTED, QUEUE_UNREADABLE or WAIT. */
-  take(qp: number, cycle: number): number {
+  /**
+   * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's. TAKEN,
+   * NONE_POSTED, QUEUE_UNREADABLE or WAIT.
+   */
+  take(qp: number, arrivedCycle: number, cycle: number): number {
     const { qps } = this.#core;
     const queue = this.#receives.queueOf(qp);
-    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, cycle);
+    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, arrivedCycle, cycle);
     if (taken === TAKE_PENDING) {
       this.#account.stall(cycle, STALL_RECEIVE_WQE);
       return WAIT;

@@ -141,8 +141,11 @@ export class ReceiveWqeFetch {
     return phase !== IDLE || readsUnderWay > 0;
   }
 
-  /** Takes the next WQE. PENDING: the receiver is woken and asks again. EMPTY: memory was looked at, none is posted. */
-  take(queue: number, cycle: number): number {
+  /**
+   * Takes the next WQE, for a packet that is there since `arrivedCycle`. PENDING: the receiver is woken and asks again. EMPTY:
+   * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
+   */
+  take(queue: number, arrivedCycle: number, cycle: number): number {
     const state = this.#queues[queue]!;
     if (state.hasFailed === 1) return TAKE_FAILED;
     const line = this.#lines.lineOf(queue);
@@ -150,13 +153,13 @@ export class ReceiveWqeFetch {
       this.#consume(queue, line, cycle);
       return TAKE_FOUND;
     }
-    if (state.phase !== IDLE) return TAKE_PENDING;
-    if (state.isKnownEmpty === 1) {
-      state.isKnownEmpty = 0;
+    if (state.emptyCycle >= arrivedCycle) {
+      // More than one packet came meanwhile, and so do others: the next look goes on while these are dropped.
+      if (++state.emptyAnswerCount === 2) this.#ask(queue, cycle);
       return TAKE_EMPTY;
     }
+    if (state.phase !== IDLE) return TAKE_PENDING;
     this.missCount++;
-    state.isAwaited = 1;
     this.#ask(queue, cycle);
     return TAKE_PENDING;
   }
@@ -170,7 +173,6 @@ export class ReceiveWqeFetch {
   refreshPosted(queue: number, cycle: number): void {
     const state = this.#queues[queue]!;
     state.posted = state.consumed;
-    state.isKnownEmpty = 0;
     this.#lines.empty(queue);
     this.#ask(queue, cycle);
   }
@@ -262,7 +264,7 @@ export class ReceiveWqeFetch {
     }
     const stall =
       state.phase === ASKED && (state.available === 0 || state.needsLook === 1)
-        ? this.#readRecord(queue)
+        ? this.#readRecord(queue, cycle)
         : this.#readWqes(queue, cycle);
     if (stall !== -1) return this.account.stall(cycle, stall);
     this.#work.pop();
@@ -270,13 +272,14 @@ export class ReceiveWqeFetch {
     if (!this.#work.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#work.headCycle));
   }
 
-  #readRecord(queue: number): number {
+  #readRecord(queue: number, cycle: number): number {
     const { dmaRead, qps, srqs } = this.#core;
     if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
     const address =
       queue < this.#srqBase ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - this.#srqBase]!;
     const state = this.#queues[queue]!;
     state.phase = READING_RECORD;
+    state.lookCycle = cycle;
     state.readsUnderWay++;
     dmaRead.request(this.#recordRequester, address, RECORD_BYTES, this.#recordOffset(queue), queue);
     return -1;
@@ -295,7 +298,8 @@ export class ReceiveWqeFetch {
     }
     if (this.onRefreshed !== undefined) this.onRefreshed(queue, cycle);
     if (state.available === 0) {
-      state.isKnownEmpty = state.isAwaited;
+      state.emptyCycle = state.lookCycle;
+      state.emptyAnswerCount = 0;
       return this.#end(queue, cycle, 0);
     }
     state.phase = RECORD_READ;
@@ -349,7 +353,6 @@ export class ReceiveWqeFetch {
   #end(queue: number, cycle: number, failed: number): void {
     const state = this.#queues[queue]!;
     state.phase = IDLE;
-    state.isAwaited = 0;
     if (failed === 1) state.hasFailed = 1;
     this.#wakeReceiver(cycle + 1);
   }

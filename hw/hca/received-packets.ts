@@ -21,8 +21,9 @@ export class ReceivedPackets {
   rxFloats: Float64Array;
   /** True when it came by the loopback. */
   isLoopback = false;
-  /** Place of its record in the buffer. */
+  /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
   offset = 0;
+  arrivedCycle = 0;
   /** What its headers say, and request-traits.ts of the opcode. All are 32-bit integers. */
   opcode = 0;
   traits = 0;
@@ -58,12 +59,13 @@ export class ReceivedPackets {
     this.rxFloats = side?.floats ?? this.#port.rxFloats;
   }
 
-  /** Turns to the packet at `offset` of the selected side: reads its headers. */
-  turnTo(offset: number): void {
+  /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
+  turnTo(offset: number, arrivedCycle: number): void {
     const words = this.rxWords;
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;
     this.offset = offset;
+    this.arrivedCycle = arrivedCycle;
     this.opcode = opcode;
     this.traits = traitsByOpcode[opcode]!;
     this.destinationQpn = words[word + WORD_DESTINATION_QPN]!;

@@ -223,7 +223,7 @@ export class Receiver {
     let pair = this.#active;
     const isBegun = pair !== undefined;
     if (pair === undefined) {
-      this.#packets.turnTo(offset);
+      this.#packets.turnTo(offset, this.#source.headCycle);
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;

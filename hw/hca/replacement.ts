@@ -4,6 +4,9 @@
  */
 export type ReplacementPolicy = 'lru' | 'fifo' | 'random';
 
+/** Any value but 0, which the shift register never leaves. */
+const LFSR_SEED = 0xace1;
+
 export class SetAssociativeDirectory {
   readonly lineCount: number;
   readonly ways: number;
@@ -23,7 +26,7 @@ export class SetAssociativeDirectory {
   /** Line found last: most accesses find the same one again. */
   #foundLine = 0;
   #clock = 0;
-  #lfsr = 0xace1;
+  #lfsr = LFSR_SEED;
 
   /** @param lineCount a power of two; @param ways a power of two of at most lineCount */
   constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
@@ -95,9 +98,15 @@ export class SetAssociativeDirectory {
     this.#isLocked[line] = 0;
   }
 
+  /** Reset: no tag, and no history by which a victim is chosen. */
   clearAll(): void {
     this.tags.fill(-1);
+    this.#stamps.fill(0);
     this.#isLocked.fill(0);
+    this.#newestLine = -1;
+    this.#foundLine = 0;
+    this.#clock = 0;
+    this.#lfsr = LFSR_SEED;
   }
 
   /** A 16-bit Galois shift register, as hardware would use. */

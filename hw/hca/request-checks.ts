@@ -39,7 +39,7 @@ export class RequestChecks {
     if (pair.opcodeBase !== 0) return this.#checkUnreliable(distance);
     if (distance < 0) return DUPLICATE;
     if (distance > 0) {
-      this.#core.violations.count('packetOutOfSequence');
+      this.#core.transport.count('requestOutOfSequence');
       if (pair.hasNakSent === 0) this.#refusals.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return DROPPED;
     }
@@ -54,7 +54,7 @@ export class RequestChecks {
   #checkUnreliable(distance: number): number {
     const { pair, psn, kind } = this.#request;
     if (distance !== 0) {
-      this.#core.violations.count('packetOutOfSequence');
+      this.#core.transport.count('requestOutOfSequence');
       pair.messageKind = MESSAGE_NONE;
       pair.expectedPsn = psn;
     }

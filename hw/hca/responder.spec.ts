@@ -150,7 +150,7 @@ describe('packets that should not come', () => {
       { opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(2) },
       { opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(2) },
     ]);
-    expect(bench.b.dataPath.violations.report()).toEqual({ packetDuplicate: 1 });
+    expect(bench.b.dataPath.transport.report()).toEqual({ duplicateRequest: 1 });
   });
 
   it('sends one NAK for a gap, and takes up again with the expected packet', async () => {
@@ -165,7 +165,7 @@ describe('packets that should not come', () => {
       [psnA(1), true],
     ]);
     expect(remote.read(0, 4)).toEqual(Uint8Array.of(1, 2, 3, 4));
-    expect(bench.b.dataPath.violations.report()).toEqual({ packetOutOfSequence: 4 });
+    expect(bench.b.dataPath.transport.report()).toEqual({ sequenceNakSent: 2, requestOutOfSequence: 4 });
     // No request of a waits for these answers.
     expect(a.state).toBe(QpState.RTS);
   });
@@ -190,7 +190,7 @@ describe('packets that should not come', () => {
       { opcode: Opcode.RC_RDMA_READ_RESPONSE_FIRST, psn: psnA(1) },
       { opcode: Opcode.RC_RDMA_READ_RESPONSE_LAST, psn: psnA(2) },
     ]);
-    expect(bench.a.dataPath.violations.report()).toEqual({ responseUnexpected: 2 });
+    expect(bench.a.dataPath.transport.report()).toEqual({ unexpectedResponse: 2 });
   });
 
   it('answers a repeated atomic from the result kept, without executing it again', async () => {

@@ -143,7 +143,7 @@ export class Responder {
   /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
   #repeat(cycle: number): void {
     const { qp, pair, opcode, psn } = this.#request;
-    this.#core.violations.count('packetDuplicate');
+    this.#core.transport.count('duplicateRequest');
     if (opcode === Opcode.RC_RDMA_READ_REQUEST) {
       const { remoteAddress, remoteKey, dmaBytes } = this.#request;
       this.#responses.repeatRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
@@ -156,15 +156,15 @@ export class Responder {
 
   /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. ALLOWED, REFUSED or WAIT. */
   #takeReceiveWqe(cycle: number): number {
-    const { qp, pair } = this.#request;
+    const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was given up.
       this.#scatter.rewind(qp);
       return ALLOWED;
     }
-    const taken = this.#scatter.take(qp, cycle);
+    const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
-      if (pair.opcodeBase !== 0) this.#core.violations.count('unreliableNoReceive');
+      if (pair.opcodeBase !== 0) this.#core.transport.count('unreliableNoReceive');
       this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }

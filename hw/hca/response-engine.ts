@@ -25,6 +25,7 @@ import * as responderResources from './responder-resources.ts';
 import { type PendingResponses, ResponderResources } from './responder-resources.ts';
 import * as responsePackets from './response-packets.ts';
 import { type ResponsePacketListener, ResponsePackets, responseStallReasons } from './response-packets.ts';
+import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ANSWERED } = atomicResponses;
@@ -320,6 +321,7 @@ export class ResponseEngine {
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
+    if (pending.ackSyndrome !== -1) this.#core.transport.count(nakEvent(syndrome, 'Sent'));
     packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }

@@ -23,11 +23,25 @@ import { viewOf } from '../../base/index.ts';
 import { PerformanceAgent } from './performance-agent.ts';
 import type { HcaPort } from './port.ts';
 
+const DESCRIPTION_BYTES = 64;
+
 /** What the node as a whole is called. */
-export interface NodeIdentity {
+export class NodeIdentity {
   readonly nodeGuid: bigint;
-  /** 64 bytes; SET_NODE replaces them. */
-  readonly description: Uint8Array;
+  /** SET_NODE replaces it, until the next reset. */
+  readonly description = new Uint8Array(DESCRIPTION_BYTES);
+  readonly #initialDescription: Uint8Array;
+
+  constructor(nodeGuid: bigint, description: string) {
+    this.nodeGuid = nodeGuid;
+    this.#initialDescription = new TextEncoder().encode(description).subarray(0, DESCRIPTION_BYTES);
+    this.reset();
+  }
+
+  reset(): void {
+    this.description.fill(0);
+    this.description.set(this.#initialDescription);
+  }
 }
 
 /** How MAD_IFC wants a request to be handled. */

@@ -73,7 +73,7 @@ describe('an unreliable connection', () => {
     await bench.run(10);
     expect(bCq.drain()).toMatchObject([{ wqeCounter: 0, byteCount: 1800, syndrome: 0 }]);
     expect(to.read(0, 1800)).toEqual(from.read(500, 1800));
-    expect(bench.b.dataPath.violations.report()).toEqual({ packetOutOfSequence: 1 });
+    expect(bench.b.dataPath.transport.report()).toEqual({ requestOutOfSequence: 1 });
     expect(b.state).toBe(QpState.RTS);
   });
 
@@ -98,7 +98,8 @@ describe('an unreliable connection', () => {
     bench.a.act(() => bench.a.port.inject({ ...stray, opcode: Opcode.RC_SEND_ONLY }, bench.a.lp.nowPs));
     await bench.run(5);
     expect([b.state, bCq.poll(), bench.a.port.packets]).toEqual([QpState.RTS, undefined, []]);
-    expect(bench.b.dataPath.violations.report()).toEqual({ unreliableNoReceive: 1, packetOpcode: 1 });
+    expect(bench.b.dataPath.transport.report()).toEqual({ unreliableNoReceive: 1 });
+    expect(bench.b.dataPath.violations.report()).toEqual({ packetOpcode: 1 });
     expect(bench.b.dataPath.tables.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
   });
 

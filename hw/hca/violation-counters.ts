@@ -19,21 +19,13 @@ export const dataPathViolations = {
   packetUnknownQp: 8,
   packetQpState: 9,
   packetOpcode: 10,
-  /** Packets outside the expected PSN range. */
-  packetDuplicate: 11,
-  packetOutOfSequence: 12,
-  /** A response that no request waits for. */
-  responseUnexpected: 13,
   /** A packet for another port's LID. */
-  packetForeignLid: 14,
+  packetForeignLid: 11,
   /** A packet whose GRH is for another port, or is not the one that the QP's path demands. */
-  packetForeignGid: 15,
-  /** Datagrams dropped for their Q_Key or P_Key; messages of unreliable services that found no receive WQE. */
-  datagramQkey: 16,
-  datagramPkey: 17,
-  unreliableNoReceive: 18,
-  /** Responses found missing by a later one, each asked for again. */
-  responseMissing: 19,
+  packetForeignGid: 12,
+  /** Datagrams dropped for their Q_Key or P_Key. */
+  datagramQkey: 13,
+  datagramPkey: 14,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;

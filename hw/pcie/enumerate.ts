@@ -39,7 +39,7 @@ export const enumerationParameters = {
     256,
     'bytes',
     [128, 4096],
-    'measurements.csv I-001 (lspci: MPS 256)',
+    'measurements.csv I-001a (lspci: MPS 256)',
     'Largest payload (MPS) that the root complex takes.',
   ),
   maxReadRequestBytes: powerOfTwo(

@@ -67,7 +67,7 @@ export const rootComplexParameters = {
     64,
     'bytes',
     [8, 64],
-    'a write-combining buffer of x86 is one cache line',
+    'Intel SDM vol. 3A 11.3.1: a write-combining buffer is one cache line',
     'largest store of a core that becomes one TLP',
   ),
   cpuTagCount: number(

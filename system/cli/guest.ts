@@ -2,6 +2,7 @@
  * `hca guest`: a stock Linux guest on HCAs of ours in one command. Fetches what it takes, boots, loads the drivers, runs
  * commands or a shell, and shows what the devices counted.
  */
+import { constants as os } from 'node:os';
 import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import {
@@ -60,8 +61,10 @@ export interface GuestCommandOptions extends AnalysisChoice, MachineChoice, Faul
 }
 
 const collected = (text: string, before: readonly string[]): string[] => [...before, text];
-/** As a shell has it for a program that Ctrl-C ended. */
-const exitInterrupted = 130;
+/** What ends a guest from outside: Ctrl-C, kill, and a terminal that is closed. */
+const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** As a shell has it for a program that a signal ended. Ending so, and not by the signal, removes what the guest had in files. */
+const leave = (signal: (typeof endingSignals)[number]): never => process.exit(128 + os.signals[signal]);
 const weekSeconds = 7 * 24 * 3600;
 
 /** Adds the command with its options. */
@@ -116,6 +119,8 @@ export async function guest(options: GuestCommandOptions): Promise<void> {
     if (!(error instanceof GuestError)) throw error;
     process.stderr.write(`hca: ${error.message}\n`);
     process.exitCode = exitFailed;
+  } finally {
+    for (const signal of endingSignals) process.removeListener(signal, leave);
   }
 }
 
@@ -153,8 +158,6 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   if (hasShell && options.guests > 1)
     throw new ConfigurationError('--run', 'left out', 'a command: two guests have no shell');
   const { guests, hcas = guests } = options;
-  const leave = (): void => process.exit(exitInterrupted);
-  process.once('SIGINT', leave).once('SIGTERM', leave);
   const started = await GuestSession.start({
     ...commonOptions(options),
     ...{ guests, hcas },
@@ -164,9 +167,11 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
   await using machine = started;
   const commands: GuestCommandResult[] = [];
   // Ctrl-C ends the guests, and with them what runs there; the devices still report.
-  const interrupt = (): void => void Promise.all(machine.guests.map((one) => one.dispose()));
-  process.removeListener('SIGINT', leave).removeListener('SIGTERM', leave);
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const interrupt = (): void => {
+    for (const signal of endingSignals) process.removeListener(signal, interrupt).once(signal, leave);
+    void Promise.all(machine.guests.map((one) => one.dispose()));
+  };
+  for (const signal of endingSignals) process.removeListener(signal, leave).once(signal, interrupt);
   let result: SessionResult;
   try {
     if (options.load) await machine.load();
@@ -179,7 +184,8 @@ async function session(options: GuestCommandOptions, screen: Screen): Promise<vo
     process.exitCode = exitFailed;
     result = await machine.abandon();
   } finally {
-    process.removeListener('SIGINT', interrupt).removeListener('SIGTERM', interrupt);
+    for (const signal of endingSignals)
+      process.removeListener(signal, interrupt).removeListener(signal, leave);
   }
   show(guestReportOf(result, commands), options, screen);
 }

@@ -7,8 +7,6 @@
  * An HCA whose port has no cable has a loopback plug, so that programs of one guest can talk over it. Two guests share a
  * virtual Ethernet, over which tests find each other: guest0 and guest1 by name.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigurationError } from '../../base/assert.ts';
@@ -20,6 +18,7 @@ import { compareVectors, parseInterrupts, type VectorComparison } from './interr
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
 
 export interface SessionOptions {
   readonly cache: CacheOptions;
@@ -67,11 +66,16 @@ const shellTimeoutSeconds = 7 * 24 * 3600;
 const interruptAttempts = 5;
 const interruptPauseMs = 200;
 
-/** Drivers and what user space reaches them by; then the ports get their time to come up. */
-const loadCommand = `modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
+/**
+ * Drivers and what user space reaches them by; then the ports get their time to come up. Without a subnet manager of their
+ * own they wait for one of the guest's with their link up.
+ */
+const loadCommand = (
+  isManaged: boolean,
+): string => `modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm || exit 1
 tries=0
-until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/state | grep -vc ACTIVE)" = 0 ]; do
-  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a port did not become active'; exit 1; }
+until [ "$(cat /sys/class/infiniband/mlx4_*/ports/1/${isManaged ? 'state | grep -vc ACTIVE' : 'phys_state | grep -vc LinkUp'})" = 0 ]; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'a port did not become ${isManaged ? 'active' : 'linked'}'; exit 1; }
   sleep 0.1
 done`;
 
@@ -110,10 +114,8 @@ export class GuestSession implements AsyncDisposable {
     // Before anything is fetched: without it no guest can be served.
     nativeLibrary();
     const files = await guestFiles(options.kernel, options.cache);
-    const folder = mkdtempSync(join(tmpdir(), 'hca-guest-'));
     // QEMU ends with this process by itself; its sockets would stay.
-    const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
-    process.once('exit', removeFolder);
+    const { path: folder, remove: removeFolder } = makeTemporaryFolder('hca-guest-');
     const listening = { isOn: true };
     let machine: ServedMachine | undefined;
     try {
@@ -128,7 +130,6 @@ export class GuestSession implements AsyncDisposable {
     } catch (error) {
       await machine?.close();
       removeFolder();
-      process.removeListener('exit', removeFolder);
       throw error;
     }
   }
@@ -166,10 +167,11 @@ export class GuestSession implements AsyncDisposable {
 
   /** Loads the drivers in all guests, and joins two guests by their Ethernet. @throws GuestError */
   async load(): Promise<void> {
+    const isManaged = (await this.machine.report()).config.hca.control.embeddedSubnetManager;
     await Promise.all(
       this.guests.map(async (guest, index) => {
         if (this.guests.length > 1) await guest.check(networkCommand(index), 'joining the guests');
-        await guest.check(loadCommand, 'loading the drivers');
+        await guest.check(loadCommand(isManaged), 'loading the drivers');
       }),
     );
   }
@@ -206,7 +208,6 @@ export class GuestSession implements AsyncDisposable {
     await Promise.all(this.guests.map((guest) => guest.dispose()));
     await this.machine.close().catch(() => {});
     this.#removeFolder();
-    process.removeListener('exit', this.#removeFolder);
   }
 
   async #compareOnce(): Promise<VectorComparison[]> {

@@ -6,13 +6,13 @@ export const machineParameters = {
     2,
     'nodes',
     [2, 8],
-    'project profile',
+    'choice',
     'Hosts, each with one adapter; even: node 0 is cabled to node 1, 2 to 3.',
   ),
   adapter: choice(
     'hca',
     ['hca', 'nic'],
-    'project profile',
+    'choice',
     'What is in the slot of every host: the HCA, or a conventional Ethernet NIC.',
   ),
   nicDriver: choice(

@@ -80,6 +80,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     commands: hca.commands,
     doorbells: hca.doorbells,
     loopback: hca.loopback,
+    transport: hca.transport,
     violations: hca.violations,
   };
 }
@@ -166,6 +167,7 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
     retransmitted: wire.retransmitted,
     corrupted: packetsOf(receiver.wire.corrupted),
     dropped: Object.values(receiver.wire.dropped).reduce((sum, count) => sum + count, 0),
+    discarded: wire.discardedPackets,
     packets: wire.transmittedPackets,
     bytes: wire.transmittedBytes,
     flowControlPackets: wire.flowControlPackets,

@@ -107,6 +107,12 @@ const spoilers: {
     'packets received': ({ hcas }) => firstOf(hcas[1]!.wire.received).packets--,
     'bytes received': ({ hcas }) => firstOf(hcas[1]!.wire.received).bytes--,
     'payload received': ({ hcas }) => firstOf(hcas[1]!.wire.received).payloadBytes++,
+    'a NAK that nobody sent': ({ hcas }) => {
+      hcas[0]!.transport['rnrNakReceived'] = 1;
+    },
+    'a NAK that nobody got': ({ hcas }) => {
+      hcas[1]!.transport['sequenceNakSent'] = 1;
+    },
     'packets dropped': ({ hcas }) => hcas[1]!.wire.dropped['overrun']!++,
     'one opcode taken for another': ({ hcas }) => {
       const [first, second] = Object.values(hcas[1]!.wire.received);

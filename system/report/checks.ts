@@ -224,6 +224,7 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
     ...unequal(`${what}, bytes by opcode`, booked.bytes, sender.wire.transmittedBytes),
     ...behind(`${what}, packets`, arrived.packets + dropped, booked.packets, isQuiet),
   ];
+  failures.push(...nakFailures(sender, receiver, isQuiet));
   if (dropped > 0) return failures;
   return [
     ...failures,
@@ -231,6 +232,28 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
     ...behind(`${what}, payload`, arrived.payloadBytes, booked.payloadBytes, isQuiet),
     ...opcodeFailures(what, sender, receiver, isQuiet),
   ];
+}
+
+const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
+
+/** NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP. */
+function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
+  if (receiver.node < sender.node) return [];
+  const ends = sender === receiver ? [sender] : [sender, receiver];
+  const isLossless = ends.every(
+    ({ wire, loopback, violations }) =>
+      sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
+      Object.keys(wire.corrupted).length + Object.keys(violations).length === 0,
+  );
+  const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
+  return nakKinds.flatMap((kind) =>
+    behind(
+      `cable ${sender.node} to ${receiver.node}, ${kind}`,
+      countOf(`${kind}Received`),
+      countOf(`${kind}Sent`),
+      isQuiet && isLossless,
+    ),
+  );
 }
 
 function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {

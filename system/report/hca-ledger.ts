@@ -48,6 +48,8 @@ export interface WireEndLedger {
   /** The transmitter's own totals, beside its books by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
+  /** Packets that met a link which was down: neither sent nor counted elsewhere. */
+  readonly discardedPackets: number;
   readonly received: Readonly<Record<string, PacketLedger>>;
   readonly corrupted: Readonly<Record<string, PacketLedger>>;
   /** Packets that arrived and were dropped, by reason. */
@@ -115,6 +117,8 @@ export interface HcaLedger {
   readonly commands: Readonly<Record<string, number>>;
   readonly pageFaults: PageFaultLedger;
   readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
+  /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
+  readonly transport: Readonly<Record<string, number>>;
   /** What software or the peer did against the interface, by name. */
   readonly violations: Readonly<Record<string, number>>;
 }
@@ -145,8 +149,15 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       arm: dataPath.doorbells.armCount,
       eventQueue: dataPath.doorbells.eqCount,
     },
+    transport: transportOf(node),
     violations: { ...control.violations.report(), ...dataPath.violations.report() },
   };
+}
+
+function transportOf({ hca }: HcaNode): Record<string, number> {
+  const { transport, timers } = hca.dataPath;
+  const ackTimeout = timers.timeoutCount;
+  return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
 }
 
 function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
@@ -262,6 +273,7 @@ function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     retransmitted: packetsOf(transmitted.retransmitted),
     transmittedPackets: transmitted.packetCount,
     transmittedBytes: transmitted.packetBytes,
+    discardedPackets: transmitted.discardedCount,
     received: packetsOf(received.delivered),
     corrupted: packetsOf(received.corrupted),
     dropped: {

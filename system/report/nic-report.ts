@@ -24,6 +24,7 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
   commands: {},
   doorbells: {},
   loopback: { transmitted: {}, retransmitted: {}, received: {}, dropped: 0, held: 0 },
+  transport: {},
   violations: {},
 });
 
@@ -38,6 +39,7 @@ export function ethernetOf(sender: NicLedger, receiver: NicLedger): WireReport {
     retransmitted: {},
     corrupted: corruptedFrames,
     dropped: lostFrames + fifoDrops + linkDownDrops,
+    discarded: 0,
     packets: frames,
     bytes,
     flowControlPackets: 0,

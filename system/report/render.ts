@@ -23,6 +23,7 @@ export function renderReport(report: Report): string {
     pcieTable(report.nodes),
     ...(report.config.machine.adapter === 'nic' ? [nicTable(report.nodes)] : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
+    ...transportTable(report.nodes),
     wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
     ...raceLines(report.nodes),
@@ -147,6 +148,23 @@ export function cacheTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'
   return tableOf('Caches of the HCA', ['cache', 'hits', 'misses', 'evictions', 'hit rate'], rows);
 }
 
+/** What the transport did to recover, and what broke a rule; nothing when neither happened. */
+export function transportTable(
+  nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'transport' | 'violations'> }[],
+): string[] {
+  const parts = ['transport', 'violations'] as const;
+  const rows = parts.flatMap((part) => {
+    const names = new Set(nodes.flatMap(({ hca }) => Object.keys(hca[part])));
+    const title = part === 'transport' ? '' : 'against the rules: ';
+    return [...names].map((name) => [
+      `${title}${name}`,
+      ...nodes.map(({ hca }) => countText(hca[part][name] ?? 0)),
+    ]);
+  });
+  if (rows.length === 0) return [];
+  return [tableOf('What the transport did to recover', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
+}
+
 function interruptTable(nodes: readonly NodeReport[]): string {
   const rows = nodes.flatMap(({ interrupts }, node) =>
     interrupts.map((row) => [
@@ -174,6 +192,20 @@ export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'
       bytesText(bytes),
       '',
     ]),
+    ...Object.entries(direction.retransmitted).map(([opcode, { packets, bytes }]) => [
+      `${adapter} ${direction.from} → ${direction.to} ${opcode}, again`,
+      countText(packets),
+      bytesText(bytes),
+      '',
+    ]),
+    ...(['corrupted', 'dropped', 'discarded'] as const)
+      .filter((fate) => direction[fate] > 0)
+      .map((fate) => [
+        `${adapter} ${direction.from} → ${direction.to} ${fate}`,
+        countText(direction[fate]),
+        '',
+        '',
+      ]),
     [
       `${adapter} ${direction.from} → ${direction.to} in all`,
       countText(direction.packets),

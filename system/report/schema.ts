@@ -96,6 +96,8 @@ export interface NodeReport {
     readonly doorbells: Readonly<Record<string, number>>;
     /** Packets of the port to itself. */
     readonly loopback: LoopbackLedger;
+    /** What the transport did to recover: NAKs by kind and direction, timeouts, what was left over; zeros left out. */
+    readonly transport: Readonly<Record<string, number>>;
     /** What software or the peer did against the interface, by name; empty when nothing. */
     readonly violations: Readonly<Record<string, number>>;
   };
@@ -119,9 +121,13 @@ export interface WireReport {
   readonly from: number;
   readonly to: number;
   readonly opcodes: Readonly<Record<string, PacketLedger>>;
+  /** Packets whose PSN had left the port before, not among those of `opcodes`: requests, READ responses, atomic results. */
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  /** Of the packets sent, those that arrived with a wrong CRC, and those that the far port dropped. */
   readonly corrupted: number;
   readonly dropped: number;
+  /** Packets that were never sent, because the link was down when their turn came; not among the others. */
+  readonly discarded: number;
   readonly packets: number;
   readonly bytes: number;
   readonly flowControlPackets: number;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
+import { defectOf } from './defect.ts';
 import { renderServeReport } from './render-serve-report.ts';
 import { buildServeReport } from './serve-report.ts';
 import { DrivenSlot } from './testing/driven-slot.ts';
@@ -196,5 +197,45 @@ describe('a model that throws', () => {
     bench.emulation.time.touched();
     expect(bench.emulation.work(1)).toBe(0);
     expect(bench.emulation.defects).toMatchObject([{ access: 'time passing' }]);
+  });
+
+  it('is reported with what caused it and where that was thrown, also in JSON', () => {
+    const bench = new SlotBench({ hcaCount: 2 });
+    bench.connect(1);
+    bench.enable(1);
+    const { lp } = bench.emulation.hcas[1]!;
+    const breakAtTheRoot = (): never => {
+      throw new TypeError('sabotaged at the root');
+    };
+    lp.queue.schedule(
+      lp.nowPs + 100,
+      lp.queue.addHandler(() => {
+        try {
+          breakAtTheRoot();
+        } catch (cause) {
+          throw new Error('what came of it', { cause });
+        }
+      }),
+    );
+    bench.emulation.time.touched();
+    bench.emulation.work(1);
+    const [defect] = (JSON.parse(JSON.stringify(reportOf(bench))) as ReturnType<typeof reportOf>).defects;
+    expect(defect).toMatchObject({ node: 1, access: 'time passing' });
+    expect(defect!.causes.map(({ message }) => message)).toEqual([
+      'what came of it',
+      'sabotaged at the root',
+    ]);
+    expect(defect!.causes[1]!.stack).toContain('breakAtTheRoot');
+    expect(renderServeReport(reportOf(bench))).toContain('breakAtTheRoot');
+  });
+
+  it('is reported even if it throws something that is no error, or causes itself', () => {
+    const circular = new Error('again');
+    circular.cause = circular;
+    const circumstances = { node: 0, access: 'x', atPs: 1 };
+    expect(defectOf(circular, circumstances).causes).toHaveLength(8);
+    expect(defectOf(Symbol('odd'), circumstances)).toMatchObject({ message: 'Symbol(odd)', causes: [] });
+    const unspeakable = Object.create(null) as object;
+    expect(defectOf(unspeakable, circumstances).message).toContain('no text');
   });
 });

@@ -13,6 +13,7 @@ import { SteppedRunner } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf, attachAnalyser } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { joinLandings } from '../node/join-landings.ts';
+import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
@@ -27,16 +28,6 @@ import {
 import { ServedTime, type WallClock } from './served-time.ts';
 import { Slot, type SlotListener } from './slot.ts';
 import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
-
-/** The model threw: what was being done, where, and when. */
-export interface Defect {
-  readonly node: number;
-  /** What the guest had asked for, or `time passing`. */
-  readonly access: string;
-  readonly atPs: number;
-  readonly message: string;
-  readonly stack: string;
-}
 
 export interface EmulationOptions extends ServedChoice {
   readonly serving: ServingConfig;
@@ -102,7 +93,7 @@ export class Emulation {
     try {
       return Math.min(holdMs, this.time.work(budgetMs));
     } catch (error) {
-      this.#noteDefect(0, error, TIME_PASSING);
+      this.#noteDefect(undefined, error, TIME_PASSING);
       return 0;
     }
   }
@@ -154,9 +145,9 @@ export class Emulation {
     for (const slot of this.slots) slot.fit(this.guests[slot.node]!, this.time, this.#analysers[slot.node]);
   }
 
-  #noteDefect(node: number, error: unknown, access: string): void {
+  /** @param node HCA whose guest was served; undefined while time passed, when the error may name it */
+  #noteDefect(node: number | undefined, error: unknown, access: string): void {
     this.#hasFailed = true;
-    const { message, stack = '' } = error instanceof Error ? error : new Error(String(error));
-    this.defects.push({ node, access, atPs: this.time.nowPs, message, stack });
+    this.defects.push(defectOf(error, { node, access, atPs: this.time.nowPs }));
   }
 }

@@ -2,7 +2,7 @@
 
 export { renderServeReport } from './render-serve-report.ts';
 export { type ServedMachine, type ServeListeners, serve } from './serve.ts';
-export type { ServeOptions } from './serve-options.ts';
+export { type ServeOptions, servedProfile } from './serve-options.ts';
 export {
   type ServedInterruptRow,
   type ServedNodeReport,

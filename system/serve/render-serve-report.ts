@@ -1,7 +1,8 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
 import { countText, timeText } from '../report/format.ts';
-import { cacheTable, checksLine, pcieTable, wireTable } from '../report/render.ts';
+import { cacheTable, checksLine, pcieTable, transportTable, wireTable } from '../report/render.ts';
 import { tableOf } from '../report/table.ts';
+import type { Defect } from './defect.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
 
 /** All tables, one below the other; those without rows are left out. */
@@ -13,20 +14,35 @@ export function renderServeReport(report: ServeReport): string {
     doorbellTable(nodes),
     pcieTable(nodes),
     cacheTable(nodes),
+    ...transportTable(nodes.map(({ hca }) => ({ hca: { ...hca, violations: {} } }))),
     interruptTable(nodes),
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
     operationTable(report),
     oddities(nodes),
     checksLine(checks),
-    ...defects.map(
-      ({ node, access, atPs, message }) =>
-        `A DEFECT OF THE EMULATOR at HCA ${node}, ${atPs} ps, by ${access}: ${message}`,
-    ),
+    ...defects.map(defectText),
     timeLines(report),
   ]
     .filter((text) => text !== '')
     .join('\n');
 }
+
+/** With the place at which it was thrown, which whoever mends it wants to know. */
+function defectText({ node, access, atPs, message, stack, causes }: Defect): string {
+  return [
+    `A DEFECT OF THE EMULATOR at HCA ${node}, ${atPs} ps, by ${access}: ${message}`,
+    ...causes.map((cause) => `  caused by: ${cause.message}`),
+    ...placesOf(causes.at(-1)?.stack ?? stack).map((line) => `    ${line}`),
+  ].join('\n');
+}
+
+const placesShown = 5;
+const placesOf = (stack: string): string[] =>
+  stack
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith('at '))
+    .slice(0, placesShown);
 
 function commandTable(nodes: readonly ServedNodeReport[]): string {
   const rows = nodes.flatMap(({ hca }, node) =>

@@ -61,6 +61,8 @@ export class ServeLoop {
           path,
           device: this.emulation.slots[node]!,
           onClientEnd: (reason) => this.#clientEnded(node, reason),
+          onRefuse: () =>
+            this.#notice(`HCA ${node}: a second guest was refused with "busy": ${path} has a guest already`),
         }),
     );
     this.reactor = new Reactor(this.servers);
@@ -126,9 +128,10 @@ export class ServeLoop {
   }
 
   #recover(): void {
-    const { access, atPs, message, node } = this.emulation.defects.at(-1)!;
+    const { access, atPs, message, node, causes } = this.emulation.defects.at(-1)!;
+    const because = causes.map((cause) => `, caused by: ${cause.message}`).join('');
     this.#notice(
-      `HCA ${node}: a defect of the emulator at ${atPs} ps, at this access: ${access}: ${message}. ` +
+      `HCA ${node}: a defect of the emulator at ${atPs} ps, at this access: ${access}: ${message}${because}. ` +
         'Guests are dropped and the devices built anew; please report it.',
     );
     for (const server of this.servers) server.dropClient('the device failed');

@@ -32,7 +32,7 @@ import type {
   OperationReport,
   WireReport,
 } from '../report/schema.ts';
-import type { Defect } from './emulation.ts';
+import type { Defect } from './defect.ts';
 import type { Cabling } from './served-plan.ts';
 import type { SlotAccesses, SlotLedger } from './slot-ledger.ts';
 

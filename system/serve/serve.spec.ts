@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { bar0 } from '../../abi/bar-map.ts';
+import { createMemfd, VfioUserClient } from '../../guest/client/client.ts';
 import { INTERRUPT_MSIX } from '../../guest/device.ts';
 import { nativeUnavailableReason } from '../../guest/index.ts';
 import { createEventfd, drainEventfd } from '../../guest/native/poll.ts';
-import { createMemfd, TestClient } from '../../guest/testing/client.ts';
 import { qemuOptionLines } from './qemu-options.ts';
 import { serve } from './serve.ts';
 import { serveOrderOf } from './serve-options.ts';
@@ -29,7 +29,7 @@ const pause = (): void => void Atomics.wait(nap, 0, 0, 1);
 
 /** A guest's machine: 1 MiB of memory, BARs placed, bus mastering on. */
 function guestAt(path: string) {
-  const client = new TestClient(path, pause);
+  const client = new VfioUserClient(path, pause);
   client.handshake();
   const memfd = createMemfd(1 << 20);
   client.map({ address: 0n, sizeBytes: 1n << 20n, readable: 1, writable: 1 }, memfd);

@@ -3,3 +3,4 @@ import { testScenario } from './suite.ts';
 
 await testScenario('faults-silence', 'debian');
 await testScenario('two-guests', 'debian');
+await testScenario('subnet-manager', 'debian');

@@ -2,14 +2,17 @@
 import type { JsonValue, ProgramContext } from '../../system/program.ts';
 import {
   createQp,
+  createSrq,
   destroyQp,
   IBV_QPT_RC,
   IBV_SEND_SIGNALED,
   IbvWc,
   postSend,
+  postSrqRecv,
   spinCq,
 } from '../../userlib/index.ts';
-import { remoteAt, segment, writeOf } from './requests.ts';
+import { take } from './outcomes.ts';
+import { receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
 import { type Pair, Side } from './side.ts';
 
 const lengths = { large: 1 << 20, small: 64 };
@@ -35,6 +38,33 @@ export async function farApart(program: ProgramContext): Promise<JsonValue> {
   await side.barrier('done');
   if (program.node === 1) return null;
   return { apart: second.qp.qpNum - first.qp.qpNum, latencyPs };
+}
+
+const slow = { messages: 40, lengthBytes: 10_000 };
+
+/**
+ * Host 0 sends 40 messages of 10,000 bytes to a shared queue, which grants no credits; host 1 posts a receive for each
+ * every 30 us. Returns how many completed, and how.
+ */
+export async function slowReceiver(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const srq = await createSrq(side.pd, { attr: { maxWr: 64, maxSge: 1 } });
+  const pair = await side.pair('slow', {
+    srq,
+    bufferBytes: slow.lengthBytes,
+    cap: { maxSendWr: 64 },
+    timeoutCode: 14,
+  });
+  const whole = segment(pair.buffer, 0, slow.lengthBytes);
+  if (program.node === 0)
+    for (let count = 0; count < slow.messages; count++) postSend(pair.qp, sendOf([whole]));
+  for (let count = 0; count < slow.messages && program.node === 1; count++) {
+    await program.cpu.sleep(30_000_000);
+    postSrqRecv(srq, receiveOf([whole]));
+  }
+  const taken = await take(program.node === 0 ? pair.sendCq : pair.recvCq, slow.messages);
+  await side.barrier('done');
+  return { statuses: [...new Set(taken.map(({ status }) => status))], count: taken.length };
 }
 
 /** Makes and destroys QPs, so that the next gets a number that many further on. */

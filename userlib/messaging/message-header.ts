@@ -17,7 +17,7 @@ export type MessageKind = (typeof MessageKind)[keyof typeof MessageKind];
 
 export const messageHeader = layout(
   'message header',
-  { sizeBytes: 32, byteOrder: 'little', source: 'ours' },
+  { sizeBytes: 32, byteOrder: 'little', source: 'this project' },
   {
     kind: named(bits32(0x00, 7, 0), MessageKind),
     status: bits32(0x00, 15, 8, 'of FINISHED: 0, or 1 when the receiver had too little room'),

@@ -6,6 +6,7 @@ import { CommandStatus } from '../../../abi/command-status.ts';
 import { icmTables } from '../../../abi/icm.ts';
 import { initHca } from '../../../abi/init-hca.ts';
 import { icmPageBytes, mapEntry, mapEntryCountMax } from '../../../abi/map-icm.ts';
+import { mcgLogEntryBytesMax, mcgLogEntryBytesMin } from '../../../abi/mcg.ts';
 import { highWordOf, lowWordOf } from '../../../base/index.ts';
 import {
   type CommandRequest,
@@ -126,15 +127,12 @@ export function* mapIcm(device: DeviceState, request: CommandRequest): Steps<und
   const wanted = device.auxiliaryPagesWanted;
   demand(wanted > 0 && icm.auxiliaryPageCount >= wanted, CommandStatus.BAD_SYS_STATE);
   const chunks = yield* readChunks(device, request);
-  const taken = new Set<number>();
-  for (const { icmAddress, pageCount } of chunks) {
-    const endBytes = icmAddress + pageCount * icmPageBytes;
+  let endBytes = 0;
+  for (const { icmAddress, pageCount } of [...chunks].sort((a, b) => a.icmAddress - b.icmAddress)) {
+    demand(icmAddress >= endBytes, CommandStatus.BAD_PARAM); // two chunks of the mailbox overlap
+    endBytes = icmAddress + pageCount * icmPageBytes;
     demand(endBytes <= 2 ** capabilities.logMaxIcmBytes, CommandStatus.EXCEED_LIM);
     demand(icm.mappedCountIn(icmAddress, pageCount) === 0, CommandStatus.RESOURCE_BUSY);
-    for (let at = icmAddress; at < endBytes; at += icmPageBytes) {
-      demand(!taken.has(at), CommandStatus.BAD_PARAM);
-      taken.add(at);
-    }
   }
   for (const { icmAddress, dmaAddress, pageCount } of chunks) icm.map(icmAddress, dmaAddress, pageCount);
   return undefined;
@@ -161,14 +159,19 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
   const box = yield* readInBox(request, initHca.sizeBytes);
   const profile = initHca.decode(box);
   checkProfile(device, profile);
-  icm.placeTables(placesOf(profile));
+  const places = placesOf(profile);
+  checkPlaces(device, places);
+  icm.placeTables(places);
   device.profileBytes = box.slice();
   device.profile = profile;
   device.phase = SystemPhase.INITIALISED;
   return undefined;
 }
 
-/** Table sizes within the device's limits, entries of 32 bytes, at least one EQ beyond the reserved ones. */
+/**
+ * Refuses every size beyond what QUERY_DEV_CAP offers, and every mode that it does not offer: other EQ schemes, entries
+ * larger than 32 bytes, strides, unicast or device-managed steering, memory windows, UAR pages above 4 KiB.
+ */
 function checkProfile(device: DeviceState, profile: HcaProfile): void {
   const { capabilities } = device.parts;
   demand(profile.logQps <= capabilities.logMaxQps, CommandStatus.BAD_PARAM);
@@ -176,11 +179,42 @@ function checkProfile(device: DeviceState, profile: HcaProfile): void {
   demand(profile.logSrqs <= capabilities.logMaxSrqs, CommandStatus.BAD_PARAM);
   demand(profile.logEqs <= capabilities.logMaxEqs, CommandStatus.BAD_PARAM);
   demand(profile.logDmpts <= capabilities.logMaxMpts, CommandStatus.BAD_PARAM);
+  demand(profile.logRdmarcPerQp <= capabilities.logMaxResponderReads, CommandStatus.BAD_PARAM);
   demand(profile.logMcgEntries <= capabilities.logMaxGroups, CommandStatus.BAD_PARAM);
+  demand(profile.logMcgHashEntries <= profile.logMcgEntries, CommandStatus.BAD_PARAM);
+  demand(profile.logMcgEntryBytes >= mcgLogEntryBytesMin, CommandStatus.BAD_PARAM);
+  demand(profile.logMcgEntryBytes <= mcgLogEntryBytesMax, CommandStatus.BAD_PARAM);
   demand(profile.systemEqs === 0, CommandStatus.BAD_PARAM);
-  demand(profile.cqe64 === 0 && profile.eqe64 === 0, CommandStatus.BAD_PARAM);
+  for (const mode of modesNotOffered) demand(profile[mode] === 0, CommandStatus.BAD_PARAM);
   demand(profile.logUarPage4k === 0, CommandStatus.BAD_PARAM);
   demand(2 ** profile.logUars <= uarPageCount(capabilities), CommandStatus.BAD_PARAM);
+}
+
+const modesNotOffered = [
+  'cqe64',
+  'eqe64',
+  'logEqeStrideMinus5',
+  'logCqeStrideMinus5',
+  'unicastSteering',
+  'deviceManagedSteering',
+  'memoryWindowsEnabled',
+  'counters',
+  'checksum',
+  'qos',
+  'rssIpFragments',
+  'recoverableErrorEvents',
+] as const satisfies readonly (keyof HcaProfile)[];
+
+/**
+ * Every table ends within the largest ICM. The MTT table's length is not said: only its base is checked, and pages that
+ * are mapped bound it.
+ */
+function checkPlaces(device: DeviceState, places: ReturnType<typeof placesOf>): void {
+  const icmBytes = 2 ** device.parts.capabilities.logMaxIcmBytes;
+  for (const [name, { base, entryBytes, logEntries }] of Object.entries(places)) {
+    const tableBytes = name === 'mtt' ? 0 : entryBytes * 2 ** logEntries;
+    demand(base + tableBytes <= icmBytes, CommandStatus.BAD_PARAM);
+  }
 }
 
 function placesOf(profile: HcaProfile) {

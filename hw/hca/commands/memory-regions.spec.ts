@@ -28,6 +28,27 @@ describe('MPT commands', () => {
     expect(bench.dataPath.calls).toEqual([`mptChanged ${index}`]);
   });
 
+  it.each(['HW2SW_MPT', 'SYNC_TPT', 'INVALIDATE_PAGES'] as const)(
+    'make the device forget, then outlast what it had begun: %s',
+    (name) => {
+      const bench = broughtUp();
+      must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
+      bench.dataPath.isFenceOpen = false;
+      bench.post(name, { inputModifier: name === 'HW2SW_MPT' ? index : 0, opcodeModifier: 1 });
+      bench.run(100_000);
+      const forgets = {
+        HW2SW_MPT: `mptChanged ${index}`,
+        SYNC_TPT: 'translationChanged',
+        INVALIDATE_PAGES: 'pagesChanged',
+      };
+      expect(bench.dataPath.calls.slice(1)).toEqual([forgets[name], 'beginFence']);
+      expect(bench.control.processor.isIdle).toBe(false);
+      bench.dataPath.isFenceOpen = true;
+      bench.run();
+      expect(bench.control.processor.isIdle).toBe(true);
+    },
+  );
+
   it('keep an entry free that was passed as free', () => {
     const bench = broughtUp();
     const inBox = region.slice();
@@ -60,7 +81,7 @@ describe('MPT commands', () => {
     bench.memory.write(pageAddress + 0x0f, new Uint8Array([9])); // PD 9
     bench.memory.write(pageAddress, new Uint8Array([0]));
     must(bench, 'SYNC_TPT');
-    expect(bench.dataPath.calls.at(-1)).toBe('translationChanged');
+    expect(bench.dataPath.calls.slice(-2)).toEqual(['translationChanged', 'beginFence']);
     expect(mpt.decode(must(bench, 'QUERY_MPT', { inputModifier: index, outBytes: 64 }).outBox).pd).toBe(9);
     expect(bench.command('HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 }).status).toBe(OK);
     expect(bench.command('SW2HW_MPT', { inBox: region, inputModifier: index }).status).toBe(OK);

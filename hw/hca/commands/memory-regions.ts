@@ -20,6 +20,7 @@ import {
   writeOutBox,
 } from '../command-steps.ts';
 import type { DeviceState } from '../device-state.ts';
+import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = mpt.fields;
 
@@ -30,7 +31,7 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   demand(index >= 2 ** device.parts.capabilities.logReservedMpts, CommandStatus.BAD_RESOURCE);
   const entry = yield* readInBox(request, mpt.sizeBytes);
   const view = viewOf(entry);
-  demand(fields.logPageSize.get(view, 0) < 64, CommandStatus.BAD_PARAM);
+  checkRegion(device, view);
   demand(!device.liveMpts.has(index), CommandStatus.BAD_RES_STATE);
   const isFree = fields.status.get(view, 0) === MptStatus.FREE;
   fields.status.set(view, 0, isFree ? MptStatus.FREE : MptStatus.VALID);
@@ -41,9 +42,23 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
   return undefined;
 }
 
+/** Rejects a window, which this device does not offer, and a length or page size beyond its limits. */
+function checkRegion(device: DeviceState, view: DataView): void {
+  const { logMinPageBytes, logMaxRegionBytes } = device.parts.capabilities;
+  demand(fields.isRegion.get(view, 0) === 1, CommandStatus.BAD_PARAM);
+  const lengthBytes = fields.lengthBytes.getNumber(view, 0);
+  const isEverything = lengthBytes === 2 ** 64 || fields.length64.get(view, 0) === 1;
+  demand(isEverything || lengthBytes <= 2 ** logMaxRegionBytes, CommandStatus.BAD_PARAM);
+  const logPageSize = fields.logPageSize.get(view, 0);
+  demand(logPageSize <= logPageBytesMax, CommandStatus.BAD_PARAM);
+  const isPhysical = fields.isPhysical.get(view, 0) === 1;
+  demand(isPhysical || logPageSize >= logMinPageBytes, CommandStatus.BAD_PARAM);
+}
+
 /**
  * Gives the entry back: it stays in the page, owned by software. Whether it was the device's is read in the page: the
- * driver re-registers a region by clearing the status there.
+ * driver re-registers a region by clearing the status there. Once the command has ended the device does not access the
+ * region's memory any more.
  */
 export function* deactivateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const index = request.inputModifier;
@@ -59,7 +74,18 @@ export function* deactivateRegion(device: DeviceState, request: CommandRequest):
   yield* write(address + mptStatusOffset, entry.subarray(mptStatusOffset, mptStatusOffset + 1));
   device.liveMpts.delete(index);
   dataPath.mptChanged(index);
+  yield* outlastAccesses(device);
   return undefined;
+}
+
+/**
+ * Ends when no access under way can reach what has just been forgotten: software may give the memory to others when the
+ * command has ended.
+ */
+function* outlastAccesses(device: DeviceState): Steps<void> {
+  const { dataPath } = device.parts;
+  dataPath.beginFence();
+  if (!dataPath.isFencePassed()) yield* until(() => dataPath.isFencePassed());
 }
 
 export function* queryRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
@@ -97,17 +123,20 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
   return undefined;
 }
 
-/** Everything cached of dMPT and MTT is read again from now on. */
-export function synchroniseTranslation(device: DeviceState): undefined {
+/**
+ * Everything cached of dMPT and MTT is read again from now on, and what was begun by it has ended: behind this command
+ * Linux frees what fast registration had mapped, whose MPT entry it takes back in the page (mlx4_fmr_unmap).
+ */
+export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
   device.parts.dataPath.translationChanged();
+  yield* outlastAccesses(device);
   return undefined;
 }
 
 /** Ours: the driver has taken pages from on-demand regions; ends when no access under way can reach them. */
 export function* invalidatePages(device: DeviceState): Steps<undefined> {
-  const { dataPath } = device.parts;
-  dataPath.invalidatePages();
-  yield* until(() => dataPath.pagesAreFree());
+  device.parts.dataPath.pagesChanged();
+  yield* outlastAccesses(device);
   return undefined;
 }
 

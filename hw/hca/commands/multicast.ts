@@ -3,7 +3,7 @@
  * commands. Source: interface sheet 3.18, 5.6.
  */
 import { CommandStatus } from '../../../abi/command-status.ts';
-import { mcgHead, mcgMembersMax } from '../../../abi/mcg.ts';
+import { defaultMcgModifier, mcgHead, mcgMembersMax } from '../../../abi/mcg.ts';
 import { mgidHash } from '../../../abi/static-configuration.ts';
 import { viewOf } from '../../../base/index.ts';
 import {
@@ -14,6 +14,7 @@ import {
   type Steps,
   writeOutBox,
 } from '../command-steps.ts';
+import { logMaxQpsPerGroup } from '../device-capabilities.ts';
 import type { DeviceState } from '../device-state.ts';
 
 const writeEntry = 0;
@@ -37,12 +38,23 @@ export function* readGroup(device: DeviceState, request: CommandRequest): Steps<
 export function* writeGroup(device: DeviceState, request: CommandRequest): Steps<undefined> {
   demand(request.opcodeModifier <= writeDefault, CommandStatus.BAD_OP);
   const isDefault = request.opcodeModifier !== writeEntry;
-  const index = isDefault ? request.inputModifier : entryIndex(device, request);
+  const index = isDefault ? defaultIndex(device, request) : entryIndex(device, request);
   const entry = yield* readInBox(request, entryBytes(device));
   const memberCount = mcgHead.fields.memberCount.get(viewOf(entry), 0);
   demand(memberCount <= mcgMembersMax(device.profile!.logMcgEntryBytes), CommandStatus.BAD_PARAM);
+  demand(memberCount <= 2 ** logMaxQpsPerGroup, CommandStatus.EXCEED_LIM);
   (isDefault ? device.defaultGroups : device.groups).set(index, entry);
   return undefined;
+}
+
+/** Each port has two default entries, for multicast and for unicast. */
+function defaultIndex(device: DeviceState, request: CommandRequest): number {
+  const { inputModifier } = request;
+  const port = inputModifier >>> 16;
+  demand(device.parts.ports[port - 1] !== undefined, CommandStatus.BAD_PARAM);
+  const isNamed = [0, 1].some((steer) => inputModifier === defaultMcgModifier(port, steer));
+  demand(isNamed, CommandStatus.BAD_PARAM);
+  return inputModifier;
 }
 
 function entryIndex(device: DeviceState, request: CommandRequest): number {

@@ -22,7 +22,10 @@ export interface QueueBuffer {
 }
 
 /** Pages of 1 GiB are the largest there are. */
-const logPageBytesMax = 30;
+export const logPageBytesMax = 30;
+
+/** The page size of queue contexts is given in units of 4 KiB. */
+const logPageBytesMin = 12;
 
 /** Rejects a buffer with more entries than the device takes, or with impossible pages. */
 export function checkBuffer(buffer: QueueBuffer, logEntriesMax: number): void {
@@ -44,8 +47,10 @@ export function* readPages(device: DeviceState, buffer: QueueBuffer): Steps<numb
     const lengthBytes = Math.min((pageCount - pages.length) * mttEntryBytes, toPageEnd);
     const view = viewOf(yield* read(address, lengthBytes));
     for (let at = 0; at < lengthBytes; at += mttEntryBytes) {
+      const pageAddress = mttEntry.fields.pageAddress.getNumber(view, at);
       demand(mttEntry.fields.present.get(view, at) === 1, CommandStatus.BAD_PARAM);
-      pages.push(mttEntry.fields.pageAddress.getNumber(view, at));
+      demand(pageAddress % 2 ** logPageBytesMin === 0, CommandStatus.BAD_PARAM);
+      pages.push(pageAddress);
     }
   }
   return pages;

@@ -2,8 +2,10 @@
  * Queue pairs: every transition, QUERY_QP, CONF_SPECIAL_QP. Which fields a transition takes from its mailbox, and from
  * which states it leads, is the table in abi/qp-transitions.ts. Source: interface sheet 3.17, 5.1.
  *
- * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines.
+ * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines, and
+ * what it had received has reached memory.
  */
+import { portOfScheduleQueue } from '../../../abi/address-path.ts';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { sqdEventRequest } from '../../../abi/commands.ts';
 import {
@@ -13,6 +15,7 @@ import {
   qpTransitions,
 } from '../../../abi/qp-transitions.ts';
 import {
+  PathMtu,
   QpState,
   qpc,
   qpcOffsetInMailbox,
@@ -20,7 +23,7 @@ import {
   ServiceType,
   specialQpBlock,
 } from '../../../abi/qpc.ts';
-import { copyQpcFields } from '../../../abi/qpc-fields.ts';
+import { copyQpcFields, type QpcFieldPath } from '../../../abi/qpc-fields.ts';
 import { viewOf } from '../../../base/index.ts';
 import {
   type CommandRequest,
@@ -33,6 +36,7 @@ import {
 } from '../command-steps.ts';
 import { uarPageCount } from '../device-capabilities.ts';
 import type { DeviceState } from '../device-state.ts';
+import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = qpc.fields;
 const qpnMask = 0xff_ffff;
@@ -47,11 +51,13 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
   demand(icm.contextAddress('qpc', qpn) >= 0, CommandStatus.ICM_ERROR);
   const mailbox = viewOf(yield* readInBox(request, qpMailbox.sizeBytes));
   checkNewContext(device, mailbox, qpcOffsetInMailbox);
+  const mask = qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
+  const fieldsSet = fieldsSetBy('RST2INIT_QP', mask);
+  checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, QpState.INIT);
   demand(qps.liveCount < qps.capacity, CommandStatus.EXCEED_LIM);
   const slot = qps.allocate(qpn);
   const base = qps.offsetOf(slot);
-  const mask = qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
-  copyQpcFields(fieldsSetBy('RST2INIT_QP', mask), mailbox, qpcOffsetInMailbox, qps.view, base);
+  copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, qps.view, base);
   fields.localQpn.set(qps.view, base, qpn);
   fields.state.set(qps.view, base, QpState.INIT);
   device.qpnOfIndex.set(index, qpn);
@@ -62,18 +68,57 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
 /** What a new context refers to must exist, and its queues must be within the limits. */
 function checkNewContext(device: DeviceState, view: DataView, base: number): void {
   const { cqs, srqs, icm, capabilities } = device.parts;
-  const serviceType = fields.serviceType.get(view, base);
-  demand(Object.values<number>(ServiceType).includes(serviceType), CommandStatus.BAD_PARAM);
+  demand(servicesOffered.includes(fields.serviceType.get(view, base)), CommandStatus.BAD_PARAM);
+  demand(fields.isRssIndirection.get(view, base) === 0, CommandStatus.BAD_PARAM);
   demand(fields.sqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
+  demandStride(fields.sqLogStride16.get(view, base), capabilities.maxSendDescriptorBytes);
+  demand(fields.logPageSize4k.get(view, base) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
   demand(fields.uarPage.get(view, base) < uarPageCount(capabilities), CommandStatus.BAD_PARAM);
   demand(cqs.slotOf(fields.sendCqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   demand(cqs.slotOf(fields.receiveCqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   if (fields.srqAttached.get(view, base) === 1) {
     demand(srqs.slotOf(fields.srqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
-  } else {
-    demand(fields.rqLogCount.get(view, base) <= 15, CommandStatus.BAD_PARAM);
+  } else if (fields.doorbellRecordAddress.getNumber(view, base) !== 0) {
+    // Without a doorbell record there is no receive queue, and Linux leaves its size byte at 0xfc.
+    demand(fields.rqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
+    demandStride(fields.rqLogStride16.get(view, base), capabilities.maxReceiveDescriptorBytes);
   }
   demand(icm.mttEntryAddress(fields.mttAddress.get(view, base)) >= 0, CommandStatus.ICM_ERROR);
+}
+
+/** Services of the capability flags; MLX is what QP0 and QP1 are. */
+const servicesOffered: readonly number[] = [ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX];
+
+/** A stride holds at most the largest descriptor, rounded up to a power of two. */
+function demandStride(logStride16: number, descriptorBytesMax: number): void {
+  demand(2 ** (logStride16 + 3) < descriptorBytesMax, CommandStatus.BAD_PARAM);
+}
+
+const pathOf = qpc.fields.primaryPath.fields;
+
+/** Rejects what a transition to `state` would set beyond the limits that QUERY_DEV_CAP and QUERY_PORT name. */
+function checkLimits(
+  device: DeviceState,
+  view: DataView,
+  base: number,
+  fieldsSet: readonly QpcFieldPath[],
+  state: number,
+): void {
+  const { capabilities, ports } = device.parts;
+  const { logMaxRequesterReads, logMaxMessageBytes, logGids, logPkeys } = capabilities;
+  const within = (name: QpcFieldPath, value: number, max: number): void =>
+    demand(value <= max || !fieldsSet.includes(name), CommandStatus.BAD_PARAM);
+  const responderReadsMax = Math.min(capabilities.logMaxResponderReads, device.profile!.logRdmarcPerQp);
+  within('logMaxRequesterReads', fields.logMaxRequesterReads.get(view, base), logMaxRequesterReads);
+  within('logMaxResponderReads', fields.logMaxResponderReads.get(view, base), responderReadsMax);
+  within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
+  within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
+  if (state === QpState.RTR) demand(fields.pathMtu.get(view, base) !== 0, CommandStatus.BAD_PARAM);
+  within('primaryPath.pkeyIndex', pathOf.pkeyIndex.get(view, base), 2 ** logPkeys - 1);
+  if (pathOf.grhPresent.get(view, base) === 1)
+    within('primaryPath.sourceGidIndex', pathOf.sourceGidIndex.get(view, base), 2 ** logGids - 1);
+  const port = portOfScheduleQueue(pathOf.scheduleQueue.get(view, base));
+  within('primaryPath.scheduleQueue', port, ports.length);
 }
 
 /** All transitions between live states: RTR, RTS, SQD and those that only change fields. */
@@ -86,17 +131,20 @@ export function transitionOf(name: QpTransitionName) {
     const base = qps.offsetOf(slot);
     const needsMailbox = transition.takesOptional || transition.required.length > 0;
     const mailbox = needsMailbox ? viewOf(yield* readInBox(request, qpMailbox.sizeBytes)) : undefined;
+    const mask = mailbox === undefined ? 0 : qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
+    const fieldsSet = fieldsSetBy(name, mask);
     dataPath.qpSync(slot); // the QP may have moved to an error state by itself, even while the mailbox was read
     const previousState = fields.state.get(qps.view, base);
     demand((transition.from as readonly number[]).includes(previousState), CommandStatus.BAD_QP_STATE);
     if (mailbox !== undefined) {
-      const mask = qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
-      copyQpcFields(fieldsSetBy(name, mask), mailbox, qpcOffsetInMailbox, qps.view, base);
+      checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, transition.to);
+      copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, qps.view, base);
     }
     fields.state.set(qps.view, base, transition.to);
     dataPath.qpModified(slot, previousState);
-    if (transition.to === QpState.SQD && request.inputModifier >= sqdEventRequest) {
-      device.draining.push(slot);
+    if (transition.to !== QpState.SQD) device.draining.delete(slot);
+    else if (request.inputModifier >= sqdEventRequest) {
+      device.draining.add(slot);
       device.parts.watchDraining();
     }
     return undefined;
@@ -115,6 +163,7 @@ export function failQueuePair(device: DeviceState, request: CommandRequest): und
   if (slot < 0) return undefined;
   dataPath.qpSync(slot);
   if (fields.state.get(qps.view, qps.offsetOf(slot)) === QpState.ERR) return undefined;
+  device.draining.delete(slot);
   fields.state.set(qps.view, qps.offsetOf(slot), QpState.ERR);
   dataPath.qpToError(slot);
   return undefined;
@@ -128,9 +177,9 @@ export function* resetQueuePair(device: DeviceState, request: CommandRequest): S
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
   dataPath.qpDestroyed(slot);
-  yield* until(() => !dataPath.qpIsBusy(slot));
-  const watched = device.draining.indexOf(slot);
-  if (watched >= 0) device.draining.splice(watched, 1);
+  dataPath.beginFence();
+  yield* until(() => !dataPath.qpIsBusy(slot) && dataPath.isFencePassed());
+  device.draining.delete(slot);
   qps.free(slot);
   device.qpnOfIndex.delete(index);
   return undefined;

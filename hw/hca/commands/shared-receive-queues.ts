@@ -13,6 +13,7 @@ import {
   writeOutBox,
 } from '../command-steps.ts';
 import type { DeviceState } from '../device-state.ts';
+import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = srqc.fields;
 /** A WQE holds the next segment and one data pointer at least. */
@@ -32,6 +33,7 @@ export function* createSharedQueue(device: DeviceState, request: CommandRequest)
     2 ** (fields.logStride16.get(view, 0) + 4) <= capabilities.maxReceiveDescriptorBytes,
     CommandStatus.BAD_PARAM,
   );
+  demand(fields.logPageSize4k.get(view, 0) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
   demand(icm.mttEntryAddress(fields.mttAddress.get(view, 0)) >= 0, CommandStatus.ICM_ERROR);
   demand(srqs.liveCount < srqs.capacity, CommandStatus.EXCEED_LIM);
   fields.srqn.set(view, 0, srqn);

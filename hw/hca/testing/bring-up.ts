@@ -44,6 +44,7 @@ export const profile: Initial<typeof initHca> = {
   version: 2,
   qpcBase: BigInt(icmBase.qpc),
   logQps: 16,
+  logRdmarcPerQp: 4,
   cqcBase: BigInt(icmBase.cqc),
   logCqs: 16,
   srqcBase: BigInt(icmBase.srqc),

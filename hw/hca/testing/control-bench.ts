@@ -27,6 +27,8 @@ export class RecordingDataPath implements DataPathControl {
   readonly busyCqs = new Set<number>();
   readonly busySrqs = new Set<number>();
   boundWindows = 0;
+  /** False while accesses begun before {@link beginFence} are under way. */
+  isFenceOpen = true;
   /** Runs before a context is read: brings the live fields into the bytes. */
   onQpSync: (slot: number) => void = () => undefined;
   onCqSync: (slot: number) => void = () => undefined;
@@ -51,8 +53,9 @@ export class RecordingDataPath implements DataPathControl {
   srqIsBusy = (slot: number): boolean => this.busySrqs.has(slot);
   mptChanged = (index: number): void => this.#note('mptChanged', index);
   translationChanged = (): void => this.#note('translationChanged');
-  invalidatePages = (): void => this.#note('invalidatePages');
-  pagesAreFree = (): boolean => true;
+  pagesChanged = (): void => this.#note('pagesChanged');
+  beginFence = (): void => this.#note('beginFence');
+  isFencePassed = (): boolean => this.isFenceOpen;
   pagesResumed = (token: number, isRefused: boolean): boolean => {
     this.#note(`pagesResumed ${token}${isRefused ? ' refused' : ''}`);
     return token !== 0;

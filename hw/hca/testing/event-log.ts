@@ -36,7 +36,11 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
     this.#note(`cq ${syndrome} ${hex(cqn)}`, cycle);
   }
 
-  postCompletion(eqn: number, cqn: number, cycle: number): void {
+  /** CQEs that were held back for the events of completions. */
+  joinedCount = 0;
+
+  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount: number): void {
+    this.joinedCount += joinedCount;
     this.#note(`comp ${hex(cqn)} eq ${eqn}`, cycle);
   }
 

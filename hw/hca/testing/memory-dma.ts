@@ -3,7 +3,7 @@
  * fixed latency and one operation per cycle. Reports come in order; sources are copied when the write leaves.
  */
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { DmaReads, DmaWrites, ReadDone, WriteDone } from '../dma-ports.ts';
+import type { DmaReads, DmaRequester, DmaWrites, ReadDone, WriteDone } from '../dma-ports.ts';
 
 const pageBytes = 4096;
 
@@ -12,6 +12,11 @@ export class SparseMemory {
   readonly #pages = new Map<number, Uint8Array>();
   /** Addresses at or above this do not answer: reads end with an unsupported request. */
   limit = 2 ** 52;
+
+  /** All zero, as at power-on. */
+  clear(): void {
+    this.#pages.clear();
+  }
 
   read(address: number, lengthBytes: number): Uint8Array {
     const bytes = new Uint8Array(lengthBytes);
@@ -46,12 +51,13 @@ interface Operation {
   run(cycle: number): void;
 }
 
-interface Requester {
+interface Requester extends DmaRequester {
   readonly name: string;
   readonly fifoDepth: number;
   readonly onReadDone: ReadDone;
   readonly onWriteDone: WriteDone;
-  pendingCount: number;
+  count: number;
+  readonly counters: { requests: number };
   onSpace: () => void;
 }
 
@@ -59,6 +65,8 @@ interface Requester {
 export class MemoryDma implements DmaReads, DmaWrites {
   /** Every write in the order in which it reached memory. */
   readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: number }[] = [];
+  /** Every read in the order in which memory answered it. */
+  readonly readLog: { requester: string; address: number; lengthBytes: number; cycle: number }[] = [];
   readonly #memory: SparseMemory;
   readonly #domain: ClockDomain;
   readonly #sram: Uint8Array;
@@ -85,15 +93,21 @@ export class MemoryDma implements DmaReads, DmaWrites {
       fifoDepth: options.fifoDepth,
       onReadDone: report as ReadDone,
       onWriteDone: report as WriteDone,
-      pendingCount: 0,
+      trafficClass: options.trafficClass,
+      count: 0,
+      counters: { requests: 0 },
       onSpace: () => undefined,
     });
     return this.#requesters.length - 1;
   }
 
+  get requesters(): readonly DmaRequester[] {
+    return this.#requesters;
+  }
+
   canRequest(requester: number): boolean {
-    const { pendingCount, fifoDepth } = this.#requesters[requester]!;
-    return pendingCount < fifoDepth;
+    const { count, fifoDepth } = this.#requesters[requester]!;
+    return count < fifoDepth;
   }
 
   onSpace(requester: number, listener: () => void): void {
@@ -122,8 +136,9 @@ export class MemoryDma implements DmaReads, DmaWrites {
     fourth = 0,
   ): void {
     const owner = this.#requesters[requester]!;
-    if (owner.pendingCount === owner.fifoDepth) throw new RangeError(`${owner.name} has no room`);
-    owner.pendingCount++;
+    if (owner.count === owner.fifoDepth) throw new RangeError(`${owner.name} has no room`);
+    owner.count++;
+    owner.counters.requests++;
     const run =
       typeof place === 'number'
         ? (cycle: number) => this.#read(owner, address, lengthBytes, place, third, cycle)
@@ -136,7 +151,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
   /** Reset: everything held is dropped unreported. */
   reset(): void {
     this.#operations = [];
-    for (const requester of this.#requesters) requester.pendingCount = 0;
+    for (const requester of this.#requesters) requester.count = 0;
   }
 
   #run(cycle: number): void {
@@ -158,6 +173,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     cookie: number,
     cycle: number,
   ): void {
+    this.readLog.push({ requester: owner.name, address, lengthBytes, cycle });
     const answers = address + lengthBytes <= this.#memory.limit;
     if (answers) this.#sram.set(this.#memory.read(address, lengthBytes), sramOffset);
     this.#finish(owner);
@@ -172,8 +188,8 @@ export class MemoryDma implements DmaReads, DmaWrites {
   }
 
   #finish(owner: Requester): void {
-    const wasFull = owner.pendingCount === owner.fifoDepth;
-    owner.pendingCount--;
+    const wasFull = owner.count === owner.fifoDepth;
+    owner.count--;
     if (wasFull) owner.onSpace();
   }
 }

@@ -3,9 +3,10 @@
  * lists of contents, and scripts. A change of any of them gives another file.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ConfigurationError } from '../../../base/assert.ts';
+import { isWhole, writeDigested } from '../digested-file.ts';
 import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { buildInitramfs } from './initramfs.ts';
@@ -14,7 +15,7 @@ import { kernelVersionIn } from './modules.ts';
 /** Raised when the image is built otherwise from the same inputs. */
 const formatVersion = 1;
 
-/** Path of the initial file system for two unpacked kits; builds it when it is not there. @throws ConfigurationError */
+/** Path of the initial file system for two unpacked kits; builds it when it is not there whole. @throws ConfigurationError */
 export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: string): string {
   const inputs = [
     formatVersion,
@@ -34,11 +35,9 @@ export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: 
   const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12);
   const folder = join(cacheFolder, 'images');
   const path = join(folder, `${basename(kernelRoot)}-${digest}.cpio`);
-  if (!existsSync(path)) {
+  if (!isWhole(path)) {
     mkdirSync(folder, { recursive: true });
-    const temporary = `${path}.${process.pid}`;
-    writeFileSync(temporary, buildInitramfs(toolsRoot, kernelRoot));
-    renameSync(temporary, path);
+    writeDigested(path, buildInitramfs(toolsRoot, kernelRoot));
   }
   return path;
 }

@@ -15,7 +15,8 @@ export PATH=/usr/sbin:/usr/bin HOME=/root TERM=linux
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
-mkdir -p /dev/pts /dev/shm /run /tmp /root
+mkdir -p /dev/pts /dev/shm /run /tmp /root /var/log /var/cache/opensm
+ln -sfn /run /var/run
 mount -t devpts devpts /dev/pts
 mount -t tmpfs shm /dev/shm
 mount -t configfs configfs /sys/kernel/config 2>/dev/null

@@ -6,9 +6,9 @@
  * The tree is a merged /usr, as Debian has it: /bin, /sbin, /lib and /lib64 are links.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
 import { cpioArchive, type TreeEntry } from './cpio.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
@@ -74,7 +74,7 @@ const appletsOf = (busybox: string): string[] =>
   execFileSync(busybox, ['--list'], { encoding: 'utf8' }).split('\n').filter(Boolean);
 
 function addModules(tree: Map<string, TreeEntry>, toolsRoot: string, kernelRoot: string): void {
-  const staging = mkdtempSync(join(tmpdir(), 'hca-modules-'));
+  const { path: staging, remove } = makeTemporaryFolder('hca-modules-');
   try {
     stageModules(toolsRoot, kernelRoot, staging, modules);
     const folder = join('lib/modules', kernelVersionIn(kernelRoot));
@@ -84,6 +84,6 @@ function addModules(tree: Map<string, TreeEntry>, toolsRoot: string, kernelRoot:
       tree.set(`usr/${relative(staging, path)}`, plain(readFileSync(path)));
     }
   } finally {
-    rmSync(staging, { recursive: true });
+    remove();
   }
 }

@@ -5,12 +5,13 @@
  * Its idea of what is installed is a list of ours, empty but for stand-ins: packages (a package manager, an init
  * system) on which others depend for being installed, and which mere unpacking does not need. Of the machine's own
  * configuration only the ways to the network are taken over (proxies), never hooks, pins or sources.
- * Source: apt.conf(5), apt-get(8); README.progress-reporting of apt for the status lines.
+ * Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError } from '../../../base/assert.ts';
+import { digestOfFile } from '../digested-file.ts';
 import type { DebianArchive } from './apt-sources.ts';
 
 /** What apt is asked for: packages, out of suites, of which the last may be preferred over the others. */
@@ -57,7 +58,7 @@ export class Apt {
   /** What has to be unpacked to have what was asked for. @throws ConfigurationError with apt's first complaint */
   resolve(request: AptRequest): AptPackage[] {
     this.#prepare(request);
-    const output = this.#read(['install', '-s', '-qq', '-y', ...choice(request)]);
+    const output = this.#read('apt-get', ['install', '-s', '-qq', '-y', ...choice(request)]);
     return packagesToInstall(output);
   }
 
@@ -65,6 +66,26 @@ export class Apt {
   async download(request: AptRequest, progress: AptProgress): Promise<void> {
     this.#prepare(request);
     await this.#run(['install', '-d', '-q', '-y', ...choice(request)], progress);
+  }
+
+  /**
+   * Removes fetched packages that are not, byte for byte, what the archive's signed lists say: apt itself takes a file of
+   * the right size that is there for the right file.
+   * @returns those removed
+   */
+  removeDamaged(packages: readonly AptPackage[]): AptPackage[] {
+    const fetched = packages.filter((one) => existsSync(this.fileOf(one)));
+    if (fetched.length === 0) return [];
+    const digests = this.#digestsOf(fetched);
+    const damaged = fetched.filter((one) => digests.get(identityOf(one)) !== digestOfFile(this.fileOf(one)));
+    for (const one of damaged) rmSync(this.fileOf(one));
+    return damaged;
+  }
+
+  /** SHA-256 of packages by name and version, as apt's lists have it. */
+  #digestsOf(packages: readonly AptPackage[]): Map<string, string> {
+    const names = packages.map(({ name, version }) => `${name}=${version}`);
+    return packageDigests(this.#read('apt-cache', ['show', ...names]));
   }
 
   /** Where a fetched package lies. */
@@ -122,16 +143,17 @@ export class Apt {
     return { ...process.env, APT_CONFIG: configuration, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
   }
 
-  #read(parameters: readonly string[]): string {
+  #read(tool: 'apt-get' | 'apt-cache', parameters: readonly string[]): string {
     try {
-      return execFileSync('apt-get', parameters, {
+      return execFileSync(tool, parameters, {
         env: this.#environment,
         encoding: 'utf8',
         stdio: ['ignore', 'pipe', 'pipe'],
+        maxBuffer: 64 * 1024 * 1024,
       });
     } catch (error) {
       const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
-      throw new ConfigurationError('apt-get', firstComplaint(output), 'no error');
+      throw new ConfigurationError(tool, firstComplaint(output), 'no error');
     }
   }
 
@@ -163,6 +185,20 @@ export function packagesToInstall(output: string): AptPackage[] {
     }),
   );
 }
+
+/** SHA-256 of each package in apt-cache's output, paragraphs of `Field: value` lines, by {@link identityOf}. */
+export function packageDigests(output: string): Map<string, string> {
+  const field = (paragraph: string, name: string): string =>
+    new RegExp(`^${name}: (.*)$`, 'm').exec(paragraph)?.[1] ?? '';
+  return new Map(
+    output.split('\n\n').map((paragraph) => {
+      const name = field(paragraph, 'Package');
+      return [identityOf({ name, version: field(paragraph, 'Version') }), field(paragraph, 'SHA256')];
+    }),
+  );
+}
+
+const identityOf = ({ name, version }: Pick<AptPackage, 'name' | 'version'>): string => `${name}=${version}`;
 
 function choice({ preferredSuite, packages }: AptRequest): string[] {
   return [...(preferredSuite === undefined ? [] : ['-t', preferredSuite]), ...packages];

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -15,18 +16,24 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { ensureKits, type FetchProgress, kitFolder, packagesOfKit } from './cache.ts';
 import type { Kit } from './kits.ts';
 
+const digestOfPackage = createHash('sha256').update('package\n').digest('hex');
+
 /**
  * Stand-ins for apt and dpkg in a PATH of their own: they log how they are called, and do to files what the real ones
  * do. The lock is the real one.
  */
 const fakeTools = {
   'apt-config': '',
+  'apt-cache': `printf 'Package: hello\\nVersion: 1:2.0\\nSHA256: ${digestOfPackage}\\n'`,
   'apt-get': `echo "$@" >>"$CALLS"
 case "$*" in
   *"install -s"*) echo 'Inst hello (1:2.0 Debian [amd64])' ;;
   *"install -d"*) folder=$(sed -n 's/^Dir::Cache::Archives "\\(.*\\)";$/\\1/p' "$APT_CONFIG")
     sleep "\${FETCH_SECONDS:-0}"; [ -n "$REFUSES" ] && { echo 'E: Unable to fetch some archives' >&2; exit 100; }
-    echo package >"$folder/hello_1%3a2.0_amd64.deb" ;;
+    file="$folder/hello_1%3a2.0_amd64.deb"
+    [ -e "$file" ] && exit 0
+    [ -n "$FETCHES_BADLY" ] && { echo damaged >"$file"; exit 0; }
+    echo package >"$file" ;;
 esac`,
   'dpkg-deb': `[ -n "$UNPACKS_BADLY" ] && { mkdir -p "$3/half"; exit 2; }
 mkdir -p "$3/usr/bin" && cp "$2" "$3/usr/bin/hello"`,
@@ -105,6 +112,24 @@ describe('the cache of kits', () => {
     delete process.env['UNPACKS_BADLY'];
     const [root] = await ensure();
     expect(readdirSync(root!).sort()).toEqual(['packages.json', 'usr']);
+  });
+
+  it('fetches a package again that lies in the cache, damaged at equal size', async () => {
+    const file = join(cacheFolder(), 'apt/archives/hello_1%3a2.0_amd64.deb');
+    mkdirSync(join(cacheFolder(), 'apt/archives'), { recursive: true });
+    writeFileSync(file, 'pockage\n');
+    const [root] = await ensure();
+    expect(readFileSync(join(root!, 'usr/bin/hello'), 'utf8')).toBe('package\n');
+    expect(steps).toContain('fetching hello, of which a part was damaged');
+  });
+
+  it('does not unpack a package that comes damaged, and does not keep it', async () => {
+    process.env['FETCHES_BADLY'] = 'yes';
+    await expect(ensure()).rejects.toThrow(/"hello".*SHA-256 differs/);
+    expect(existsSync(kitFolder(cacheFolder(), kit))).toBe(false);
+    expect(readdirSync(join(cacheFolder(), 'apt/archives'))).toEqual(['partial']);
+    delete process.env['FETCHES_BADLY'];
+    await ensure();
   });
 
   it('passes on what apt complains of, in one line', async () => {

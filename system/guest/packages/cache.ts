@@ -3,7 +3,7 @@
  * in a temporary folder that takes the kit's name at the end, so an interruption leaves nothing half-done, and the
  * next attempt goes on with the packages already fetched. A kit that is there needs no network and no apt.
  *
- *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked
+ *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked; checked before that
  *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of what was asked for; packages.json names the versions
  *     CACHE/images/…                   initial file systems (../image/image-cache.ts)
  */
@@ -50,6 +50,7 @@ const formatVersion = 1;
 /** Programs of the machine that fetching needs, and the package that has each. */
 const neededTools = {
   'apt-get': 'apt',
+  'apt-cache': 'apt',
   'apt-config': 'apt',
   'dpkg-deb': 'dpkg',
   flock: 'util-linux',
@@ -107,7 +108,16 @@ async function fetchKits(kits: readonly Kit[], { folder, mirror, progress }: Cac
 async function fetchKit(apt: Apt, kit: Kit, cacheFolder: string, progress: FetchProgress): Promise<void> {
   progress.step(`fetching ${kit.title}`);
   const packages = apt.resolve(kit);
+  if (apt.removeDamaged(packages).length > 0)
+    progress.step(`fetching ${kit.title}, of which a part was damaged`);
   await apt.download(kit, (percent) => progress.update(percent));
+  const [damaged] = apt.removeDamaged(packages);
+  if (damaged !== undefined)
+    throw new ConfigurationError(
+      'package',
+      damaged.name,
+      'what the lists of the archive say (SHA-256 differs)',
+    );
   progress.step(`unpacking ${kit.title}`);
   const folder = kitFolder(cacheFolder, kit);
   const temporary = `${folder}.unpacking`;

@@ -1,4 +1,5 @@
 /** Data moved over every arrangement of adapters: one that talks to itself, two with a cable, and two guests. */
+import { countersStep } from './counters.ts';
 import { allSizesSteps, perftestSteps, pingPongSteps, type Route } from './data-tests.ts';
 import type { Scenario, Step } from './scenario.ts';
 
@@ -43,7 +44,7 @@ export const cable: Scenario = {
   guests: 1,
   faults: [],
   isLoaded: true,
-  steps: allSteps(cableRoute),
+  steps: [countersStep, ...allSteps(cableRoute)],
 };
 
 export const twoGuests: Scenario = {

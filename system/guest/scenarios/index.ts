@@ -8,6 +8,7 @@ import { probe } from './probe.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
+import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scenario.ts';
 export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
@@ -18,6 +19,7 @@ export const scenarios: readonly Scenario[] = [
   loopback,
   cable,
   twoGuests,
+  subnetManager,
   faultsAtProbe,
   faultsAtWork,
   faultsOfSilence,

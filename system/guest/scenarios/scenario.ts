@@ -4,6 +4,7 @@
  * test suite (test/guest) runs the very same.
  */
 import type { FaultPlan } from '../../faults/index.ts';
+import type { ParameterValues } from '../../profile/index.ts';
 
 import { differencesOf } from '../guest-report.ts';
 import { GuestSession, type SessionOptions, type SessionResult } from '../session.ts';
@@ -24,6 +25,8 @@ export interface Scenario {
   readonly isCabled: boolean;
   readonly guests: 1 | 2;
   readonly faults: FaultPlan;
+  /** Parameters other than the user's or the profile's. */
+  readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */
   readonly isLoaded: boolean;
   readonly steps: readonly Step[];
@@ -34,10 +37,14 @@ export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable'>;
 
 /** Serves and boots what the scenario needs. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
-  const { hcas, isCabled, guests, faults } = scenario;
+  const { hcas, isCabled, guests, faults, set = {} } = scenario;
   const session = await GuestSession.start({
     ...options,
-    serve: { ...options.serve, faults: [...(options.serve.faults ?? []), ...faults] },
+    serve: {
+      ...options.serve,
+      set: { ...options.serve.set, ...set },
+      faults: [...(options.serve.faults ?? []), ...faults],
+    },
     hcas,
     guests,
     cable: isCabled,

@@ -1,6 +1,6 @@
 /**
- * A vfio-user client for specs: sends what QEMU sends, or whatever bytes a test wants, and waits for replies while it
- * drives the server (`pump`, a reactor's poll) in the same thread.
+ * A vfio-user client in the server's own thread: sends what QEMU sends, or whatever bytes a test wants, and waits for
+ * replies while it drives the server (`pump`, a reactor's poll).
  */
 import { ftruncateSync } from 'node:fs';
 import type { Initial } from '../../base/layout.ts';
@@ -50,7 +50,7 @@ export const qemuCapabilities = {
 
 const pumpCountMax = 10_000;
 
-export class TestClient {
+export class VfioUserClient {
   readonly #pump: () => void;
   readonly #connection: Connection;
   readonly #inbox = new Uint8Array(new ArrayBuffer(2 ** 21));

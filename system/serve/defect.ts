@@ -1,0 +1,54 @@
+/** A defect of the emulator as a report has it: what the model threw, with everything that it says caused it. */
+import { ProcessFailedError } from '../../sim/index.ts';
+
+/** The model threw: what was being done, where, and when. */
+export interface Defect {
+  readonly node: number;
+  /** What the guest had asked for, or `time passing`. */
+  readonly access: string;
+  readonly atPs: number;
+  readonly message: string;
+  readonly stack: string;
+  /** The error's cause, that one's cause, and so on: where it was thrown is in the last of them. */
+  readonly causes: readonly DefectCause[];
+}
+
+export interface DefectCause {
+  readonly message: string;
+  readonly stack: string;
+}
+
+/** What was being done. An undefined node is the one that the error names, or the first. */
+export interface DefectCircumstances {
+  readonly node: number | undefined;
+  readonly access: string;
+  readonly atPs: number;
+}
+
+/** A chain of causes may lead back into itself. */
+const causeCountMax = 8;
+
+export function defectOf(thrown: unknown, { node, access, atPs }: DefectCircumstances): Defect {
+  const causes: DefectCause[] = [];
+  for (let at = causeOf(thrown); at !== undefined && causes.length < causeCountMax; at = causeOf(at)) {
+    causes.push(textOf(at));
+  }
+  return { node: node ?? nodeOf(thrown), access, atPs, ...textOf(thrown), causes };
+}
+
+const causeOf = (thrown: unknown): unknown => (thrown instanceof Error ? thrown.cause : undefined);
+
+const textOf = (thrown: unknown): DefectCause => {
+  if (thrown instanceof Error) return { message: thrown.message, stack: thrown.stack ?? '' };
+  try {
+    return { message: String(thrown), stack: '' };
+  } catch {
+    return { message: 'a value of which no text can be made', stack: '' };
+  }
+};
+
+/** Processes of a served machine are called `hca1`, `guest1`, by their node. */
+function nodeOf(thrown: unknown): number {
+  const name = thrown instanceof ProcessFailedError ? thrown.processName : '';
+  return Number(/\d+$/.exec(name)?.[0] ?? 0);
+}
