@@ -106,7 +106,7 @@ export async function moderateCq(
   count: number,
   periodUs: number,
 ): Promise<void> {
-  require(count >= 0 && count <= 0xffff && periodUs >= 0 && periodUs <= 0xffff, 'moderation of 16 bits each');
+  require(is16Bits(count) && is16Bits(periodUs), 'moderation of 16 bits each');
   const command = { inputModifier: cq.cqn, opcodeModifier: modify.moderate };
   await device.commands.executeWithMailbox(cpu, 'MODIFY_CQ', command, (bytes, address) => {
     cqc.encodeInto({ moderationCount: count, moderationPeriodUs: periodUs }, bytes, address);
@@ -126,6 +126,8 @@ export async function destroyCq(
   process.unpin(cpu, cq.record.pages);
   await unmapBuffer(cpu, device, process, cq.buffer);
 }
+
+const is16Bits = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= 0xffff;
 
 function checkEntries(device: Device, entries: number): void {
   const max = 2 ** device.limits.logMaxCqEntries;

@@ -154,7 +154,8 @@ export class Port {
 
   /** Subnet prefix of the port followed by the GUID of this entry: 16 bytes. */
   async gid(cpu: Cpu, index: number): Promise<Uint8Array> {
-    if (index < 0 || index >= this.gidCount) throw new KernelError('EINVAL', `GID index ${index}`);
+    if (!Number.isInteger(index) || index < 0 || index >= this.gidCount)
+      throw new KernelError('EINVAL', `GID index ${index}`);
     const { gidPrefix } = await this.portInfo(cpu);
     const block = Math.floor(index / guidsPerBlock);
     const guids = await this.get(cpu, SmpAttribute.GUID_INFO, block, (bytes, at) =>
@@ -168,7 +169,8 @@ export class Port {
   }
 
   async pkey(cpu: Cpu, index: number): Promise<number> {
-    if (index < 0 || index >= this.pkeyCount) throw new KernelError('EINVAL', `P_Key index ${index}`);
+    if (!Number.isInteger(index) || index < 0 || index >= this.pkeyCount)
+      throw new KernelError('EINVAL', `P_Key index ${index}`);
     const block = Math.floor(index / pkeysPerBlock);
     const table = await this.get(cpu, SmpAttribute.PKEY_TABLE, block, (bytes, at) =>
       pkeyTable.decode(bytes, at),

@@ -171,8 +171,7 @@ function checkValues(device: Device, attr: QpAttr, mask: number): void {
     require((mask & attribute) === 0 || isValid, what);
   const within = (value: number | undefined, max: number): boolean =>
     value === undefined || (Number.isInteger(value) && value >= 0 && value <= max);
-  const isPort = (port: number | undefined): boolean =>
-    (port ?? 0) >= 1 && (port ?? 0) <= device.ports.length;
+  const isPort = (port: number | undefined): boolean => device.ports[(port ?? 0) - 1] !== undefined;
   const { limits } = device;
   const maxPkey = Math.max(...device.ports.map((port) => port.pkeyCount)) - 1;
   check(QpAttrMask.IBV_QP_PORT, isPort(attr.portNum), 'port number');

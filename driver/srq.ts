@@ -66,7 +66,7 @@ export async function armSrq(
   srq: SharedReceiveQueue,
   limit: number,
 ): Promise<void> {
-  require(limit >= 0 && limit <= srq.maxWr, `an SRQ limit of ${limit}`);
+  require(Number.isInteger(limit) && limit >= 0 && limit <= srq.maxWr, `an SRQ limit of ${limit}`);
   await device.commands.execute(cpu, 'ARM_SRQ', { inputModifier: srq.srqn, input: limit });
 }
 

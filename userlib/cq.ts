@@ -8,6 +8,7 @@ import { CqeOpcode, cqe, cqeBytes } from '../abi/cqe.ts';
 import { cqRecord } from '../abi/doorbells.ts';
 import { log2Ceil } from '../base/units.ts';
 import { CompletionRing } from './completion-ring.ts';
+import { checkArguments, uint16Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvSrq } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { VerbsError, verb } from './verbs-error.ts';
@@ -37,6 +38,7 @@ export async function createCq(
   const { memory } = context.platform;
   return verb('ibv_create_cq', async () => {
     const entries = entriesFor('ibv_create_cq', context, cqeMin);
+    checkArguments('ibv_create_cq', ['compVector', compVector, context.numCompVectors - 1]);
     await context.cpu.settle();
     const buffer = mapOrFail('ibv_create_cq', context, entries * cqeBytes);
     const record = context.cqRecords.take();
@@ -99,7 +101,10 @@ export async function resizeCq(cq: IbvCq, cqeMin: number): Promise<void> {
 
 /** Moderates events: one after `cqCount` completions or `cqPeriod` µs (ibv_modify_cq). */
 export const modifyCq = (cq: IbvCq, cqCount: number, cqPeriod: number): Promise<void> =>
-  verb('ibv_modify_cq', () => cq.context.kernel.modifyCq(cq.context.cpu, cq.handle, cqCount, cqPeriod));
+  verb('ibv_modify_cq', async () => {
+    checkArguments('ibv_modify_cq', ['cqCount', cqCount, uint16Max], ['cqPeriod', cqPeriod, uint16Max]);
+    await cq.context.kernel.modifyCq(cq.context.cpu, cq.handle, cqCount, cqPeriod);
+  });
 
 /**
  * Destroys a CQ (ibv_destroy_cq). Rejects with EBUSY while a QP uses it, or while events were taken and not acknowledged

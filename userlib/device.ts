@@ -6,6 +6,7 @@
  */
 import { cqRecord, receiveRecord } from '../abi/doorbells.ts';
 import type { DeviceAttr, PortAttr } from '../driver/uapi.ts';
+import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
 import type { VerbsPlatform } from './platform.ts';
 import { RecordPool } from './queue-memory.ts';
@@ -60,12 +61,21 @@ export const queryDevice = (context: IbvContext): Promise<DeviceAttr> =>
 
 /** State of a port, from 1 (ibv_query_port). */
 export const queryPort = (context: IbvContext, portNum: number): Promise<PortAttr> =>
-  verb('ibv_query_port', () => context.kernel.queryPort(context.cpu, portNum));
+  verb('ibv_query_port', async () => {
+    checkArguments('ibv_query_port', ['portNum', portNum, uint8Max]);
+    return context.kernel.queryPort(context.cpu, portNum);
+  });
 
 /** The 16 bytes of a GID (ibv_query_gid). */
 export const queryGid = (context: IbvContext, portNum: number, index: number): Promise<Uint8Array> =>
-  verb('ibv_query_gid', () => context.kernel.queryGid(context.cpu, portNum, index));
+  verb('ibv_query_gid', async () => {
+    checkArguments('ibv_query_gid', ['portNum', portNum, uint8Max], ['index', index, uint16Max]);
+    return context.kernel.queryGid(context.cpu, portNum, index);
+  });
 
 /** A P_Key (ibv_query_pkey). */
 export const queryPkey = (context: IbvContext, portNum: number, index: number): Promise<number> =>
-  verb('ibv_query_pkey', () => context.kernel.queryPkey(context.cpu, portNum, index));
+  verb('ibv_query_pkey', async () => {
+    checkArguments('ibv_query_pkey', ['portNum', portNum, uint8Max], ['index', index, uint16Max]);
+    return context.kernel.queryPkey(context.cpu, portNum, index);
+  });

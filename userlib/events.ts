@@ -1,5 +1,6 @@
 /** Waiting for events: completion channels and asynchronous events. Both block the thread in the kernel. */
 import { AsyncEventType } from '../driver/uapi.ts';
+import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
@@ -19,6 +20,7 @@ export interface IbvAsyncEvent {
 export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): Promise<IbvCq | undefined> {
   const { context } = channel;
   return verb('ibv_get_cq_event', async () => {
+    checkTimeout('ibv_get_cq_event', timeoutPs);
     const handle = await context.kernel.getCqEvent(channel.cpu, channel.handle, timeoutPs);
     if (handle < 0) return undefined;
     const cq = context.cqs.get(handle);
@@ -29,8 +31,13 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
   });
 }
 
-/** Acknowledges events that getCqEvent returned (ibv_ack_cq_events). */
+function checkTimeout(verbName: string, timeoutPs: number | undefined): void {
+  checkArguments(verbName, ['timeoutPs', timeoutPs ?? 0, Number.MAX_SAFE_INTEGER]);
+}
+
+/** Acknowledges events that getCqEvent returned (ibv_ack_cq_events). @throws VerbsError EINVAL for what is no count */
 export function ackCqEvents(cq: IbvCq, count: number): void {
+  checkArguments('ibv_ack_cq_events', ['count', count, uint32Max]);
   cq.eventsUnacked = Math.max(0, cq.eventsUnacked - count);
 }
 
@@ -40,6 +47,7 @@ export async function getAsyncEvent(
   timeoutPs?: number,
 ): Promise<IbvAsyncEvent | undefined> {
   return verb('ibv_get_async_event', async () => {
+    checkTimeout('ibv_get_async_event', timeoutPs);
     const record = await context.kernel.getAsyncEvent(context.cpu, timeoutPs);
     if (record === undefined) return undefined;
     const { eventType, element, handle } = record;
@@ -56,5 +64,5 @@ export function ackAsyncEvent(_event: IbvAsyncEvent): void {}
 
 /** The name of an event, as ibv_event_type_str gives it. */
 export function eventTypeStr(eventType: AsyncEventType): string {
-  return Object.entries(AsyncEventType).find(([, code]) => code === eventType)![0];
+  return Object.entries(AsyncEventType).find(([, code]) => code === eventType)?.[0] ?? `event ${eventType}`;
 }

@@ -1,6 +1,8 @@
 /** Protection domains, memory regions and address handles. */
 import { addressVector } from '../abi/wqe.ts';
 import type { AhAttr } from '../driver/uapi.ts';
+import { checkAddress } from './address-checks.ts';
+import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvPd } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
@@ -17,6 +19,12 @@ export const deallocPd = (pd: IbvPd): Promise<void> =>
 /** Registers memory of the process: pins it and makes it the device's (ibv_reg_mr). `access` is a mask of IBV_ACCESS_…. */
 export async function regMr(pd: IbvPd, addr: number, length: number, access: number): Promise<IbvMr> {
   const { context } = pd;
+  checkArguments(
+    'ibv_reg_mr',
+    ['addr', addr, Number.MAX_SAFE_INTEGER],
+    ['length', length, Number.MAX_SAFE_INTEGER],
+    ['access', access, uint32Max],
+  );
   const request = { pd: pd.handle, address: addr, lengthBytes: length, access };
   const keys = await verb('ibv_reg_mr', () => context.kernel.regMr(context.cpu, request));
   return { context, pd, addr, length, ...keys };
@@ -28,6 +36,7 @@ export const deregMr = (mr: IbvMr): Promise<void> =>
 
 /** An address for UD sends; needs no system call on InfiniBand (ibv_create_ah). */
 export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
+  checkAddress('ibv_create_ah', attr);
   if (attr.portNum < 1 || attr.portNum > 2) throw new VerbsError('ibv_create_ah', 'EINVAL', 'port number');
   const route = attr.isGlobal === 1 ? attr.grh : undefined;
   const rate = attr.staticRate ?? 0;

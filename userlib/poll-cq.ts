@@ -11,9 +11,11 @@ import { CqeOpcode, CqeSyndrome, cqe, errorCqe, ReceiveOpcode } from '../abi/cqe
 import { CqArmCommand, cqArm, cqRecord } from '../abi/doorbells.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { WcFlag, WcOpcode, WcStatus } from './constants.ts';
+import { isInt32 } from './numbers.ts';
 import type { IbvCq, IbvQp, IbvWc } from './objects.ts';
 import type { BufferWatch } from './platform.ts';
 import { freeSharedWqe } from './post-recv.ts';
+import { EINVAL, VerbsError } from './verbs-error.ts';
 
 const fields = cqe.fields;
 const wcOpcodeBySendOpcode = new Uint8Array(32);
@@ -44,14 +46,18 @@ statusBySyndrome[CqeSyndrome.TRANSPORT_RETRY_EXC_ERR] = WcStatus.IBV_WC_RETRY_EX
 statusBySyndrome[CqeSyndrome.RNR_RETRY_EXC_ERR] = WcStatus.IBV_WC_RNR_RETRY_EXC_ERR;
 statusBySyndrome[CqeSyndrome.REMOTE_ABORTED_ERR] = WcStatus.IBV_WC_REM_ABORT_ERR;
 
-/** Takes up to `max` completions that are there now, into `wc[0…]`. @returns how many */
+/**
+ * Takes up to `max` completions that are there now, into `wc[0…]`. @returns how many
+ * @throws VerbsError EINVAL when `max` is no whole number or there are fewer objects, before anything is taken
+ */
 export async function pollCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
   await cq.cpu.settle();
   return pollSettled(cq, max, wc);
 }
 
-/** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many */
+/** Repeats ibv_poll_cq until it finds at least one; costs what the loop would. @returns how many. @throws VerbsError EINVAL */
 export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<number> {
+  if (!(max > 0)) throw new VerbsError('ibv_poll_cq', 'EINVAL', `waiting for ${max} completions never ends`);
   const { cpu, ring, context } = cq;
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
@@ -67,6 +73,8 @@ export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<nu
  */
 export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): number {
   const { cpu, ring, context } = cq;
+  if (!isInt32(max) || max > wc.length)
+    throw new VerbsError('ibv_poll_cq', 'EINVAL', `${max} completions into ${wc.length} objects`);
   const { costs, tap } = context.platform;
   const first = ring.consumerCounter;
   let count = 0;
@@ -182,9 +190,10 @@ const armCommandShift = cqArm.fields.command.shift;
 
 /**
  * Asks for one completion event: for the next entry, or with `solicitedOnly` for the next solicited or failed one. The
- * record is stored first, then the doorbell. @returns 0
+ * record is stored first, then the doorbell. @returns 0, or EINVAL for a flag that is no int
  */
 export function reqNotifyCq(cq: IbvCq, solicitedOnly: number): number {
+  if (!isInt32(solicitedOnly)) return EINVAL;
   const { cpu, ring, context } = cq;
   const command = solicitedOnly !== 0 ? CqArmCommand.SOLICITED : CqArmCommand.NEXT;
   const consumer = ring.consumerCounter & fields24;

@@ -5,6 +5,7 @@
 import { receiveRecord } from '../abi/doorbells.ts';
 import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
+import { isInt32, isListValid } from './numbers.ts';
 import type { BadWr, IbvQp, IbvRecvWr, IbvSrq } from './objects.ts';
 import type { VerbsCpu } from './platform.ts';
 import type { SharedRing } from './shared-ring.ts';
@@ -16,7 +17,7 @@ const nextBytes = srqNextSegment.sizeBytes;
 const { mask: postedMask } = receiveRecord.fields.postedCounter;
 const recordBytes = receiveRecord.sizeBytes;
 
-/** @returns 0, or ENOMEM (queue full) or EINVAL (state, too many buffers, QP with an SRQ) */
+/** @returns 0, or ENOMEM (queue full) or EINVAL (state, too many buffers, a number that does not fit, QP with an SRQ) */
 export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): number {
   const { cpu, receiveRing: ring, context } = qp;
   const { costs } = context.platform;
@@ -25,7 +26,7 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
   let current: IbvRecvWr | null | undefined = wr;
   for (; ring !== null && error === 0 && current !== null && current !== undefined; current = current.next) {
     if (((ring.head - ring.tail) >>> 0) + count >= ring.wqeCount) error = ENOMEM;
-    else if (!isListValid(current, ring.maxSge)) error = EINVAL;
+    else if (!isValid(current, ring.maxSge)) error = EINVAL;
     if (error !== 0) break;
     const slot = (ring.head + count) & (ring.wqeCount - 1);
     writeList(cpu, ring.slots[slot]!, current, ring.maxSge);
@@ -47,7 +48,7 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
   return error;
 }
 
-/** @returns 0, or ENOMEM (queue full) or EINVAL (too many buffers) */
+/** @returns 0, or ENOMEM (queue full) or EINVAL (too many buffers, a number that does not fit) */
 export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): number {
   const { cpu, ring, context } = srq;
   const { costs } = context.platform;
@@ -55,7 +56,7 @@ export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>
   let error = 0;
   let current: IbvRecvWr | null | undefined = wr;
   for (; current !== null && current !== undefined; current = current.next) {
-    if (!isListValid(current, ring.maxSge)) error = EINVAL;
+    if (!isValid(current, ring.maxSge)) error = EINVAL;
     else if (ring.head === ring.tail) error = ENOMEM;
     if (error !== 0) break;
     const slot = ring.head;
@@ -88,8 +89,8 @@ export function freeSharedWqe(cpu: VerbsCpu, ring: SharedRing, index: number): v
   ring.tail = index;
 }
 
-const isListValid = (wr: IbvRecvWr, maxSge: number): boolean =>
-  wr.numSge >= 0 && wr.numSge <= maxSge && wr.numSge <= wr.sgList.length;
+const isValid = ({ numSge, sgList }: IbvRecvWr, maxSge: number): boolean =>
+  isInt32(numSge) && numSge >= 0 && numSge <= maxSge && isListValid(sgList, numSge);
 
 /** The pointers, and an end mark if there is room for more. */
 function writeList(cpu: VerbsCpu, address: number, wr: IbvRecvWr, maxSge: number): void {

@@ -5,15 +5,17 @@
  *   check -> WQE into the slot -> … -> BlueFlame copy, or doorbell with the QPN -> stamp the headroom
  *
  * Promises: nothing is half-posted, requests before a bad one are posted, `badWr` names the bad one; nothing is
- * allocated. Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
+ * allocated. Every number must fit its type in C (numbers.ts). Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
  * Sources: interface sheet 6.2, 6.3, 6.9; golden captures, observations 1, 7, 9.
  */
 
 import * as barMap from '../abi/bar-map.ts';
 import * as wqe from '../abi/wqe.ts';
+import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
+import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
-import type { VerbsCpu } from './platform.ts';
+import type { UserMemory, VerbsCpu } from './platform.ts';
 import type { SendRing } from './send-ring.ts';
 import * as sendRingConstants from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
@@ -25,11 +27,17 @@ const { blueFlameCopyBytes } = barMap;
 const sendDoorbellOffset = barMap.uarOffset.sendDoorbell;
 const { wqeStamp, wqeUnitBytes } = wqe;
 const { inlineBoundaryBytes } = sendRingConstants;
-const { EINVAL, ENOMEM } = verbsError;
+const { EFAULT, EINVAL, ENOMEM } = verbsError;
+const { ATOMIC_CS } = WqeOpcode;
+const pageBytes = 4096;
+const qpnMax = 0xff_ffff;
 
 const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
 
-/** @returns 0, or ENOMEM (queue full) or EINVAL (state, opcode, too many buffers, inline data too long) */
+/**
+ * @returns 0, or ENOMEM (queue full), EINVAL (state, opcode, too many buffers, inline data too long, a number that does not
+ *   fit) or EFAULT (inline data that are not mapped)
+ */
 export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): number {
   const { cpu, sendRing: ring, context } = qp;
   const { costs, tap, memory } = context.platform;
@@ -41,10 +49,12 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   let wqeBytes = 0;
   let current: IbvSendWr | null | undefined = wr;
   for (; current !== null && current !== undefined; current = current.next) {
-    const inlineLength = inlineLengthOf(current);
     const row = ring.rows[current.opcode];
-    error = check(qp, ring, row, current, count, inlineLength);
+    error = check(qp, ring, row, current, count);
     if (error !== 0 || row === undefined) break;
+    const inlineLength = inlineLengthOf(current);
+    error = inlineLength < 0 ? 0 : checkInline(ring, row, current, inlineLength, memory);
+    if (error !== 0) break;
     const counter = ring.head + count;
     const slot = ring.slots[counter & ring.slotMask]!;
     wqeBytes = wqeBytesOf(row, current, inlineLength);
@@ -97,26 +107,55 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   return error;
 }
 
-function check(
-  qp: IbvQp,
-  ring: SendRing,
-  row: SendRow | undefined,
-  wr: IbvSendWr,
-  count: number,
-  inlineLength: number,
-): number {
+function check(qp: IbvQp, ring: SendRing, row: SendRow | undefined, wr: IbvSendWr, count: number): number {
   const { state } = qp;
   if (state !== IBV_QPS_RTS && state !== IBV_QPS_SQD && state !== IBV_QPS_SQE && state !== IBV_QPS_ERR) {
     return EINVAL;
   }
   if (((ring.head - ring.tail) >>> 0) + count >= ring.maxPost) return ENOMEM;
   if (row === undefined) return EINVAL;
-  if (wr.numSge < 0 || wr.numSge > ring.maxSge || wr.numSge > wr.sgList.length) return EINVAL;
-  if (inlineLength > ring.maxInline) return EINVAL;
-  if (row.isAtomic) return wr.numSge === 1 && wr.wr?.atomic !== undefined ? 0 : EINVAL;
-  if (row.isDatagram) return wr.wr?.ud === undefined ? EINVAL : 0;
-  if (row.hasRemoteAddress && wr.wr?.rdma === undefined) return EINVAL;
-  return row.isShort && inlineLength >= 0 ? EINVAL : 0;
+  const { numSge, sendFlags } = wr;
+  if (!isInt32(numSge) || numSge < 0 || numSge > ring.maxSge) return EINVAL;
+  if (!isUint32(sendFlags) || !isListValid(wr.sgList, numSge)) return EINVAL;
+  if (row.hasImmediate && wr.immData !== undefined && !isUint32(wr.immData)) return EINVAL;
+  if (row.isAtomic) return numSge === 1 ? checkAtomic(row, wr) : EINVAL;
+  if (row.isDatagram) return checkDatagram(wr);
+  if (!row.hasRemoteAddress) return 0;
+  const remote = wr.wr?.rdma;
+  if (remote === undefined) return EINVAL;
+  return isAddress(remote.remoteAddr) && isUint32(remote.rkey) ? 0 : EINVAL;
+}
+
+function checkAtomic(row: SendRow, wr: IbvSendWr): number {
+  const request = wr.wr?.atomic;
+  if (request === undefined || !isAddress(request.remoteAddr) || !isUint32(request.rkey)) return EINVAL;
+  return isUint64(request.compareAdd) && (row.opcode !== ATOMIC_CS || isUint64(request.swap)) ? 0 : EINVAL;
+}
+
+function checkDatagram(wr: IbvSendWr): number {
+  const request = wr.wr?.ud;
+  if (request === undefined) return EINVAL;
+  const { remoteQpn, remoteQkey } = request;
+  return isInt32(remoteQpn) && remoteQpn >= 0 && remoteQpn <= qpnMax && isUint32(remoteQkey) ? 0 : EINVAL;
+}
+
+/** Inline data are copied by the processor: a page that is not there ends a C program; here it is EFAULT. */
+function checkInline(
+  ring: SendRing,
+  row: SendRow,
+  wr: IbvSendWr,
+  inlineLength: number,
+  memory: UserMemory,
+): number {
+  if (inlineLength > ring.maxInline || (row.isShort && !row.isAtomic)) return EINVAL;
+  for (let sge = 0; sge < wr.numSge; sge++) {
+    const { addr, length } = wr.sgList[sge]!;
+    const end = addr + length;
+    for (let at = addr; at < end; at += pageBytes - (at % pageBytes)) {
+      if (memory.physicalAddress(at) < 0) return EFAULT;
+    }
+  }
+  return 0;
 }
 
 /** A half of the register takes the WQE. */

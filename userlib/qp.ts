@@ -6,8 +6,10 @@
  */
 import { receiveRecord } from '../abi/doorbells.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
-import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, type QpTypeVerb } from '../driver/uapi.ts';
+import { type QpAttr, QpAttrMask, type QpCap, QpStateVerb, QpTypeVerb } from '../driver/uapi.ts';
+import { checkAddress } from './address-checks.ts';
 import { cleanCq, freeSharedNow } from './cq.ts';
+import { checkArguments, uint8Max, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvCq, IbvPd, IbvQp, IbvSrq } from './objects.ts';
 import { type DoorbellRecord, QueueMemory } from './queue-memory.ts';
 import { ReceiveRing, type ReceiveSizes, receiveSizesOf } from './receive-ring.ts';
@@ -29,6 +31,9 @@ export interface IbvQpInitAttr {
 /** Longest inline data a program may ask for, as libmlx4 has it. */
 const maxInlineDataMax = 1024;
 
+const qpTypes: readonly number[] = Object.values(QpTypeVerb);
+const qpStateMax = QpStateVerb.IBV_QPS_ERR;
+
 /** What a QP's buffer is made of, kept for its destruction. */
 const homes = new WeakMap<
   IbvQp,
@@ -40,6 +45,9 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
   const { context } = pd;
   return verb('ibv_create_qp', async () => {
     const cap = checkedCap(context, init);
+    checkArguments('ibv_create_qp', ['sqSigAll', init.sqSigAll ?? 0, uint32Max]);
+    if (!qpTypes.includes(init.qpType))
+      throw new VerbsError('ibv_create_qp', 'EINVAL', `QP type ${String(init.qpType)}`);
     const hasSrq = init.srq !== undefined && init.srq !== null;
     const send = sendSizesOf(init.qpType, cap.maxSendWr, cap.maxSendSge, cap.maxInlineData);
     const receive = hasSrq ? undefined : receiveSizesOf(cap.maxRecvWr, cap.maxRecvSge);
@@ -64,6 +72,7 @@ export async function createQp(pd: IbvPd, init: IbvQpInitAttr): Promise<IbvQp> {
 export async function modifyQp(qp: IbvQp, attr: QpAttr, attrMask: number): Promise<void> {
   const { context } = qp;
   await verb('ibv_modify_qp', async () => {
+    checkAttributes(attr, attrMask);
     await qp.cpu.settle();
     const to = (attrMask & QpAttrMask.IBV_QP_STATE) !== 0 ? (attr.qpState ?? qp.state) : qp.state;
     if (qp.state === QpStateVerb.IBV_QPS_RESET && to === QpStateVerb.IBV_QPS_INIT) {
@@ -73,6 +82,24 @@ export async function modifyQp(qp: IbvQp, attr: QpAttr, attrMask: number): Promi
     qp.state = to;
     if (to === QpStateVerb.IBV_QPS_RESET) forgetWork(qp);
   });
+}
+
+/** What the types of C say of the attributes that count; the kernel holds them to the device's limits. */
+function checkAttributes(attr: QpAttr, attrMask: number): void {
+  checkArguments('ibv_modify_qp', ['attrMask', attrMask, uint32Max]);
+  const check = (attribute: number, name: keyof QpAttr, max: number): void => {
+    const value = attr[name];
+    if ((attrMask & attribute) !== 0 && typeof value !== 'object')
+      checkArguments('ibv_modify_qp', [name, value ?? 0, max]);
+  };
+  check(QpAttrMask.IBV_QP_STATE, 'qpState', qpStateMax);
+  check(QpAttrMask.IBV_QP_CUR_STATE, 'curQpState', qpStateMax);
+  check(QpAttrMask.IBV_QP_EN_SQD_ASYNC_NOTIFY, 'enSqdAsyncNotify', uint8Max);
+  check(QpAttrMask.IBV_QP_ACCESS_FLAGS, 'qpAccessFlags', uint32Max);
+  check(QpAttrMask.IBV_QP_PORT, 'portNum', uint8Max);
+  check(QpAttrMask.IBV_QP_QKEY, 'qkey', uint32Max);
+  if ((attrMask & QpAttrMask.IBV_QP_AV) !== 0 && attr.ahAttr !== undefined)
+    checkAddress('ibv_modify_qp', attr.ahAttr);
 }
 
 /** The attributes as the device has them (ibv_query_qp). */

@@ -1,5 +1,6 @@
 /** Shared receive queues: creation, limit, query, destruction. Posting is in `post-recv.ts`. */
 import type { SrqAttr } from '../driver/kernel-verbs.ts';
+import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvPd, IbvSrq } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { SharedRing, sharedSizesOf } from './shared-ring.ts';
@@ -54,7 +55,14 @@ export async function createSrq(pd: IbvPd, init: IbvSrqInitAttr): Promise<IbvSrq
 
 /** Arms the limit, with IBV_SRQ_LIMIT (ibv_modify_srq). */
 export const modifySrq = (srq: IbvSrq, attr: Partial<SrqAttr>, attrMask: number): Promise<void> =>
-  verb('ibv_modify_srq', () => srq.context.kernel.modifySrq(srq.context.cpu, srq.handle, attr, attrMask));
+  verb('ibv_modify_srq', async () => {
+    checkArguments(
+      'ibv_modify_srq',
+      ['attrMask', attrMask, uint32Max],
+      ['srqLimit', attr.srqLimit ?? 0, uint32Max],
+    );
+    await srq.context.kernel.modifySrq(srq.context.cpu, srq.handle, attr, attrMask);
+  });
 
 /** Size and present limit (ibv_query_srq). */
 export const querySrq = (srq: IbvSrq): Promise<SrqAttr> =>
@@ -77,6 +85,6 @@ export async function destroySrq(srq: IbvSrq): Promise<void> {
 
 function checkSize(context: IbvContext, maxWr: number, maxSge: number): void {
   const { maxSrqWr, maxSrqSge } = context.info;
-  const isValid = maxWr >= 1 && maxWr <= maxSrqWr && maxSge >= 0 && maxSge <= maxSrqSge;
-  if (!isValid) throw new VerbsError('ibv_create_srq', 'EINVAL', `${maxWr} WQEs of ${maxSge} buffers`);
+  checkArguments('ibv_create_srq', ['maxWr', maxWr, maxSrqWr], ['maxSge', maxSge, maxSrqSge]);
+  if (maxWr < 1) throw new VerbsError('ibv_create_srq', 'EINVAL', 'a queue of no WQEs');
 }

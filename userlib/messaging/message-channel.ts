@@ -13,6 +13,7 @@
  */
 import { assertRange } from '../../base/assert.ts';
 import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
+import { isAddress } from '../numbers.ts';
 import type { IbvPd, IbvQp } from '../objects.ts';
 import { VerbsError } from '../verbs-error.ts';
 import { MessageError } from './message-error.ts';
@@ -24,6 +25,12 @@ import { copyUserMemory } from './user-copy.ts';
 
 /** The longest message a QP can carry (interface sheet, max_msg_sz). */
 export const messageBytesMax = 2 ** 30;
+
+/** @throws MessageError EINVAL */
+function checkRange(address: number, lengthBytes: number): void {
+  if (isAddress(address) && isAddress(lengthBytes) && isAddress(address + lengthBytes)) return;
+  throw new MessageError('EINVAL', `${lengthBytes} bytes at ${address}`);
+}
 
 /** A send or a receive that was started. */
 export class MessageRequest {
@@ -128,18 +135,19 @@ export class MessageChannel {
     await this.cache.close();
   }
 
-  /** Sends a message; the buffer may be used again when it returns. @throws MessageError ECONNRESET, VerbsError */
+  /** Sends a message; the buffer may be used again when it returns. @throws MessageError EINVAL, EMSGSIZE, ECONNRESET, VerbsError */
   async send(address: number, lengthBytes: number): Promise<void> {
     await this.wait(await this.startSend(address, lengthBytes));
   }
 
-  /** Receives the next message. @returns its length; @throws MessageError EMSGSIZE, ECONNRESET */
+  /** Receives the next message. @returns its length; @throws MessageError EINVAL, EMSGSIZE, ECONNRESET */
   async receive(address: number, capacityBytes: number): Promise<number> {
     return this.wait(await this.startReceive(address, capacityBytes));
   }
 
   /** Begins to send; an eager message is done at once, when there is room for it. */
   async startSend(address: number, lengthBytes: number): Promise<MessageRequest> {
+    checkRange(address, lengthBytes);
     if (lengthBytes > messageBytesMax)
       throw new MessageError('EMSGSIZE', `${lengthBytes} bytes, at most ${messageBytesMax}`);
     const request = new MessageRequest(address, lengthBytes);
@@ -156,6 +164,7 @@ export class MessageChannel {
 
   /** Gives a buffer for a message to come. @throws MessageError ENOBUFS when as many wait as messages can arrive */
   async startReceive(address: number, capacityBytes: number): Promise<MessageRequest> {
+    checkRange(address, capacityBytes);
     if (this.#posted.length >= this.#config.bufferCount)
       throw new MessageError('ENOBUFS', `${this.#posted.length} receives are waiting`);
     const request = new MessageRequest(address, capacityBytes);

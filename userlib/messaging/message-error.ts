@@ -1,12 +1,13 @@
 /** How sending and receiving messages fails. */
 
 /**
+ * - EINVAL: an address or a length is no whole number from 0 to 2^53 − 1; nothing was begun.
  * - EMSGSIZE: the message is longer than the buffer given for it; it is lost, the channel goes on.
  * - ENOBUFS: too many receives are waiting already.
  * - ENOMEM: the receive's buffer could not be registered; the message is lost, the channel goes on.
  * - ECONNRESET: the connection has failed; nothing more can be sent or received.
  */
-export type MessageErrorCode = 'EMSGSIZE' | 'ENOBUFS' | 'ENOMEM' | 'ECONNRESET';
+export type MessageErrorCode = 'EINVAL' | 'EMSGSIZE' | 'ENOBUFS' | 'ENOMEM' | 'ECONNRESET';
 
 export class MessageError extends Error {
   override readonly name = 'MessageError';

@@ -16,6 +16,7 @@
 import { InvariantError } from '../../base/assert.ts';
 import { roundUp } from '../../base/units.ts';
 import { deregMr, regMr } from '../memory.ts';
+import { checkArguments } from '../numbers.ts';
 import type { IbvMr, IbvPd } from '../objects.ts';
 import { VerbsError } from '../verbs-error.ts';
 
@@ -44,6 +45,7 @@ export interface CachedRegion {
 }
 
 const pageBytes = 4096;
+const addressMax = Number.MAX_SAFE_INTEGER;
 
 export class RegistrationCache {
   readonly counts: RegistrationCacheCounts = { hits: 0, misses: 0, evictions: 0, invalidations: 0 };
@@ -85,6 +87,7 @@ export class RegistrationCache {
    * {@link release}. @throws VerbsError as ibv_reg_mr does
    */
   async acquire(address: number, lengthBytes: number): Promise<CachedRegion> {
+    checkArguments('ibv_reg_mr', ['addr', address, addressMax], ['length', lengthBytes, addressMax]);
     await this.#deregisterDoomed();
     if (this.#keeps) {
       this.#pd.context.cpu.charge('application', this.#limits.lookupCycles);

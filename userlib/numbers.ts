@@ -1,0 +1,50 @@
+/**
+ * What a number may be where libibverbs has an integer type. C takes what does not fit and cuts it; here it is EINVAL before
+ * anything has happened.
+ *
+ *   int, enum   whole, within 32 bits        uint32_t  0 … 2^32 − 1      uint8_t, uint16_t  likewise
+ *   uint64_t    an address, as a number: 0 … 2^53 − 1; an operand of an atomic, as a bigint: 0n … 2^64 − 1
+ *   length      0 … 2^31 − 1: a longer one has the bit of the WQE that makes a data pointer an inline segment
+ *
+ * A `wrId` is the program's own number and comes back as it was, whatever it is.
+ */
+import type { IbvSge } from './objects.ts';
+import { VerbsError } from './verbs-error.ts';
+
+const addressMax = Number.MAX_SAFE_INTEGER;
+
+export const isInt32 = (value: number): boolean => (value | 0) === value;
+export const isUint32 = (value: number): boolean => value >>> 0 === value;
+/** NaN fails both comparisons; what is infinite, one. */
+export const isAddress = (value: number): boolean =>
+  value >= 0 && value <= addressMax && Math.floor(value) === value;
+export const isUint64 = (value: bigint): boolean =>
+  typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
+
+/** Whether the first `numSge` buffers of a list are there and can be told to the device; `numSge` is within the queue's. */
+export function isListValid(sgList: readonly IbvSge[], numSge: number): boolean {
+  if (numSge > sgList.length) return false;
+  for (let at = 0; at < numSge; at++) {
+    const { addr, length, lkey } = sgList[at]!;
+    if ((length | 0) !== length || length < 0 || !isUint32(lkey) || !isAddress(addr)) return false;
+  }
+  return true;
+}
+
+/** One numeric argument: its name, its value, and the largest there is. */
+export type Argument = readonly [name: string, value: number, max: number];
+
+export const uint8Max = 0xff;
+export const uint16Max = 0xffff;
+export const uint32Max = 0xffff_ffff;
+
+/**
+ * For control verbs.
+ * @throws VerbsError EINVAL naming the first argument that is not a whole number from 0 to its largest
+ */
+export function checkArguments(verbName: string, ...args: readonly Argument[]): void {
+  for (const [name, value, max] of args) {
+    if (isAddress(value) && value <= max) continue;
+    throw new VerbsError(verbName, 'EINVAL', `${name} is ${String(value)}, expected 0 to ${max}`);
+  }
+}
