@@ -105,6 +105,11 @@ export class CompletionNotifier {
     return true;
   }
 
+  /** True while an event of the CQ has fired or is due, and has not been posted. */
+  isBusy(cq: number): boolean {
+    return this.#fired === cq || this.#isDue[cq] === 1;
+  }
+
   reset(): void {
     this.#fired = NONE;
     this.#due.clear();

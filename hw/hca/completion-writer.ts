@@ -15,7 +15,7 @@ import { BlockAccount } from '../../sim/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
-import { CQE_STAGING_BYTES, CqeStaging } from './cqe-staging.ts';
+import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 import * as translatorConstants from './translator.ts';
 
@@ -84,6 +84,9 @@ export class CompletionWriter {
   #consumerReadOf = -1;
   /** A resize under way; MODIFY_CQ is one command at a time. */
   #resize: Resize | undefined;
+  #isResizing = false;
+  /** CQ whose doorbell record is being read. */
+  #readingConsumerOf = -1;
 
   /** @param sramOffset of {@link CompletionWriter.sramBytes} bytes */
   constructor(
@@ -148,7 +151,8 @@ export class CompletionWriter {
     if (at >= this.#capacity) at -= this.#capacity;
     const posted = this.#posted[at]!;
     const pair = qps.rows[qp]!;
-    posted.cqn = cqn;
+    const cq = cqs.slotOf(cqn);
+    posted.cq = cq;
     posted.qp = qp;
     posted.qpn = qps.numberOf[qp]!;
     posted.record = record;
@@ -165,7 +169,6 @@ export class CompletionWriter {
     this.#nextSource = 0;
     this.#nextServiceLevel = 0;
     pair.inPipelineCount++;
-    const cq = cqs.slotOf(cqn);
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
@@ -182,10 +185,22 @@ export class CompletionWriter {
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
   postResize(cq: number, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
     const { cqs } = this.#core;
+    this.#isResizing = true;
     this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
     const queue = cqs.rows[cq]!;
     queue.inPipelineCount++;
     this.#core.domain.wake(this.#stage, this.#core.domain.cycle + 1);
+  }
+
+  /** True from {@link postResize} until the last entry of the old buffer has left. */
+  get isResizing(): boolean {
+    return this.#isResizing;
+  }
+
+  /** True while the CQ has CQEs on their way, or an event to be posted, or its doorbell record is being read. */
+  isBusy(cq: number): boolean {
+    const isRead = this.#isReadingConsumer && this.#readingConsumerOf === cq;
+    return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
   }
 
   reset(): void {
@@ -194,6 +209,7 @@ export class CompletionWriter {
     this.notifier.reset();
     this.#isReadingConsumer = false;
     this.#resize = undefined;
+    this.#isResizing = false;
   }
 
   #run(cycle: number): void {
@@ -231,7 +247,7 @@ export class CompletionWriter {
   /** Writes a completion. Returns DONE, or why it has to wait. */
   #write(posted: PostedCompletion, cycle: number): number {
     const { cqs, cqcCache, translator } = this.#core;
-    const cq = cqs.slotOf(posted.cqn);
+    const { cq } = posted;
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
       this.#discard(posted, cycle);
       return DONE;
@@ -282,6 +298,7 @@ export class CompletionWriter {
     const { cqs, dmaRead } = this.#core;
     if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
     this.#isReadingConsumer = true;
+    this.#readingConsumerOf = cq;
     dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
   }
 
@@ -305,6 +322,7 @@ export class CompletionWriter {
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#resize = undefined;
     if (found >= BAD_KEY) {
+      this.#isResizing = false;
       queue.inPipelineCount--;
       return DONE;
     }
@@ -322,7 +340,7 @@ export class CompletionWriter {
   #discard(posted: PostedCompletion, cycle: number): void {
     this.discardedCount++;
     const { cqs } = this.#core;
-    const cq = cqs.slotOf(posted.cqn);
+    const { cq } = posted;
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
     if (posted.record !== -1) this.#listener!.cqeDiscarded(posted.record, cycle);
   }
@@ -338,6 +356,7 @@ export class CompletionWriter {
 
   #issued(cq: number, record: number, cycle: number): void {
     this.#core.cqs.rows[cq]!.inPipelineCount--;
-    if (record !== -1) this.#listener!.cqeIssued(record, cycle);
+    if (record >= 0) this.#listener!.cqeIssued(record, cycle);
+    else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
 }

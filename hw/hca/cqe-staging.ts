@@ -14,6 +14,8 @@ const { cqeOwnerOffset } = cqeConstants;
 const FIFO_DEPTH = 16;
 const SLOTS = 32;
 const NO_RECORD = -1;
+/** In place of a send record: the CQE that ends a CQ's old buffer. */
+export const RESIZE_RECORD = -2;
 /** Bytes of the HCA's memory that the staging slots take. */
 export const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 
@@ -30,7 +32,7 @@ export class CqeStaging {
 
   /**
    * @param sramOffset of {@link CQE_STAGING_BYTES} bytes
-   * @param onIssued told of each CQE handed to the link: its CQ, and its send record or -1
+   * @param onIssued told of each CQE handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}
    */
   constructor(
     core: HcaCore,
@@ -73,7 +75,7 @@ export class CqeStaging {
   /** Issues the CQE that says that the rest is in the CQ's new buffer. */
   issueResize(cq: number, queue: CompletionQueue, oldLogEntries: number, address: number): void {
     const { sramView } = this.#core;
-    const slot = this.#take(cq, NO_RECORD);
+    const slot = this.#take(cq, RESIZE_RECORD);
     const offset = this.#sram + slot * cqeBytes;
     cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
     cqe.fields.owner.set(sramView, offset, (queue.producer >>> oldLogEntries) & 1);

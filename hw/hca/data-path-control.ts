@@ -26,7 +26,10 @@ export interface DataPathControl {
   /** MODIFY_CQ op 1: moderation period and count in the context bytes changed. */
   cqModerated(slot: number): void;
   cqSync(slot: number): void;
+  /** True while a CQE or an event of the CQ is on its way, or its doorbell record is being read. */
   cqIsBusy(slot: number): boolean;
+  /** True until the resize CQE has left: behind it nothing is written into the old buffer. */
+  cqIsResizing(): boolean;
 
   srqCreated(slot: number): void;
   srqDestroyed(slot: number): void;
@@ -53,6 +56,15 @@ export interface DataPathControl {
 
   /** The port came up or went down; packets may or may not be sent. */
   portChanged(isUp: boolean): void;
-  /** CLOSE_HCA or reset: forget every context, all cached entries, all work. */
+  /** UNMAP_ICM: notes which reads and writes of ICM pages have been begun. */
+  beginIcmFence(): void;
+  /** True when those have ended. */
+  isIcmFencePassed(): boolean;
+
+  /** CLOSE_HCA: all QPs stop, as by 2RST, so that nothing new is begun. */
+  halt(): void;
+  /** True while no DMA of the device is under way, but for commands'. */
+  isQuiet(): boolean;
+  /** CLOSE_HCA when all is quiet, or a reset, which the DMA engines share: forget every context, all cached entries, all work. */
   reset(): void;
 }

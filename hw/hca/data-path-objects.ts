@@ -3,9 +3,11 @@
  * are written into their contexts, translations change, the device is reset. A block is told of each life of its objects.
  */
 import { QpState } from '../../abi/qpc.ts';
+import { TrafficClass } from '../dma/traffic-class.ts';
 import { AccessFence } from './access-fence.ts';
 import type { DataPathControl } from './data-path-control.ts';
 import type { DataPathParts } from './data-path-parts.ts';
+import { DmaFence } from './dma-fence.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord } from './send-record.ts';
@@ -17,13 +19,19 @@ export class DataPathObjects implements DataPathControl {
   readonly #errors: QueuePairErrors;
   readonly #ends: RequestEnds;
   readonly #fence: AccessFence;
+  readonly #icmFence: DmaFence;
+  /** All DMA but that of commands. */
+  readonly #everything: DmaFence;
 
   constructor(parts: DataPathParts, errors: QueuePairErrors, ends: RequestEnds) {
     this.#parts = parts;
     this.#errors = errors;
     this.#ends = ends;
     const { dmaRead, dmaWrite } = parts.core;
+    const { context, translation, command } = TrafficClass;
     this.#fence = new AccessFence(dmaRead, dmaWrite, parts.responses);
+    this.#icmFence = new DmaFence(dmaRead, dmaWrite, (kind) => kind === context || kind === translation);
+    this.#everything = new DmaFence(dmaRead, dmaWrite, (kind) => kind !== command);
   }
 
   qpCreated(slot: number): void {
@@ -126,7 +134,11 @@ export class DataPathObjects implements DataPathControl {
   }
 
   cqIsBusy(slot: number): boolean {
-    return this.#parts.core.cqs.rows[slot]!.inPipelineCount > 0;
+    return this.#parts.completions.isBusy(slot);
+  }
+
+  cqIsResizing(): boolean {
+    return this.#parts.completions.isResizing;
   }
 
   srqCreated(slot: number): void {
@@ -188,6 +200,23 @@ export class DataPathObjects implements DataPathControl {
 
   portChanged(_isUp: boolean): void {
     this.#parts.transmitter.wake(this.#parts.core.domain.cycle + 1);
+  }
+
+  beginIcmFence(): void {
+    this.#icmFence.begin();
+  }
+
+  isIcmFencePassed(): boolean {
+    return this.#icmFence.isPassed;
+  }
+
+  halt(): void {
+    for (const slot of this.#parts.core.qps.liveSlots()) this.qpDestroyed(slot);
+  }
+
+  isQuiet(): boolean {
+    this.#everything.begin();
+    return this.#everything.isPassed;
   }
 
   reset(): void {

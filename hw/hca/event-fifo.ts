@@ -97,6 +97,13 @@ export class EventFifo {
     return false;
   }
 
+  /** Whether the EQE at some offset in {@link bytes} passes the test, of those that are here. */
+  some(test: (base: number) => boolean): boolean {
+    for (let at = this.#released; at < this.#pushed; at++)
+      if (test((at % this.depth) * eqeBytes)) return true;
+    return false;
+  }
+
   clear(): void {
     this.#pushed = 0;
     this.#taken = 0;

@@ -242,6 +242,16 @@ export class EventWriter {
     return this.#fifo.holds(eqn);
   }
 
+  /** True while a completion event of the CQ is in the fifo or on its way: HW2SW_CQ waits for it. */
+  holdsCompletion(cqn: number): boolean {
+    const { type } = eqe.fields;
+    return this.#fifo.some(
+      (base) =>
+        type.get(this.#view, base) === EventType.COMP &&
+        completionEqe.fields.cqn.get(this.#view, base) === cqn,
+    );
+  }
+
   reset(cycle: number): void {
     this.#epoch++;
     this.#fifo.clear();

@@ -5,7 +5,8 @@
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 
 export class PostedCompletion {
-  cqn = 0;
+  /** Slot of the CQ, which keeps it until the completion is dealt with; -1 when there was no such CQ. */
+  cq = 0;
   qp = 0;
   qpn = 0;
   /** Send record released when the CQE is issued, or -1. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { Opcode } from '../../wire/index.ts';
 import { psnA } from './testing/data-path-verbs.ts';
 import { type Scene, scene, summaryOf, syndromesOf } from './testing/scenario.ts';
 
@@ -72,6 +73,29 @@ describe('the local ACK timeout', () => {
     expect(aCq.drain()).toHaveLength(25);
     expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
     expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBe(0);
+  });
+
+  it('of an earlier RNR wait does not end a later one', async () => {
+    const given = await scene();
+    const { bench, a, b, aCq } = given;
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    await bench.run(5);
+    // RNR timer codes 5 and 7: 0.06 ms and 0.12 ms (IBTA vol 1, table 45).
+    const refuse = (code: number): void =>
+      bench.b.act(() => {
+        const nak = { opcode: Opcode.RC_ACKNOWLEDGE, qpn: a.qpn, psn: psnA(0), aeth: (0x20 | code) << 24 };
+        bench.b.port.inject(nak, bench.b.lp.nowPs);
+      });
+    refuse(5);
+    await bench.run(20);
+    refuse(7);
+    const againPs = bench.b.lp.nowPs;
+    bench.b.port.drops = () => false;
+    await bench.until(() => aCq.drain().length > 0, 200);
+    const sent = bench.b.port.packets.filter(({ qpn }) => qpn === b.qpn).map(({ timePs }) => timePs);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]! - againPs).toBeGreaterThan(120_000_000);
   });
 
   it('of an earlier life of a QP means nothing', async () => {

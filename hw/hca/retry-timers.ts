@@ -29,13 +29,16 @@ export class RetryTimers {
   #listener: TimerListener | undefined;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
   readonly #life: Int32Array;
+  /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
+  readonly #rnrWait: Int32Array;
 
   constructor(core: HcaCore) {
     this.#core = core;
     this.#life = new Int32Array(core.qps.capacity);
+    this.#rnrWait = new Int32Array(core.qps.capacity);
     this.#due = new Fifo(2 * core.qps.capacity);
     this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
-    this.#rnrHandler = core.lp.queue.addHandler((qp, life) => this.#rnrDue(qp, life));
+    this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
@@ -70,13 +73,15 @@ export class RetryTimers {
   waitRnr(pair: QueuePair, durationPs: number, cycle: number): void {
     const { lp, domain } = this.#core;
     pair.isWaitingRnr = 1;
-    const life = this.#life[pair.slot]!;
-    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, life);
+    const wait = this.#rnrWait[pair.slot]! + 1;
+    this.#rnrWait[pair.slot] = wait;
+    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, wait);
   }
 
   /** The QP begins or ends a life. */
   forget(qp: number): void {
     this.#life[qp] = this.#life[qp]! + 1;
+    this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;
     const pair = this.#core.qps.rows[qp]!;
     pair.hasTimer = 0;
     pair.isWaitingRnr = 0;
@@ -97,8 +102,8 @@ export class RetryTimers {
     this.#leave(qp);
   }
 
-  #rnrDue(qp: number, life: number): void {
-    if (life !== this.#life[qp]) return;
+  #rnrDue(qp: number, wait: number): void {
+    if (wait !== this.#rnrWait[qp]) return;
     this.#core.qps.rows[qp]!.isWaitingRnr = 0;
     this.#leave(qp + DUE_RNR);
   }
@@ -115,7 +120,7 @@ export class RetryTimers {
       const what = this.#due.pop();
       const qp = Math.floor(what);
       if (what !== qp) {
-        this.#listener!.rnrWaitOver(qp, cycle);
+        if (this.#core.qps.rows[qp]!.isWaitingRnr === 0) this.#listener!.rnrWaitOver(qp, cycle);
         continue;
       }
       this.timeoutCount++;

@@ -92,6 +92,21 @@ describe('HW2SW_CQ and QUERY_CQ', () => {
     expect(bench.command('HW2SW_CQ', { inputModifier: cqn, opcodeModifier: 1 }).status).toBe(BAD_RES_STATE);
   });
 
+  it('outlast completion events that have been posted, so that none comes afterwards', () => {
+    const bench = broughtUp();
+    const eqn = createEq(bench, 0);
+    const cqn = createCq(bench, 1, eqn);
+    const { events } = bench.control;
+    bench.dataPath.cqDestroyed = () => events.postCompletion(eqn, cqn, bench.cycle, 0);
+    bench.post('HW2SW_CQ', { inputModifier: cqn, opcodeModifier: 1 });
+    for (let cycle = 0; cycle < 100_000 && bench.tables.cqs.liveCount > 0; cycle++) bench.run(1);
+    expect([bench.tables.cqs.liveCount, events.holdsCompletion(cqn), events.writtenCount]).toEqual([
+      0,
+      false,
+      1,
+    ]);
+  });
+
   it('report the live context', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
@@ -128,6 +143,20 @@ describe('MODIFY_CQ', () => {
     const context = cqc.decode(bench.tables.cqs.bytes, bench.tables.cqs.offsetOf(0));
     expect([context.logEntries, context.mttAddress, context.uarPage]).toEqual([8, 0x1000, 200]);
     expect(bench.dataPath.calls).toContain('cqResized 0 7 0 2048'); // old: 128 entries, 4 KiB pages, MTT 0x800
+  });
+
+  it("ends when the last entry of the old buffer has left, which is software's again", () => {
+    const bench = broughtUp();
+    const cqn = createCq(bench, 1, createEq(bench, 0));
+    bench.dataPath.isResizing = true;
+    const inBox = cqc.encode({ logEntries: 8, mttAddress: translate(bench, 2, 2) });
+    bench.post('MODIFY_CQ', { inBox, inputModifier: cqn });
+    bench.run(200_000);
+    expect(bench.dataPath.calls).toContain('cqResized 0 7 0 2048');
+    expect(bench.control.processor.isIdle).toBe(false);
+    bench.dataPath.isResizing = false;
+    bench.run();
+    expect(bench.control.processor.isIdle).toBe(true);
   });
 
   it('refuses a size that what is in the CQ does not fit, or that the device does not take', () => {

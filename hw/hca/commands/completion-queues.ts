@@ -48,12 +48,13 @@ export function* createCompletionQueue(device: DeviceState, request: CommandRequ
   return undefined;
 }
 
-/** After it neither CQE nor event of this CQ appears. */
+/** After it neither CQE nor completion event of this CQ appears. */
 export function* destroyCompletionQueue(device: DeviceState, request: CommandRequest): Steps<undefined> {
-  const { cqs, dataPath } = device.parts;
-  const slot = liveQueue(device, request.inputModifier);
+  const { cqs, dataPath, events } = device.parts;
+  const cqn = request.inputModifier;
+  const slot = liveQueue(device, cqn);
   dataPath.cqDestroyed(slot);
-  yield* until(() => !dataPath.cqIsBusy(slot));
+  yield* until(() => !dataPath.cqIsBusy(slot) && !events.holdsCompletion(cqn));
   dataPath.cqSync(slot);
   const context = contextOf(device, slot);
   cqs.free(slot);
@@ -85,6 +86,7 @@ export function* modifyCompletionQueue(device: DeviceState, request: CommandRequ
 /**
  * Goes over to another buffer. Entries that software has not consumed are copied by software from the old buffer, so all
  * of the new one is made invalid first: what lies ahead of the producer for this pass, what lies behind for the next.
+ * The old buffer is software's when the command ends: its last entry has left by then.
  */
 function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<undefined> {
   const { cqs, capabilities, dataPath } = device.parts;
@@ -108,6 +110,7 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
   fields.logPageSize4k.set(cqs.view, base, buffer.logPageBytes - 12);
   fields.mttAddress.set(cqs.view, base, buffer.mttAddress);
   dataPath.cqResized(slot, old.logEntries, old.logPageBytes - 12, old.mttAddress);
+  yield* until(() => !dataPath.cqIsResizing());
   return undefined;
 }
 

@@ -128,7 +128,29 @@ describe('bring-up', () => {
   it('has the data path forget its translations when ICM is taken away', () => {
     const bench = broughtUp();
     must(bench, 'UNMAP_ICM', { inParam: 0, inputModifier: 64 });
-    expect(bench.dataPath.calls).toEqual(['translationChanged']);
+    expect(bench.dataPath.calls).toEqual(['translationChanged', 'beginIcmFence']);
+  });
+
+  it('keeps pages until the device has ended what it began with them', () => {
+    const bench = broughtUp();
+    bench.dataPath.isFenceOpen = false;
+    bench.post('UNMAP_ICM', { inParam: 0, inputModifier: 64 });
+    bench.run(200_000);
+    expect(bench.control.processor.isIdle).toBe(false);
+    bench.dataPath.isFenceOpen = true;
+    bench.run();
+    expect(bench.control.processor.isIdle).toBe(true);
+  });
+
+  it('forgets all contexts when the device is quiet, not before', () => {
+    const bench = broughtUp();
+    bench.dataPath.isFenceOpen = false;
+    bench.post('CLOSE_HCA');
+    bench.run(200_000);
+    expect(bench.dataPath.calls).toEqual(['halt']);
+    bench.dataPath.isFenceOpen = true;
+    bench.run();
+    expect(bench.dataPath.calls).toEqual(['halt', 'reset']);
   });
 
   it('initialises once, and again after CLOSE_HCA', () => {

@@ -138,6 +138,7 @@ export function* mapIcm(device: DeviceState, request: CommandRequest): Steps<und
   return undefined;
 }
 
+/** When it has ended the device neither reads nor writes the pages: their memory is the host's again. */
 export function* unmapIcm(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { icm, dataPath } = device.parts;
   const icmAddress = inParamOf(request);
@@ -147,7 +148,10 @@ export function* unmapIcm(device: DeviceState, request: CommandRequest): Steps<u
   demand(icm.mappedCountIn(icmAddress, pageCount) > 0, CommandStatus.ICM_ERROR);
   yield* wait(pageCount * device.parts.memoryMapPerPageCycles);
   icm.unmap(icmAddress, pageCount);
-  if (device.phase === SystemPhase.INITIALISED) dataPath.translationChanged();
+  if (device.phase !== SystemPhase.INITIALISED) return undefined;
+  dataPath.translationChanged();
+  dataPath.beginIcmFence();
+  if (!dataPath.isIcmFencePassed()) yield* until(() => dataPath.isIcmFencePassed());
   return undefined;
 }
 
@@ -241,9 +245,14 @@ function placesOf(profile: HcaProfile) {
 /** INIT_HCA does not say how long the MTT table is; mapped pages bound it. */
 const mttLogEntriesMax = 37;
 
+/**
+ * Stops everything and waits for what is under way before it forgets: an answer that came later would find other contexts in
+ * the places of those that asked, and memory that is not the device's any more.
+ */
 export function* closeDevice(device: DeviceState): Steps<undefined> {
-  const { events } = device.parts;
-  yield* until(() => events.isIdle);
+  const { events, dataPath } = device.parts;
+  dataPath.halt();
+  yield* until(() => events.isIdle && dataPath.isQuiet());
   device.closeHca(device.parts.now());
   return undefined;
 }

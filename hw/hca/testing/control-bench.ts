@@ -27,6 +27,8 @@ export class RecordingDataPath implements DataPathControl {
   readonly busyCqs = new Set<number>();
   readonly busySrqs = new Set<number>();
   boundWindows = 0;
+  /** True while the last CQE of a CQ's old buffer is on its way. */
+  isResizing = false;
   /** False while accesses begun before {@link beginFence} are under way. */
   isFenceOpen = true;
   /** Runs before a context is read: brings the live fields into the bytes. */
@@ -46,6 +48,7 @@ export class RecordingDataPath implements DataPathControl {
   cqModerated = (slot: number): void => this.#note('cqModerated', slot);
   cqSync = (slot: number): void => this.onCqSync(slot);
   cqIsBusy = (slot: number): boolean => this.busyCqs.has(slot);
+  cqIsResizing = (): boolean => this.isResizing;
   srqCreated = (slot: number): void => this.#note('srqCreated', slot);
   srqDestroyed = (slot: number): void => this.#note('srqDestroyed', slot);
   srqArmed = (slot: number): void => this.#note('srqArmed', slot);
@@ -62,6 +65,10 @@ export class RecordingDataPath implements DataPathControl {
   };
   boundWindowCount = (): number => this.boundWindows;
   portChanged = (isUp: boolean): void => this.#note(isUp ? 'portUp' : 'portDown');
+  beginIcmFence = (): void => this.#note('beginIcmFence');
+  isIcmFencePassed = (): boolean => this.isFenceOpen;
+  halt = (): void => this.#note('halt');
+  isQuiet = (): boolean => this.isFenceOpen;
   reset = (): void => this.#note('reset');
 
   #note(name: string, ...values: number[]): void {
