@@ -13,7 +13,7 @@ import { assertRange, ConfigurationError, InvariantError } from '../base/assert.
 import { msToPs, nsToPs } from '../base/units.ts';
 import type { RunOutcome } from '../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
-import { checkedFaults, type FaultPlan } from './faults/index.ts';
+import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { PartRuns } from './part-runs.ts';
@@ -72,7 +72,7 @@ export class Machine implements AsyncDisposable {
   private constructor(plan: MachinePlan, partition: Partition, onProgress: ProgressListener | undefined) {
     this.#plan = plan;
     this.config = plan.config;
-    this.configHash = configHashOf(plan.config);
+    this.configHash = configHashOf(plan.config, plan.faults.map(faultText));
     this.partition = partition;
     if (plan.control === undefined) {
       this.#local = new MachinePart(plan, 0);
@@ -312,7 +312,7 @@ export class Machine implements AsyncDisposable {
   /** The report of everything so far. */
   async report(): Promise<Report> {
     const { hosts, hcas, nics } = await this.ledgers();
-    return buildReport(this.config, this.nowPs, hosts, hcas, nics);
+    return buildReport(this.config, this.nowPs, hosts, hcas, nics, this.#plan.faults);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */

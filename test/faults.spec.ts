@@ -8,6 +8,7 @@ import { CommandStatus } from '../abi/command-status.ts';
 import type { FaultPlan } from '../system/faults/index.ts';
 import type { Machine } from '../system/machine.ts';
 import type { ProgramOptions } from '../system/program.ts';
+import { renderReport } from '../system/report/render.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
 
@@ -321,4 +322,38 @@ it('faults mean the same events in every partition', async () => {
     runs.push(await runPrograms(traffic(), { faults, partition }));
   expect(runs[1]!.results).toEqual(runs[0]!.results);
   expect(bytesOf(runs[1]!.report)).toBe(bytesOf(runs[0]!.report));
+});
+
+describe('a report', () => {
+  it('says of every fault how often it has happened, and of which it never did', async () => {
+    const { packets, reads } = quiet;
+    const faults: FaultPlan = [
+      { packet: 'corrupted', nth: `${packets[0]! + 1}-${packets[0]! + 2}` },
+      { packet: 'late', node: 1, nth: 'every', delay: '1ns' },
+      { packet: 'late', nth: 1_000_000_000, delay: '1us' },
+      { read: 'any', nth: reads + 1_000_000, answer: 'poisoned' },
+      { command: 'QUERY_FW', nth: 99, status: 'BAD_OP' },
+      { interrupt: 'spurious', vector: 3, at: '2ms' },
+      { interrupt: 'lost', vector: 77 },
+      { semaphore: 'held', for: '20us' },
+    ];
+    const { outcome } = await runTraffic(faults);
+    const { report } = outcome;
+    expect(report.faults!.map(({ fired }) => fired)).toEqual([2, report.wire[1]!.packets, 0, 0, 0, 1, 0, 1]);
+    expect(report.wire[0]!.corrupted).toBe(2);
+    expect(report.configHash).not.toBe((await runPrograms(traffic())).report.configHash);
+    const lines = renderReport(report).split('\n');
+    expect(lines).toContain(
+      `Fault packet=corrupted,nth=${packets[0]! + 1}-${packets[0]! + 2},node=0: happened 2 times`,
+    );
+    expect(lines.filter((line) => line.includes('NEVER'))).toHaveLength(4);
+  });
+
+  it('holds back no interrupt that is late beyond the end of the run', async () => {
+    const faults: FaultPlan = [{ interrupt: 'late', nth: 'every', delay: '100s' }];
+    const { report } = await runPrograms(waiting(), { faults, set: { 'driver.healthIntervalUs': 1000 } });
+    expect(report.elapsedPs).toBeLessThan(100e12);
+    expect(report.faults![0]!.fired).toBeGreaterThan(0);
+    expectBalanced(report);
+  });
 });

@@ -10,7 +10,7 @@ import {
   type SideResult,
   type SideTransfer,
 } from '../programs/compare-plan.ts';
-import type { Report } from '../report/schema.ts';
+import type { FaultReport, Report } from '../report/schema.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 
@@ -37,6 +37,8 @@ export interface CompareRow {
   readonly sha256: readonly [string, string];
   readonly isEqual: boolean;
   readonly isBalanced: boolean;
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
   readonly report?: Report;
 }
 
@@ -49,7 +51,7 @@ export default async function runCompare({ machine: options, args }: CompareOrde
   }
   await runMachine(machine);
   const [sender, receiver] = (await machine.results()) as unknown as [SideResult, SideResult];
-  const { checks } = await machine.report();
+  const { checks, faults } = await machine.report();
   const durationPs = durationOf(sender.stream, receiver.stream);
   const latencies = sender.latencies.map((transfer, round) =>
     durationOf(transfer, receiver.latencies[round]!),
@@ -68,6 +70,7 @@ export default async function runCompare({ machine: options, args }: CompareOrde
     sha256: [sender.sha256, receiver.sha256],
     isEqual: sender.sha256 === receiver.sha256,
     isBalanced: checks.balanced,
+    ...(faults === undefined ? {} : { faults }),
   };
 }
 

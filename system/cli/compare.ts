@@ -1,12 +1,13 @@
 /** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
 import { pathTitles } from '../programs/compare-plan.ts';
 import { bytesText } from '../report/format.ts';
+import { faultLinesOf } from '../report/render.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import type { CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
-import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
 
@@ -32,9 +33,15 @@ export async function compare(options: CompareOptions): Promise<void> {
   const largest = largestOf(rows);
   screen.print(causeTable('Where the cycles went, at the largest size of each path', largest));
   for (const plot of comparePlots(rows)) screen.print(plot);
+  const named = rows.map(({ path, sizeBytes, faults }) => ({
+    name: `${pathTitles[path]} of ${bytesText(sizeBytes)}`,
+    faults,
+  }));
+  for (const line of faultLinesOf(named)) screen.print(line);
   if (leftOut.length > 0) screen.print(leftOutText(leftOut));
   if (options.html !== undefined) writeFileAtomically(options.html, comparePage(rows));
-  if (options.json !== undefined) writeJson(options.json, { schema: 'hca-compare/1', rows });
+  if (options.json !== undefined)
+    writeJson(options.json, { schema: 'hca-compare/1', configHash: machineHashOf(machine), rows });
   reportFailures(rows);
 }
 

@@ -1,10 +1,17 @@
 /** Options that several commands share, and how their values are read. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { checkedFaults, type FaultEntry, type FaultPlan, parsedFault, readFaults } from '../faults/index.ts';
+import {
+  checkedFaults,
+  type FaultEntry,
+  type FaultPlan,
+  faultText,
+  parsedFault,
+  readFaults,
+} from '../faults/index.ts';
 import type { MachineOptions } from '../machine.ts';
 import { partitions } from '../partition/placement.ts';
-import { configurationOf, type ParameterValue, parsedAssignment } from '../profile/index.ts';
+import { configHashOf, configurationOf, type ParameterValue, parsedAssignment } from '../profile/index.ts';
 
 export interface MachineChoice {
   readonly profile?: string;
@@ -90,6 +97,15 @@ export function machineOptionsOf({
     ...(seed === undefined ? {} : { seed }),
     ...(watch === undefined ? {} : { watch }),
   };
+}
+
+/** Hash of the effective configuration of these options: parameters, seed, and faults. */
+export function machineHashOf({ profile, set = {}, seed, faults = [] }: MachineOptions): string {
+  const config = configurationOf({
+    ...(profile === undefined ? {} : { profile }),
+    set: { ...set, ...(seed === undefined ? {} : { 'machine.seed': seed }) },
+  });
+  return configHashOf(config, checkedFaults(faults, config.machine.nodeCount).map(faultText));
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Analysis } from '../analysis/index.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import type { NodeReport } from '../report/schema.ts';
+import type { FaultReport, NodeReport } from '../report/schema.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 
@@ -21,6 +21,8 @@ export interface PerfRow {
   readonly isBalanced: boolean;
   /** On-demand paging, by host; left out when there was none. */
   readonly onDemand?: readonly NonNullable<NodeReport['onDemand']>[];
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
   /** What the watch of the contract of use found, by host; left out when nothing is watched. */
   readonly races?: readonly NonNullable<NodeReport['races']>[];
   /** What the analysers found, when one was asked for. */
@@ -37,7 +39,7 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
   }
   await runMachine(machine);
   const [result] = (await machine.results()) as unknown as [PerfResult];
-  const { checks, nodes } = await machine.report();
+  const { checks, nodes, faults } = await machine.report();
   const onDemand = nodes.flatMap((node) => node.onDemand ?? []);
   const races = nodes.flatMap((node) => (node.races === undefined ? [] : [node.races]));
   const row = {
@@ -45,6 +47,7 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
     result,
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
+    ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),
   };

@@ -9,10 +9,9 @@ import {
 } from '../analysis/index.ts';
 import type { MachineOptions } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
-import { configHashOf, configurationOf } from '../profile/index.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import { raceLines } from '../report/render.ts';
-import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from './options.ts';
+import { faultLinesOf, raceLines } from '../report/render.ts';
+import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
@@ -28,7 +27,6 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const rows = perfArgsOf(test, options);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   const analysis = analysisOptionsOf(options);
-  const config = configurationOf(machine);
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
   const screen = new Screen(options.json);
@@ -43,10 +41,8 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     for (const line of raceLines(races.map((found) => ({ races: found }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
-  const configHash = configHashOf({
-    ...config,
-    machine: { ...config.machine, seed: options.seed ?? config.machine.seed },
-  });
+  for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
+  const configHash = machineHashOf(machine);
   if (options.json !== undefined)
     writeJson(options.json, { schema: 'hca-perf/1', test, configHash, rows: results });
   const analyses = results.flatMap((row) => row.analyses ?? []);
@@ -57,6 +53,11 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     process.exitCode = exitFailed;
   }
 }
+
+const runOf = ({ args, faults }: PerfRow) => ({
+  name: `${args.sizeBytes} bytes${args.isOnDemand === true ? ' on demand' : ''}`,
+  faults,
+});
 
 /** The machine of one row: of several rows each has a log of its own, with the size in its name. */
 function analysed(

@@ -9,7 +9,7 @@
  * A reader answers undefined for what it does not understand; whoever calls it says where that was.
  */
 import { CommandStatus } from '../../abi/command-status.ts';
-import { commands } from '../../abi/commands.ts';
+import { commandNameOf, commands } from '../../abi/commands.ts';
 import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/units.ts';
 
 /** Which of the events that are counted, from 1, both included. */
@@ -36,6 +36,8 @@ export interface Field<Value> {
   readonly preset: Value;
   /** Reads a word of an option or a value of a file. */
   read(value: string | number): Value | undefined;
+  /** The word that reads as this value. */
+  write(value: unknown): string;
 }
 
 /** What a fault may say about itself. */
@@ -58,6 +60,7 @@ export function choice<const Word extends string>(words: readonly Word[], doc: s
     isRequired: true,
     preset: words[0]!,
     read: (value) => words.find((word) => word.toLowerCase() === String(value).toLowerCase()),
+    write: String,
   };
 }
 
@@ -72,6 +75,7 @@ export function integer(least: number, most: number, doc: string): Field<number>
       const number = numberOf(value);
       return number !== undefined && number >= least && number <= most ? number : undefined;
     },
+    write: String,
   };
 }
 
@@ -83,6 +87,7 @@ export function nth(doc: string): Field<Nth> {
     isRequired: false,
     preset: { first: 1, last: 1 },
     read: (value) => nthOf(String(value)),
+    write: (value) => nthText(value as Nth),
   };
 }
 
@@ -94,6 +99,7 @@ export function time(doc: string): Field<number> {
     isRequired: true,
     preset: 0,
     read: (value) => timeOf(String(value)),
+    write: (value) => timeText(value as number),
   };
 }
 
@@ -105,6 +111,7 @@ export function command(doc: string): Field<number> {
     isRequired: true,
     preset: ANY_COMMAND,
     read: commandOf,
+    write: (value) => commandText(value as number),
   };
 }
 
@@ -131,7 +138,32 @@ export function status(doc: string): Field<number> {
       const named = Object.entries(CommandStatus).find(([name]) => name === word);
       return named?.[1] ?? numberUpTo(value, 0xff);
     },
+    write: (value) => statusText(value as number),
   };
+}
+
+function nthText({ first, last }: Nth): string {
+  if (first === last) return `${first}`;
+  if (last !== Number.POSITIVE_INFINITY) return `${first}-${last}`;
+  return first === 1 ? 'every' : `${first}-`;
+}
+
+/** In the largest unit in which the time is a whole number. */
+function timeText(ps: number): string {
+  const [unit, size] = wholeUnits.find(([, size]) => ps % size === 0)!;
+  return `${ps / size}${unit}`;
+}
+
+function commandText(opcode: number): string {
+  if (opcode === ANY_COMMAND) return 'any';
+  if (opcode === ANY_ACCESS) return 'access';
+  return commandNameOf(opcode) ?? `0x${opcode.toString(16)}`;
+}
+
+function statusText(status: number): string {
+  if (status === NO_STATUS) return 'none';
+  const named = Object.entries(CommandStatus).find(([, value]) => value === status);
+  return named?.[0] ?? `0x${status.toString(16)}`;
 }
 
 function commandOf(value: string | number): number | undefined {
@@ -171,6 +203,14 @@ const timeUnits: Readonly<Record<string, number>> = {
   ms: psPerMs,
   s: psPerSecond,
 };
+
+const wholeUnits = [
+  ['s', psPerSecond],
+  ['ms', psPerMs],
+  ['us', psPerUs],
+  ['ns', psPerNs],
+  ['ps', 1],
+] as const;
 
 function timeOf(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*(|ps|ns|us|µs|ms|s)$/i.exec(text);

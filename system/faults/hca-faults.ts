@@ -12,27 +12,31 @@
 import { EventType } from '../../abi/eqe.ts';
 import { type CommandFaults, GO_ON, NEVER_END } from '../../hw/hca/command-processor.ts';
 import type { Hca } from '../../hw/hca/hca.ts';
+import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
 import type { Fault, FaultOf, TimedFault } from './kinds.ts';
 import { faultsOf } from './plan.ts';
 
 /** Injects the faults of a node into its device; to be called once, before time starts. */
-export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca): void {
+export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca, log: FaultLog): void {
   const { wirePort } = hca;
-  for (const { packet, nth, delay } of faultsOf(faults, node, 'packet')) {
+  for (const fault of faultsOf(faults, node, 'packet')) {
+    const { packet, nth, delay } = fault;
+    log.firesOnNth(fault, nth, () => wirePort.transmitted.packetCount);
     if (packet === 'corrupted') wirePort.faults.corruptPackets(nth.first, nth.last);
     else wirePort.faults.delayPackets(delay!, nth.first, nth.last);
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');
   const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
-  if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed);
+  if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;
 
 class DeviceFaults implements CommandFaults {
   readonly #hca: Hca;
+  readonly #log: FaultLog;
   readonly #commands: readonly FaultOf<'command'>[];
   readonly #lasting: readonly Lasting[];
   /** Events seen so far by each command fault, and by each lasting one. */
@@ -48,7 +52,9 @@ class DeviceFaults implements CommandFaults {
     commands: readonly FaultOf<'command'>[],
     resets: readonly FaultOf<'reset'>[],
     timed: readonly TimedFault[],
+    log: FaultLog,
   ) {
+    this.#log = log;
     this.#hca = hca;
     this.#commands = commands;
     this.#lasting = [...resets, ...timed];
@@ -72,11 +78,13 @@ class DeviceFaults implements CommandFaults {
 
   begun(opcode: number): number {
     let answer = GO_ON;
-    for (const [index, { command, nth, status }] of this.#commands.entries()) {
+    for (const [index, fault] of this.#commands.entries()) {
+      const { command, nth, status } = fault;
       if (command !== ANY_COMMAND && command !== opcode) continue;
       this.#begun[index] = this.#begun[index]! + 1;
-      if (answer === GO_ON && isNth(nth, this.#begun[index]!))
-        answer = status === NO_STATUS ? NEVER_END : status;
+      if (answer !== GO_ON || !isNth(nth, this.#begun[index]!)) continue;
+      answer = status === NO_STATUS ? NEVER_END : status;
+      this.#log.fired(fault);
     }
     return answer;
   }
@@ -104,6 +112,7 @@ class DeviceFaults implements CommandFaults {
       const fault = this.#lasting[due >> 1]!;
       const isBeginning = due % 2 === 0;
       this.#apply(fault, isBeginning, cycle);
+      if (isBeginning) this.#log.fired(fault);
       const lastsPs = 'for' in fault ? fault.for : undefined;
       if (isBeginning && lastsPs !== undefined) lp.queue.schedule(lp.nowPs + lastsPs, this.#handler, due + 1);
     }

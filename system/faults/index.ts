@@ -1,3 +1,5 @@
+export { FaultLog } from './fault-log.ts';
+export { faultText } from './fault-text.ts';
 export { injectHcaFaults } from './hca-faults.ts';
 export { type GatedSink, InterruptGate } from './interrupt-gate.ts';
 export { type Fault, type FaultKind, type FaultOf, faultKinds } from './kinds.ts';

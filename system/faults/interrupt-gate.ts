@@ -7,6 +7,7 @@
  */
 import type { InterruptSink } from '../../hw/pcie/root-complex-interfaces.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { FaultOf } from './kinds.ts';
 
@@ -23,7 +24,10 @@ export class InterruptGate implements InterruptSink {
   readonly #sink: GatedSink;
   readonly #raiseHandler: number;
   readonly #lateHandler: number;
+  /** All faults of interrupts, and of them those that count messages. */
+  #all: readonly FaultOf<'interrupt'>[] = [];
   #faults: readonly FaultOf<'interrupt'>[] = [];
+  #log: FaultLog | undefined;
   /** Messages seen by each fault. */
   readonly #seen: number[] = [];
   /** Messages held back, by place, and the places that are free: as many as were ever held back at once. */
@@ -42,14 +46,16 @@ export class InterruptGate implements InterruptSink {
   constructor(lp: LogicalProcess, sink: GatedSink) {
     this.#lp = lp;
     this.#sink = sink;
-    this.#raiseHandler = lp.queue.addHandler((vector) => this.#raise(vector));
+    this.#raiseHandler = lp.queue.addHandler((vector, index) => this.#raise(vector, index));
     this.#lateHandler = lp.queue.addHandler((place) => this.#deliver(place));
   }
 
   /** Takes the faults of interrupts; to be called once, before time starts. */
-  inject(faults: readonly FaultOf<'interrupt'>[]): void {
-    for (const { vector, at } of faults)
-      if (at !== undefined) this.#lp.queue.schedule(at, this.#raiseHandler, vector);
+  inject(faults: readonly FaultOf<'interrupt'>[], log?: FaultLog): void {
+    this.#all = faults;
+    this.#log = log;
+    for (const [index, { vector, at }] of faults.entries())
+      if (at !== undefined) this.#lp.queue.schedule(at, this.#raiseHandler, vector, index);
     this.#faults = faults.filter(({ at }) => at === undefined);
     this.#faults.forEach((_, index) => {
       this.#seen[index] = 0;
@@ -60,6 +66,7 @@ export class InterruptGate implements InterruptSink {
     this.messageCount++;
     const fault =
       this.#faults.length === 0 ? undefined : this.#faultOf(this.#sink.vectorOf(address, data), nowPs);
+    if (fault !== undefined) this.#log?.fired(fault);
     if (fault === undefined) {
       this.#sink.message(address, data, nowPs);
     } else if (fault.interrupt === 'lost') {
@@ -85,7 +92,12 @@ export class InterruptGate implements InterruptSink {
       this.#seen[index] = this.#seen[index]! + 1;
       if (!isNth(fault.nth, this.#seen[index]!)) continue;
       if (fault.interrupt === 'spurious')
-        this.#lp.queue.schedule(nowPs + (fault.delay ?? 0), this.#raiseHandler, vector);
+        this.#lp.queue.schedule(
+          nowPs + (fault.delay ?? 0),
+          this.#raiseHandler,
+          vector,
+          this.#all.indexOf(fault),
+        );
       else found ??= fault;
     }
     return found;
@@ -98,8 +110,9 @@ export class InterruptGate implements InterruptSink {
     this.#sink.message(address, data, this.#lp.nowPs);
   }
 
-  #raise(vector: number): void {
+  #raise(vector: number, index: number): void {
     this.spuriousCount++;
+    this.#log?.fired(this.#all[index]!);
     const { address, data } = this.#sink.messageFor(vector);
     this.#sink.message(address, data, this.#lp.nowPs);
   }

@@ -5,6 +5,7 @@
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import { READ_LOST, READ_POISONED, type ReadFaults } from '../../hw/pcie/root-complex-interfaces.ts';
 import { STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from '../../hw/pcie/tlp.ts';
+import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { Fault, FaultOf } from './kinds.ts';
 import { faultsOf } from './plan.ts';
@@ -21,27 +22,33 @@ export function injectRootComplexFaults(
   faults: readonly Fault[],
   node: number,
   rootComplex: { readonly reads: { faults: ReadFaults | undefined } },
+  log: FaultLog,
 ): void {
   const reads = faultsOf(faults, node, 'read');
-  if (reads.length > 0) rootComplex.reads.faults = new ReadAnswers(reads);
+  if (reads.length > 0) rootComplex.reads.faults = new ReadAnswers(reads, log);
 }
 
 class ReadAnswers implements ReadFaults {
   readonly #faults: readonly FaultOf<'read'>[];
   /** Reads seen by each fault. */
   readonly #seen: number[];
+  readonly #log: FaultLog;
 
-  constructor(faults: readonly FaultOf<'read'>[]) {
+  constructor(faults: readonly FaultOf<'read'>[], log: FaultLog) {
     this.#faults = faults;
+    this.#log = log;
     this.#seen = faults.map(() => 0);
   }
 
   answerTo(trafficClass: number): number {
     let answer: number = STATUS_SUCCESS;
-    for (const [index, { read, nth, answer: wanted }] of this.#faults.entries()) {
+    for (const [index, fault] of this.#faults.entries()) {
+      const { read, nth, answer: wanted } = fault;
       if (read !== 'any' && TrafficClass[read] !== trafficClass) continue;
       this.#seen[index] = this.#seen[index]! + 1;
-      if (answer === STATUS_SUCCESS && isNth(nth, this.#seen[index]!)) answer = answers[wanted];
+      if (answer !== STATUS_SUCCESS || !isNth(nth, this.#seen[index]!)) continue;
+      answer = answers[wanted];
+      this.#log.fired(fault);
     }
     return answer;
   }

@@ -5,7 +5,7 @@
  */
 import { Hca } from '../../hw/hca/hca.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
-import { injectHcaFaults } from '../faults/index.ts';
+import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { OperationTimes } from './operation-times.ts';
@@ -15,6 +15,7 @@ export class HcaNode {
   readonly lp: LogicalProcess;
   readonly config: MachineConfig;
   readonly hca: Hca;
+  readonly faultLog: FaultLog;
 
   constructor(plan: HcaPlan, node: number, neighbours: HcaNeighbours = neighboursOf(node)) {
     const { config, shuffleSeed, channels } = plan;
@@ -46,7 +47,8 @@ export class HcaNode {
       tap: times === undefined ? undefined : new OperationTimes(times),
     });
     this.hca.wirePort.setEnabled(true);
-    injectHcaFaults(plan.faults, node, this.hca);
+    this.faultLog = new FaultLog(plan.faults);
+    injectHcaFaults(plan.faults, node, this.hca, this.faultLog);
   }
 }
 

@@ -30,7 +30,13 @@ import {
 } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
-import { faultsOf, type GatedSink, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
+import {
+  FaultLog,
+  faultsOf,
+  type GatedSink,
+  InterruptGate,
+  injectRootComplexFaults,
+} from '../faults/index.ts';
 import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
@@ -65,6 +71,7 @@ export class HostNode implements BusMap {
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;
   readonly operations: OperationLog;
+  readonly faultLog: FaultLog;
   /** Copies that programs' libraries have made, and their bytes. */
   readonly userCopies = { count: 0, bytes: 0 };
   /** Looks on between host and HCA, when the plan asks for it. */
@@ -144,8 +151,9 @@ export class HostNode implements BusMap {
     this.exchange.onArrival = (label) => this.meter.arrived(label);
     this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
     this.#booted = this.host.newSignal();
-    this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'));
-    injectRootComplexFaults(plan.faults, node, this.rootComplex);
+    this.faultLog = new FaultLog(plan.faults);
+    this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
+    injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
     this.#boot();
   }
 

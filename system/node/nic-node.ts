@@ -5,6 +5,7 @@
  */
 import { macAddressOf, Nic } from '../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { FaultLog } from '../faults/index.ts';
 import { injectNicFaults } from '../faults/nic-faults.ts';
 import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -14,6 +15,7 @@ export class NicNode {
   readonly lp: LogicalProcess;
   readonly config: MachineConfig;
   readonly nic: Nic;
+  readonly faultLog: FaultLog;
 
   constructor(plan: MachinePlan, node: number) {
     const { config, shuffleSeed, channels } = plan;
@@ -40,6 +42,7 @@ export class NicNode {
       seed: config.machine.seed,
       macAddress: macAddressOf(node),
     });
-    injectNicFaults(plan.faults, node, this.nic);
+    this.faultLog = new FaultLog(plan.faults);
+    injectNicFaults(plan.faults, node, this.nic, this.faultLog);
   }
 }

@@ -45,8 +45,9 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
 }
 
 /** SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are. */
-export function configHashOf(config: MachineConfig): string {
-  return createHash('sha256').update(canonicalJson(config)).digest('hex');
+export function configHashOf(config: MachineConfig, faults: readonly string[] = []): string {
+  const effective = faults.length === 0 ? config : { config, faults };
+  return createHash('sha256').update(canonicalJson(effective)).digest('hex');
 }
 
 function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue>, prefix: string): object {

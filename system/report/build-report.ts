@@ -1,5 +1,6 @@
 /** Puts the ledgers of all logical processes together into one report. */
 import { Histogram, type HistogramData } from '../../sim/index.ts';
+import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
 import { checksOf } from './checks.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
@@ -9,6 +10,7 @@ import type { NicLedger } from './nic-ledger.ts';
 import { ethernetOf, nicDeviceOf, nicOf } from './nic-report.ts';
 import {
   type DeviceInterruptRow,
+  type FaultReport,
   type InterruptRow,
   type LinkDirection,
   type NodeReport,
@@ -25,14 +27,16 @@ export function buildReport(
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
   nics: readonly NicLedger[] = [],
+  faults: readonly Fault[] = [],
 ): Report {
   const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
     ledgers.toSorted((left, right) => left.node - right.node);
   const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
   return {
     schema: reportSchema,
-    configHash: configHashOf(config),
+    configHash: configHashOf(config, faults.map(faultText)),
     config,
+    ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs,
     nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node], nicByNode[node])),
     wire: [
@@ -42,6 +46,17 @@ export function buildReport(
     operations: operationsOf(hostByNode, hcaByNode),
     checks: checksOf(hostByNode, hcaByNode, nicByNode),
   };
+}
+
+/** Every fault of a plan, and how often it has happened in all parts together; nothing when there are none. */
+export function faultsOf(
+  faults: readonly Fault[],
+  parts: readonly { readonly faultsFired: readonly number[] }[],
+): { readonly faults?: readonly FaultReport[] } {
+  if (faults.length === 0) return {};
+  const firedOf = (index: number): number =>
+    parts.reduce((sum, { faultsFired }) => sum + (faultsFired[index] ?? 0), 0);
+  return { faults: faults.map((fault, index) => ({ fault: faultText(fault), fired: firedOf(index) })) };
 }
 
 function nodeOf(host: HostLedger, hca: HcaLedger | undefined, nic: NicLedger | undefined): NodeReport {

@@ -183,7 +183,7 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const { messages, interrupts } = host;
   const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.cancelledMessages;
   const own = host.net?.systemDma.interrupts ?? 0;
-  const passed = messages.arrived - messages.lost + messages.spurious + own;
+  const passed = messages.arrived - messages.lost - messages.held + messages.spurious + own;
   const delivered = sumOf(
     interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),
   );

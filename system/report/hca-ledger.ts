@@ -113,6 +113,8 @@ export interface HcaLedger {
   readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
   /** Commands completed, by opcode name. */
   readonly commands: Readonly<Record<string, number>>;
   readonly pageFaults: PageFaultLedger;
@@ -141,6 +143,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
     operationDisorders: dataPath.operations.disorderCount,
+    faultsFired: node.faultLog.counts(),
     commands: commandsOf(node),
     pageFaults: pageFaultsOf(node),
     doorbells: {

@@ -30,10 +30,11 @@ export interface HostLedger {
     readonly byName: Readonly<Record<string, number>>;
   };
   readonly interrupts: readonly InterruptCounts[];
-  /** Messages at the root complex, those lost and invented by faults, and those that named no vector. */
+  /** Messages at the root complex; those lost, still held back and invented by faults; those that named no vector. */
   readonly messages: {
     readonly arrived: number;
     readonly lost: number;
+    readonly held: number;
     readonly spurious: number;
     readonly stray: number;
   };
@@ -45,6 +46,8 @@ export interface HostLedger {
   /** What the root complex refused or dropped, by reason. */
   readonly deviceFaults: Readonly<Record<string, number>>;
   readonly operations: readonly HostOperationLedger[];
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
   /** What the IOMMU did; undefined when there is none. */
   readonly iommu: IommuLedger | undefined;
   /** Breaches of the contract of use; undefined when they are not watched. */
@@ -93,8 +96,9 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     systemCalls: { ...report.systemCalls, byName: sortedByName(host.systemCalls.byName) },
     interrupts: report.interrupts,
     messages: {
-      arrived: interruptGate.messageCount - interruptGate.heldCount,
+      arrived: interruptGate.messageCount,
       lost: interruptGate.lostCount,
+      held: interruptGate.heldCount,
       spurious: interruptGate.spuriousCount,
       stray: host.interrupts.strayMessageCount,
     },
@@ -103,6 +107,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     pcie: linkEndLedgerOf(node.port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...node.rootComplex.log.counts },
     operations: operationsOf(node),
+    faultsFired: node.faultLog.counts(),
     iommu: iommuOf(node),
     races: node.races?.races.slice(),
     memoryBus: memoryTrafficOf(node),

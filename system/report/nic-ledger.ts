@@ -29,9 +29,11 @@ export interface NicLedger {
   readonly heldFrames: number;
   /** Frames received that are in the packet buffer. */
   readonly bufferedFrames: number;
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
 }
 
-export function nicLedgerOf({ node, lp, nic }: NicNode): NicLedger {
+export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
   const { domain, port } = nic;
   const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
   return {
@@ -53,6 +55,7 @@ export function nicLedgerOf({ node, lp, nic }: NicNode): NicLedger {
     messages: [...nic.interrupts.messages],
     heldFrames: port.heldFrames,
     bufferedFrames: nic.receiveBuffer.count,
+    faultsFired: faultLog.counts(),
   };
 }
 

@@ -6,7 +6,7 @@ import type { MemoryCounts } from '../../host/index.ts';
 import { raceText } from '../node/race-watch.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import { iommuTable, onDemandTable } from './memory-tables.ts';
-import type { CheckReport, LinkDirection, NodeReport, Report } from './schema.ts';
+import type { CheckReport, FaultReport, LinkDirection, NodeReport, Report } from './schema.ts';
 import { tableOf } from './table.ts';
 
 export { tableOf };
@@ -27,6 +27,7 @@ export function renderReport(report: Report): string {
     wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
     ...raceLines(report.nodes),
+    ...faultLines(report.faults),
     checksLine(report.checks),
   ].join('\n');
 }
@@ -77,6 +78,29 @@ export function raceLines(nodes: readonly Pick<NodeReport, 'races'>[]): string[]
     if (races === undefined) return [];
     if (races.length === 0) return [`Races on host ${node}: none`];
     return races.map((race) => `Race on host ${node}: ${raceText(race)}`);
+  });
+}
+
+/** Every fault that was asked for, and what became of it. */
+export function faultLines(faults: readonly FaultReport[] = []): string[] {
+  return faults.map(({ fault, fired }) =>
+    fired === 0
+      ? `Fault ${fault}: NEVER happened, so that nothing above shows it`
+      : `Fault ${fault}: happened ${countText(fired)} time${fired === 1 ? '' : 's'}`,
+  );
+}
+
+/** The same of several runs, each with a name, under the same faults. */
+export function faultLinesOf(
+  runs: readonly { readonly name: string; readonly faults?: readonly FaultReport[] | undefined }[],
+): string[] {
+  if (runs.length === 1) return faultLines(runs[0]!.faults);
+  return (runs[0]?.faults ?? []).map(({ fault }, index) => {
+    const counts = runs.map(({ faults }) => faults?.[index]?.fired ?? 0);
+    const never = runs.filter((_, run) => counts[run] === 0).map(({ name }) => name);
+    if (never.length === runs.length) return `Fault ${fault}: NEVER happened, so that nothing above shows it`;
+    const happened = `Fault ${fault}: happened ${counts.map(countText).join(', ')} times`;
+    return never.length === 0 ? happened : `${happened}; NEVER in ${never.join(', ')}`;
   });
 }
 

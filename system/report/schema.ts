@@ -170,10 +170,19 @@ export interface ChecksReport {
   readonly operations: CheckReport;
 }
 
+/** A fault that was asked for, as the option that says the same, and how often it has happened. */
+export interface FaultReport {
+  readonly fault: string;
+  readonly fired: number;
+}
+
 export interface Report {
   readonly schema: typeof reportSchema;
+  /** Of the configuration and, where there are any, the faults. */
   readonly configHash: string;
   readonly config: MachineConfig;
+  /** Faults that were asked for; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
   readonly elapsedPs: number;
   readonly nodes: readonly NodeReport[];
   readonly wire: readonly WireReport[];

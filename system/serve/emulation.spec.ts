@@ -20,6 +20,7 @@ async function probed(bench: SlotBench, node = 0): Promise<{ slot: DrivenSlot; d
 const reportOf = ({ emulation }: SlotBench) =>
   buildServeReport({
     config: emulation.options.config,
+    faults: [],
     cabling: emulation.options.cabling,
     timeScale: 1,
     elapsedPs: emulation.time.nowPs,

@@ -6,7 +6,7 @@
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import { type CorePort, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
-import { faultsOf, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
+import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
 import { channelKey, hcaName } from '../plan.ts';
 import { GuestMemorySwitch } from './guest-memory-switch.ts';
 import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
@@ -20,6 +20,7 @@ export class GuestNode {
   readonly memory = new GuestMemorySwitch();
   readonly interrupts: InterruptLines;
   readonly interruptGate: InterruptGate;
+  readonly faultLog: FaultLog;
   /** Where the guest's accesses enter. */
   readonly core: CorePort;
 
@@ -53,7 +54,8 @@ export class GuestNode {
       trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
     });
     this.core = this.rootComplex.corePort(0);
-    this.interruptGate.inject(faultsOf(faults, node, 'interrupt'));
-    injectRootComplexFaults(faults, node, this.rootComplex);
+    this.faultLog = new FaultLog(faults);
+    this.interruptGate.inject(faultsOf(faults, node, 'interrupt'), this.faultLog);
+    injectRootComplexFaults(faults, node, this.rootComplex, this.faultLog);
   }
 }

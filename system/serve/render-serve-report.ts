@@ -1,6 +1,13 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
 import { countText, timeText } from '../report/format.ts';
-import { cacheTable, checksLine, pcieTable, transportTable, wireTable } from '../report/render.ts';
+import {
+  cacheTable,
+  checksLine,
+  faultLines,
+  pcieTable,
+  transportTable,
+  wireTable,
+} from '../report/render.ts';
 import { tableOf } from '../report/table.ts';
 import type { Defect } from './defect.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
@@ -19,6 +26,7 @@ export function renderServeReport(report: ServeReport): string {
     ...(report.wire.some(({ packets }) => packets > 0) ? [wireTable(report)] : []),
     operationTable(report),
     oddities(nodes),
+    ...faultLines(report.faults),
     checksLine(checks),
     ...defects.map(defectText),
     timeLines(report),

@@ -86,9 +86,10 @@ export class ServeLoop {
   /** The books of everything, brought up to now. */
   report(): ServeReport {
     const { emulation } = this;
-    const { config, cabling, timeScale } = this.#order;
+    const { config, faults, cabling, timeScale } = this.#order;
     return buildServeReport({
       config,
+      faults,
       cabling,
       timeScale,
       elapsedPs: emulation.time.nowPs,

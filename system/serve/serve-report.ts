@@ -6,10 +6,12 @@
  */
 
 import type { Analysis } from '../analysis/index.ts';
+import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
 import {
   deviceInterruptsOf,
   deviceOf,
+  faultsOf,
   linkOf,
   nonZero,
   operationsOf,
@@ -28,6 +30,7 @@ import {
 import type {
   CheckReport,
   DeviceInterruptRow,
+  FaultReport,
   NodeReport,
   OperationReport,
   WireReport,
@@ -105,6 +108,8 @@ export interface ServeReport {
   readonly meaning: typeof meaning;
   readonly configHash: string;
   readonly config: MachineConfig;
+  /** Faults that were asked for, and how often each has happened; left out when there were none. */
+  readonly faults?: readonly FaultReport[];
   readonly hcas: number;
   readonly cabling: Cabling;
   readonly timeScale: number;
@@ -124,6 +129,7 @@ export interface ServeReport {
 
 export interface ServeReportParts {
   readonly config: MachineConfig;
+  readonly faults: readonly Fault[];
   readonly cabling: Cabling;
   readonly timeScale: number;
   readonly elapsedPs: number;
@@ -135,15 +141,19 @@ export interface ServeReportParts {
 }
 
 export function buildServeReport(parts: ServeReportParts): ServeReport {
-  const { config, cabling, timeScale, elapsedPs, followedPs, slots, defects, analyses, run } = parts;
+  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, defects, analyses, run } = parts;
   const far = (node: number): SlotLedger => slots[cabling === 'cable' ? node ^ 1 : node]!;
   // A port without plug has nobody to compare with.
   const cabled = cabling === 'open' ? [] : slots;
   return {
     schema: serveReportSchema,
     meaning,
-    configHash: configHashOf(config),
+    configHash: configHashOf(config, faults.map(faultText)),
     config,
+    ...faultsOf(
+      faults,
+      slots.flatMap((slot) => [slot, slot.hca]),
+    ),
     hcas: slots.length,
     cabling,
     timeScale,

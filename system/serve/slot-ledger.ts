@@ -34,6 +34,8 @@ export interface SlotLedger {
   };
   readonly pcie: LinkEndLedger;
   readonly deviceFaults: Readonly<Record<string, number>>;
+  /** Times that each fault of the plan has happened on this side of the slot. */
+  readonly faultsFired: readonly number[];
   readonly hca: HcaLedger;
   /** Cycles from latching to completing all commands of a kind, by name. */
   readonly commandCycles: Readonly<Record<string, number>>;
@@ -76,6 +78,7 @@ export function slotLedgerOf(slot: Slot, guest: GuestNode, hca: HcaNode): SlotLe
     },
     pcie: linkEndLedgerOf(port, lp.nowPs, lp.isDrained),
     deviceFaults: { ...rootComplex.log.counts },
+    faultsFired: guest.faultLog.counts(),
     hca: hcaLedgerOf(hca),
     commandCycles: byCommandName(processor.takenCyclesByOpcode),
   };

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { Machine } from '../machine.ts';
+import { configHashOf, configurationOf } from '../profile/index.ts';
+import { faultKinds, faultText } from './index.ts';
+import { checkedFaults, parsedFault } from './plan.ts';
+
+const textOf = (option: string): string => faultText(checkedFaults([parsedFault(option)], 2)[0]!);
+
+describe('the text of a fault', () => {
+  it.each(Object.values(faultKinds).map(({ example }) => example))(
+    'reads as the fault that it was made from: %s',
+    (example) => {
+      const [fault] = checkedFaults([parsedFault(example)], 2);
+      expect(checkedFaults([parsedFault(faultText(fault!))], 2)).toEqual([fault]);
+    },
+  );
+
+  it('is the same however the fault was written', () => {
+    expect(textOf('nth=3-3,packet=LATE,delay=2000ns,node=1')).toBe('packet=late,nth=3,delay=2us,node=1');
+    expect(textOf('packet=corrupted,nth=1-')).toBe('packet=corrupted,nth=every,node=0');
+    expect(textOf('packet=corrupted,nth=1')).toBe('packet=corrupted,node=0');
+    expect(textOf('command=0x016,status=0x9')).toBe('command=SW2HW_CQ,status=BAD_RES_STATE,node=0');
+    expect(textOf('port=down,after=access,nth=4-9,delay=1500ps')).toBe(
+      'port=down,after=access,nth=4-9,delay=1500ps,node=0',
+    );
+  });
+});
+
+describe('faults of a machine', () => {
+  it('are part of its configuration: another fault, another hash', async () => {
+    const hashOf = async (...options: string[]): Promise<string> => {
+      await using machine = await Machine.create({ faults: options.map(parsedFault) });
+      return machine.configHash;
+    };
+    const none = await hashOf();
+    expect(none).toBe(configHashOf(configurationOf()));
+    const hashes = [
+      none,
+      await hashOf('packet=corrupted,nth=5'),
+      await hashOf('packet=corrupted,nth=6'),
+      await hashOf('packet=corrupted,nth=5', 'packet=corrupted,nth=6'),
+    ];
+    expect(new Set(hashes).size).toBe(4);
+    expect(await hashOf('packet=corrupted,nth=5-5')).toBe(hashes[1]);
+  });
+});
