@@ -39,8 +39,8 @@ class Messages {
   readonly #moderation: number;
   readonly #streams: readonly PerfStream[];
   readonly #streamOf: ReadonlyMap<number, PerfStream>;
-  /** When each message of the first QP was posted, and how many had completed when. */
-  readonly #postedPs: Float64Array;
+  /** When each message was posted, in the order of all QPs together, and how many had completed when. */
+  readonly #postedPs: number[] = [];
   readonly #doneCounts: number[] = [];
   readonly #donePs: number[] = [];
 
@@ -50,22 +50,20 @@ class Messages {
     this.#streams = streams;
     this.#streamOf = new Map(streams.map((stream) => [stream.qp.qpNum, stream]));
     this.#moderation = Math.max(1, Math.min(cqModeration, txDepth, iterations));
-    this.#postedPs = new Float64Array(iterations);
     this.total = iterations * qpCount;
   }
 
   /** Posts as many as may be in flight. */
   post(): void {
-    this.#fill(this.#streams[0]!, this.#postedPs);
-    for (let qp = 1; qp < this.#streams.length; qp++) this.#fill(this.#streams[qp]!);
+    for (const stream of this.#streams) this.#fill(stream);
   }
 
-  #fill(stream: PerfStream, postedPs?: Float64Array): void {
+  #fill(stream: PerfStream): void {
     const { iterations, txDepth } = this.#args;
     const moderation = this.#moderation;
     const end = Math.min(iterations, stream.completed + txDepth);
     for (let number = stream.posted; number < end; number++) {
-      if (postedPs !== undefined) postedPs[number] = stream.qp.cpu.localPs;
+      this.#postedPs.push(stream.qp.cpu.localPs);
       stream.post(number % moderation === moderation - 1 || number === iterations - 1);
     }
   }
@@ -83,9 +81,8 @@ class Messages {
   }
 
   result(): BandwidthResult {
-    const { sizeBytes, qpCount, txDepth } = this.#args;
-    const { total } = this;
-    return resultOf(sizeBytes, total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount, 4 * txDepth);
+    const { sizeBytes, qpCount } = this.#args;
+    return resultOf(sizeBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
   }
 }
 
@@ -99,38 +96,66 @@ async function receiveAll({ args, qps, receives, receiveWr }: PerfLink): Promise
   }
 }
 
-/** The peak is the best rate from a post to a completion within some queue depths of it: perftest looks at all pairs. */
+/**
+ * The peak is the best rate of all pairs of a post and a completion, counted over all QPs in the order of both, as perftest
+ * has it (perftest_parameters.c, print_report_bw): when as many have completed as had been posted before message `i`, and
+ * `m` more, then `m` messages posted since have gone through the link. So the peak never beats the link.
+ */
 export function resultOf(
   sizeBytes: number,
   total: number,
-  postedPs: Float64Array,
+  postedPs: readonly number[],
   doneCounts: readonly number[],
   donePs: readonly number[],
   qpCount: number,
-  peakWindow: number,
 ): BandwidthResult {
   const durationPs = donePs[donePs.length - 1]! - postedPs[0]!;
-  const perSecond = (messages: number, ps: number): number => (messages / ps) * 1e12;
-  // The best ratio of messages to time is found first: as many steps as there are messages, and each without a call.
-  let best = 0;
-  for (let index = 0; index < doneCounts.length; index++) {
-    const done = doneCounts[index]!;
-    const atPs = donePs[index]!;
-    const first = Math.max(0, Math.floor(done / qpCount) - peakWindow);
-    for (let from = first; from * qpCount < done; from++) {
-      const ps = atPs - postedPs[from]!;
-      const messages = done - from * qpCount;
-      // A product is at hand sooner than the quotient, which is seldom needed.
-      if (ps > 0 && messages > best * ps) best = messages / ps;
-    }
-  }
-  const peak = Math.max(perSecond(total, durationPs), best * 1e12);
-  const messagesPerSecond = perSecond(total, durationPs);
+  const peak = steepest(postedPs, doneCounts, donePs);
+  const messagesPerSecond = (total / durationPs) * 1e12;
   return {
     iterations: total / qpCount,
     durationPs,
-    peakBytesPerSecond: peak * sizeBytes,
+    peakBytesPerSecond: peak * 1e12 * sizeBytes,
     averageBytesPerSecond: messagesPerSecond * sizeBytes,
     messagesPerSecond,
   };
+}
+
+/**
+ * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to a later
+ * one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion rises and then falls.
+ */
+function steepest(
+  postedPs: readonly number[],
+  doneCounts: readonly number[],
+  donePs: readonly number[],
+): number {
+  const hull: number[] = [];
+  let best = 0;
+  let added = 0;
+  for (const [index, done] of doneCounts.entries()) {
+    for (; added < done; added++) {
+      while (hull.length > 1 && !isBelow(postedPs, hull.at(-2)!, hull.at(-1)!, added)) hull.pop();
+      hull.push(added);
+    }
+    const slopeFrom = (place: number): number => {
+      const post = hull[place]!;
+      return (done - post) / (donePs[index]! - postedPs[post]!);
+    };
+    let low = 0;
+    let high = hull.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (slopeFrom(middle) < slopeFrom(middle + 1)) low = middle + 1;
+      else high = middle;
+    }
+    best = Math.max(best, slopeFrom(low));
+  }
+  return best;
+}
+
+/** Whether post `middle` lies below the line from post `from` to post `to`. */
+function isBelow(postedPs: readonly number[], from: number, middle: number, to: number): boolean {
+  const [fromPs, middlePs, toPs] = [postedPs[from]!, postedPs[middle]!, postedPs[to]!];
+  return (middle - from) * (toPs - fromPs) < (to - from) * (middlePs - fromPs);
 }
