@@ -16,4 +16,4 @@ export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export { FAULT_DELAY_PS_MAX, type WireFaults } from './wire-faults.ts';
 export { type PacketReceiver, WirePort, type WirePortOptions } from './wire-port.ts';
-export { wireChannelBytes } from './wire-sizing.ts';
+export { receiveBufferBytesOf, wireChannelBytes } from './wire-sizing.ts';

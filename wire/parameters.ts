@@ -36,14 +36,14 @@ export const wireParameters = {
     'bytes',
     [0, 65536],
     'estimate',
-    'A port takes another packet when no more than this waits for the link: time to form the largest one.',
+    'A port takes another packet when no more than this waits for the link, or what leaves while the packet is formed.',
   ),
   receiveBufferBytes: number(
     16_384,
     'bytes',
     [8448, 131_072],
     'estimate',
-    'Receive buffer of virtual lane 0, promised to the neighbour as credits of 64 bytes.',
+    'Receive buffer of virtual lane 0 up to 4X QDR, promised as credits of 64 bytes; as much more as a link is faster.',
   ),
   creditReturnBytes: number(
     2048,

@@ -7,6 +7,7 @@ import { CreditReceiver } from './link-credits.ts';
 import * as packetConstants from './packet.ts';
 import type { ReceiveCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
+import { receiveBufferBytesOf } from './wire-sizing.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { blocksOf, CREDIT_BLOCK_BYTES } = linkCredits;
@@ -22,7 +23,7 @@ export class ReceiveBuffers {
   /** @param counters in which refused packets are counted */
   constructor(config: WireConfig, counters: ReceiveCounters) {
     this.credits = new CreditReceiver(
-      blocksOf(config.receiveBufferBytes),
+      blocksOf(receiveBufferBytesOf(config)),
       blocksOf(config.creditReturnBytes),
     );
     this.#managementMax = config.managementBufferPackets;

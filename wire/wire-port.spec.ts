@@ -16,7 +16,7 @@ const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
 async function aboutToSend() {
   const bench = new WireBench({ transmitAheadBytes: 512 });
   const { port, lp } = bench.a;
-  expect(port.expectPacket(100)).toBeLessThanOrEqual(100);
+  expect(port.expectPacket(100, 0)).toBeLessThanOrEqual(100);
   const upPs = await bench.bringUp();
   const spacePs: number[] = [];
   port.onSpace(() => spacePs.push(lp.nowPs));
@@ -133,8 +133,8 @@ describe('a wire port', () => {
     const { bench, port, lp, upPs, readyPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
-      expect(port.expectPacket(readyPs)).toBe(readyPs);
-      expect(port.expectPacket(upPs + 100_000)).toBe(readyPs);
+      expect(port.expectPacket(readyPs, 0)).toBe(readyPs);
+      expect(port.expectPacket(upPs + 100_000, 0)).toBe(readyPs);
     });
     bench.a.at(readyPs, () => expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(REFUSED));
     await bench.runTo(upPs + 2_000_000);
@@ -142,11 +142,31 @@ describe('a wire port', () => {
     expect(port.transmitted.serializerWaitPs).toBe(291_000);
   });
 
+  it('takes a packet as early as it takes to form, so that the link is never free before it', async () => {
+    const { bench, port, lp, upPs, readyPs } = await aboutToSend();
+    // 2076 link bytes are 519 ns: a packet that takes 300 ns to form is taken 219 ns behind the one before it.
+    const formingPs = 300_000;
+    const takenPs = upPs + 519_000 - formingPs;
+    expect(takenPs).toBeLessThan(readyPs);
+    bench.a.at(upPs, () => {
+      bench.a.send(RC_SEND_ONLY, 2048);
+      expect(port.expectPacket(upPs, formingPs)).toBe(takenPs);
+    });
+    bench.a.at(takenPs - 1, () =>
+      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).toBe(REFUSED),
+    );
+    bench.a.at(takenPs, () =>
+      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).not.toBe(REFUSED),
+    );
+    await bench.runTo(upPs + 2_000_000);
+    expect(bench.b.arrivals.map(({ timePs }) => timePs - upPs - LATENCY_PS)).toEqual([519_000, 1_038_000]);
+  });
+
   it('books no wait for a packet that is there only when the link is free', async () => {
     const { bench, port, lp, upPs, readyPs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
-      expect(port.expectPacket(readyPs)).toBe(readyPs);
+      expect(port.expectPacket(readyPs, 0)).toBe(readyPs);
     });
     bench.a.at(readyPs + 1000, () => port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs));
     await bench.runTo(upPs + 2_000_000);
@@ -157,13 +177,13 @@ describe('a wire port', () => {
     const { bench, port, lp, upPs, spacePs } = await aboutToSend();
     bench.a.at(upPs, () => {
       bench.a.send(RC_SEND_ONLY, 2048);
-      port.expectPacket(upPs + 1000);
+      port.expectPacket(upPs + 1000, 0);
     });
     bench.a.at(upPs + 2000, () => port.setEnabled(false));
     await bench.runTo(upPs + 2_000_000);
     expect(spacePs).toHaveLength(1);
     expect(spacePs[0]).toBeLessThanOrEqual(upPs + 2002);
-    bench.a.at(upPs + 2_000_000, () => expect(port.expectPacket(lp.nowPs)).toBe(0));
+    bench.a.at(upPs + 2_000_000, () => expect(port.expectPacket(lp.nowPs, 0)).toBe(0));
     await bench.runTo(upPs + 3_000_000);
   });
 

@@ -190,14 +190,15 @@ export class WirePort implements LateSender {
   }
 
   /**
-   * Says that there is a packet to send from `fromPs` on, now or later, for a caller who does not try in vain before.
+   * Says that there is a packet to send from `fromPs` on, now or later, which takes `formingPs` to form, for a caller who
+   * does not try before it can be sent.
    * @returns the instant from which the serializer has little booked, 0 with the link down; if that is later, the packet waits
    *   from `fromPs` on, and the space listener is called for it only if the link goes down
    */
-  expectPacket(fromPs: number): number {
+  expectPacket(fromPs: number, formingPs: number): number {
     const { nowPs } = this.#lp;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
-    return this.#isOnWire ? this.#sender.expectPacket(fromPs) : FLOAT_ZERO;
+    return this.#isOnWire ? this.#sender.expectPacket(fromPs, formingPs) : FLOAT_ZERO;
   }
 
   /**

@@ -77,25 +77,30 @@ export class WireSender {
 
   // ---- packets ----
 
-  /** Whether the serializer has little booked, and lane 0 has credit. A refusal begins a wait. */
+  /** Whether the serializer has little booked, and lane 0 has credit, for a packet that is formed. A refusal begins a wait. */
   canSend(opcode: number, payloadBytes: number, flags: number, virtualLane: number): boolean {
-    return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane);
+    return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane, 0);
   }
 
-  /** Sends a packet if {@link canSend}, else returns REFUSED: what {@link begin} does for those who have asked. */
+  /**
+   * Sends a packet that is formed by `atPs`, if {@link canSend}, else returns REFUSED: what {@link begin} does for those who
+   * have asked.
+   */
   send(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
     const shape = packetShapes[opcode]!;
     const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
-    if (!this.#isFree(packetBytes, virtualLane)) return REFUSED;
+    if (!this.#isFree(packetBytes, virtualLane, atPs - this.#lp.nowPs)) return REFUSED;
     return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
   }
 
   /**
-   * From `fromPs` on there is a packet to send, which waits until the serializer has little booked.
+   * From `fromPs` on there is a packet to send, which waits until the serializer has little booked: as much as the
+   * configuration allows, or what leaves while the packet is being formed, for `formingPs`.
    * @returns the instant from which that is so: the wait that begins ends no sooner, and begins only if that is later
    */
-  expectPacket(fromPs: number): number {
-    const readyPs = this.serializer.freePs - this.#aheadPs;
+  expectPacket(fromPs: number, formingPs: number): number {
+    const aheadPs = this.#aheadPs;
+    const readyPs = this.serializer.freePs - (formingPs > aheadPs ? formingPs : aheadPs);
     if (readyPs > fromPs) this.#wait.begin(WAITING_FOR_SERIALIZER, fromPs);
     return readyPs;
   }
@@ -158,9 +163,9 @@ export class WireSender {
 
   // ---- inside ----
 
-  #isFree(packetBytes: number, virtualLane: number): boolean {
+  #isFree(packetBytes: number, virtualLane: number, formingPs: number): boolean {
     const { nowPs } = this.#lp;
-    const readyPs = this.expectPacket(nowPs);
+    const readyPs = this.expectPacket(nowPs, formingPs);
     if (readyPs > nowPs) {
       this.#wakeAt(readyPs);
       return false;

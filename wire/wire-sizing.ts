@@ -11,10 +11,14 @@ import type { WireConfig } from './parameters.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { RECORD_HEADER_BYTES } = channelConstants;
 const { FLOW_CONTROL_PACKET_BYTES } = headers;
-const { CREDIT_BLOCK_BYTES } = linkCredits;
+const { BUFFER_BLOCKS_MAX, CREDIT_BLOCK_BYTES } = linkCredits;
 
 /** Of a ring, for one block of credit. */
 const BYTES_PER_BLOCK = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;
+
+/** Time of a byte at 4X QDR. */
+const QDR_BYTE_PS = 250;
+const BUFFER_BYTES_MAX = BUFFER_BLOCKS_MAX * CREDIT_BLOCK_BYTES;
 
 /** The longest packet: 4096 bytes of payload behind every header there is. */
 const PACKET_BYTES_MAX = 4096 + 128;
@@ -26,9 +30,19 @@ const PACKET_BYTES_MAX = 4096 + 128;
  */
 const LENT_BYTES = 65_536;
 
+/**
+ * Bytes of lane 0's receive buffer: what is configured at the rate of 4X QDR and below, and as much more as a link is faster.
+ * A round trip of credits takes as long on each, in which more packets pass: four of 4096 bytes at FDR, where three fit.
+ */
+export function receiveBufferBytesOf(config: WireConfig): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  const scaledBytes = Math.floor((config.receiveBufferBytes * QDR_BYTE_PS * denominator) / numeratorPs);
+  return Math.min(Math.max(config.receiveBufferBytes, scaledBytes), BUFFER_BYTES_MAX);
+}
+
 /** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
 export function wireChannelBytes(config: WireConfig): number {
-  const heldBytes = blocksOf(config.receiveBufferBytes) * BYTES_PER_BLOCK;
+  const heldBytes = blocksOf(receiveBufferBytesOf(config)) * BYTES_PER_BLOCK;
   const managementBytes = config.managementBufferPackets * 512;
   const neededBytes = 2 * (heldBytes + managementBytes) + LENT_BYTES + flyingBytes(config);
   return channelBufferBytes(2 ** Math.ceil(Math.log2(neededBytes)));
@@ -39,16 +53,23 @@ export function takenBytesMax(config: WireConfig, capacityBytes: number): number
   return capacityBytes - flyingBytes(config);
 }
 
-/** Room for all that can be on its way: twice, for a reader that is behind, and for the padding at the ring's end. */
+/**
+ * Room for all that can be on its way: twice, for a reader that is behind, and for the padding at the ring's end. Packets of
+ * lane 0 may be booked for as long as one takes to form, which the sender alone knows: no more of them than there are credits,
+ * and no more flow control packets behind them than have credits to return. All else is what fits into the ahead and the flight.
+ */
 function flyingBytes(config: WireConfig): number {
   const { numeratorPs, denominator } = byteTimeOf(config);
   const flightBytes = config.transmitAheadBytes + (wireLatencyPs(config) * denominator) / numeratorPs;
-  return 2 * Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) * BYTES_PER_BLOCK + 16_384;
+  const creditedBlocks = blocksOf(receiveBufferBytesOf(config));
+  const returns = Math.ceil(creditedBlocks / blocksOf(config.creditReturnBytes));
+  const records = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) + creditedBlocks + returns;
+  return 2 * records * BYTES_PER_BLOCK + 16_384;
 }
 
 /** @throws ConfigurationError for credits that could starve the longest packet */
 export function checkConfig(config: WireConfig): void {
-  const blocks = blocksOf(config.receiveBufferBytes);
+  const blocks = blocksOf(receiveBufferBytesOf(config));
   const returnBlocksMax = blocks - blocksOf(PACKET_BYTES_MAX);
   if (blocksOf(config.creditReturnBytes) > returnBlocksMax) {
     throw new ConfigurationError(

@@ -176,7 +176,9 @@ export class Transmitter {
     const { domain } = this.#core;
     const fromPs = domain.clock.edgePs(cycle);
     const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
-    const readyPs = isForCable ? this.#port.expectPacket(fromPs) : fromPs;
+    const readyPs = isForCable
+      ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
+      : fromPs;
     if (readyPs <= fromPs) return this.wake(cycle);
     this.account.stall(cycle, STALL_WIRE);
     domain.wakeAfter(this.#stage, readyPs);
@@ -284,12 +286,17 @@ export class Transmitter {
   #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: number): number {
     const { opcode, payloadBytes } = packet;
     const port = this.#port;
-    const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
-    const formedPs = this.#core.domain.clock.edgePs(formedCycle);
+    const formedPs = this.#formedPs(cycle, payloadBytes);
     const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
     return SENT;
+  }
+
+  /** Instant at which a packet begun at `cycle` is formed. */
+  #formedPs(cycle: number, payloadBytes: number): number {
+    const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
+    return this.#core.domain.clock.edgePs(formedCycle);
   }
 
   /** Cycles until all payload has passed from the packet buffer. */

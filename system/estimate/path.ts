@@ -13,6 +13,7 @@ import { sendRowsOf } from '../../userlib/send-rows.ts';
 import { wqeBytesOf } from '../../userlib/wqe-writer.ts';
 import { byteTimeOf, wireLatencyPs } from '../../wire/link-rate.ts';
 import { Opcode, packetBytesOf } from '../../wire/opcodes.ts';
+import { receiveBufferBytesOf } from '../../wire/wire-sizing.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { Bus, piecesOf } from './bus.ts';
 import { Clocks } from './clocks.ts';
@@ -315,14 +316,14 @@ export class Path {
   }
 
   /**
-   * The port takes a packet when no more than transmitAheadBytes wait for the wire, and its forming begins then: what that
-   * takes longer leaves the wire idle (wire-sender.ts, canSend; the transmitter looks at its next edge).
+   * The port takes a packet when no more than transmitAheadBytes wait for the wire, or what leaves while it is formed, and its
+   * forming begins then: at the transmitter's next edge, which may leave the wire idle (wire-sender.ts, expectPacket).
    */
   #formationGapPs(payloadBytes: number): number {
     const { numeratorPs, denominator } = byteTimeOf(this.config.wire);
     const aheadPs = (this.config.wire.transmitAheadBytes * numeratorPs) / denominator;
     const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
-    return Math.max(0, this.clocks.toHcaPs + formPs - aheadPs);
+    return Math.max(0, this.clocks.toHcaPs + formPs - Math.max(aheadPs, formPs));
   }
 
   /** From the wire to the receiver's looking at a packet. */
@@ -343,7 +344,7 @@ export class Path {
    * its payload has been handed to the bus. Forming begins when the credit is there.
    */
   #creditHoldPs(opcode: number, payloadBytes: number): number {
-    const { receiveBufferBytes } = this.config.wire;
+    const receiveBufferBytes = receiveBufferBytesOf(this.config.wire);
     const bufferedBytes = roundUp(packetBytesOf(opcode, payloadBytes, false), creditBlockBytes);
     const formPs = this.hca(Math.ceil(payloadBytes / this.config.hca.transmitBytesPerCycle));
     const roundTripPs =

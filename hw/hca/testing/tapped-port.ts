@@ -106,8 +106,8 @@ export class TappedPort implements PacketPort {
     return this.#port.receivePacketsMax;
   }
 
-  expectPacket(fromPs: number): number {
-    return this.#port.expectPacket(fromPs);
+  expectPacket(fromPs: number, formingPs: number): number {
+    return this.#port.expectPacket(fromPs, formingPs);
   }
 
   sendPacket(
