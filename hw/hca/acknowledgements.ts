@@ -36,7 +36,7 @@ import { nakEvent } from './transport-counters.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
 const { WORD_AETH } = packetConstants;
-const { noRecord } = sendRecord;
+const { ENDED_BY_ANSWER, endAttempts, noRecord } = sendRecord;
 const { PSN_MASK, psnDistance } = psnConstants;
 const { ACK } = AethKind;
 const { ERR } = QpState;
@@ -122,12 +122,13 @@ export class Acknowledgements {
     if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
   }
 
-  /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). */
-  goBack(pair: QueuePair, psn: number, cycle: number): void {
+  /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). For what: ENDED_BY_. */
+  goBack(pair: QueuePair, psn: number, cycle: number, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
       request = request.next;
     if (request === noRecord) return;
+    endAttempts(request, cycle, endedBy);
     pair.epoch++;
     pair.recordCursor = request;
     pair.packetCursor =

@@ -52,6 +52,7 @@ import { Requester } from './requester.ts';
 import { Responder } from './responder.ts';
 import { ResponseEngine } from './response-engine.ts';
 import { RetryTimers } from './retry-timers.ts';
+import { ENDED_BY_RNR_DELAY, endAttempts } from './send-record.ts';
 import { SendRecords } from './send-records.ts';
 import * as sendScheduler from './send-scheduler.ts';
 import { SendScheduler } from './send-scheduler.ts';
@@ -383,6 +384,7 @@ export class DataPath implements DataPathParts {
       ackTimedOut: (qp, cycle) => this.#errors.ackTimedOut(qp, cycle),
       rnrWaitOver: (qp, cycle) => {
         const pair = qps.rows[qp]!;
+        endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
         if (pair.parkedFor === PARKED_RNR) this.scheduler.unpark(pair, cycle + 1);
       },
     });

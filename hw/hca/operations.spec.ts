@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Clock } from '../../sim/index.ts';
 import { OperationLedger, type OperationTap, operationNames, operationStages } from './operations.ts';
+import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from './send-record.ts';
 import { SendRecords } from './send-records.ts';
 import { scene } from './testing/scenario.ts';
 
@@ -35,7 +36,7 @@ describe('OperationLedger', () => {
     });
     ledger.completed(request, 930, false);
     // doorbell 100→110, WQE fetch →150, scheduling →155, payload read →190, transmit →220, remote →900, completion →930.
-    expect(stages()).toEqual([10, 40, 5, 35, 30, 680, 30].map((cycles) => cycles * 1000));
+    expect(stages()).toEqual([10, 40, 5, 35, 30, 0, 0, 680, 30].map((cycles) => cycles * 1000));
     expect(row.lifePs).toBe(830_000);
     expect([row.count, row.payloadBytes, ledger.disorderCount]).toEqual([1, 64, 0]);
     expect(issued).toEqual([[QPN, 7, 930_000]]);
@@ -51,7 +52,7 @@ describe('OperationLedger', () => {
   it('gives a WQE that was on chip before it was posted no time of a fetch, and still leaves no gap', () => {
     const { ledger, row, request, stages } = bench({ postedPs: () => 152_000, cqeIssued: () => undefined });
     ledger.completed(request, 930, false);
-    expect(stages()).toEqual([0, 0, 3, 35, 30, 680, 30].map((cycles) => cycles * 1000));
+    expect(stages()).toEqual([0, 0, 3, 35, 30, 0, 0, 680, 30].map((cycles) => cycles * 1000));
     expect(row.lifePs).toBe(778_000);
   });
 
@@ -61,6 +62,63 @@ describe('OperationLedger', () => {
     ledger.completed(request, 930, false);
     expect(stages().every((ps) => ps === 0)).toBe(true);
     expect([row.count, row.failedCount]).toEqual([0, 1]);
+  });
+
+  it('keeps what earlier attempts waited for apart, in stages of their own', () => {
+    const { ledger, row, request, stages } = bench();
+    // Taken up at 155, gathered at 190, sent at 220: a time-out at 620, sent again at 660, an RNR NAK at 700, its delay to 950.
+    request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
+    request.gatheredCycle = 640;
+    request.transmittedCycle = 660;
+    request.earlier.add(request, 700, ENDED_BY_ANSWER);
+    request.earlier.add(request, 950, ENDED_BY_RNR_DELAY);
+    request.gatheredCycle = 980;
+    request.transmittedCycle = 1000;
+    request.acknowledgedCycle = 1100;
+    ledger.completed(request, 1130, false);
+    const parts = [0, 40, 5, 35 + 20 + 30, 30 + 20 + 20, 620 - 220, 950 - 700, 40 + 100, 30];
+    expect(stages()).toEqual(parts.map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe((1130 - 110) * 1000);
+  });
+
+  it('ends the last attempt with the answer to an earlier one', () => {
+    const { ledger, row, request, stages } = bench();
+    request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
+    request.gatheredCycle = 1200;
+    request.acknowledgedCycle = 640;
+    ledger.completed(request, 650, false);
+    expect(stages()).toEqual([0, 40, 5, 35 + 20, 30, 400, 0, 0, 10].map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe((650 - 110) * 1000);
+  });
+
+  /** IBTA vol 1, 9.7.6.1.3: 4.096 us times 2 to the power of the code; table 45: RNR timer code 1 is 0.01 ms. */
+  it.each([
+    ['ackTimeout', 4, 65_536_000],
+    ['rnrDelay', 0, 10_000_000],
+  ] as const)('shows %s as long as it is', async (stage, ackTimeout, expectedPs) => {
+    const { bench: machine, a, b, aCq, local, remote, target } = await scene({ ackTimeout });
+    const write = { opcode: WqeOpcode.RDMA_WRITE_IMM, segments: [local.part(0, 3000)], remote: target };
+    b.receive([remote.part(0, 100)]);
+    a.send(write);
+    await machine.until(() => aCq.drain().length === 1, 100);
+    const { stagesPs } = machine.a.dataPath.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    const before = { ...stagesPs };
+    if (ackTimeout > 0) b.receive([remote.part(0, 100)]);
+    let lost = ackTimeout > 0 ? 3 : 0;
+    machine.b.port.drops = () => lost-- > 0;
+    a.send(write);
+    await machine.run(8);
+    if (ackTimeout === 0) b.receive([remote.part(0, 100)]);
+    await machine.until(() => aCq.drain().length === 1, 100);
+    await machine.run(2);
+    // Times end at edges of the device's clock, and begin with one.
+    expect(stagesPs[stage]).toBeGreaterThanOrEqual(expectedPs);
+    expect(stagesPs[stage]).toBeLessThan(expectedPs + 10_000);
+    expect([before.ackTimeout, before.rnrDelay]).toEqual([0, 0]);
+    // The payload is read once more for the second attempt, and no slower than for the first.
+    expect(stagesPs.payloadRead - before.payloadRead).toBeLessThan(2 * before.payloadRead + 100_000);
+    const { lifePs } = machine.a.dataPath.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    expect(operationStages.reduce((sum, name) => sum + stagesPs[name], 0)).toBe(lifePs);
   });
 
   it('tiles the lives of all operations in a running machine', async () => {

@@ -13,7 +13,9 @@ import type { SendRecord } from './send-record.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
- * a milestone of the request (send-record.ts).
+ * a milestone of the request (send-record.ts). A request that is sent again goes through the stages from payloadRead on
+ * again: `ackTimeout` is from its last packet to the time-out that it ended in, `rnrDelay` the delay that an RNR NAK asked
+ * for, `remote` what a NAK took to come.
  */
 export const operationStages = [
   'doorbell',
@@ -21,6 +23,8 @@ export const operationStages = [
   'scheduling',
   'payloadRead',
   'transmit',
+  'ackTimeout',
+  'rnrDelay',
   'remote',
   'completion',
 ] as const;
@@ -54,6 +58,8 @@ class StageTimes implements Record<OperationStage, number> {
   scheduling = FLOAT_ZERO;
   payloadRead = FLOAT_ZERO;
   transmit = FLOAT_ZERO;
+  ackTimeout = FLOAT_ZERO;
+  rnrDelay = FLOAT_ZERO;
   remote = FLOAT_ZERO;
   completion = FLOAT_ZERO;
 }
@@ -130,11 +136,31 @@ export class OperationLedger {
     stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
     stagesPs.scheduling += this.#stageUntil(request.takenUpCycle);
+    if (request.earlier.endCycle !== 0) this.#addEarlier(request, stagesPs);
     stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
     stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
     stagesPs.remote += this.#stageUntil(request.acknowledgedCycle);
     if (endPs > this.#atPs) stagesPs.completion += endPs - this.#atPs;
     return postedPs;
+  }
+
+  /**
+   * The attempts before the last one, part by part: together they last from the taking up to the end of the last of them. What
+   * answered one of them may have come while the last one was under way: its stages end with that answer.
+   */
+  #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
+    const { earlier, acknowledgedCycle } = request;
+    if (request.gatheredCycle > acknowledgedCycle) request.gatheredCycle = acknowledgedCycle;
+    if (request.transmittedCycle > acknowledgedCycle) request.transmittedCycle = acknowledgedCycle;
+    const gathered = request.takenUpCycle + earlier.gatherCycles;
+    const transmitted = gathered + earlier.transmitCycles;
+    const timedOut = transmitted + earlier.timeoutCycles;
+    const ready = timedOut + earlier.rnrDelayCycles;
+    stagesPs.payloadRead += this.#stageUntil(gathered);
+    stagesPs.transmit += this.#stageUntil(transmitted);
+    stagesPs.ackTimeout += this.#stageUntil(timedOut);
+    stagesPs.rnrDelay += this.#stageUntil(ready);
+    stagesPs.remote += this.#stageUntil(ready + earlier.answerCycles);
   }
 
   /** Ends a stage with the milestone at `cycle`, or where the stage before it ended. Returns the picoseconds it took. */

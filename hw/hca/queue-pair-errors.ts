@@ -9,7 +9,7 @@ import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { RequestEnds } from './request-ends.ts';
-import { noRecord, type SendRecord } from './send-record.ts';
+import { ENDED_BY_TIMEOUT, noRecord, type SendRecord } from './send-record.ts';
 import { PARKED_ERROR, PARKED_PAGE_FAULT } from './send-scheduler.ts';
 
 export class QueuePairErrors {
@@ -96,6 +96,7 @@ export class QueuePairErrors {
     }
     pair.retriesLeft--;
     pair.lastProgressPs = this.#parts.core.lp.nowPs;
-    this.#parts.acknowledgements.goBack(pair, (pair.lastAckedPsn + 1) & 0xffffff, cycle);
+    const psn = (pair.lastAckedPsn + 1) & 0xffffff;
+    this.#parts.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
   }
 }

@@ -57,6 +57,7 @@ export class RecordMaker {
     // With no payload to read it is gathered, too.
     request.takenUpCycle = cycle;
     request.gatheredCycle = cycle;
+    if (request.earlier.endCycle !== 0) request.earlier.clear();
     if (pair.recordTail === noRecord) pair.recordHead = request;
     else pair.recordTail.next = request;
     pair.recordTail = request;

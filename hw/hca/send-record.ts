@@ -15,6 +15,53 @@ export class DataSegment {
   bytes = 0;
 }
 
+/** What ended an attempt to send a request: an answer of the peer or its lack, an ACK time-out, or the end of an RNR delay. */
+export const ENDED_BY_ANSWER = 0;
+export const ENDED_BY_TIMEOUT = 1;
+export const ENDED_BY_RNR_DELAY = 2;
+
+/**
+ * Attempts to send a request before the last one, in core cycles: the parts that the operations' ledger adds to its stages.
+ * They tile the time from the taking up of the request to the end of the last of them.
+ */
+export class EarlierAttempts {
+  /** Edge at which the last of them ended; 0 when there was none. */
+  endCycle = FLOAT_ZERO;
+  gatherCycles = FLOAT_ZERO;
+  transmitCycles = FLOAT_ZERO;
+  answerCycles = FLOAT_ZERO;
+  timeoutCycles = FLOAT_ZERO;
+  rnrDelayCycles = FLOAT_ZERO;
+
+  clear(): void {
+    this.endCycle = 0;
+    this.gatherCycles = 0;
+    this.transmitCycles = 0;
+    this.answerCycles = 0;
+    this.timeoutCycles = 0;
+    this.rnrDelayCycles = 0;
+  }
+
+  /**
+   * An attempt of `request` ends at `cycle`: what it waited for since its last packet was sent, or since it began if that was
+   * not, is what has ended it.
+   */
+  add(request: SendRecord, cycle: number, endedBy: number): void {
+    let waitsFrom = Math.max(this.endCycle, request.takenUpCycle);
+    if (request.transmittedCycle > waitsFrom) {
+      const gathered = Math.min(Math.max(request.gatheredCycle, waitsFrom), request.transmittedCycle);
+      this.gatherCycles += gathered - waitsFrom;
+      this.transmitCycles += request.transmittedCycle - gathered;
+      waitsFrom = request.transmittedCycle;
+    }
+    const waited = cycle - waitsFrom;
+    if (endedBy === ENDED_BY_TIMEOUT) this.timeoutCycles += waited;
+    else if (endedBy === ENDED_BY_RNR_DELAY) this.rnrDelayCycles += waited;
+    else this.answerCycles += waited;
+    this.endCycle = cycle;
+  }
+}
+
 export class SendRecord {
   /** Its place in {@link SendRecords}. */
   readonly number: number;
@@ -60,6 +107,8 @@ export class SendRecord {
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
+  /** What went before the attempt of which the last milestones are. */
+  readonly earlier = new EarlierAttempts();
 
   constructor(number: number, inlineData: Uint8Array) {
     this.number = number;
@@ -82,3 +131,9 @@ export class SendRecord {
 
 /** Stands where there is no record: behind the last one of a list, and in an empty one. */
 export const noRecord = new SendRecord(-1, new Uint8Array(0));
+
+/** The attempts of `first` and all that follow it in the QP's list end at `cycle`. */
+export function endAttempts(first: SendRecord, cycle: number, endedBy: number): void {
+  for (let request = first; request !== noRecord; request = request.next)
+    request.earlier.add(request, cycle, endedBy);
+}

@@ -7,6 +7,7 @@ import { raceText } from '../node/race-watch.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import { iommuTable, onDemandTable } from './memory-tables.ts';
 import type { CheckReport, FaultReport, LinkDirection, NodeReport, Report } from './schema.ts';
+import { stagesShown } from './stages-shown.ts';
 import { tableOf } from './table.ts';
 
 export { tableOf };
@@ -33,7 +34,7 @@ export function renderReport(report: Report): string {
 }
 
 function operationsTable({ operations }: Report): string {
-  const stages = Object.keys(Object.values(operations)[0]?.milestonesPs ?? {});
+  const stages = stagesShown(Object.values(operations));
   const rows = Object.entries(operations).map(([name, { count, latencyPs, milestonesPs }]) => [
     name,
     countText(count),

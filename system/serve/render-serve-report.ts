@@ -8,6 +8,7 @@ import {
   transportTable,
   wireTable,
 } from '../report/render.ts';
+import { stagesShown } from '../report/stages-shown.ts';
 import { tableOf } from '../report/table.ts';
 import type { Defect } from './defect.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
@@ -107,7 +108,7 @@ function interruptTable(nodes: readonly ServedNodeReport[]): string {
 function operationTable({ operations }: ServeReport): string {
   const entries = Object.entries(operations);
   if (entries.length === 0) return '';
-  const stages = Object.keys(entries[0]![1].milestonesPs).filter((stage) => stage !== 'taken');
+  const stages = stagesShown(entries.map(([, operation]) => operation)).filter((stage) => stage !== 'taken');
   const rows = entries.map(([name, { count, failed, milestonesPs }]) => [
     name,
     countText(count),
