@@ -1,4 +1,5 @@
 /** Errors that end a run because of what its programs did: misuse of the simulator, never of the device. */
+import { textOfThrown } from '../base/thrown.ts';
 import { RunError } from '../sim/run-errors.ts';
 
 /** A program (or a kernel thread, or an interrupt handler) threw. */
@@ -9,8 +10,7 @@ export class ProgramFailedError extends RunError {
   readonly instantPs: number;
 
   constructor(programName: string, instantPs: number, thrown: unknown) {
-    const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-    super(`program ${programName} failed at ${instantPs} ps: ${reason}`, { cause: thrown });
+    super(`program ${programName} failed at ${instantPs} ps: ${textOfThrown(thrown)}`, { cause: thrown });
     this.programName = programName;
     this.instantPs = instantPs;
   }
@@ -23,6 +23,18 @@ export class ThreadNotRunningError extends RunError {
   constructor(threadName: string, mode: string) {
     super(
       `thread ${threadName} is ${mode}, expected running: await each settle, spin, sleep, wait and load before the next`,
+    );
+  }
+}
+
+/** A program awaits something that simulated time does not bring: its code has not come back to a wait of its cpu. */
+export class ProgramStuckError extends RunError {
+  override readonly name = 'ProgramStuckError';
+
+  /** @param patienceMs how long it was waited for, by the wall clock */
+  constructor(patienceMs: number) {
+    super(
+      `awaits something that is not simulated and has not come in ${patienceMs} ms of real time (programPatienceMs)`,
     );
   }
 }

@@ -19,7 +19,7 @@ import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
 import { verbsCostsOf } from './costs.ts';
 import type { CpuReport } from './cpu-account.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
-import { CoreBusyError, ProcessKilledError } from './host-error.ts';
+import { CoreBusyError, ProcessKilledError, ProgramFailedError, ProgramStuckError } from './host-error.ts';
 import type { HostConfig } from './host-parameters.ts';
 import {
   InterruptController,
@@ -100,6 +100,7 @@ export class Host {
   constructor(options: HostOptions) {
     const { logicalProcess, config } = options;
     this.logicalProcess = logicalProcess;
+    logicalProcess.stuckError = () => this.#stuckError();
     this.config = config;
     this.memory = new PhysicalMemory(config.memory.sizeMib * bytesPerMib);
     const random = config.memory.framePlacement === 'scattered' ? options.random : undefined;
@@ -246,6 +247,13 @@ export class Host {
     };
   }
 
+  /** The failure of the first thread whose code runs and does not come back to a wait of its cpu. */
+  #stuckError(): ProgramFailedError {
+    const { nowPs, name, patienceMs } = this.logicalProcess;
+    const running = this.cores.find((core) => core.running !== undefined)?.running;
+    return new ProgramFailedError(running?.name ?? name, nowPs, new ProgramStuckError(patienceMs));
+  }
+
   #coreAt(index: number): Core {
     assertRange('coreIndex', index, 0, this.cores.length - 1);
     return this.cores[index]!;
@@ -273,12 +281,22 @@ export class Host {
   }
 }
 
+/** Whatever was thrown, a proxy too: looking at it must not throw. */
+function isProcessKilled(thrown: unknown): boolean {
+  try {
+    return thrown instanceof ProcessKilledError;
+  } catch {
+    return false;
+  }
+}
+
 /** Runs a program's code. A program that is killed ends as if it had returned, what it had not yet committed dropped. */
 async function untilKilled(cpu: CoreThread, body: () => Promise<void>): Promise<void> {
   try {
     await body();
   } catch (error) {
-    if (!(error instanceof ProcessKilledError) && error !== cpu.killedBy) throw error;
+    const isKill = cpu.killedBy !== undefined && error === cpu.killedBy;
+    if (!isKill && !isProcessKilled(error)) throw error;
     cpu.storeIfAny?.dropUncommitted();
   }
   // The exit of the process is the kernel's code.

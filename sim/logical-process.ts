@@ -16,6 +16,7 @@ import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
 import { EventQueue } from './event-queue.ts';
 import { InboundPort, type RecordHandler, type RecordReceiver } from './inbound-port.ts';
+import { RunError } from './run-errors.ts';
 
 /**
  * Sends records at instants of its own, at which nothing else happens: it need not do so before it is next called, or the turn
@@ -35,6 +36,11 @@ const NO_PORT = new InboundPort(
   () => undefined,
 );
 const NO_DOMAIN = new ClockDomain(new Clock(1));
+
+/** Turns of {@link LogicalProcess.settle}: promises that are settled already, callbacks that are due, then real waiting. */
+const microtaskTurns = 10_000;
+const immediateTurns = 1000;
+const timerTurnMs = 2;
 
 export class LogicalProcess {
   readonly name: string;
@@ -62,6 +68,10 @@ export class LogicalProcess {
    * the programs sets it, before the program stops being counted as running.
    */
   failure: unknown;
+  /** How long {@link settle} waits for programs by the wall clock before it has {@link stuckError} end the run; Infinity: for ever. */
+  patienceMs = NEVER;
+  /** The failure of programs that were waited for in vain. */
+  stuckError: () => unknown = () => new RunError(`programs of ${this.name} wait for what is not simulated`);
 
   #inbound: InboundPort[] = [];
   #outbound: ChannelWriter[] = [];
@@ -364,11 +374,24 @@ export class LogicalProcess {
     }
   }
 
-  /** Lets resumed programs run, at a standing instant, until each waits for simulated time again or has ended. */
+  /**
+   * Lets resumed programs run, at a standing instant, until each waits for simulated time again or has ended. One that awaits
+   * something else has {@link patienceMs}. A turn counts for a few milliseconds however long it took: what a program computes
+   * between two of them is no waiting.
+   */
   async settle(): Promise<void> {
+    let waitedMs = 0;
     for (let turn = 0; this.runningProgramCount > 0; turn++) {
-      if (turn < 10_000) await null;
-      else await new Promise((resolve) => setImmediate(resolve));
+      if (turn < microtaskTurns) await null;
+      else if (turn < microtaskTurns + immediateTurns) await new Promise((resolve) => setImmediate(resolve));
+      else if (this.failure !== undefined) return;
+      else if (waitedMs >= this.patienceMs) {
+        this.failure = this.stuckError();
+        return;
+      } else {
+        await new Promise((resolve) => setTimeout(resolve, timerTurnMs));
+        waitedMs += timerTurnMs;
+      }
     }
   }
 

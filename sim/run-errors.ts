@@ -2,6 +2,7 @@
  * How a run ends when it cannot end well. Each error names the logical processes concerned and their simulated
  * time, so that it can be reproduced by running to that instant.
  */
+import { textOfThrown } from '../base/thrown.ts';
 
 /** Root of the errors that end a run. */
 export class RunError extends Error {
@@ -68,6 +69,5 @@ export class RunAbortedError extends RunError {
 /** Wraps what a process's code threw; errors that end runs pass unchanged. */
 export function processFailure(processName: string, instantPs: number, thrown: unknown): RunError {
   if (thrown instanceof RunError) return thrown;
-  const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-  return new ProcessFailedError(processName, instantPs, reason, { cause: thrown });
+  return new ProcessFailedError(processName, instantPs, textOfThrown(thrown), { cause: thrown });
 }

@@ -7,6 +7,7 @@ import { Machine, type MachineOptions } from './machine.ts';
 import { partitions } from './partition/placement.ts';
 import type { JsonValue } from './program.ts';
 import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from './programs/move-plan.ts';
+import { returnedNames, thrownNames } from './testing-programs.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -188,6 +189,55 @@ describe('a run that cannot end well ends with its error and its time', () => {
         programName: 'breaker',
         message: expect.stringContaining('the program broke'),
         instantPs: expect.any(Number),
+      });
+    }
+  });
+
+  it.each(thrownNames)('when a program throws something %s', async (name) => {
+    // Its text is made in the thread of the host: one value shows the way to the others.
+    for (const partition of partitions.slice(0, name === 'whose toString throws' ? 3 : 1)) {
+      await using machine = await Machine.create({ set: small, partition });
+      const run = { url: programs, exportName: 'throwAnything' };
+      await machine.load({ node: 0, name: 'breaker', run, args: name });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'ProgramFailedError',
+        programName: 'breaker',
+        instantPs: expect.any(Number),
+      });
+    }
+  });
+
+  it('when a program awaits what is not simulated and never comes, after the patience that was asked for', async () => {
+    for (const partition of partitions) {
+      await using machine = await Machine.create({ set: small, partition, programPatienceMs: 200 });
+      await machine.load({ node: 1, run: { url: programs, exportName: 'nap' } });
+      await machine.load({ node: 0, name: 'stuck', run: { url: programs, exportName: 'awaitNothing' } });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'ProgramFailedError',
+        programName: 'stuck',
+        message: expect.stringContaining('200 ms of real time'),
+      });
+    }
+  });
+
+  it('not when what it awaits comes in time', async () => {
+    await using machine = await Machine.create({ set: small });
+    await machine.load({ node: 0, run: { url: programs, exportName: 'awaitTimer' } });
+    expect((await machine.run()).reason).toBe('ended');
+    await expect(Machine.create({ programPatienceMs: Number.NaN })).rejects.toThrow(
+      'programPatienceMs is NaN',
+    );
+  });
+
+  it.each(returnedNames)('when a program returns %s, which no thread can be given', async (name) => {
+    for (const partition of partitions.slice(0, name === 'a function' ? 3 : 1)) {
+      await using machine = await Machine.create({ set: small, partition });
+      const run = { url: programs, exportName: 'returnAnything' };
+      await machine.load({ node: 0, name: 'odd', run, args: name });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'ProgramFailedError',
+        programName: 'odd',
+        message: expect.stringContaining('result'),
       });
     }
   });

@@ -50,11 +50,21 @@ export interface MachineOptions {
   readonly analysis?: AnalysisOptions;
   /** `races`: programs that touch buffers which are the device's are reported; default nothing is watched. */
   readonly watch?: Watch;
+  /**
+   * How long a program may await what is not simulated (a file, a timer, a promise that nobody settles), in milliseconds of
+   * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits for ever.
+   */
+  readonly programPatienceMs?: number;
   /** Told how far the programs have come. */
   readonly onProgress?: ProgressListener;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
+
+function checkedPatience(ms: number | undefined): number | undefined {
+  if (ms === undefined || ms > 0) return ms;
+  throw new ConfigurationError('programPatienceMs', ms, 'a number above zero, or Infinity');
+}
 
 export class Machine implements AsyncDisposable {
   readonly config: MachineConfig;
@@ -106,6 +116,7 @@ export class Machine implements AsyncDisposable {
       shuffleSeed: options.shuffleSeed,
       analysis: options.analysis,
       watch: options.watch,
+      programPatienceMs: checkedPatience(options.programPatienceMs),
     });
     const machine = new Machine(plan, partition, options.onProgress);
     try {

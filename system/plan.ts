@@ -32,6 +32,8 @@ export interface MachinePlan {
   readonly analysis: AnalysisOptions | undefined;
   /** What programs are watched for; undefined is nothing. */
   readonly watch: Watch | undefined;
+  /** How long programs may await what is not simulated, by the wall clock. */
+  readonly programPatienceMs: number;
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
@@ -72,7 +74,10 @@ export interface PlanChoice {
   readonly shuffleSeed: number | undefined;
   readonly analysis: AnalysisOptions | undefined;
   readonly watch?: Watch | undefined;
+  readonly programPatienceMs?: number | undefined;
 }
+
+const programPatienceMs = 30_000;
 
 export function planMachine(choice: PlanChoice): MachinePlan {
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
@@ -101,6 +106,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     shuffleSeed,
     analysis,
     watch,
+    programPatienceMs: choice.programPatienceMs ?? programPatienceMs,
     control,
     operationTimes,
     progress,

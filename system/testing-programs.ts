@@ -39,3 +39,49 @@ export async function exchangeNames({ exchange, cpu, node }: ProgramContext): Pr
   const found = await exchange.take('name');
   return { found, tookPs: cpu.localPs - sentPs };
 }
+
+const failing = (): never => {
+  throw new Error('its own method');
+};
+
+/** Values that a program may throw, by name; the text of most cannot be made. */
+const thrown: Readonly<Record<string, () => unknown>> = {
+  undefined: () => undefined,
+  null: () => null,
+  'without a prototype': () => Object.create(null),
+  'whose toString throws': () => ({ toString: failing }),
+  'whose message throws': () => Object.defineProperty(new Error('a'), 'message', { get: failing }),
+  'that refuses every look': () => new Proxy({}, { get: failing, getPrototypeOf: failing }),
+};
+export const thrownNames = Object.keys(thrown);
+
+/** Throws the value that `args` names, after a microsecond. */
+export async function throwAnything({ cpu, args }: ProgramContext): Promise<void> {
+  await cpu.sleep(1_000_000);
+  throw thrown[String(args)]!();
+}
+
+/** Awaits what nobody settles, after a microsecond. */
+export async function awaitNothing({ cpu }: ProgramContext): Promise<void> {
+  await cpu.sleep(1_000_000);
+  await new Promise(() => {});
+}
+
+/** Awaits a timer of the real world. */
+export async function awaitTimer({ cpu }: ProgramContext): Promise<JsonValue> {
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  return cpu.localPs;
+}
+
+/** Values that cannot be handed to another thread, by name. */
+const returned: Readonly<Record<string, () => unknown>> = {
+  'a function': () => () => 1,
+  'a list with a symbol': () => [Symbol('a')],
+  'an object whose toJSON throws': () => ({ toJSON: failing }),
+};
+export const returnedNames = Object.keys(returned);
+
+/** Returns the value that `args` names. */
+export async function returnAnything({ args }: ProgramContext): Promise<JsonValue> {
+  return returned[String(args)]!() as JsonValue;
+}

@@ -112,6 +112,7 @@ export class HostNode implements BusMap {
     const name = hostName(node);
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
     this.lp = new LogicalProcess(name, shuffle);
+    this.lp.patienceMs = plan.programPatienceMs;
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
     const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};

@@ -2,6 +2,7 @@
  * Runs the programs of one host: gives each its core, its process and its context, and keeps what it returned.
  */
 import { ConfigurationError } from '../../base/assert.ts';
+import { textOfThrown } from '../../base/thrown.ts';
 import type { ProgramContext as HostContext, Process, Program } from '../../host/index.ts';
 import { Random } from '../../sim/index.ts';
 import type { JsonValue, LogLine, ProgramContext, ProgramFunction, ProgramState } from '../program.ts';
@@ -26,6 +27,18 @@ interface Loaded {
   readonly number: number;
   readonly program: Program;
   result: JsonValue | undefined;
+}
+
+/**
+ * A copy of what a program returned, the same in every partition.
+ * @throws ConfigurationError for what cannot be handed to another thread
+ */
+function copiedResult(result: JsonValue | undefined): JsonValue | undefined {
+  try {
+    return structuredClone(result);
+  } catch (error) {
+    throw new ConfigurationError("the program's result", textOfThrown(error), 'what JSON can carry');
+  }
 }
 
 export class ProgramRunner {
@@ -63,7 +76,7 @@ export class ProgramRunner {
       core,
       async (hostContext) => {
         await this.#host.untilBooted(hostContext.cpu);
-        loaded.result = (await run(this.#contextOf(order, hostContext))) ?? undefined;
+        loaded.result = copiedResult((await run(this.#contextOf(order, hostContext))) ?? undefined);
       },
       process,
     );

@@ -2,6 +2,7 @@
  * What a worker answers to a call: a value, or an error as plain data that keeps its type on the other side.
  */
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { textOfThrown } from '../../base/thrown.ts';
 import { ProgramFailedError } from '../../host/index.ts';
 import {
   DeadlockError,
@@ -21,9 +22,19 @@ export interface ErrorRecord {
 export type Answer = { readonly value: unknown } | { readonly error: ErrorRecord };
 
 export function errorRecordOf(thrown: unknown): ErrorRecord {
-  if (!(thrown instanceof Error)) return { name: 'Error', message: String(thrown), fields: {} };
-  const plain = Object.entries(thrown).filter(([, value]) => isPlain(value));
-  return { name: thrown.name, message: thrown.message, fields: Object.fromEntries(plain) };
+  try {
+    if (thrown instanceof Error) {
+      const plain = Object.entries(thrown).filter(([, value]) => isPlain(value));
+      return {
+        name: String(thrown.name),
+        message: String(thrown.message),
+        fields: Object.fromEntries(plain),
+      };
+    }
+  } catch {
+    // What cannot be looked at has a text at least.
+  }
+  return { name: 'Error', message: textOfThrown(thrown), fields: {} };
 }
 
 /** The error that a record describes, with its type where it is one of ours. */

@@ -1,5 +1,6 @@
 /** Finds the function that a program's module exports. */
 import { ConfigurationError } from '../../base/assert.ts';
+import { textOfThrown } from '../../base/thrown.ts';
 import type { ProgramFunction } from '../program.ts';
 
 /** @throws ConfigurationError when there is no such module or it exports no such function */
@@ -8,7 +9,7 @@ export async function loadProgram(url: string, exportName: string): Promise<Prog
   try {
     module = (await import(url)) as Record<string, unknown>;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = textOfThrown(error);
     throw new ConfigurationError('program module', url, `a module that loads (${reason})`);
   }
   const found = module[exportName];
