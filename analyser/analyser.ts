@@ -26,7 +26,7 @@ import { Linter } from './lint/linter.ts';
 import type { MemoryReader } from './memory.ts';
 import { RegisterFollower } from './registers.ts';
 import { Trace } from './trace.ts';
-import { hex, type TraceCategory, type TraceSection } from './trace-event.ts';
+import { hex, type InstantOf, type TraceCategory, type TraceSection } from './trace-event.ts';
 import type { TraceSink } from './trace-file.ts';
 import { nsText, type TraceFormat } from './trace-text.ts';
 import { UarFollower } from './uar.ts';
@@ -56,6 +56,8 @@ export interface AnalyserOptions {
   readonly vectorOf?: (address: number, data: number) => number;
   /** Told of each command when it has finished, or was abandoned. */
   readonly onCommand?: (command: ObservedCommand) => void;
+  /** The instant since power-on of what the tap calls `nowPs`; default the same. */
+  readonly instantOf?: InstantOf;
 }
 
 /** A load or configuration access on its way. */
@@ -84,11 +86,11 @@ export class Analyser implements LinkTap {
 
   /** @throws ConfigurationError for a filter that cannot be read */
   constructor(options: AnalyserOptions) {
-    const { node, memory, trace, lint = true, onFinding, bars, vectorOf, onCommand } = options;
+    const { node, memory, trace, lint = true, onFinding, bars, vectorOf, onCommand, instantOf } = options;
     const filter = trace === undefined ? undefined : new TraceFilter(trace.categories, trace.filters);
-    this.#trace = new Trace(node, filter, trace?.sink, trace?.format ?? 'text');
+    this.#trace = new Trace(node, filter, trace?.sink, trace?.format ?? 'text', instantOf);
     this.view = new DeviceView(memory);
-    this.#findings = new Findings(node, onFinding);
+    this.#findings = new Findings(node, onFinding, instantOf);
     this.#linter = lint ? new Linter(this.view, memory, this.#findings) : undefined;
     this.#commands = new CommandRegister(memory, this);
     this.#config = new ConfigFollower(this.#trace, (why, nowPs) => this.reset(why, nowPs));
@@ -114,6 +116,13 @@ export class Analyser implements LinkTap {
   /** Says where the BARs are from now on. */
   placeBars(bars: readonly PlacedBar[]): void {
     this.#config.give(bars);
+  }
+
+  /** A new epoch: every instant is `ps` less. */
+  rebase(ps: number): void {
+    this.#lastPs -= ps;
+    this.#registers.rebase(ps);
+    this.#commands.rebase(ps);
   }
 
   /** Ends the log: commands without an answer are told, the sink is closed. */

@@ -62,6 +62,11 @@ export class RegisterFollower {
     this.#effects = effects;
   }
 
+  /** A new epoch: every instant is `ps` less. */
+  rebase(ps: number): void {
+    this.#repeatedPs -= ps;
+  }
+
   /** The vector whose table entry says this message, or -1. */
   vectorOf(address: number, data: number): number {
     for (let vector = 0; vector < msix.vectorCount; vector++) {
@@ -132,7 +137,7 @@ export class RegisterFollower {
     if (this.#repeats > 0 && this.#lastLoad !== undefined) {
       const { offset, address, lengthBytes } = this.#lastLoad;
       const times = `${this.#repeats} time${this.#repeats === 1 ? '' : 's'}`;
-      const text = `BAR0 ${hex(offset).padEnd(7)} read again ${times}, the same, until ${nsText(this.#repeatedPs)}`;
+      const text = `BAR0 ${hex(offset).padEnd(7)} read again ${times}, the same, until ${nsText(this.#trace.instantOf(this.#repeatedPs))}`;
       this.#trace.emit('mmio', nowPs, text, { address, lengthBytes });
     }
     this.#repeats = 0;

@@ -17,7 +17,8 @@ export interface TraceSection {
 }
 
 export interface TraceEvent {
-  readonly atPs: number;
+  /** Picoseconds since power-on: a bigint where a number would not be exact. */
+  readonly atPs: number | bigint;
   readonly node: string;
   readonly category: TraceCategory;
   /** One line that says what happened. */
@@ -32,3 +33,6 @@ export interface TraceEvent {
 }
 
 export const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
+
+/** The instant since power-on of a picosecond of the epoch that is now. */
+export type InstantOf = (ps: number) => number | bigint;

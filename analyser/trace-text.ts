@@ -15,8 +15,10 @@ export type TraceFormat = 'text' | 'json';
 export const traceFormats = ['text', 'json'] as const;
 
 /** Picoseconds as nanoseconds with three places: nothing is rounded. */
-export const nsText = (ps: number): string =>
-  `${Math.floor(ps / 1000)}.${String(ps % 1000).padStart(3, '0')} ns`;
+export const nsText = (ps: number | bigint): string => {
+  const digits = ps.toString().padStart(4, '0');
+  return `${digits.slice(0, -3)}.${digits.slice(-3)} ns`;
+};
 
 /** One event, with its final newline. */
 export const eventText = (event: TraceEvent, format: TraceFormat): string =>
@@ -51,5 +53,7 @@ function jsonLine({ sections, ...event }: TraceEvent): string {
     title,
     fields: Object.fromEntries(fields.map(({ name, value }) => [name, value])),
   }));
-  return `${JSON.stringify({ ...event, sections: shown })}\n`;
+  // What no JSON number holds exactly is told in decimal digits.
+  const atPs = typeof event.atPs === 'bigint' ? event.atPs.toString() : event.atPs;
+  return `${JSON.stringify({ ...event, atPs, sections: shown })}\n`;
 }

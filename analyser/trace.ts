@@ -1,6 +1,6 @@
 /** Where events go: through the filter, as lines, into the sink. What nobody wants is not even made. */
 import type { TraceFilter } from './filter.ts';
-import type { ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
+import type { InstantOf, ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
 import type { TraceSink } from './trace-file.ts';
 import { eventText, type TraceFormat } from './trace-text.ts';
 
@@ -19,25 +19,34 @@ export class Trace {
   readonly #filter: TraceFilter | undefined;
   readonly #sink: TraceSink | undefined;
   readonly #format: TraceFormat;
+  readonly #instantOf: InstantOf;
 
   constructor(
     node: string,
     filter: TraceFilter | undefined,
     sink: TraceSink | undefined,
     format: TraceFormat,
+    instantOf: InstantOf = (ps) => ps,
   ) {
     this.node = node;
     this.#filter = sink === undefined ? undefined : filter;
     this.#sink = sink;
     this.#format = format;
+    this.#instantOf = instantOf;
   }
 
   wants(category: TraceCategory): boolean {
     return this.#filter?.wants(category) ?? false;
   }
 
-  emit(category: TraceCategory, atPs: number, summary: string, details: EventDetails = {}): void {
+  /** The instant since power-on of a picosecond of the epoch. */
+  instantOf(ps: number): number | bigint {
+    return this.#instantOf(ps);
+  }
+
+  emit(category: TraceCategory, ps: number, summary: string, details: EventDetails = {}): void {
     if (!this.wants(category)) return;
+    const atPs = this.#instantOf(ps);
     const { objects = {}, sections = [], ...rest } = details;
     const event = { atPs, node: this.node, category, summary, objects, ...rest, sections };
     if (!this.#filter!.passes(event)) return;

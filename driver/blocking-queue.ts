@@ -2,17 +2,17 @@
  * A queue that threads block on: completion channels and asynchronous events. Items come in arrival order; each goes to
  * one thread. Its length is bounded by what it holds: at most one completion event per CQ in flight after each arming.
  */
-import type { Cpu, Signal } from './platform.ts';
+import type { Cpu, Signal, Stopwatch } from './platform.ts';
 
 export class BlockingQueue<T> {
   private readonly items: T[] = [];
   private readonly filled: Signal;
-  private readonly nowPs: () => number;
+  private readonly stopwatch: () => Stopwatch;
   private isClosed = false;
 
-  constructor(newSignal: () => Signal, nowPs: () => number) {
+  constructor(newSignal: () => Signal, stopwatch: () => Stopwatch) {
     this.filled = newSignal();
-    this.nowPs = nowPs;
+    this.stopwatch = stopwatch;
   }
 
   get length(): number {
@@ -27,10 +27,10 @@ export class BlockingQueue<T> {
   /** The oldest item; undefined after `timeoutPs`, or when the queue is closed under the thread. */
   async take(cpu: Cpu, timeoutPs?: number): Promise<T | undefined> {
     await cpu.settle();
-    const deadlinePs = timeoutPs === undefined ? Number.POSITIVE_INFINITY : this.nowPs() + timeoutPs;
+    const watch = this.stopwatch();
     while (this.items.length === 0 && !this.isClosed) {
       if (timeoutPs === undefined) await this.filled.wait(cpu);
-      else if (!(await this.filled.wait(cpu, Math.max(0, deadlinePs - this.nowPs())))) break;
+      else if (!(await this.filled.wait(cpu, Math.max(0, timeoutPs - watch.elapsedPs)))) break;
     }
     return this.items.shift();
   }

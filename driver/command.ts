@@ -218,10 +218,11 @@ export class CommandInterface {
         await this.waitUntilFree(cpu, name, this.config.commandGoLimitUs);
         this.post(cpu, name, command, slot.token);
       });
-      const deadlinePs = this.platform.nowPs() + usToPs(this.limitUsOf(name));
+      const watch = this.platform.stopwatch();
+      const limitPs = usToPs(this.limitUsOf(name));
       while (!slot.isAnswered) {
         this.checkAlive(name);
-        const restPs = deadlinePs - this.platform.nowPs();
+        const restPs = limitPs - watch.elapsedPs;
         if (restPs <= 0) this.giveUp(name);
         else await this.waitForEvent(cpu, slot, restPs);
       }
@@ -306,8 +307,8 @@ export class CommandInterface {
 
   /** The register is busy while GO is 1, or while T equals the toggle of the next command. */
   private async waitUntilFree(cpu: Cpu, name: CommandName, limitUs: number): Promise<void> {
-    const startPs = this.platform.nowPs();
-    const deadlinePs = startPs + usToPs(limitUs);
+    const watch = this.platform.stopwatch();
+    const limitPs = usToPs(limitUs);
     for (;;) {
       this.view.setUint32(goDword, await cpu.mmioRead32(this.addressOf(goDword)), true);
       const isBusy =
@@ -316,11 +317,11 @@ export class CommandInterface {
       if (this.view.getUint32(goDword) === allOnes && !(await isConfigured(cpu, this.platform)))
         this.life.die('the device is gone: all its registers read as ones');
       this.checkAlive(name);
-      if (this.platform.nowPs() >= deadlinePs) {
+      if (watch.elapsedPs >= limitPs) {
         this.life.die(`${name}: the command register stays busy`);
         throw new KernelError('ETIMEDOUT', `${name}: the command register stays busy`);
       }
-      await cpu.sleep(this.pollPausePs(this.platform.nowPs() - startPs));
+      await cpu.sleep(this.pollPausePs(watch.elapsedPs));
     }
   }
 

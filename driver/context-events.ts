@@ -24,7 +24,7 @@ export class ContextEvents {
     const { platform } = this.#device;
     return new BlockingQueue(
       () => platform.newSignal(),
-      () => platform.nowPs(),
+      () => platform.stopwatch(),
     );
   }
 

@@ -96,10 +96,10 @@ export async function saveConfiguration(cpu: Cpu, platform: DriverPlatform): Pro
 
 /** Waits until the vendor id can be read again. */
 export async function waitForVendorId(cpu: Cpu, platform: DriverPlatform, limitUs: number): Promise<void> {
-  const deadlinePs = platform.nowPs() + usToPs(limitUs);
+  const watch = platform.stopwatch();
   const vendorField = identity.fields['vendorId']!;
   while (fieldOf(await platform.pci.readConfig32(cpu, identity.offset), vendorField) === 0xffff) {
-    if (platform.nowPs() >= deadlinePs)
+    if (watch.elapsedPs >= usToPs(limitUs))
       throw new KernelError('ENODEV', 'the device did not come back from reset');
     await cpu.sleep(usToPs(1_000));
   }

@@ -21,6 +21,8 @@ export interface Cpu {
   readonly coreIndex: number;
   /** The core's own time in picoseconds: simulated time plus the cycles charged and not yet waited for. */
   readonly localPs: number;
+  /** The same, counted from the epoch of simulated time: for what is told when a new one begins. */
+  readonly ownPs: number;
   /** Spends cycles now, without waiting: the core's own time runs ahead until {@link settle}. */
   charge(cause: CpuCause, cycles: number): void;
   /** Waits until simulated time has caught up with the core's own time. */
@@ -34,6 +36,11 @@ export interface Cpu {
    * the core in program order at the core's own time, behind all memory stores issued before.
    */
   mmioWrite32(address: number, value: number): void;
+}
+
+/** Time counted since an instant. */
+export interface Stopwatch {
+  readonly elapsedPs: number;
 }
 
 /** Something to wait for: raised by an interrupt handler, awaited by threads. */
@@ -170,8 +177,8 @@ export interface DriverPlatform {
   /** The thread is in a call that must not be left half-way: a process that is killed ends behind it. */
   kernelEntered?(cpu: Cpu): void;
   kernelLeft?(cpu: Cpu): void;
-  /** Simulated time in picoseconds, for time limits. */
-  nowPs(): number;
+  /** Counts simulated time from now on, for time limits. */
+  stopwatch(): Stopwatch;
   /** Calls `due` after this time, outside of any thread. Absent: the driver does without its health timer. */
   startTimer?(delayPs: number, due: () => void): void;
   /** Takes a line for the kernel's log. Absent: nothing is kept. */

@@ -105,10 +105,10 @@ export class Port {
 
   /** Waits until the port is active. @returns false when it is not within `limitUs` */
   async waitUntilActive(cpu: Cpu, limitUs: number): Promise<boolean> {
-    const deadlinePs = this.platform.nowPs() + usToPs(limitUs);
+    const watch = this.platform.stopwatch();
     if ((await this.portInfo(cpu)).portState === PortState.ACTIVE) return true;
     while (!this.isActive) {
-      const restPs = deadlinePs - this.platform.nowPs();
+      const restPs = usToPs(limitUs) - watch.elapsedPs;
       if (restPs <= 0 || !(await this.changed.wait(cpu, restPs))) return this.isActive;
     }
     return true;

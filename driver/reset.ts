@@ -53,9 +53,10 @@ export async function resetDevice(
 }
 
 async function takeSemaphore(cpu: Cpu, platform: DriverPlatform, config: DriverConfig): Promise<void> {
-  const deadlinePs = platform.nowPs() + usToPs(config.semaphoreLimitUs);
+  const watch = platform.stopwatch();
   while ((await cpu.mmioRead32(addressOf(platform, semaphore.offset))) !== 0) {
-    if (platform.nowPs() >= deadlinePs) throw new KernelError('ENODEV', 'the hardware semaphore stays taken');
+    if (watch.elapsedPs >= usToPs(config.semaphoreLimitUs))
+      throw new KernelError('ENODEV', 'the hardware semaphore stays taken');
     await cpu.sleep(usToPs(semaphorePollUs));
   }
 }

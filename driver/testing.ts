@@ -165,6 +165,9 @@ export class TestMachine {
       get localPs() {
         return machine.time;
       },
+      get ownPs() {
+        return machine.time;
+      },
       charge,
       settle: async () => {},
       sleep: async (durationPs) => {
@@ -210,7 +213,15 @@ export class TestMachine {
         eventDispatch: 5,
       },
       newSignal: () => new TestSignal(this),
-      nowPs: () => this.time,
+      stopwatch: () => {
+        const startPs = this.time;
+        const machine = this;
+        return {
+          get elapsedPs() {
+            return machine.time - startPs;
+          },
+        };
+      },
       spawn: (_name, body) => void body(this.cpu),
       systemCallEntered: (_cpu, name) => void this.systemCalls.push(name),
     };

@@ -59,7 +59,7 @@ export class CoreCode {
   misuse(thread: CoreThread): ThreadNotRunningError {
     const { process } = this.#core;
     const error = new ThreadNotRunningError(thread.name, thread.mode);
-    process.failure ??= new ProgramFailedError(thread.name, process.nowPs, error);
+    process.failure ??= new ProgramFailedError(thread.name, process.instantPs, error);
     this.#stopAndLook();
     return error;
   }
@@ -86,7 +86,7 @@ export class CoreCode {
   /** Ends the run: the failure is seen when the logical process next lets programs run. */
   #fail(thread: CoreThread, thrown: unknown): void {
     const core = this.#core;
-    core.process.failure ??= new ProgramFailedError(thread.name, core.process.nowPs, thrown);
+    core.process.failure ??= new ProgramFailedError(thread.name, core.process.instantPs, thrown);
     thread.mode = 'ended';
     thread.busyRef = core.cancel(thread.busyRef);
     thread.evaluateRef = core.cancel(thread.evaluateRef);

@@ -64,7 +64,7 @@ export class CoreStores {
   shift(thread: CoreThread, missedCycles: number): void {
     const store = thread.storeIfAny;
     if (store === undefined || store.isDrained) return;
-    store.shiftAfter(thread.isFrozen ? thread.leftCycle : -1, missedCycles);
+    store.shiftAfter(thread.isFrozen ? thread.leftCycle : Number.NEGATIVE_INFINITY, missedCycles);
     if (!thread.isBlocked) this.#scheduleDrain(thread);
   }
 

@@ -17,6 +17,7 @@
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { asInteger } from '../base/parameter.ts';
+import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } from '../sim/epoch.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
@@ -44,6 +45,8 @@ const holds = (): boolean => true;
 const nothing = (): void => {};
 const never = Number.POSITIVE_INFINITY;
 const storeLimitBytes = 4096;
+/** A sum of parts of 2^52 ps, also as a float. */
+const sleepPsMax = 2 ** 72;
 const combinedLimitBytes = 256;
 
 export class CoreThread {
@@ -101,6 +104,8 @@ export class CoreThread {
   overflowRef: EventRef = FLOAT_ZERO;
   deadlineRef: EventRef = FLOAT_ZERO;
   signalRef: EventRef = FLOAT_ZERO;
+  /** What is left of a long wait behind the deadline that is queued. */
+  deadlineRestPs = FLOAT_ZERO;
 
   /** System calls that the thread is in: it is not killed there. */
   kernelDepth = 0;
@@ -126,8 +131,34 @@ export class CoreThread {
     return this.core.index;
   }
 
-  /** The core's own time in picoseconds. */
+  /**
+   * The core's own time in picoseconds since power-on.
+   * @throws ConfigurationError from 2^53 on (2.5 hours): {@link instantPs} and {@link stopwatch} are exact for ever
+   */
   get localPs(): number {
+    return numberOfPs('localPs', this.core.process.epochUs, this.ownPs);
+  }
+
+  /** The same, exact also where a number is not. */
+  get instantPs(): ExactPs {
+    return exactPs(this.core.process.epochUs, this.ownPs);
+  }
+
+  /** Counts the core's own time from now on: exact after days as at first. */
+  stopwatch(): Stopwatch {
+    const { core } = this;
+    return startStopwatch({
+      get epochUs() {
+        return core.process.epochUs;
+      },
+      get nowPs() {
+        return core.clock.edgePs(core.localCycle);
+      },
+    });
+  }
+
+  /** The core's own time in picoseconds of the epoch: for what moves with it. */
+  get ownPs(): number {
     return this.core.clock.edgePs(this.core.localCycle);
   }
 
@@ -198,7 +229,7 @@ export class CoreThread {
   settle(): Promise<void> {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
-    if (this.localPs <= core.process.nowPs) {
+    if (this.ownPs <= core.process.nowPs) {
       if (this.#store !== undefined && !this.#store.isDrained) core.drain(this);
       return resolved;
     }
@@ -230,7 +261,7 @@ export class CoreThread {
   ): Promise<T> {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
-    const isAhead = this.localPs > core.process.nowPs;
+    const isAhead = this.ownPs > core.process.nowPs;
     // Work is later by what the bus was away for, spinning is not.
     if (isAhead && core.memoryBus !== undefined)
       return this.settle().then(() => this.spinThen(physicalAddress, roundCycles, isReady, take));
@@ -284,22 +315,24 @@ export class CoreThread {
     this.core.spinHit(this);
   }
 
+  /** Gives the core up for `durationPs`, rounded up; of what exceeds 2^53, a day say, the float itself is meant. */
   async sleep(durationPs: number): Promise<void> {
-    if (!(durationPs >= 0)) throw new ConfigurationError('durationPs', durationPs, 'at least 0');
-    await this.waitForWake(this.localPs + Math.ceil(durationPs));
+    if (!(durationPs >= 0 && durationPs <= sleepPsMax))
+      throw new ConfigurationError('durationPs', durationPs, `0 to ${sleepPsMax} (149 years)`);
+    await this.waitForWake(durationPs);
   }
 
   /**
-   * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or until an instant.
-   * @returns false when the instant came first
+   * Gives the core up until {@link CoreWaits.wakeAt} names this thread, or for a time, rounded up to a picosecond.
+   * @returns false when the time was over first
    */
-  async waitForWake(deadlinePs: number = never): Promise<boolean> {
+  async waitForWake(timeoutPs: number = never): Promise<boolean> {
     if (this.core.running !== this) throw this.core.code.misuse(this);
     if (this.level === levelInterrupt) {
       throw new InvariantError('wait in interrupt context', this.name, 'a thread that may give its core up');
     }
     if (this.killedBy !== undefined && this.kernelDepth === 0) throw this.killedBy;
-    if (deadlinePs !== never) this.core.waits.setDeadline(this, deadlinePs);
+    if (timeoutPs !== never) this.core.waits.setTimeout(this, Math.ceil(timeoutPs));
     await this.#wait('leave');
     return this.wakeResult;
   }
@@ -331,6 +364,15 @@ export class CoreThread {
   /** The answer to an access. */
   accessDone(status: number, value: number): void {
     this.loadValue = status === 0 ? value >>> 0 : failedLoadValue;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    this.readyPs -= ps;
+    this.leftCycle -= cycles;
+    this.spinOriginCycle -= cycles;
+    this.evaluateCycle -= cycles;
+    this.#store?.shiftAfter(Number.NEGATIVE_INFINITY, -cycles);
   }
 
   #wait(after: AfterBusy): Promise<void> {

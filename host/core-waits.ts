@@ -13,6 +13,9 @@ import type { CoreThread } from './core-thread.ts';
 // A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PHASE_HARDWARE } = eventQueue;
 
+/** The longest part of a wait: whole numbers of floats, a difference of which is exact. */
+const partPsMax = 2 ** 52;
+
 export class CoreWaits {
   readonly #core: Core;
   readonly #deadlineHandler: number;
@@ -28,9 +31,22 @@ export class CoreWaits {
     this.#wakeHandler = queue.addHandler((slot) => this.#signalled(core.threadAt(slot)), PHASE_HARDWARE);
   }
 
-  /** Ends the thread's wait with false at an instant, unless something else ended it before. */
-  setDeadline(thread: CoreThread, atPs: number): void {
-    thread.deadlineRef = this.#core.process.queue.schedule(atPs, this.#deadlineHandler, thread.slot);
+  /**
+   * Ends the thread's wait with false after `durationPs` of its own time, unless something else ended it before. A wait that
+   * outlasts an epoch's numbers is begun in parts: the thread sleeps through.
+   */
+  setTimeout(thread: CoreThread, durationPs: number): void {
+    this.#await(thread, thread.ownPs, durationPs);
+  }
+
+  #await(thread: CoreThread, fromPs: number, durationPs: number): void {
+    const partPs = Math.min(durationPs, partPsMax);
+    thread.deadlineRestPs = durationPs - partPs;
+    thread.deadlineRef = this.#core.process.queue.schedule(
+      fromPs + partPs,
+      this.#deadlineHandler,
+      thread.slot,
+    );
   }
 
   /** Ends the thread's wait with true at an instant. */
@@ -39,6 +55,10 @@ export class CoreWaits {
   }
 
   #deadlinePassed(thread: CoreThread): void {
+    if (thread.deadlineRestPs > 0) {
+      this.#await(thread, this.#core.process.nowPs, thread.deadlineRestPs);
+      return;
+    }
     thread.deadlineRef = 0;
     // A signal raised before, by a thread whose own time is ahead, ends the wait at that thread's time.
     if (thread.signalRef === 0) this.#wake(thread, false);

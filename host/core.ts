@@ -170,13 +170,21 @@ export class Core {
     this.#stores.drain(thread);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    const cycles = this.clock.cyclesOf(ps);
+    this.localCycle -= cycles;
+    for (const thread of this.#threads) thread.rebase(ps, cycles);
+  }
+
   // Accounts.
 
   /** What the core did up to now. */
   report(): CpuReport {
-    const total = this.clock.cyclesElapsed(this.process.nowPs);
+    const elapsed = this.clock.cyclesElapsed(this.process.nowPs);
+    const total = this.process.epochUs * this.clock.frequencyMHz + elapsed;
     const cycles = this.account.cycles.slice();
-    const open = total - this.localCycle;
+    const open = elapsed - this.localCycle;
     if (open > 0) {
       const cause = this.#openCause();
       cycles[cause] = cycles[cause]! + open;

@@ -1,5 +1,6 @@
 /** Errors that end a run because of what its programs did: misuse of the simulator, never of the device. */
 import { textOfThrown } from '../base/thrown.ts';
+import type { ExactPs } from '../sim/epoch.ts';
 import { RunError } from '../sim/run-errors.ts';
 
 /** A program (or a kernel thread, or an interrupt handler) threw. */
@@ -7,9 +8,9 @@ export class ProgramFailedError extends RunError {
   override readonly name = 'ProgramFailedError';
   readonly programName: string;
   /** Simulated time of the failure in picoseconds. */
-  readonly instantPs: number;
+  readonly instantPs: ExactPs;
 
-  constructor(programName: string, instantPs: number, thrown: unknown) {
+  constructor(programName: string, instantPs: ExactPs, thrown: unknown) {
     super(`program ${programName} failed at ${instantPs} ps: ${textOfThrown(thrown)}`, { cause: thrown });
     this.programName = programName;
     this.instantPs = instantPs;

@@ -13,6 +13,7 @@
 import { assertRange } from '../base/assert.ts';
 import { bytesPerKib, bytesPerMib } from '../base/units.ts';
 import { Clock } from '../sim/clock.ts';
+import type { ExactPs } from '../sim/epoch.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { Core } from './core.ts';
 import { type CoreThread, levelKernel, levelProgram } from './core-thread.ts';
@@ -68,7 +69,7 @@ export interface Program {
   readonly name: string;
   readonly process: Process;
   /** Simulated time at which it had ended, its process's exit included; undefined before. */
-  readonly endedPs: number | undefined;
+  readonly endedPs: ExactPs | undefined;
 }
 
 export interface HostReport {
@@ -128,6 +129,8 @@ export class Host {
     }
     this.cores = cores;
     this.#memoryPlatform.start(this.mm);
+    logicalProcess.countCyclesOf(this.cores[0]!.clock);
+    logicalProcess.addTimeKeeper(this);
   }
 
   /** Puts an IOMMU's domain to use, before the first device is driven. Its faults interrupt on the platform's last vector. */
@@ -144,13 +147,25 @@ export class Host {
     return () => interrupts.message(address, data);
   }
 
-  /** The running thread's own time in picoseconds, simulated time when none runs. */
-  instantPs(): number {
+  /** The running thread's own time in picoseconds of the epoch, simulated time when none runs. */
+  get nowPs(): number {
     return instantOf(this.cores);
   }
 
+  /** Begin of the epoch. */
+  get epochUs(): number {
+    return this.logicalProcess.epochUs;
+  }
+
   newSignal(): Signal {
-    return new Signal(() => this.instantPs());
+    return new Signal(this);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    for (const core of this.cores) core.rebase(ps);
+    this.mm.rebase(ps);
+    this.#memoryPlatform.rebase(ps);
   }
 
   newProcess(name: string): Process {
@@ -174,7 +189,7 @@ export class Host {
     const core = this.#coreAt(coreIndex);
     if (core.programName !== undefined) throw new CoreBusyError(coreIndex, core.programName, name);
     const cpu = core.newThread(name, levelProgram);
-    const program = { name, process, endedPs: undefined as number | undefined };
+    const program = { name, process, endedPs: undefined as ExactPs | undefined };
     const context: ProgramContext = {
       name,
       host: this,
@@ -190,10 +205,10 @@ export class Host {
     process.threads.add(cpu);
     cpu.onEnded = () => {
       process.threads.delete(cpu);
-      program.endedPs = this.logicalProcess.nowPs;
+      program.endedPs = this.logicalProcess.instantPs;
       this.logicalProcess.markEnded();
     };
-    core.start(cpu, this.instantPs(), async () => {
+    core.start(cpu, this.nowPs, async () => {
       await untilKilled(cpu, () => body(context));
       if (--process.programCount === 0) await process.exit(cpu);
     });
@@ -224,7 +239,7 @@ export class Host {
   spawn(name: string, body: (cpu: CoreThread) => Promise<void>): void {
     const core = this.cores.find(({ running }) => running !== undefined) ?? this.cores[0]!;
     const cpu = core.newThread(name, levelKernel);
-    core.start(cpu, this.instantPs(), () => body(cpu));
+    core.start(cpu, this.nowPs, () => body(cpu));
   }
 
   /** Counts a system call of this thread and charges both crossings. */

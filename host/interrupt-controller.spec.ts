@@ -112,7 +112,7 @@ describe('interrupt messages', () => {
     const raisedPs = deliveryPs + 80 * cyclePs;
     expect(same.endedPs).toBe(raisedPs + (45 + 10) * cyclePs);
     expect(other.endedPs).toBe(raisedPs + 10 * cyclePs + 40_000 + 10 * cyclePs);
-    expect(process.nowPs).toBe(other.endedPs! + 1);
+    expect(process.nowPs).toBe(Number(other.endedPs) + 1);
   });
 
   it('merge in a storm, so that one waits at most and the program still gets on', async () => {

@@ -20,13 +20,14 @@ import {
   levelCount,
   setEntry,
 } from '../hw/iommu/table-format.ts';
+import type { ExactPs } from '../sim/epoch.ts';
 import type { MemoryManager } from './mm/index.ts';
 
 /** The registers of the hardware that the kernel uses. */
 export interface IommuPort {
   setRoot(address: number): void;
   invalidate(address: number): void;
-  takeFaults(): readonly { readonly address: number; readonly reason: string; readonly atPs: number }[];
+  takeFaults(): readonly { readonly address: number; readonly reason: string; readonly atPs: ExactPs }[];
 }
 
 export interface IommuCosts {
@@ -45,7 +46,7 @@ export class IommuDomain {
   /** Pages that the device can reach. */
   mappedPages = 0;
   /** Faults that the handler has taken from the log. */
-  readonly faults: { readonly address: number; readonly reason: string; readonly atPs: number }[] = [];
+  readonly faults: { readonly address: number; readonly reason: string; readonly atPs: ExactPs }[] = [];
   readonly #mm: MemoryManager;
   readonly #costs: IommuCosts;
   readonly #rootAddress: number;

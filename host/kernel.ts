@@ -2,12 +2,13 @@
  * The slices of the host that the driver asks for: configuration space, kernel memory, interrupt lines, threads.
  * They fit driver/platform.ts by structure; nothing here knows the driver.
  */
+import type { TimeKeeper } from '../sim/epoch.ts';
 import type { CoreThread } from './core-thread.ts';
 import { driverCostsOf } from './costs.ts';
 import type { Host } from './host.ts';
 import { pageBytes } from './mm/index.ts';
 import type { SystemCallPath } from './process.ts';
-import { Signal, threadOf } from './signal.ts';
+import { threadOf } from './signal.ts';
 
 /** A base address register as assigned: bus address, and size in bytes (0: not implemented). */
 export interface BarWindow {
@@ -87,8 +88,11 @@ export function driverPlatformOf(host: Host, functionId: number, bars: readonly 
     memory: kernelMemoryOf(host),
     interrupts: interruptLinesOf(host, pin),
     costs: driverCostsOf(host.config.cost),
-    newSignal: () => new Signal(() => host.instantPs()),
+    newSignal: () => host.newSignal(),
+    stopwatch: () => host.logicalProcess.stopwatch(),
     nowPs: () => host.logicalProcess.nowPs,
+    epochUs: () => host.epochUs,
+    addTimeKeeper: (keeper: TimeKeeper) => host.logicalProcess.addTimeKeeper(keeper),
     spawn: (name: string, body: Handler) => host.spawn(name, body),
     isCoreWanted: (cpu: unknown) => threadOf(cpu).core.isWanted,
     systemCallEntered: (cpu: unknown, name: string, path: SystemCallPath) =>

@@ -65,6 +65,15 @@ export class HostMmPlatform implements MmPlatform {
     return instantOf(this.#options.cores);
   }
 
+  get epochUs(): number {
+    return this.#options.process.epochUs;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#reclaimFromPs -= ps;
+  }
+
   charge(cause: MemoryCause, cycles: number): void {
     if (cycles > 0) this.runningThread()?.charge(cause, cycles);
   }
@@ -117,14 +126,14 @@ export class HostMmPlatform implements MmPlatform {
   async #reclaimUntilHigh(cpu: CoreThread): Promise<void> {
     const { frames, reclaim, highFrames } = this.#mm!;
     for (let priority = firstPriority; priority >= 0; ) {
-      reclaim.completeWriteback(cpu.localPs);
+      reclaim.completeWriteback(cpu.ownPs);
       if (frames.freeCount >= highFrames) break;
       if (frames.freeCount + reclaim.writebackCount >= highFrames) {
-        await cpu.sleep(Math.max(0, reclaim.writebackDonePs - cpu.localPs));
+        await cpu.sleep(Math.max(0, reclaim.writebackDonePs - cpu.ownPs));
         continue;
       }
       priority = reclaim.shrink(batchPages, priority) === 0 ? priority - 1 : firstPriority;
-      if (priority < 0) this.#reclaimFromPs = cpu.localPs + idleAfterFailurePs;
+      if (priority < 0) this.#reclaimFromPs = cpu.ownPs + idleAfterFailurePs;
       await cpu.settle();
     }
     this.#isReclaiming = false;

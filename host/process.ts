@@ -144,7 +144,7 @@ export class ProcessMemory {
       const physical = this.space.access(address + done, isWrite, userAccessLater, isAgain);
       isAgain = physical === accessLater;
       if (isAgain) {
-        await cpu.sleep(Math.max(0, mm.retryPs - cpu.localPs));
+        await cpu.sleep(Math.max(0, mm.retryPs - cpu.ownPs));
         continue;
       }
       if (physical < 0) return false;
@@ -192,7 +192,7 @@ export class ProcessMemory {
       thread.charge('pin', this.#cost.pinPerPage);
       const physical = holdForDevice(this.space, address, access);
       if (physical === 'later') {
-        await thread.sleep(Math.max(0, this.space.mm.retryPs - thread.localPs));
+        await thread.sleep(Math.max(0, this.space.mm.retryPs - thread.ownPs));
         continue;
       }
       if (typeof physical === 'number') this.#iommu?.map(physical, access === 'write');

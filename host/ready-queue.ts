@@ -42,7 +42,7 @@ export class ReadyQueue {
 
   /** Puts a thread that lost the core in front of its level. */
   putBack(thread: CoreThread): void {
-    thread.readyPs = 0;
+    thread.readyPs = Number.NEGATIVE_INFINITY;
     this.#queueOf(thread.level).unshift(thread);
   }
 

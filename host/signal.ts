@@ -5,25 +5,35 @@
  * through at once; several raises until then are one.
  */
 import { InvariantError } from '../base/assert.ts';
+import { psPerUs } from '../base/units.ts';
 import type { Core } from './core.ts';
 import { CoreThread } from './core-thread.ts';
 
 const notRaised = Number.POSITIVE_INFINITY;
 
-export class Signal {
-  readonly #instantPs: () => number;
-  readonly #waiting: CoreThread[] = [];
-  #raisedPs = notRaised;
+/** The clock of a host: instants count from the epoch. */
+export interface HostClock {
+  readonly epochUs: number;
+  /** The own time of the thread whose code runs, else simulated time. */
+  readonly nowPs: number;
+}
 
-  /** @param instantPs the own time of the thread whose code runs, else simulated time */
-  constructor(instantPs: () => number) {
-    this.#instantPs = instantPs;
+export class Signal {
+  readonly #clock: HostClock;
+  readonly #waiting: CoreThread[] = [];
+  /** When it was raised while nobody waited, in the epoch that was then. */
+  #raisedPs = notRaised;
+  #raisedUs = 0;
+
+  constructor(clock: HostClock) {
+    this.#clock = clock;
   }
 
   raise(): void {
-    const atPs = this.#instantPs();
+    const { epochUs, nowPs: atPs } = this.#clock;
     if (this.#waiting.length === 0) {
-      this.#raisedPs = Math.min(this.#raisedPs, atPs);
+      this.#raisedPs = Math.min(this.#raisedIn(epochUs), atPs);
+      this.#raisedUs = epochUs;
       return;
     }
     for (const thread of this.#waiting) thread.core.waits.wakeAt(thread, atPs);
@@ -36,14 +46,13 @@ export class Signal {
    */
   async wait(cpu: unknown, timeoutPs?: number): Promise<boolean> {
     const thread = threadOf(cpu);
-    const raisedPs = this.#raisedPs;
-    const nowPs = thread.localPs;
-    const deadlinePs = timeoutPs === undefined ? notRaised : nowPs + timeoutPs;
+    const raisedPs = this.#raisedIn(this.#clock.epochUs);
+    const nowPs = thread.ownPs;
     if (raisedPs <= nowPs) {
       this.#raisedPs = notRaised;
       return true;
     }
-    if (raisedPs !== notRaised && raisedPs <= deadlinePs) {
+    if (raisedPs !== notRaised && (timeoutPs === undefined || raisedPs - nowPs <= timeoutPs)) {
       this.#raisedPs = notRaised;
       thread.core.waits.wakeAt(thread, raisedPs);
       return thread.waitForWake();
@@ -51,12 +60,17 @@ export class Signal {
     this.#waiting.push(thread);
     let isRaised = false;
     try {
-      isRaised = await thread.waitForWake(deadlinePs);
+      isRaised = await thread.waitForWake(timeoutPs);
     } finally {
       const at = isRaised ? -1 : this.#waiting.indexOf(thread);
       if (at >= 0) this.#waiting.splice(at, 1);
     }
     return isRaised;
+  }
+
+  /** When it was raised, in the epoch that begins at `epochUs`. */
+  #raisedIn(epochUs: number): number {
+    return this.#raisedPs - (epochUs - this.#raisedUs) * psPerUs;
   }
 }
 
@@ -66,8 +80,8 @@ export function threadOf(cpu: unknown): CoreThread {
   throw new InvariantError('cpu', cpu, 'a thread of this host');
 }
 
-/** Own time of the thread whose code runs on one of these cores, else simulated time. */
+/** Own time of the thread whose code runs on one of these cores, else simulated time: in the epoch. */
 export function instantOf(cores: readonly Core[]): number {
-  for (const core of cores) if (core.running !== undefined) return core.running.localPs;
+  for (const core of cores) if (core.running !== undefined) return core.running.ownPs;
   return cores[0]!.process.nowPs;
 }

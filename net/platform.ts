@@ -10,10 +10,11 @@ import type {
   KernelMemory,
   PciFunction,
   Signal,
+  Stopwatch,
   SystemCallPath,
 } from '../driver/platform.ts';
 
-export type { KernelMemory, Signal } from '../driver/platform.ts';
+export type { KernelMemory, Signal, Stopwatch } from '../driver/platform.ts';
 
 /** Why a core's cycles were spent. Every cycle of a core has exactly one cause. */
 export type CpuCause = DriverCause | 'softirq' | 'protocol' | 'checksum' | 'socket' | 'wakeUp';
@@ -32,6 +33,11 @@ export interface UserMemory {
   store(cpu: Cpu, address: number, source: Uint8Array): Promise<boolean>;
 }
 
+/** Is told when a new epoch of simulated time begins: every instant that it keeps is `ps` less. */
+export interface TimeKeeper {
+  rebase(ps: number): void;
+}
+
 /** What the machine's own cost profile says of copies. */
 export interface MachineCosts {
   readonly copyFixed: number;
@@ -45,8 +51,13 @@ export interface NetPlatform {
   readonly interrupts: InterruptLines<Cpu>;
   readonly costs: MachineCosts;
   newSignal(): Signal;
-  /** Simulated time in picoseconds. */
+  /** Simulated time in picoseconds of the epoch, and where that begins. */
   nowPs(): number;
+  epochUs(): number;
+  /** Adds what keeps instants of the epoch: {@link TimeKeeper}. */
+  addTimeKeeper(keeper: TimeKeeper): void;
+  /** Counts simulated time from now on. */
+  stopwatch(): Stopwatch;
   /** Calls `due` after this time, outside of any thread. */
   startTimer(delayPs: number, due: () => void): void;
   /** Starts a kernel thread on the core of the running thread; it preempts the program there. */

@@ -61,6 +61,11 @@ export class BlockAccount {
     this.stall(cycle, IDLE);
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.freeCycle -= cycles;
+  }
+
   /** Brings the account up to `cycle`, the end of the run. Work that lasts longer is cut there. */
   close(cycle: number): void {
     if (cycle < this.freeCycle) {

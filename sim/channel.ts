@@ -161,6 +161,14 @@ export class ChannelWriter extends ChannelEnd {
     return this.#tail !== this.#flushedTail && this.#joined === NO_READER;
   }
 
+  /** A new epoch: see {@link TimeKeeper}. The reader moves the records. */
+  rebase(ps: number): void {
+    this.#lastPs -= ps;
+    this.promisedPs -= ps;
+    for (let slot = 0; slot <= PROMISE_SLOT_MASK; slot++)
+      this.promises[PROMISE_SLOT_BASE + slot] = this.promises[PROMISE_SLOT_BASE + slot]! - ps;
+  }
+
   /** Makes all records appended so far visible, without a promise. Returns false when there were none. */
   flush(): boolean {
     if (this.#tail === this.#flushedTail) return false;
@@ -242,6 +250,17 @@ export class ChannelReader extends ChannelEnd {
   /** Counts the bytes of the records that this end knows of, modulo 2^32. */
   get knownTail(): number {
     return this.#tail;
+  }
+
+  /** A new epoch: moves the instants of all records still to be taken, which are those that the writer has appended. */
+  rebase(ps: number): void {
+    this.refreshRecords();
+    for (let at = this.#cursor; at !== this.#tail; ) {
+      const offset = at & this.mask;
+      this.floats[offset >> 3] = this.floats[offset >> 3]! - ps;
+      at = (at + this.words[(offset >> 2) + SIZE_WORD]!) | 0;
+    }
+    this.nextPs -= ps;
   }
 
   /** True when every published record was delivered. */

@@ -9,6 +9,7 @@
  */
 import type { ChannelReader } from './channel.ts';
 import type { Clock } from './clock.ts';
+import type { EdgeKeeper } from './epoch.ts';
 
 /** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
 export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
@@ -64,6 +65,7 @@ export class ClockDomain {
 
   readonly #process: DomainProcess;
   readonly #stages: OwnedStage[] = [];
+  readonly #keepers: EdgeKeeper[] = [];
   /**
    * Stages that wait, as a bit set (there are seldom more than three), and the cycle that each waits for: integers until
    * one waits for NO_CYCLE or a later one, floats from then on.
@@ -169,6 +171,24 @@ export class ClockDomain {
   passOver(cycle: number, edgeCount: number): void {
     this.#stand(cycle);
     this.activeEdgeCount += edgeCount;
+  }
+
+  /** Adds what keeps edges of this domain, to be moved when a new epoch begins. */
+  addEdgeKeeper(keeper: EdgeKeeper): void {
+    this.#keepers.push(keeper);
+  }
+
+  /** A new epoch, between two edges: all of this domain is `ps`, a whole number of microseconds, less. */
+  rebase(ps: number): void {
+    const cycles = this.clock.cyclesOf(ps);
+    for (let left = this.#waiting; left !== 0; ) {
+      const stage = Math.clz32(left);
+      this.#wakeCycle[stage] = this.#wakeCycle[stage]! - cycles;
+      left &= ~((FIRST_STAGE >>> stage) | 0);
+    }
+    this.cycle -= cycles;
+    if (this.nextPs !== NEVER) this.#setNext(this.#nextCycle - cycles, this.#dueStages);
+    for (const keeper of this.#keepers) keeper.rebase(ps, cycles);
   }
 
   /** The edge that runs is now `cycle`: stored as a small integer, although some come as floats (see {@link #setNext}). */

@@ -3,6 +3,7 @@
  * floor(n × 10^6 / MHz) picoseconds, whatever n.
  */
 import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { psPerUs } from '../base/units.ts';
 
 /**
  * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step (and so are the exact
@@ -39,13 +40,13 @@ export class Clock {
     this.#roundUpCycles = 1 - 0.5 / this.#numeratorPs;
   }
 
-  /** Picosecond of edge `cycle`: floor of the exact instant. */
+  /** Picosecond of edge `cycle`, also of an epoch before (then it is negative): floor of the exact instant. */
   edgePs(cycle: number): number {
-    if (cycle > REACH_CYCLES) return this.#farEdgePs(cycle);
+    if (cycle > REACH_CYCLES || cycle < -REACH_CYCLES) return this.#farEdgePs(cycle);
     return Math.floor(cycle * this.#periodPs + this.#halfStepPs);
   }
 
-  /** The first edge at or after `ps`. */
+  /** The first edge at or after `ps`, an instant of this epoch: at least 0. */
   cycleAtOrAfter(ps: number): number {
     const cycles = ps * this.#cyclesPerPs;
     if (cycles > REACH_CYCLES) return this.#farCycleAtOrAfter(ps);
@@ -65,6 +66,11 @@ export class Clock {
   /** Duration of `cycles`, rounded up to a whole picosecond. */
   durationPs(cycles: number): number {
     return Math.ceil((cycles * this.#numeratorPs) / this.#denominator);
+  }
+
+  /** Cycles of `ps`, a whole number of microseconds: exact. */
+  cyclesOf(ps: number): number {
+    return (ps / psPerUs) * this.frequencyMHz;
   }
 
   /** Counts from a whole multiple of the denominator, whose picosecond is exact. */

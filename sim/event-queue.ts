@@ -139,6 +139,15 @@ export class EventQueue {
     event.effect.run(event.a, event.b);
   }
 
+  /** A new epoch: see {@link TimeKeeper}. */
+  rebase(ps: number): void {
+    // Nothing is scheduled before the epoch any more.
+    this.#nowPs = Math.max(0, this.#nowPs - ps);
+    this.#wheel.rebase(ps);
+    for (const event of this.#pool) if (event.place !== FREE) event.timePs -= ps;
+    this.nextPs = this.#next.timePs;
+  }
+
   /** Has an event wait that is not the earliest. */
   #putAway(event: QueuedEvent): void {
     if (!this.#wheel.add(event, this.#nowPs)) this.#heap.add(event);
@@ -191,6 +200,7 @@ function shuffled(shuffle: () => number): number {
 
 /** A delay that is not a whole number of picoseconds below 4.3 ms: most often it is longer. */
 function checkDelay(delayPs: number, atPs: number): void {
-  if (delayPs > 0 && Number.isSafeInteger(delayPs)) return;
-  throw new InvariantError('time of an event in ps', atPs, `a whole number of at least ${atPs - delayPs}`);
+  if (delayPs > 0 && Number.isSafeInteger(delayPs) && Number.isSafeInteger(atPs)) return;
+  const range = `a whole number from ${atPs - delayPs} to ${Number.MAX_SAFE_INTEGER}`;
+  throw new InvariantError('time of an event in ps', atPs, range);
 }

@@ -70,6 +70,11 @@ export class EventWheel {
     this.#cursor = slot;
   }
 
+  /** A new epoch, in which the events' instants are `ps` less. */
+  rebase(ps: number): void {
+    this.#cursorPs -= ps;
+  }
+
   /** The earliest event. The caller has checked that there is one. */
   get first(): QueuedEvent {
     const bits = this.#bits;

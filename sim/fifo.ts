@@ -63,6 +63,12 @@ export class Fifo {
     this.headCycle = NEVER;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.headCycle -= cycles;
+    for (let place = 0; place < this.capacity; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
+  }
+
   #pushBehind(value: number, visibleCycle: number): void {
     const { count, capacity } = this;
     if (count === capacity) throw new RangeError(`push into a full fifo of ${capacity}`);

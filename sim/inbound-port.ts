@@ -37,4 +37,10 @@ export class InboundPort {
     this.latencyPs = latencyPs;
     this.receiver = typeof receiver === 'function' ? new HandlerReceiver(receiver) : receiver;
   }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.promisedPs -= ps;
+    this.reader.rebase(ps);
+  }
 }

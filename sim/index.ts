@@ -11,6 +11,19 @@ export {
 export { Clock } from './clock.ts';
 export { ClockDomain, type Stage } from './clock-domain.ts';
 export {
+  delayPsMax,
+  type EdgeKeeper,
+  type EpochClock,
+  type ExactPs,
+  epochLengthPs,
+  epochStepPs,
+  exactPs,
+  numberOfPs,
+  type Stopwatch,
+  startStopwatch,
+  type TimeKeeper,
+} from './epoch.ts';
+export {
   type EventHandler,
   EventQueue,
   type EventRef,

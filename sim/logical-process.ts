@@ -9,11 +9,13 @@
  * threads.
  */
 
-import { InvariantError } from '../base/assert.ts';
+import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { psPerUs } from '../base/units.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
+import { type ExactPs, exactPs, type Stopwatch, startStopwatch, type TimeKeeper } from './epoch.ts';
 import { EventQueue } from './event-queue.ts';
 import { InboundPort, type RecordHandler, type RecordReceiver } from './inbound-port.ts';
 import { RunError } from './run-errors.ts';
@@ -45,8 +47,10 @@ const timerTurnMs = 2;
 export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
-  /** The current instant in picoseconds. */
+  /** The current instant in picoseconds, counted from the epoch. */
   nowPs = FLOAT_ZERO;
+  /** Begin of the epoch: microseconds since power-on. */
+  epochUs = FLOAT_ZERO;
   /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
   untilPs = Number.NEGATIVE_INFINITY;
   /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field: V8 puts a time on the heap that it hands over in a call. */
@@ -76,10 +80,13 @@ export class LogicalProcess {
   #inbound: InboundPort[] = [];
   #outbound: ChannelWriter[] = [];
   #lateSenders: LateSender[] = [];
+  #timeKeepers: TimeKeeper[] = [];
   #memberCount = 0;
   #endedPs = Number.NEGATIVE_INFINITY;
   #clockDomains: ClockDomain[] = [];
   #shuffle: (() => number) | undefined;
+  /** The fastest clock whose cycles are counted since power-on. */
+  #fastestMHz = 1;
   /** The first two inbound ports, their readers (what is asked of a port at each step) and the first clock domain: few processes have more. */
   #port0 = NO_PORT;
   #port1 = NO_PORT;
@@ -102,6 +109,7 @@ export class LogicalProcess {
   /** Adds a clock domain of the given frequency. */
   addClockDomain(frequencyMHz: number): ClockDomain {
     const domain = new ClockDomain(new Clock(frequencyMHz), this);
+    this.countCyclesOf(domain.clock);
     if (this.#clockDomains.push(domain) > 1) {
       this.#isUnusual = true;
       this.untilPs = Number.NEGATIVE_INFINITY;
@@ -109,6 +117,11 @@ export class LogicalProcess {
       this.#domain = domain;
     }
     return domain;
+  }
+
+  /** Cycles of this clock are counted since power-on: simulated time ends where a number holds no more of them. */
+  countCyclesOf({ frequencyMHz }: Clock): void {
+    if (frequencyMHz > this.#fastestMHz) this.#fastestMHz = frequencyMHz;
   }
 
   /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
@@ -139,6 +152,11 @@ export class LogicalProcess {
   /** Adds who may ask for {@link sendBy}. */
   addLateSender(sender: LateSender): void {
     this.#lateSenders.push(sender);
+  }
+
+  /** Adds what keeps instants of this process, to be moved when a new epoch begins; of its edges, see ClockDomain.addEdgeKeeper. */
+  addTimeKeeper(keeper: TimeKeeper): void {
+    this.#timeKeepers.push(keeper);
   }
 
   /** A {@link LateSender} has something to send at `ps`. */
@@ -194,6 +212,47 @@ export class LogicalProcess {
       if (this.#clockDomains[index]!.nextPs < next) next = this.#clockDomains[index]!.nextPs;
     }
     return next;
+  }
+
+  /** The current instant since power-on, exact. */
+  get instantPs(): ExactPs {
+    return exactPs(this.epochUs, this.nowPs);
+  }
+
+  /** Counts the time from now on. */
+  stopwatch(): Stopwatch {
+    return startStopwatch(this);
+  }
+
+  /**
+   * Begins a new epoch, between two runs: all that this process keeps is `ps` less, a whole number of microseconds up to now.
+   * Every process of a machine does so before any runs again.
+   * @throws InvariantError for another number; ConfigurationError when it would count more than 2^53 cycles of a clock
+   */
+  rebase(ps: number): void {
+    const endUs = Math.floor(Number.MAX_SAFE_INTEGER / this.#fastestMHz);
+    if (this.epochUs + ps / psPerUs > endUs) {
+      const range = `at most ${endUs}: 2^53 cycles of its clock of ${this.#fastestMHz} MHz`;
+      throw new ConfigurationError(
+        `simulated microseconds of ${this.name}`,
+        this.epochUs + ps / psPerUs,
+        range,
+      );
+    }
+    if (ps % psPerUs !== 0 || ps < 0 || ps > this.nowPs)
+      throw new InvariantError('picoseconds of an epoch', ps, `whole microseconds, at most ${this.nowPs} ps`);
+    this.epochUs += ps / psPerUs;
+    this.nowPs -= ps;
+    this.untilPs -= ps;
+    this.limitPs -= ps;
+    this.aheadPs -= ps;
+    this.lateSendPs -= ps;
+    this.#endedPs -= ps;
+    for (const port of this.#inbound) port.rebase(ps);
+    for (const writer of this.#outbound) writer.rebase(ps);
+    this.queue.rebase(ps);
+    for (const domain of this.#clockDomains) domain.rebase(ps);
+    for (const keeper of this.#timeKeepers) keeper.rebase(ps);
   }
 
   /** How many things are due here, as far as is known: channels with a record, clock domains, late senders, and each event. */

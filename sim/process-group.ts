@@ -157,6 +157,11 @@ export class ProcessGroup {
     return earliestPs;
   }
 
+  /** The same by what each process knows now: between two runs, when things were done to them from outside too. */
+  get nextDuePs(): number {
+    return this.processes.reduce((earliest, process) => Math.min(earliest, process.nextPs()), NEVER);
+  }
+
   /** True when no process has members left. */
   get isEnded(): boolean {
     return this.processes.every((process) => process.isEnded);

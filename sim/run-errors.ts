@@ -4,6 +4,8 @@
  */
 import { textOfThrown } from '../base/thrown.ts';
 
+import type { ExactPs } from './epoch.ts';
+
 /** Root of the errors that end a run. */
 export class RunError extends Error {
   override readonly name: string = 'RunError';
@@ -12,7 +14,8 @@ export class RunError extends Error {
 /** A logical process, and the instant at which it stood. */
 export interface ProcessInstant {
   readonly name: string;
-  readonly instantPs: number;
+  /** Picoseconds since power-on. */
+  readonly instantPs: ExactPs;
 }
 
 /** Code of a logical process threw, in this thread or in another one. */
@@ -20,11 +23,11 @@ export class ProcessFailedError extends RunError {
   override readonly name = 'ProcessFailedError';
   readonly processName: string;
   /** Simulated time of the failing process in picoseconds. */
-  readonly instantPs: number;
+  readonly instantPs: ExactPs;
   /** What was thrown, in words; the thrown value itself is the `cause` in the thread that threw it. */
   readonly reason: string;
 
-  constructor(processName: string, instantPs: number, reason: string, options?: ErrorOptions) {
+  constructor(processName: string, instantPs: ExactPs, reason: string, options?: ErrorOptions) {
     super(`${processName} failed at ${instantPs} ps: ${reason}`, options);
     this.processName = processName;
     this.instantPs = instantPs;
@@ -38,9 +41,9 @@ export class WorkerLostError extends RunError {
   /** The first logical process of the worker. */
   readonly processName: string;
   /** The last instant that the process is known to have reached, in picoseconds. */
-  readonly instantPs: number;
+  readonly instantPs: ExactPs;
 
-  constructor(processName: string, instantPs: number, reason: string) {
+  constructor(processName: string, instantPs: ExactPs, reason: string) {
     super(`the worker of ${processName} was lost after ${instantPs} ps: ${reason}`);
     this.processName = processName;
     this.instantPs = instantPs;
@@ -67,7 +70,7 @@ export class RunAbortedError extends RunError {
 }
 
 /** Wraps what a process's code threw; errors that end runs pass unchanged. */
-export function processFailure(processName: string, instantPs: number, thrown: unknown): RunError {
+export function processFailure(processName: string, instantPs: ExactPs, thrown: unknown): RunError {
   if (thrown instanceof RunError) return thrown;
   return new ProcessFailedError(processName, instantPs, textOfThrown(thrown), { cause: thrown });
 }

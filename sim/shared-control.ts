@@ -3,7 +3,7 @@
  * logical process has promised to be silent, who sleeps, and why the run was ended.
  *
  *     line     owner            words
- *     global   everyone         abort state · barrier arrivals and phase · abort record and its text
+ *     global   everyone         abort state · epoch · barrier arrivals and phase · abort record and its text
  *     worker   others | itself  signal and parked | sleep sequence (odd: asleep) · arguments of the run
  *     process  its worker       promise (ring of 8 times) | ended, end time, next time (valid while asleep)
  *     channel  writer | reader  sent, from, to, latency | consumed (valid while asleep)
@@ -13,6 +13,7 @@
  */
 import { ConfigurationError } from '../base/assert.ts';
 import { numberChannel } from './channel.ts';
+import { exactPs } from './epoch.ts';
 import { ProcessFailedError, RunAbortedError, type RunError, WorkerLostError } from './run-errors.ts';
 
 const LINE = 16;
@@ -22,6 +23,7 @@ const PROCESS_WORDS = 3 * LINE;
 const CHANNEL_WORDS = 2 * LINE;
 
 const ABORT = 0;
+const EPOCH = 2;
 const BARRIER_ARRIVED = LINE;
 const BARRIER_PHASE = 2 * LINE;
 const ABORT_KIND = 3 * LINE;
@@ -121,7 +123,16 @@ export class SharedControl {
     this.#channelBase = this.#processBase + this.processNames.length * PROCESS_WORDS;
   }
 
-  /** Instant that every process has reached, in picoseconds: for a progress display. */
+  /** Begin of the epoch in microseconds: every worker says the same, between two runs. All other instants count from there. */
+  get epochUs(): number {
+    return this.#timeAt(EPOCH);
+  }
+
+  set epochUs(us: number) {
+    this.#setTimeAt(EPOCH, us);
+  }
+
+  /** Instant of the epoch that every process has reached, in picoseconds: for a progress display. */
   get progressPs(): number {
     let reachedPs = NEVER;
     for (let index = 0; index < this.processNames.length; index++) {
@@ -322,7 +333,7 @@ export class SharedControl {
     const text = new Uint8Array(words.buffer, ABORT_TEXT * 4, words[ABORT_TEXT_BYTES]!);
     const reason = new TextDecoder().decode(text.slice());
     const name = this.processNames[words[ABORT_PROCESS]!]!;
-    const instantPs = this.#timeAt(ABORT_TIME);
+    const instantPs = exactPs(this.epochUs, this.#timeAt(ABORT_TIME));
     if (words[ABORT_KIND] === KIND_FAILED) return new ProcessFailedError(name, instantPs, reason);
     if (words[ABORT_KIND] === KIND_LOST) return new WorkerLostError(name, instantPs, reason);
     return new RunAbortedError(reason);

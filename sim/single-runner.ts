@@ -27,6 +27,13 @@ export interface Runner {
   runTo(limitPs: number): Promise<RunOutcome>;
   /** Runs until all members have ended and `drainPs` (at least 1) more, or to `limitPs`. */
   runUntilEnded(drainPs: number, limitPs?: number): Promise<RunOutcome>;
+  /**
+   * Begins a new epoch, between two runs: all instants are `ps` less, a whole number of microseconds up to now
+   * ({@link LogicalProcess.rebase}). Every runner of a machine does so before any runs again.
+   */
+  rebase(ps: number): void;
+  /** Earliest instant at which anything is due in the processes of this runner, between two runs; Infinity when nothing is. */
+  readonly nextPs: number;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -52,7 +59,7 @@ export class SingleRunner implements Runner {
     }
   }
 
-  /** The instant at which all processes stand between runs, in picoseconds. */
+  /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
   get nowPs(): number {
     return this.#group.processes.reduce((latest, { nowPs }) => Math.max(latest, nowPs), 0);
   }
@@ -60,6 +67,14 @@ export class SingleRunner implements Runner {
   /** Turns taken so far: what the runner itself costs. */
   get turnCount(): number {
     return this.#group.turnCount;
+  }
+
+  get nextPs(): number {
+    return this.#group.nextDuePs;
+  }
+
+  rebase(ps: number): void {
+    for (const process of this.#group.processes) process.rebase(ps);
   }
 
   async runTo(limitPs: number): Promise<RunOutcome> {
@@ -84,8 +99,8 @@ export class SingleRunner implements Runner {
       const stopPs = await this.#runTurns(drainPs, limitPs);
       for (const process of processes) process.nowPs = stopPs;
     } catch (thrown) {
-      const { name, nowPs } = processes[this.#group.current]!;
-      this.#failure = processFailure(name, nowPs, thrown);
+      const { name, instantPs } = processes[this.#group.current]!;
+      this.#failure = processFailure(name, instantPs, thrown);
       throw this.#failure;
     }
   }
@@ -108,7 +123,7 @@ export class SingleRunner implements Runner {
 
 function deadlockOf(processes: readonly LogicalProcess[]): DeadlockError {
   const waiting = processes.filter((process) => !process.isEnded);
-  return new DeadlockError(waiting.map(({ name, nowPs }) => ({ name, instantPs: nowPs })));
+  return new DeadlockError(waiting.map(({ name, instantPs }) => ({ name, instantPs })));
 }
 
 /** @throws ConfigurationError unless the limit is a whole number of picoseconds that is not past */

@@ -8,6 +8,7 @@
  * to any of them then begins at that instant and can reach no process in its past.
  */
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
+import { type ExactPs, exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { processFailure, type RunError } from './run-errors.ts';
@@ -15,7 +16,7 @@ import { processFailure, type RunError } from './run-errors.ts';
 const NONE = -1;
 
 export class SteppedRunner {
-  /** The instant at which all processes stand between runs, in picoseconds. */
+  /** The instant of the epoch at which all processes stand between runs, in picoseconds. */
   nowPs = 0;
   readonly #group: ProcessGroup;
   #failure: RunError | undefined;
@@ -43,9 +44,29 @@ export class SteppedRunner {
     return this.#group.turnCount;
   }
 
+  /** Begin of the epoch: microseconds since the first. */
+  get epochUs(): number {
+    return this.#group.processes[0]!.epochUs;
+  }
+
+  /** {@link nowPs} since the first epoch began. */
+  get instantPs(): ExactPs {
+    return exactPs(this.epochUs, this.nowPs);
+  }
+
   /** Earliest instant at which anything is due, Infinity when nothing is; after {@link touched} or a run. */
   get nextPs(): number {
     return this.#group.earliestPs;
+  }
+
+  /**
+   * Begins a new epoch: all instants are `ps` less, a whole number of microseconds up to now
+   * ({@link LogicalProcess.rebase}).
+   */
+  rebase(ps: number): void {
+    for (const process of this.#group.processes) process.rebase(ps);
+    this.nowPs -= ps;
+    this.touched();
   }
 
   /** Something was done to the processes from outside: learns what is due because of it. */
@@ -68,8 +89,8 @@ export class SteppedRunner {
       if (resumed !== NONE)
         throw new InvariantError(`programs of ${group.processes[resumed]!.name}`, 'running', 'none');
     } catch (thrown) {
-      const { name, nowPs } = group.processes[group.current]!;
-      this.#failure = processFailure(name, nowPs, thrown);
+      const { name, instantPs } = group.processes[group.current]!;
+      this.#failure = processFailure(name, instantPs, thrown);
       throw this.#failure;
     }
     for (let index = 0; index < group.processes.length; index++) group.processes[index]!.nowPs = limitPs;

@@ -18,6 +18,7 @@
 import { availableParallelism } from 'node:os';
 import { ConfigurationError } from '../base/assert.ts';
 import type { ChannelWriter } from './channel.ts';
+import { exactPs } from './epoch.ts';
 import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { DeadlockError, ProcessFailedError, processFailure, type RunError } from './run-errors.ts';
@@ -91,6 +92,15 @@ export class WorkerRunner implements Runner {
     return this.#group.turnCount;
   }
 
+  get nextPs(): number {
+    return this.#group.nextDuePs;
+  }
+
+  rebase(ps: number): void {
+    for (const process of this.#group.processes) process.rebase(ps);
+    this.#control.epochUs = this.#group.processes[0]!.epochUs;
+  }
+
   async runTo(limitPs: number): Promise<RunOutcome> {
     checkLimit(limitPs, this.#nowPs);
     return this.#run(NEVER, limitPs);
@@ -115,8 +125,8 @@ export class WorkerRunner implements Runner {
       return this.#end(drainPs);
     } catch (thrown) {
       const { current, processes } = this.#group;
-      const { name, nowPs } = processes[current]!;
-      const failure = processFailure(name, nowPs, thrown);
+      const { name, nowPs, instantPs } = processes[current]!;
+      const failure = processFailure(name, instantPs, thrown);
       // Every worker finds a deadlock by itself. A report is dropped when another worker's came first, as when it is its error.
       if (!(failure instanceof DeadlockError)) {
         const reason = failure instanceof ProcessFailedError ? failure.reason : failure.message;
@@ -189,7 +199,7 @@ export class WorkerRunner implements Runner {
     });
     control.meet();
     const waiting = control.processNames.flatMap((name, index) =>
-      control.isEnded(index) ? [] : [{ name, instantPs: control.promisePs(index) }],
+      control.isEnded(index) ? [] : [{ name, instantPs: exactPs(control.epochUs, control.promisePs(index)) }],
     );
     const isSilent = control.processNames.every((_, index) => control.nextPs(index) === NEVER);
     if (drainPs !== NEVER && waiting.length > 0 && isSilent) throw new DeadlockError(waiting);

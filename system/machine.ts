@@ -10,8 +10,8 @@
  * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
  */
 import { assertRange, ConfigurationError, InvariantError } from '../base/assert.ts';
-import { msToPs, nsToPs } from '../base/units.ts';
-import type { RunOutcome } from '../sim/index.ts';
+import { msToPs, nsToPs, psPerUs } from '../base/units.ts';
+import { type ExactPs, epochLengthPs, type RunOutcome } from '../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
@@ -57,6 +57,11 @@ export interface MachineOptions {
   readonly programPatienceMs?: number;
   /** Told how far the programs have come. */
   readonly onProgress?: ProgressListener;
+  /**
+   * For tests: after so many picoseconds all parts count from a new epoch (sim/epoch.ts); by default after 4.4 s. The report
+   * must not change.
+   */
+  readonly epochPs?: number;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -79,7 +84,12 @@ export class Machine implements AsyncDisposable {
   #programCount = 0;
   #isClosed = false;
 
-  private constructor(plan: MachinePlan, partition: Partition, onProgress: ProgressListener | undefined) {
+  private constructor(
+    plan: MachinePlan,
+    partition: Partition,
+    onProgress: ProgressListener | undefined,
+    epochPs: number | undefined,
+  ) {
     this.#plan = plan;
     this.config = plan.config;
     this.configHash = configHashOf(plan.config, plan.faults.map(faultText));
@@ -92,7 +102,8 @@ export class Machine implements AsyncDisposable {
       this.#workers = new WorkerParts(plan);
       this.#ports = this.#workers.ports;
     }
-    this.#runs = new PartRuns(this.#ports, this.#workers, msToPs(plan.config.machine.pollPatienceMs));
+    const patiencePs = msToPs(plan.config.machine.pollPatienceMs);
+    this.#runs = new PartRuns(this.#ports, this.#workers, patiencePs, epochPs);
   }
 
   /**
@@ -118,7 +129,8 @@ export class Machine implements AsyncDisposable {
       watch: options.watch,
       programPatienceMs: checkedPatience(options.programPatienceMs),
     });
-    const machine = new Machine(plan, partition, options.onProgress);
+    if (options.epochPs !== undefined) assertRange('epochPs', options.epochPs, 3 * psPerUs, epochLengthPs);
+    const machine = new Machine(plan, partition, options.onProgress, options.epochPs);
     try {
       await Promise.all(machine.#ports.map((port) => port.effort()));
     } catch (error) {
@@ -128,9 +140,14 @@ export class Machine implements AsyncDisposable {
     return machine;
   }
 
-  /** Simulated time in picoseconds at which all parts stand. */
+  /** Simulated time in picoseconds at which all parts stand: past 2^53, which are 2.5 hours, the nearest number to {@link instantPs}. */
   get nowPs(): number {
-    return this.#runs.nowPs;
+    return Number(this.#runs.instantPs);
+  }
+
+  /** The same exactly, however much it is: a bigint where a number would not be exact. */
+  get instantPs(): ExactPs {
+    return this.#runs.instantPs;
   }
 
   get nodeCount(): number {
@@ -189,7 +206,8 @@ export class Machine implements AsyncDisposable {
   /** Lines that programs have logged, by simulated time, then node. */
   async log(): Promise<LogLine[]> {
     const lines = (await Promise.all(this.#ports.map((port) => port.logLines()))).flat();
-    return lines.toSorted((left, right) => left.atPs - right.atPs || left.node - right.node);
+    const order = (left: ExactPs, right: ExactPs): number => (left < right ? -1 : left > right ? 1 : 0);
+    return lines.toSorted((left, right) => order(left.atPs, right.atPs) || left.node - right.node);
   }
 
   // Time.
@@ -200,13 +218,13 @@ export class Machine implements AsyncDisposable {
    * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes: also when
    *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time
    */
-  async run(limitPs: number = NEVER): Promise<RunOutcome> {
+  async run(limitPs: ExactPs = NEVER): Promise<RunOutcome> {
     this.#checkIdle('run');
     return this.#runs.runUntilEnded(nsToPs(this.config.machine.drainNs), limitPs);
   }
 
   /** Runs everything due before `limitPs`; then the machine stands there. */
-  async runTo(limitPs: number): Promise<RunOutcome> {
+  async runTo(limitPs: ExactPs): Promise<RunOutcome> {
     this.#checkIdle('run');
     return this.#runs.runTo(limitPs);
   }
@@ -218,13 +236,15 @@ export class Machine implements AsyncDisposable {
   async runUntil(
     predicate: () => boolean | Promise<boolean>,
     everyPs: number,
-    limitPs: number = NEVER,
+    limitPs: ExactPs = NEVER,
   ): Promise<boolean> {
     if (!Number.isSafeInteger(everyPs) || everyPs < 1)
       throw new ConfigurationError('everyPs', everyPs, 'a whole number of at least 1');
     while (!(await predicate())) {
-      if (this.nowPs >= limitPs) return false;
-      await this.runTo(Math.min(this.nowPs + everyPs, limitPs));
+      const { instantPs } = this;
+      if (instantPs >= limitPs) return false;
+      const nextPs = BigInt(instantPs) + BigInt(everyPs);
+      await this.runTo(nextPs < limitPs ? nextPs : limitPs);
     }
     return true;
   }
@@ -323,7 +343,7 @@ export class Machine implements AsyncDisposable {
   /** The report of everything so far. */
   async report(): Promise<Report> {
     const { hosts, hcas, nics } = await this.ledgers();
-    return buildReport(this.config, this.nowPs, hosts, hcas, nics, this.#plan.faults);
+    return buildReport(this.config, this.instantPs, hosts, hcas, nics, this.#plan.faults);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */

@@ -2,61 +2,123 @@
  * Runs all parts of a machine together: as one run, with one outcome and one error.
  *
  *     run ─► stretch ─► stretch ─► … ─► all have ended, or the limit
- *                    └─ between them: do the programs only poll, in vain?
+ *                    └─ between them: do the programs only poll, in vain? has the epoch become long?
  *
  * A run until the end is cut into stretches, which change nothing of what happens. Where programs did nothing but poll for a
  * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a deadlock, told as such.
  * (Where programs spin, sleep or wait for events, nothing at all is due then, and the runners find it themselves.)
+ *
+ * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
+ * one; over a time in which nothing is due anywhere, however long, there is one stretch.
  */
-import { DeadlockError, type RunOutcome } from '../sim/index.ts';
-import { checkLimit } from '../sim/single-runner.ts';
+import { ConfigurationError } from '../base/assert.ts';
+import { psPerUs } from '../base/units.ts';
+import {
+  DeadlockError,
+  type ExactPs,
+  epochLengthPs,
+  epochStepPs,
+  exactPs,
+  type RunOutcome,
+} from '../sim/index.ts';
 import type { PartOutlook } from './partition/part-outlook.ts';
 import type { PartPort } from './partition/part-port.ts';
 import type { WorkerParts } from './partition/workers.ts';
 
 /** The longest stretch, in units of the shortest: while nobody polls in vain, so that long idleness costs little. */
 const stretchMax = 10;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** Runs one part, up to an instant of the epoch. */
+type RunPart = (port: PartPort, limitPs: number) => Promise<RunOutcome>;
+
+/** How a stretch ended, in picoseconds of the epoch. */
+interface Stretch {
+  readonly reason: RunOutcome['reason'];
+  /** It stopped before its end, for all is done; or it came to its end. */
+  readonly isDone: boolean;
+  readonly isAtEnd: boolean;
+  /** What epochs that began in it have taken off all instants. */
+  readonly shiftPs: number;
+}
 
 export class PartRuns {
   readonly #ports: readonly PartPort[];
   readonly #workers: WorkerParts | undefined;
   readonly #stretchPs: number;
-  /** Simulated time in picoseconds at which all parts stand. */
-  nowPs = 0;
+  readonly #epochPs: number;
+  /** Instant of the epoch at which all parts stand, and where the epoch begins. */
+  #nowPs = 0;
+  #epochUs = 0;
+  /** Nothing is due before this instant of the epoch, as far as was last seen. */
+  #quietPs = 0;
   /** Wall time that runs have taken, in milliseconds. */
   wallMs = 0;
   isRunning = false;
 
-  /** @param stretchPs the shortest stretch: so long may programs poll in vain */
-  constructor(ports: readonly PartPort[], workers: WorkerParts | undefined, stretchPs: number) {
+  /**
+   * @param stretchPs the shortest stretch: so long may programs poll in vain
+   * @param epochPs how long an epoch becomes
+   */
+  constructor(
+    ports: readonly PartPort[],
+    workers: WorkerParts | undefined,
+    stretchPs: number,
+    epochPs = epochLengthPs,
+  ) {
     this.#ports = ports;
     this.#workers = workers;
     this.#stretchPs = stretchPs;
+    this.#epochPs = epochPs;
   }
 
-  /** Runs everything due before `limitPs`. @throws RunError */
-  runTo(limitPs: number): Promise<RunOutcome> {
-    return this.#timed(() => this.#run((port) => port.runTo(limitPs)));
+  /** Simulated time since power-on at which all parts stand. */
+  get instantPs(): ExactPs {
+    return exactPs(this.#epochUs, this.#nowPs);
+  }
+
+  /** Begin of the epoch in microseconds since power-on. */
+  get epochUs(): number {
+    return this.#epochUs;
+  }
+
+  /** Runs everything due before `limitPs`, since power-on. @throws RunError */
+  runTo(limitPs: ExactPs): Promise<RunOutcome> {
+    return this.#timed(async () => {
+      this.#checkLimit(limitPs);
+      await this.#runStretch((port, ps) => port.runTo(ps), this.#inEpoch(limitPs));
+      return this.#outcome('limit');
+    });
   }
 
   /**
-   * Runs until all programs have ended and `drainPs` more, or to `limitPs`.
+   * Runs until all programs have ended and `drainPs` more, or to `limitPs`, since power-on.
    * @throws RunError that of the part that failed first; DeadlockError when programs wait for what never comes
    */
-  runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome> {
-    return this.#timed(() => this.#runStretches(drainPs, limitPs));
+  runUntilEnded(drainPs: number, limitPs: ExactPs): Promise<RunOutcome> {
+    return this.#timed(async () => {
+      if (limitPs !== NEVER) this.#checkLimit(limitPs);
+      return this.#runStretches(drainPs, limitPs);
+    });
   }
 
-  async #runStretches(drainPs: number, limitPs: number): Promise<RunOutcome> {
-    const startPs = this.nowPs;
-    if (limitPs !== Number.POSITIVE_INFINITY) checkLimit(limitPs, startPs);
+  async #runStretches(drainPs: number, limitPs: ExactPs): Promise<RunOutcome> {
+    let startPs = this.#nowPs;
     for (let stretchPs = this.#stretchPs; ; ) {
-      const endPs = Math.min(limitPs, this.nowPs + stretchPs);
-      const outcome = await this.#run((port) => port.runUntilEnded(drainPs, endPs));
-      if (outcome.stoppedPs < endPs || endPs === limitPs) return outcome;
+      const limit = this.#inEpoch(limitPs);
+      // Where nothing is due a stretch begins with what comes next.
+      const fromPs = this.#quietPs === NEVER ? this.#nowPs : Math.max(this.#nowPs, this.#quietPs);
+      const endPs = Math.min(limit, fromPs + stretchPs);
+      const run: RunPart = (port, ps) => port.runUntilEnded(drainPs, ps);
+      const { reason, isDone, isAtEnd, shiftPs } = await this.#runStretch(run, endPs);
+      startPs -= shiftPs;
+      if (isDone || (isAtEnd && endPs === limit)) return this.#outcome(reason);
       const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
-      if (outcome.reason === 'ended')
-        return this.#drain(Math.min(limitPs, Math.max(startPs, lastEndOf(outlooks)) + drainPs));
+      this.#quietPs = Math.min(...outlooks.map(({ nextPs }) => nextPs));
+      if (reason === 'ended') {
+        const lastPs = Math.max(startPs, lastEndOf(outlooks)) + drainPs;
+        return this.#drain(Math.min(this.#inEpoch(limitPs), lastPs));
+      }
       const isPolling = outlooks.some((outlook) => outlook.isPolling);
       if (isPolling && outlooks.every(({ isQuiet }) => isQuiet)) throw deadlockOf(outlooks);
       stretchPs = isPolling ? this.#stretchPs : Math.min(stretchPs * 2, stretchMax * this.#stretchPs);
@@ -65,8 +127,53 @@ export class PartRuns {
 
   /** All programs have ended, and a stretch did before what is under way had time to arrive. */
   async #drain(endPs: number): Promise<RunOutcome> {
-    const { stoppedPs } = await this.#run((port) => port.runTo(endPs));
-    return { reason: 'ended', stoppedPs };
+    await this.#runStretch((port, ps) => port.runTo(ps), endPs);
+    return this.#outcome('ended');
+  }
+
+  /** Runs to an instant of the epoch that is now, through as many epochs as it takes; stops earlier where all has ended. */
+  async #runStretch(run: RunPart, endPs: number): Promise<Stretch> {
+    let shiftPs = 0;
+    for (;;) {
+      shiftPs += await this.#beginEpoch();
+      const restPs = endPs - shiftPs;
+      // Up to what comes next nothing happens: there the next epoch begins.
+      const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quietPs / psPerUs) * psPerUs);
+      const limitPs = Math.min(restPs, epochEndPs);
+      const { reason, stoppedPs } = await this.#run((port) => run(port, limitPs));
+      this.#nowPs = stoppedPs;
+      const isDone = stoppedPs < limitPs;
+      const isAtEnd = !isDone && limitPs === restPs;
+      if (isDone || isAtEnd || reason === 'ended') return { reason, isDone, isAtEnd, shiftPs };
+    }
+  }
+
+  /** Begins a new epoch if this one has become long. @returns the picoseconds that it takes off all instants */
+  async #beginEpoch(): Promise<number> {
+    if (this.#nowPs < this.#epochPs) return 0;
+    const shiftPs = epochStepPs(this.#nowPs);
+    const nextPs = await settled(this.#ports.map((port) => port.rebase(shiftPs)));
+    this.#nowPs -= shiftPs;
+    this.#epochUs += shiftPs / psPerUs;
+    this.#quietPs = Math.min(...nextPs);
+    return shiftPs;
+  }
+
+  /** An instant since power-on as one of the epoch: exact where that is a safe integer. */
+  #inEpoch(instantPs: ExactPs): number {
+    if (instantPs === NEVER) return NEVER;
+    return Number(BigInt(instantPs) - BigInt(this.#epochUs) * BigInt(psPerUs));
+  }
+
+  #outcome(reason: RunOutcome['reason']): RunOutcome {
+    return { reason, stoppedPs: Number(this.instantPs) };
+  }
+
+  /** @throws ConfigurationError unless the limit is a whole number of picoseconds that is not past */
+  #checkLimit(limitPs: ExactPs): void {
+    const isWhole = typeof limitPs === 'bigint' || Number.isInteger(limitPs);
+    if (isWhole && this.#inEpoch(limitPs) >= this.#nowPs) return;
+    throw new ConfigurationError('limitPs', limitPs, `a whole number of at least ${this.instantPs}`);
   }
 
   async #timed(run: () => Promise<RunOutcome>): Promise<RunOutcome> {
@@ -81,15 +188,22 @@ export class PartRuns {
   }
 
   async #run(run: (port: PartPort) => Promise<RunOutcome>): Promise<RunOutcome> {
-    const settled = await Promise.allSettled(this.#ports.map(run));
-    const failures = settled.map((part) => (part.status === 'rejected' ? [part.reason] : []));
+    const outcomes = await Promise.allSettled(this.#ports.map(run));
+    const failures = outcomes.map((part) => (part.status === 'rejected' ? [part.reason] : []));
     // The part in which it happened has the error itself; the others heard of it.
     const [failure] = [...(failures[this.#workers?.failedThread ?? 0] ?? []), ...failures.flat()];
     if (failure !== undefined) throw failure;
-    const [first] = settled as PromiseFulfilledResult<RunOutcome>[];
-    this.nowPs = first!.value.stoppedPs;
+    const [first] = outcomes as PromiseFulfilledResult<RunOutcome>[];
     return first!.value;
   }
+}
+
+/** All values, or the first error once nothing is under way any more. */
+async function settled<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const results = await Promise.allSettled(promises);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 const lastEndOf = (outlooks: readonly PartOutlook[]): number =>

@@ -6,7 +6,7 @@
  */
 import type { CoreThread, Host, Process } from '../host/index.ts';
 import type { SocketCalls } from '../net/index.ts';
-import type { Random } from '../sim/index.ts';
+import type { ExactPs, Random } from '../sim/index.ts';
 import type { Exchange, JsonValue } from './node/exchange.ts';
 import type { NicSoftware } from './node/nic-software.ts';
 import type { ProgramMemory } from './node/program-memory.ts';
@@ -86,14 +86,15 @@ export interface ProgramState {
   readonly name: string;
   readonly node: number;
   /** Simulated time at which it had ended; undefined while it runs. */
-  readonly endedPs: number | undefined;
+  readonly endedPs: ExactPs | undefined;
   /** What it returned. */
   readonly result: JsonValue | undefined;
 }
 
 export interface LogLine {
   readonly node: number;
-  readonly atPs: number;
+  /** Picoseconds since power-on: a bigint where a number would not be exact. */
+  readonly atPs: ExactPs;
   readonly program: string;
   readonly text: string;
 }

@@ -165,7 +165,7 @@ function instantOfThrow(): Promise<number> {
     await using machine = await smallMachine();
     await machine.load(programOf('endings', 'throws', 1));
     const error: unknown = await machine.run().catch((caught: unknown) => caught);
-    return (error as ProgramFailedError).instantPs;
+    return Number((error as ProgramFailedError).instantPs);
   })();
   return throwPs;
 }

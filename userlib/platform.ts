@@ -21,7 +21,9 @@ export type UserCause = 'post' | 'poll' | 'copy' | 'application';
  * before the instant at which the processor would have stored it.
  */
 export interface UserCpu {
+  /** The core's own time in picoseconds; see `ownPs` of the driver's Cpu for the second. */
   readonly localPs: number;
+  readonly ownPs: number;
   /** Store buffer contents as bytes and as the processor's words (little-endian); filled at the offsets that the push calls return. */
   readonly storeBytes: Uint8Array;
   readonly storeView: DataView;
@@ -95,13 +97,13 @@ export interface VerbsCosts {
   readonly copyBytesPerCycle: number;
 }
 
-/** Told whose buffers are the device's, for a watch of the contract of use. Times are the core's own in picoseconds. */
+/** Told whose buffers are the device's, for a watch of the contract of use. Times are the core's own, `ownPs`. */
 export interface BufferWatch {
-  sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, localPs: number): void;
+  sendPosted(qpNumber: number, wqeCounter: number, wr: IbvSendWr, ownPs: number): void;
   /** This request and those before it in its queue. */
   sendCompleted(qpNumber: number, wqeCounter: number): void;
   /** @param slot place in a shared receive queue; -1 in the queue of a QP, which is first in, first out */
-  receivePosted(queue: string, slot: number, wr: IbvRecvWr, localPs: number): void;
+  receivePosted(queue: string, slot: number, wr: IbvRecvWr, ownPs: number): void;
   receiveCompleted(queue: string, slot: number): void;
   /** The QP was destroyed or reset. */
   forgotten(qpNumber: number): void;
@@ -109,7 +111,7 @@ export interface BufferWatch {
 
 /**
  * Told of every work request of the data path, for a report that follows operations: at the core's own time in
- * picoseconds. A completion names the work request by the counter it was posted under; unsignalled ones complete
+ * picoseconds, `ownPs`. A completion names the work request by the counter it was posted under; unsignalled ones complete
  * silently with the next signalled one.
  */
 export interface OperationTap {
@@ -118,8 +120,8 @@ export interface OperationTap {
   opened(qpNumber: number, wqeCount: number): void;
   closed(qpNumber: number): void;
   /** `wqeCounter` runs freely in 16 bits; `opcode` is the WQE's. */
-  posted(qpNumber: number, wqeCounter: number, opcode: number, localPs: number): void;
-  completed(qpNumber: number, wqeCounter: number, localPs: number): void;
+  posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number): void;
+  completed(qpNumber: number, wqeCounter: number, ownPs: number): void;
 }
 
 /** The thread that uses an object of the library; the kernel is entered on the same thread. */

@@ -92,7 +92,7 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
   cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
   cpu.commit('poll', (costs.pollCompletion + costs.readDmaLine) * count);
   if (tap !== undefined) {
-    const at = cpu.localPs;
+    const at = cpu.ownPs;
     for (let done = 0; done < count; done++) {
       const entry = wc[done]!;
       if (entry.opcode < WcOpcode.IBV_WC_RECV) tap.completed(entry.qpNum, entry.wqeCounter, at);

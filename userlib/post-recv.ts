@@ -31,7 +31,7 @@ export function postRecv(qp: IbvQp, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>): nu
     const slot = (ring.head + count) & (ring.wqeCount - 1);
     writeList(cpu, ring.slots[slot]!, current, ring.maxSge);
     ring.wrIds[slot] = current.wrId;
-    context.platform.tap?.watch?.receivePosted(`RQ of QP ${qp.qpNum}`, -1, current, cpu.localPs);
+    context.platform.tap?.watch?.receivePosted(`RQ of QP ${qp.qpNum}`, -1, current, cpu.ownPs);
     count++;
   }
   if (error !== 0 && badWr !== undefined) {
@@ -62,7 +62,7 @@ export function postSrqRecv(srq: IbvSrq, wr: IbvRecvWr, badWr?: BadWr<IbvRecvWr>
     const slot = ring.head;
     ring.head = ring.next[slot]!;
     writeList(cpu, ring.slots[slot]! + nextBytes, current, ring.maxSge);
-    context.platform.tap?.watch?.receivePosted(`SRQ ${srq.handle}`, slot, current, cpu.localPs);
+    context.platform.tap?.watch?.receivePosted(`SRQ ${srq.handle}`, slot, current, cpu.ownPs);
     ring.wrIds[slot] = current.wrId;
     count++;
   }

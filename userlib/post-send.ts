@@ -93,7 +93,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   }
   cpu.commit('post', cycles);
   if (tap !== undefined) {
-    const at = cpu.localPs;
+    const at = cpu.ownPs;
     for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
       tap.posted(
         qp.qpNum,

@@ -143,6 +143,9 @@ export class TestProcess {
       get localPs() {
         return machine.time;
       },
+      get ownPs() {
+        return machine.time;
+      },
       storeBytes: this.storeBytes,
       storeView: viewOf(this.storeBytes),
       storeWords: new Int32Array(this.storeBytes.buffer),

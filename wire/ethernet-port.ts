@@ -105,6 +105,14 @@ export class EthernetPort {
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     lp.addInbound(reader, this.#latencyPs, this);
     lp.addOutbound(writer);
+    lp.addTimeKeeper(this);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#serializer.rebase(ps);
+    this.#spaceDuePs -= ps;
+    this.#changedPs -= ps;
   }
 
   // ---- link state ----

@@ -46,6 +46,11 @@ export class CreditSender {
     this.newLimitPs = nowPs;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.newLimitPs -= ps;
+  }
+
   /** The link has come up: nothing sent, nothing promised. */
   reset(): void {
     this.totalBlocksSent = 0;

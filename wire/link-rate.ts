@@ -84,6 +84,11 @@ export class Serializer {
     this.freePs += durationPs;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.freePs -= ps;
+  }
+
   /** Duration of `bytes`, rounded down. */
   durationPs(bytes: number): number {
     return Math.floor((bytes * this.#numeratorPs) / this.#denominator);

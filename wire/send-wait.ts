@@ -26,6 +26,11 @@ export class SendWait {
     this.#sincePs = nowPs;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#sincePs -= ps;
+  }
+
   /** The wait, if there is one, is over. */
   end(nowPs: number): void {
     const waitedPs = nowPs - this.#sincePs;

@@ -123,6 +123,7 @@ export class WirePort implements LateSender {
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
     this.#isPlugged = options.isLoopbackPlug === true;
+    lp.addTimeKeeper(this);
     if (this.#isPlugged) {
       this.#sender.attachPlug(lp.queue.addHandler(() => this.#plugDue()));
       return;
@@ -265,6 +266,18 @@ export class WirePort implements LateSender {
     return (
       packetBytes + packetCount * framingBytes + flowControlCount * (FLOW_CONTROL_PACKET_BYTES + framingBytes)
     );
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#sender.rebase(ps);
+    this.#changeDuePs -= ps;
+    this.#flowControlDuePs -= ps;
+    this.#insideDuePs -= ps;
+    if (!this.#isPlugged) return;
+    this.#writer.flush();
+    this.#writer.rebase(ps);
+    this.#reader.rebase(ps);
   }
 
   // ---- inside ----

@@ -161,6 +161,14 @@ export class WireSender {
     if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.serializer.rebase(ps);
+    this.#credits.rebase(ps);
+    this.#wait.rebase(ps);
+    this.#spaceDuePs -= ps;
+  }
+
   // ---- inside ----
 
   #isFree(packetBytes: number, virtualLane: number, formingPs: number): boolean {

@@ -36,7 +36,7 @@ export interface ObservedCommand {
   readonly registers: Uint8Array;
   /** The mailbox as it was at posting; undefined where there is none or it lies outside of memory. */
   readonly inBox: Uint8Array | undefined;
-  readonly postedPs: number;
+  postedPs: number;
   finishedPs: number;
   /** -1 until it has finished, and for ever if it never does. */
   status: number;
@@ -84,6 +84,15 @@ export class CommandRegister {
     this.#registers.set(bytes.subarray(0, hcr.sizeBytes - offset), offset);
     const coversGo = offset <= hcrGoOffset && offset + bytes.length > hcrGoOffset;
     if (coversGo && fields.go.get(this.#view, 0) === 1) this.#post(nowPs);
+  }
+
+  /** A new epoch: every instant is `ps` less. */
+  rebase(ps: number): void {
+    const current = this.#current === undefined ? [] : [this.#current];
+    for (const command of new Set([...current, ...this.#byToken.values()])) {
+      command.postedPs -= ps;
+      command.finishedPs -= ps;
+    }
   }
 
   /** A load of the HCR has returned a little-endian value. */

@@ -1,5 +1,6 @@
 /** What the linter found: once for each rule and object, with the access that broke the rule and how often it was. */
 import Table from 'cli-table3';
+import type { InstantOf } from '../trace-event.ts';
 import { nsText } from '../trace-text.ts';
 import { type RuleName, rules, type Severity } from './rules.ts';
 
@@ -8,7 +9,8 @@ export interface Finding {
   readonly severity: Severity;
   readonly section: string;
   readonly node: string;
-  readonly atPs: number;
+  /** Picoseconds since power-on: a bigint where a number would not be exact. */
+  readonly atPs: number | bigint;
   /** What it is about: `QP 0x41`, `CQ 0x80`, a command. */
   readonly object: string;
   /** What is wrong, with numbers. */
@@ -30,8 +32,11 @@ export class Findings {
   readonly #seen = new Map<string, Finding>();
   readonly #onFinding: ((finding: Finding) => void) | undefined;
 
-  constructor(node: string, onFinding?: (finding: Finding) => void) {
+  readonly #instantOf: InstantOf;
+
+  constructor(node: string, onFinding?: (finding: Finding) => void, instantOf: InstantOf = (ps) => ps) {
     this.node = node;
+    this.#instantOf = instantOf;
     this.#onFinding = onFinding;
   }
 
@@ -52,7 +57,7 @@ export class Findings {
       severity,
       section,
       node: this.node,
-      atPs,
+      atPs: this.#instantOf(atPs),
       object,
       text,
       access,

@@ -34,6 +34,11 @@ export class BlockDevice {
     return this.#serve(atPs, lengthBytes) + nsToPs(this.#config.writeLatencyNs);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#freePs -= ps;
+  }
+
   /** A megabyte per second is a byte per microsecond. */
   #serve(atPs: number, lengthBytes: number): number {
     const durationPs = Math.ceil((lengthBytes * psPerMicrosecond) / this.#config.megabytesPerSecond);

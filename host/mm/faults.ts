@@ -239,7 +239,7 @@ export class FaultHandler {
     if (index >= file.pageCount) return faultBus;
     const frame = this.#filePage(file, index, mode);
     if (frame < 0) return frame === frameLater ? faultLater : faultNoMemory;
-    if (!this.#mm.waitFor(file.readyPs[index]!, mode)) return faultLater;
+    if (!this.#mm.waitFor(file.readyPsOf(index, this.#mm.platform.epochUs), mode)) return faultLater;
     this.#mm.frames.reference(frame);
     const isSharedWrite = access === accessWrite && area.isShared;
     space.enter(page, frame, flagAccessed | (isSharedWrite ? flagWritable | flagDirty : 0));
@@ -267,14 +267,14 @@ export class FaultHandler {
     pages.start(frame, 0);
     this.#adopt(file, index, frame);
     lru.put(frame, inactiveFile);
-    file.readyPs[index] = fileDevice.read(platform.instantPs(), pageBytes);
+    file.setReady(index, fileDevice.read(platform.instantPs(), pageBytes), platform.epochUs);
     counts.filePagesRead++;
     this.#isMajor = true;
     return frame;
   }
 
   #sharedPage(file: MemoryFile, index: number, mode: AccessMode): number {
-    const { lru, pages, swap, frames } = this.#mm;
+    const { lru, pages, swap, frames, platform } = this.#mm;
     const slot = file.slots[index]!;
     if (slot < 0) {
       const frame = this.#mm.allocate(mode);
@@ -287,7 +287,7 @@ export class FaultHandler {
     }
     const frame = this.#readSlot(slot, mode);
     if (frame < 0) return frame;
-    file.readyPs[index] = swap.readyPsOf(slot);
+    file.setReady(index, swap.readyPsOf(slot), platform.epochUs);
     file.slots[index] = -1;
     frames.reference(frame);
     swap.release(slot);

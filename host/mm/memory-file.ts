@@ -4,6 +4,7 @@
  * Pages of a file are the page cache: there at most once, shared by all who map them, written back when dirty and
  * reclaimed. An object of shared memory has no device: its pages go to swap.
  */
+import { psPerUs } from '../../base/units.ts';
 import { pageBytes } from './page.ts';
 
 const none = -1;
@@ -19,8 +20,9 @@ export class MemoryFile {
   readonly frames: Int32Array;
   /** Shared memory: swap slot of each page that was written out. */
   readonly slots: Int32Array;
-  /** Instant from which a page that is being read can be used. */
-  readonly readyPs: Float64Array;
+  /** Instants from which pages that are being read can be used, of the epoch that began at #readyUs. */
+  readonly #readyPs: Float64Array;
+  #readyUs = 0;
 
   constructor(name: string, sizeBytes: number, content: Uint8Array | undefined) {
     this.name = name;
@@ -28,13 +30,28 @@ export class MemoryFile {
     const pageCount = Math.ceil(sizeBytes / pageBytes);
     this.frames = new Int32Array(pageCount).fill(none);
     this.slots = new Int32Array(pageCount).fill(none);
-    this.readyPs = new Float64Array(pageCount);
+    this.#readyPs = new Float64Array(pageCount);
     this.stored = content;
   }
 
   /** Shared memory rather than a file. */
   get isShared(): boolean {
     return this.stored === undefined;
+  }
+
+  /** Instant from which a page can be used, in the epoch that begins at `epochUs`. */
+  readyPsOf(page: number, epochUs: number): number {
+    return this.#readyPs[page]! - (epochUs - this.#readyUs) * psPerUs;
+  }
+
+  /** The page can be used from `readyPs` on. */
+  setReady(page: number, readyPs: number, epochUs: number): void {
+    if (epochUs !== this.#readyUs) {
+      for (let other = 0; other < this.#readyPs.length; other++)
+        this.#readyPs[other] = this.readyPsOf(other, epochUs);
+      this.#readyUs = epochUs;
+    }
+    this.#readyPs[page] = readyPs;
   }
 
   get pageCount(): number {

@@ -165,6 +165,15 @@ export class MemoryManager {
     return false;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.retryPs -= ps;
+    this.swap.rebase(ps);
+    this.swapDevice.rebase(ps);
+    this.fileDevice.rebase(ps);
+    this.reclaim.rebase(ps);
+  }
+
   /** The platform's call at an instant it was asked for. */
   writebackDue(): void {
     this.reclaim.completeWriteback(this.platform.instantPs());

@@ -16,8 +16,10 @@ export type MemoryCause = 'memory' | 'reclaim' | 'swapWait';
 export interface MmPlatform {
   /** Core of the thread whose code runs; -1 when none does (a look from outside the simulation). */
   runningCore(): number;
-  /** Own time of the running thread in picoseconds, else simulated time. */
+  /** Own time of the running thread in picoseconds of the epoch, else simulated time. */
   instantPs(): number;
+  /** Begin of the epoch. */
+  readonly epochUs: number;
   /** Spends cycles of the running thread; nothing when none runs. */
   charge(cause: MemoryCause, cycles: number): void;
   /** The running thread stands still until this instant of its own time. */
@@ -35,6 +37,7 @@ export interface MmPlatform {
 /** Memory management without cores: time passes only by waiting. */
 export class BarePlatform implements MmPlatform {
   nowPs = 0;
+  readonly epochUs = 0;
   readonly killed: AddressSpace[] = [];
   reclaimWakeUps = 0;
 

@@ -29,7 +29,7 @@ export type DirectAnswer = 'enough' | 'none' | 'later';
 
 export class Reclaim {
   /** Frames whose page is on its way to a device. */
-  readonly #writeback: { readonly frame: number; readonly donePs: number }[] = [];
+  readonly #writeback: { readonly frame: number; donePs: number }[] = [];
   readonly #mm: MemoryManager;
   #turn = 0;
 
@@ -65,6 +65,11 @@ export class Reclaim {
   /** Frames that will be free when all writes are done. */
   get writebackCount(): number {
     return this.#writeback.length;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    for (const write of this.#writeback) write.donePs -= ps;
   }
 
   /** Takes up to `wanted` pages from their users. @returns how many: free now, or when they are written */

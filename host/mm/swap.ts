@@ -89,6 +89,11 @@ export class SwapArea {
     return this.#readyPs[slot]!;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    for (let slot = 0; slot < this.#readyPs.length; slot++) this.#readyPs[slot] = this.#readyPs[slot]! - ps;
+  }
+
   /** Parts a frame from its slot; the slot is free when nobody uses it. */
   uncache(frame: number): void {
     const slot = this.#slotOfFrame[frame]!;

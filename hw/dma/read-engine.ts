@@ -56,6 +56,7 @@ export class DmaReadEngine extends ReadReturn {
     this.#arbiter = new Arbiter(config.readArbitration);
     this.#issueStage = domain.addStage(this.#issue, this);
     link.onSendSpace(NON_POSTED, () => this.#linkHasSpace());
+    domain.addEdgeKeeper(this);
   }
 
   /** Adds a requester behind those added before, and returns its number. */
@@ -104,6 +105,15 @@ export class DmaReadEngine extends ReadReturn {
     this.#waitingMask = 0;
     this.#stalls.end(cycle);
     this.account.rest(cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.account.rebase(cycles);
+    this.#stalls.rebase(cycles);
+    this.#newCycle -= cycles;
+    for (const queue of this.#queues) queue.readySinceCycle -= cycles;
+    this.rebaseReturns(cycles);
   }
 
   /** True when no request is held and no tag is out. */

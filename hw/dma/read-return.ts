@@ -138,6 +138,16 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
     this.tags.abandonAll();
   }
 
+  /** What is kept here, at a new epoch. */
+  protected rebaseReturns(cycles: number): void {
+    this.returnAccount.rebase(cycles);
+    this.tags.rebase(cycles);
+    this.#completions.rebase(cycles);
+    this.#run.lastCycle -= cycles;
+    this.#lastReportCycle -= cycles;
+    this.#expireCycle -= cycles;
+  }
+
   /** Whether {@link tagFreed} would do anything. */
   protected abstract get isTagAwaited(): boolean;
 

@@ -115,6 +115,11 @@ export class TagPool {
     this.#enter(tag, TAG_EXPIRED, deadlineCycle);
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const tag of this.tags) tag.deadlineCycle -= cycles;
+  }
+
   /**
    * Reset: every read in flight is waited for until its timeout, and belongs to nobody. The free tags are used in the order
    * of their numbers again, as after power-on.

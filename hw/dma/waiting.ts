@@ -55,6 +55,11 @@ export class StallClock {
     this.#reason = NONE;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#sinceCycle -= cycles;
+  }
+
   /** Cycles stalled for the link until `cycle`. */
   linkCyclesAt(cycle: number): number {
     return this.linkCycles + this.#lasting(STALL_LINK, cycle);

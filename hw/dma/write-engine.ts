@@ -72,6 +72,7 @@ export class DmaWriteEngine {
     this.#issueCycles = options.config.writeIssueCycles;
     this.#stage = options.domain.addStage(this.#send, this);
     options.link.onSendSpace(POSTED, () => this.#linkHasSpace());
+    options.domain.addEdgeKeeper(this);
   }
 
   /** Adds a requester and returns its number. All requesters are added before the first request. */
@@ -126,6 +127,13 @@ export class DmaWriteEngine {
     this.#queue.clear();
     this.#stalls.end(cycle);
     this.account.rest(cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.account.rebase(cycles);
+    this.#queue.rebase(cycles);
+    this.#stalls.rebase(cycles);
   }
 
   /** True when no request is held. */

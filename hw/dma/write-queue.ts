@@ -112,6 +112,16 @@ export class WriteQueue {
     while (this.count > 0) this.pop();
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    let request = this.head;
+    if (request === undefined) return;
+    do {
+      request.readyCycle -= cycles;
+      request = request.next;
+    } while (request !== this.head);
+  }
+
   #grow(entry: WriteRequest): void {
     if (this.head !== undefined) {
       entry.next = this.head.next;

@@ -69,4 +69,9 @@ export class AsyncEvents {
     this.account.serve(cycle, 1);
     if (!this.#types.isEmpty) this.#domain.wake(this.#stage, cycle + 1);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const fifo of [this.#types, this.#numbers, this.#syndromes]) fifo.rebase(cycles);
+  }
 }

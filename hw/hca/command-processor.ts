@@ -292,6 +292,12 @@ export class CommandProcessor {
     this.account.serve(cycle, Math.max(cycles, 1));
     this.#setup.domain.wake(this.#stage, cycle + Math.max(cycles, 1));
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.#latchedCycle -= cycles;
+  }
 }
 
 const NOTHING = new Uint8Array(0);

@@ -163,4 +163,9 @@ export class CompletionNotifier {
     this.#joinedCount = Math.max(0, queue.wantedCount - 1);
     queue.wantedCount = 0;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#due.rebase(cycles);
+  }
 }

@@ -359,4 +359,9 @@ export class CompletionWriter {
     if (record >= 0) this.#listener!.cqeIssued(record, cycle);
     else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.notifier.rebase(cycles);
+  }
 }

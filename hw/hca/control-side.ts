@@ -207,6 +207,14 @@ export class ControlSide {
       watchDraining: () => domain.wake(this.#drainStage, domain.cycle + 1),
     });
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.processor.rebase(cycles);
+    this.registers.epochCycles += cycles;
+    this.events.rebase(cycles);
+    for (const port of this.ports) port.rebase(cycles);
+  }
 }
 
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;

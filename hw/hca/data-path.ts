@@ -389,4 +389,23 @@ export class DataPath implements DataPathParts {
       },
     });
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    for (const account of this.accounts) account.rebase(cycles);
+    this.core.qps.rebase(ps, cycles);
+    this.core.pageFaults.rebase(cycles);
+    this.records.rebase(cycles);
+    this.timers.rebase(cycles);
+    this.wqeFetch.rebase(cycles);
+    this.requester.rebase(cycles);
+    this.transmitter.rebase(cycles);
+    this.loopback.rebase(cycles);
+    this.receiver.rebase(cycles);
+    this.responses.rebase(cycles);
+    this.receives.rebase(cycles);
+    this.completions.rebase(cycles);
+    this.flusher.rebase(cycles);
+    this.asyncEvents.rebase(cycles);
+  }
 }

@@ -109,4 +109,10 @@ export class EventFifo {
     this.#taken = 0;
     this.#released = 0;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (let entry = 0; entry < this.#visibleCycle.length; entry++)
+      this.#visibleCycle[entry] = this.#visibleCycle[entry]! - cycles;
+  }
 }

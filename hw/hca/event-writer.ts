@@ -386,4 +386,11 @@ export class EventWriter {
   #wake(): void {
     this.#setup.domain.wake(this.#stage, this.#setup.domain.cycle + 1);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.moderation.rebase(cycles);
+    this.#fifo.rebase(cycles);
+  }
 }

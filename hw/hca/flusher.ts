@@ -229,4 +229,9 @@ export class Flusher {
     this.flushedCount++;
     this.#completions.post(cqn, qp, -1, isSend, opcode, counter, 0, 0, 0, CqeSyndrome.WR_FLUSH_ERR, 0, cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#work.rebase(cycles);
+  }
 }

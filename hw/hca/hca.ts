@@ -170,6 +170,7 @@ export class Hca implements BarTarget {
       },
       tap: setup.tap,
     });
+    domain.addEdgeKeeper(this);
   }
 
   barWrite(
@@ -213,6 +214,12 @@ export class Hca implements BarTarget {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
     this.dataPath.control.reset();
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    this.control.rebase(cycles);
+    this.dataPath.rebase(ps, cycles);
   }
 }
 

@@ -137,4 +137,12 @@ export class InterruptModeration {
   #vectorOf(slot: number): number {
     return Math.min(this.#eqs.vector[slot]!, msix.vectorCount - 1);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    const { interruptCycle } = this.#eqs;
+    this.nextCycle -= cycles;
+    for (let slot = 0; slot < interruptCycle.length; slot++)
+      interruptCycle[slot] = interruptCycle[slot]! - cycles;
+  }
 }

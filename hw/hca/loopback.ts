@@ -123,4 +123,9 @@ export class Loopback {
     const sent = this.first.packetTotal + this.retransmitted.packetTotal;
     this.droppedCount = sent - this.delivered.packetTotal;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#freeCycle -= cycles;
+  }
 }

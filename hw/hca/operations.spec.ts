@@ -31,7 +31,7 @@ describe('OperationLedger', () => {
   it('lays the stages of a request end to end, from its posting to its CQE', () => {
     const issued: number[][] = [];
     const { ledger, row, request, stages } = bench({
-      postedPs: (qpn, counter) => (qpn === QPN && counter === 7 ? 100_000 : -1),
+      postedPs: (qpn, counter) => (qpn === QPN && counter === 7 ? 100_000 : Number.NaN),
       cqeIssued: (...values) => issued.push(values),
     });
     ledger.completed(request, 930, false);

@@ -9,7 +9,7 @@
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { Clock } from '../../sim/index.ts';
-import type { SendRecord } from './send-record.ts';
+import { NO_ATTEMPT, type SendRecord } from './send-record.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
@@ -32,9 +32,9 @@ export type OperationStage = (typeof operationStages)[number];
 
 /** Where posting times come from and completion times go to; both sides of the PCIe link share it. */
 export interface OperationTap {
-  /** Picosecond at which the WQE became visible, or -1 when it is not known. */
+  /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
   postedPs(qpn: number, wqeCounter: number): number;
-  /** The request's CQE was handed to the link at this picosecond. */
+  /** The request's CQE was handed to the link at this picosecond of the epoch. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void;
 }
 
@@ -107,7 +107,7 @@ export class OperationLedger {
       tap?.cqeIssued(qpn, wqeCounter, endPs);
       return;
     }
-    const tapped = tap === undefined ? -1 : tap.postedPs(qpn, wqeCounter);
+    const tapped = tap === undefined ? Number.NaN : tap.postedPs(qpn, wqeCounter);
     const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
     row.lifePs += endPs - postedPs;
     if (endPs < postedPs) this.disorderCount++;
@@ -123,20 +123,20 @@ export class OperationLedger {
   }
 
   /**
-   * Adds the stages from posting, or from the fetch when that is not known (-1), to the end: each ends where the next
+   * Adds the stages from posting, or from the fetch when that is not known (NaN), to the end: each ends where the next
    * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
    * posted. Returns the instant at which the first stage begins.
    */
   #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: number, endPs: number): number {
     const begunPs = this.#clock.edgePs(request.fetchBegunCycle);
-    const postedPs = tappedPs < 0 ? begunPs : tappedPs;
+    const postedPs = Number.isNaN(tappedPs) ? begunPs : tappedPs;
     this.#cycle = request.fetchBegunCycle;
     this.#reachedPs = begunPs;
     this.#atPs = postedPs;
     stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
     stagesPs.scheduling += this.#stageUntil(request.takenUpCycle);
-    if (request.earlier.endCycle !== 0) this.#addEarlier(request, stagesPs);
+    if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
     stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
     stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
     stagesPs.remote += this.#stageUntil(request.acknowledgedCycle);

@@ -135,4 +135,9 @@ export class PacketQueue {
     this.oldest = this.#none;
     this.#count = 0;
   }
+
+  /** A new epoch: see EdgeKeeper. What could have been sent before it can be sent from its begin on. */
+  rebase(cycles: number): void {
+    for (const packet of this.rows) packet.readyCycle = Math.max(0, packet.readyCycle - cycles);
+  }
 }

@@ -182,4 +182,11 @@ export class PageFaults {
   #tokenOf(entry: number): number {
     return this.#uses[entry]! * 2 ** TOKEN_ENTRY_BITS + entry;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#asking.rebase(cycles);
+    for (let entry = 0; entry < this.#sinceCycle.length; entry++)
+      this.#sinceCycle[entry] = this.#sinceCycle[entry]! - cycles;
+  }
 }

@@ -403,6 +403,12 @@ export class HcaPort implements PortAddress {
     setDefaultArbitration(this.vlArbitrationLow, setup.maxVls);
     this.addressChanged();
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#initialisedCycle -= cycles;
+    this.#managedCycle -= cycles;
+  }
 }
 
 /** Every data lane in turn with the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */

@@ -145,6 +145,11 @@ export class QpTable extends ContextTable {
       (f.remoteWriteEnabled.get(view, at) << 1) |
       (f.remoteAtomicEnabled.get(view, at) << 2);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    for (const pair of this.rows) pair.rebase(ps, cycles);
+  }
 }
 
 export const QP_RIGHT_READ = 1;

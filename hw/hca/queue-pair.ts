@@ -160,4 +160,10 @@ export class QueuePair {
     this.sinceAckRequest = 0;
     this.missingPsn = NONE;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    this.scheduleCycle -= cycles;
+    this.lastProgressPs -= ps;
+  }
 }

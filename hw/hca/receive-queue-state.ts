@@ -7,6 +7,9 @@ export const READING_RECORD = 2;
 export const RECORD_READ = 3;
 export const READING_WQES = 4;
 
+/** Before all edges. */
+const NEVER = Number.NEGATIVE_INFINITY;
+
 /** Counters are 16 bits. */
 export class ReceiveQueueState {
   phase = IDLE;
@@ -14,9 +17,9 @@ export class ReceiveQueueState {
   consumed = 0;
   /** Of a shared queue: index of the next WQE. */
   nextIndex = 0;
-  /** When the last read of the record began, and the last of those that found nothing posted; -1 is never. */
-  lookCycle = -1;
-  emptyCycle = -1;
+  /** When the last read of the record began, and the last of those that found nothing posted. */
+  lookCycle = NEVER;
+  emptyCycle = NEVER;
   /** Packets that the latter has been the answer for. */
   emptyAnswerCount = 0;
   hasFailed = 0;
@@ -35,10 +38,16 @@ export class ReceiveQueueState {
     this.posted = 0;
     this.consumed = 0;
     this.nextIndex = 0;
-    this.lookCycle = -1;
-    this.emptyCycle = -1;
+    this.lookCycle = NEVER;
+    this.emptyCycle = NEVER;
     this.emptyAnswerCount = 0;
     this.hasFailed = 0;
     this.needsLook = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.lookCycle -= cycles;
+    this.emptyCycle -= cycles;
   }
 }

@@ -366,6 +366,12 @@ export class ReceiveWqeFetch {
   #recordOffset(queue: number): number {
     return this.#recordsOffset + queue * RECORD_BYTES;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#work.rebase(cycles);
+    for (const queue of this.#queues) queue.rebase(cycles);
+  }
 }
 
 /** Bytes of the HCA's memory that the receive-WQE fetch needs. */

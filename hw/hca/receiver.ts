@@ -324,6 +324,13 @@ export class Receiver {
     this.#memberCount = 0;
     return undefined;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#arrived.rebase(cycles);
+    this.#looped.rebase(cycles);
+    this.#packets.arrivedCycle -= cycles;
+  }
 }
 
 function takesRequests(pair: QueuePair): boolean {

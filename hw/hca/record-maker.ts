@@ -18,7 +18,7 @@ import type { WqeLine } from './wqe-lines.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
-const { noRecord } = sendRecord;
+const { NO_ATTEMPT, noRecord } = sendRecord;
 const { decodeControl, decodeWqe } = wqeDecoder;
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
@@ -57,7 +57,7 @@ export class RecordMaker {
     // With no payload to read it is gathered, too.
     request.takenUpCycle = cycle;
     request.gatheredCycle = cycle;
-    if (request.earlier.endCycle !== 0) request.earlier.clear();
+    if (request.earlier.endCycle !== NO_ATTEMPT) request.earlier.clear();
     if (pair.recordTail === noRecord) pair.recordHead = request;
     else pair.recordTail.next = request;
     pair.recordTail = request;

@@ -38,6 +38,8 @@ export class ControlRegisters {
   #isOwned = false;
   #isSemaphoreHeld = false;
   #crSpaceAccess = 0;
+  /** Cycles before the epoch, which the clock register counts too. */
+  epochCycles = 0;
   readonly #catastrophicDwords = new Uint32Array(registers.catastrophicBuffer.sizeBytes / 4);
 
   constructor(
@@ -97,7 +99,9 @@ export class ControlRegisters {
       case 'semaphore':
         return this.#acquireSemaphore();
       case 'clock':
-        return at === 0 ? Math.floor(cycle / 0x1_0000_0000) : cycle >>> 0;
+        return at === 0
+          ? Math.floor((this.epochCycles + cycle) / 0x1_0000_0000)
+          : (this.epochCycles + cycle) >>> 0;
       case 'catastrophicBuffer':
         return this.#catastrophicDwords[at / 4]!;
       case 'crSpaceAccess':

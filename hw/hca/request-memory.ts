@@ -55,6 +55,7 @@ export class RequestMemory {
     this.#scatter = scatter;
     this.#refusals = refusals;
     this.#account = account;
+    core.domain.addEdgeKeeper(this);
   }
 
   /** Rights of WRITE, READ and atomics. ALLOWED, REFUSED or WAIT. */
@@ -181,5 +182,10 @@ export class RequestMemory {
     else if (moved === LIST_REFUSED) request.receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
     else request.placed += moved;
     return ALLOWED;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.#checkedCycle -= cycles;
   }
 }

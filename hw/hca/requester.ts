@@ -330,6 +330,11 @@ export class Requester {
     this.#scheduler!.park(pair, PARKED_ERROR);
     if (pair.recordHead === request) this.#listener.recordFailed(pair, cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#waitingForRecord.rebase(cycles);
+  }
 }
 
 /** To the next record that has packets to send: after going back there may be several. */

@@ -174,4 +174,9 @@ export class ResponderResources {
       pending.hasAck = 0;
     }
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const pending of this.rows) pending.ackDueCycle -= cycles;
+  }
 }

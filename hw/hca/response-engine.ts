@@ -386,4 +386,9 @@ export class ResponseEngine {
     this.#listener.responseFailed(qp, cycle);
     return this.#endTurn(pending, cycle, 1);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#resources.rebase(cycles);
+  }
 }

@@ -128,4 +128,9 @@ export class RetryTimers {
     }
     if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#due.rebase(cycles);
+  }
 }

@@ -20,13 +20,16 @@ export const ENDED_BY_ANSWER = 0;
 export const ENDED_BY_TIMEOUT = 1;
 export const ENDED_BY_RNR_DELAY = 2;
 
+/** In place of the edge at which an attempt ended: there was none. */
+export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
+
 /**
  * Attempts to send a request before the last one, in core cycles: the parts that the operations' ledger adds to its stages.
  * They tile the time from the taking up of the request to the end of the last of them.
  */
 export class EarlierAttempts {
-  /** Edge at which the last of them ended; 0 when there was none. */
-  endCycle = FLOAT_ZERO;
+  /** Edge at which the last of them ended; {@link NO_ATTEMPT} when there was none. */
+  endCycle = NO_ATTEMPT;
   gatherCycles = FLOAT_ZERO;
   transmitCycles = FLOAT_ZERO;
   answerCycles = FLOAT_ZERO;
@@ -34,7 +37,7 @@ export class EarlierAttempts {
   rnrDelayCycles = FLOAT_ZERO;
 
   clear(): void {
-    this.endCycle = 0;
+    this.endCycle = NO_ATTEMPT;
     this.gatherCycles = 0;
     this.transmitCycles = 0;
     this.answerCycles = 0;
@@ -126,6 +129,17 @@ export class SendRecord {
     if (index === 0) return this.#segment;
     while (index > this.#others.length) this.#others.push(new DataSegment());
     return this.#others[index - 1]!;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.fetchBegunCycle -= cycles;
+    this.fetchedCycle -= cycles;
+    this.takenUpCycle -= cycles;
+    this.gatheredCycle -= cycles;
+    this.transmittedCycle -= cycles;
+    this.acknowledgedCycle -= cycles;
+    this.earlier.endCycle -= cycles;
   }
 }
 

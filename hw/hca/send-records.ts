@@ -42,4 +42,9 @@ export class SendRecords {
     this.#free = request;
     this.freeCount++;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const request of this.rows) request.rebase(cycles);
+  }
 }

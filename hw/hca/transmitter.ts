@@ -362,6 +362,12 @@ export class Transmitter {
     if (queue === this.requests) this.#requester!.slotFreed(cycle);
     else this.#responder!.slotFreed(cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.requests.rebase(cycles);
+    this.responses.rebase(cycles);
+  }
 }
 
 /** A packet leaves for the first time: all PSNs up to its own have left, with a READ request those of its responses. */

@@ -240,4 +240,11 @@ export class WqeFetch {
     pair.isFetching = 0;
     pair.inPipelineCount--;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#asked.rebase(cycles);
+    for (const fetch of this.#fetches) fetch.begunCycle -= cycles;
+    for (const line of this.#lines.rows) line.rebase(cycles);
+  }
 }

@@ -103,6 +103,14 @@ export class WqeLine {
     this.mayHaveMore = 0;
     this.isLocked = 0;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const times of this.#times) {
+      times.begunCycle -= cycles;
+      times.fetchedCycle -= cycles;
+    }
+  }
 }
 
 /** The line of a QP that has none: nothing is in it. */

@@ -11,6 +11,7 @@
  * Source: Intel VT-d architecture specification.
  */
 import { nsToPs } from '../../base/units.ts';
+import type { ExactPs } from '../../sim/epoch.ts';
 import type { HostMemory } from '../pcie/root-complex-interfaces.ts';
 import { Iotlb } from './iotlb.ts';
 import type { IommuConfig } from './parameters.ts';
@@ -30,7 +31,7 @@ export type IommuFaultReason = 'notPresent' | 'readNotAllowed' | 'writeNotAllowe
 export interface IommuFault {
   readonly address: number;
   readonly reason: IommuFaultReason;
-  readonly atPs: number;
+  readonly atPs: ExactPs;
 }
 
 export class Iommu implements HostMemory {
@@ -46,16 +47,16 @@ export class Iommu implements HostMemory {
 
   readonly #memory: HostMemory;
   readonly #config: IommuConfig;
-  readonly #nowPs: () => number;
+  readonly #instantPs: () => ExactPs;
   readonly #walkPs: number;
   readonly #entry = new Uint8Array(entryBytes);
   readonly #entryView = new DataView(this.#entry.buffer);
   #rootAddress = -1;
 
-  constructor(memory: HostMemory, config: IommuConfig, nowPs: () => number) {
+  constructor(memory: HostMemory, config: IommuConfig, instantPs: () => ExactPs) {
     this.#memory = memory;
     this.#config = config;
-    this.#nowPs = nowPs;
+    this.#instantPs = instantPs;
     this.#walkPs = levelCount * nsToPs(config.walkLevelNs);
     this.iotlb = new Iotlb(config.iotlbEntries, config.iotlbWays);
   }
@@ -152,7 +153,7 @@ export class Iommu implements HostMemory {
       this.lostFaultCount++;
       return;
     }
-    this.faults.push({ address, reason, atPs: this.#nowPs() });
+    this.faults.push({ address, reason, atPs: this.#instantPs() });
     if (this.faults.length === 1) this.onFault();
   }
 }

@@ -259,4 +259,9 @@ export class DescriptorRing {
     }
     effects.changed(cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#landedCycle -= cycles;
+  }
 }

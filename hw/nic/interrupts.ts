@@ -233,4 +233,10 @@ export class NicInterrupts {
     if (isWanted) this.#counters.pinAssertions++;
     this.#port.setInterruptPin(isWanted, cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (let vector = 0; vector < this.#lastCycle.length; vector++)
+      this.#lastCycle[vector] = this.#lastCycle[vector]! - cycles;
+  }
 }

@@ -341,4 +341,20 @@ export class Nic implements BarTarget {
     this.#isLinkChanged = false;
     this.#isResetting = false;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.#resetUntilCycle -= cycles;
+    this.interrupts.rebase(cycles);
+    this.transmitRing.rebase(cycles);
+    this.receiveRing.rebase(cycles);
+    this.transmitEngine.account.rebase(cycles);
+    this.receiveEngine.account.rebase(cycles);
+    this.transmitBusMaster.account.rebase(cycles);
+    this.receiveBusMaster.account.rebase(cycles);
+    this.transmitMac.rebase(cycles);
+    this.receiveMac.rebase(cycles);
+    this.transmitBuffer.rebase(cycles);
+    this.receiveBuffer.rebase(cycles);
+  }
 }

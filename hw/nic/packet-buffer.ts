@@ -108,6 +108,12 @@ export class PacketBuffer {
     if (tail + bytes <= this.sizeBytes) return tail;
     return bytes <= head ? 0 : NO_ROOM;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (let slot = 0; slot < this.#capacity; slot++)
+      this.#visibleCycle[slot] = this.#visibleCycle[slot]! - cycles;
+  }
 }
 
 const roundUp = (bytes: number): number => (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);

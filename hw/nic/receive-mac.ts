@@ -140,4 +140,10 @@ export class ReceiveMac {
     for (let at = 0; at < MAC_BYTES; at++) if (rxBytes[start + at] !== BROADCAST_BYTE) return false;
     return true;
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.#arrived.rebase(cycles);
+  }
 }

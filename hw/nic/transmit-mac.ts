@@ -146,4 +146,11 @@ export class TransmitMac {
     this.programmedCount = (this.programmedCount + 1) >>> 0;
     interrupts.set(NicCause.PIOTX, cycle);
   }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    for (let slot = 0; slot < this.#visibleCycle.length; slot++)
+      this.#visibleCycle[slot] = this.#visibleCycle[slot]! - cycles;
+  }
 }

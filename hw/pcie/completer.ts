@@ -88,6 +88,12 @@ export class Completer {
     return Math.max(cycle + 1, this.#waiting.headCycle);
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.#waiting.rebase(cycles);
+  }
+
   /** Forgets all answers and gives their requests back: the link went down. */
   clear(): void {
     while (!this.#waiting.isEmpty) this.#port.consume(this.#request[this.#waiting.pop()]!);

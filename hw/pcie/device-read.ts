@@ -42,6 +42,15 @@ export class DeviceReads {
     this.#free = first;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    let read = this.oldest;
+    for (let left = this.count; left > 0; left--) {
+      read.readyCycle -= cycles;
+      read = read.next;
+    }
+  }
+
   /** Adds a read, the youngest now, to be filled in. The caller has checked that there is room. */
   append(): DeviceRead {
     const read = this.#free;

@@ -13,7 +13,7 @@ import type { TlpHeader } from './tlp-header.ts';
 export type Abort = 'receivedMasterAbort' | 'receivedTargetAbort';
 
 interface Entry {
-  readonly visibleCycle: number;
+  visibleCycle: number;
   readonly apply: () => void;
 }
 
@@ -62,6 +62,11 @@ export class ErrorLatch {
 
   clear(): void {
     this.#entries.length = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const entry of this.#entries) entry.visibleCycle -= cycles;
   }
 
   #add(visibleCycle: number, apply: () => void): void {

@@ -138,6 +138,16 @@ export class PcieFunction {
     port.onSendSpace(COMPLETION_FLOW, wakeEgress);
     port.onSendSpace(POSTED, wakeEgress);
     port.deliverTo(this);
+    domain.addEdgeKeeper(this);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.account.rebase(cycles);
+    this.completer.rebase(cycles);
+    this.#latch.rebase(cycles);
+    this.#requests.rebase(cycles);
+    this.#freeCycle -= cycles;
   }
 
   /** Connects the device core; to be called once, before time starts. */

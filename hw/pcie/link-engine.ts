@@ -96,6 +96,7 @@ export class LinkEngine implements RecordReceiver, LateSender {
     lp.addInbound(reader, link.latencyPs, this);
     lp.addOutbound(writer);
     lp.addLateSender(this);
+    lp.addTimeKeeper(this);
   }
 
   /** Sets who is handed received TLPs and sideband records. */
@@ -171,6 +172,17 @@ export class LinkEngine implements RecordReceiver, LateSender {
   closeAccounts(nowPs: number): void {
     if (this.#duePs <= nowPs) this.#catchUp();
     this.transmitter.closeAccount(nowPs);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.transmitter.rebase(ps);
+    this.receiver.ackDuePs -= ps;
+    this.#duePs -= ps;
+    this.#moveDuePs -= ps;
+    this.#updateFcDuePs -= ps;
+    this.#limitsDuePs -= ps;
+    this.#scheduledPs -= ps;
   }
 
   /** See {@link LinkReceiver.drainUndelivered}. */

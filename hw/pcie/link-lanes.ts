@@ -103,6 +103,16 @@ export class LinkLanes {
     this.#writer.words[(offset >> 2) + WORD_DATA] = data;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#serializer.rebase(ps);
+    let place = this.#place;
+    do {
+      place.leftPs -= ps;
+      place = place.next;
+    } while (place !== this.#place);
+  }
+
   /** Link bytes of Acks and UpdateFCs. */
   protected get dllpBytes(): number {
     return (this.ackCount + this.updateFcCount) * DLLP_LINK_BYTES;

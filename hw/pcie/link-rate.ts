@@ -101,6 +101,11 @@ export class LinkSerializer {
     else this.#occupyTo(this.#busyUnits + this.#dllpBytes * this.#numerator);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#originPs -= ps;
+  }
+
   /** Whether the last byte was out before `nowPs`. A product is compared, for it costs less than a quotient; units are exact. */
   #areIdle(nowPs: number): boolean {
     return (nowPs - this.#originPs) * this.#denominator > this.#busyUnits;
@@ -115,11 +120,11 @@ export class LinkSerializer {
 
   #occupyTo(busyUnits: number): void {
     this.#busyUnits = busyUnits;
-    if (busyUnits >= this.#blockUnits) this.#rebase();
+    if (busyUnits >= this.#blockUnits) this.#moveOrigin();
   }
 
   /** Counted from the end of whole blocks, which take whole picoseconds, nothing is rounded. */
-  #rebase(): void {
+  #moveOrigin(): void {
     const blocks = Math.floor(this.#busyUnits / this.#blockUnits);
     this.#busyUnits -= blocks * this.#blockUnits;
     this.#originPs += blocks * this.#numerator;

@@ -29,6 +29,11 @@ export class StallAccount {
     this.#sincePs[flow] = nowPs;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    for (let flow = 0; flow < FLOW_COUNT; flow++) this.#sincePs[flow] = this.#sincePs[flow]! - ps;
+  }
+
   /** Brings all times up to `nowPs`. */
   close(nowPs: number): void {
     for (let flow = 0; flow < FLOW_COUNT; flow++) this.note(flow, this.#reason[flow]!, nowPs);

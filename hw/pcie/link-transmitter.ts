@@ -163,6 +163,13 @@ export class LinkTransmitter extends LinkLanes {
     this.#stalls.close(nowPs);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  override rebase(ps: number): void {
+    super.rebase(ps);
+    this.resumePs -= ps;
+    this.#stalls.rebase(ps);
+  }
+
   /** A TLP takes a slot of its flow's fifo. Returns its record's place there. */
   #wait(flow: TransmitFlow, kind: number): number {
     const { fifo } = flow;

@@ -73,6 +73,15 @@ export class CoreQueue {
     return request;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    let request = this.head;
+    for (let left = this.count; left > 0; left--) {
+      request.visibleCycle -= cycles;
+      request = request.next;
+    }
+  }
+
   /** Removes the oldest request. */
   pop(): void {
     const couldNotStore = !this.canStore;

@@ -208,7 +208,7 @@ export class RootComplexCpu {
     const tag = tagOf(words[word + WORD_DESCRIPTOR]!);
     const flags = words[word + WORD_FLAGS]!;
     if (this.#tagDone[tag] === undefined || this.#tagTimer[tag] === 0) {
-      this.#log.note('unexpectedCompletion', this.#lp.nowPs, tag, 0);
+      this.#log.note('unexpectedCompletion', this.#lp.instantPs, tag, 0);
       this.#port.consume(offset);
       return;
     }
@@ -228,6 +228,11 @@ export class RootComplexCpu {
     this.#tagStatus[tag] = status;
     this.#tagValue[tag] = value;
     this.#lp.queue.schedule(this.#lp.nowPs + this.#returnLatencyPs, this.#returnHandler, tag);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const queue of this.#queues) queue.rebase(cycles);
   }
 
   /** Takes a request; the caller adds what only its kind has. */

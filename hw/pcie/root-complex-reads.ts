@@ -144,6 +144,11 @@ export class RootComplexReads {
     return readyCycle > cycle ? readyCycle : cycle;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#reads.rebase(cycles);
+  }
+
   /** Hands one completion to the link, of which {@link isReady} said that there is one; {@link land} follows. */
   complete(cycle: number): void {
     const read = this.#next;
@@ -281,7 +286,7 @@ export class RootComplexReads {
   #refuse(read: DeviceRead, bytes: number): void {
     read.status = STATUS_UNSUPPORTED_REQUEST;
     const { nowPs } = this.#lp;
-    this.#log.note('readOutsideMemory', nowPs, read.address, bytes);
+    this.#log.note('readOutsideMemory', this.#lp.instantPs, read.address, bytes);
     this.tap?.refused('readOutsideMemory', read.address, bytes, trafficClassOf(read.descriptor), nowPs);
   }
 
@@ -366,7 +371,7 @@ export class RootComplexReads {
   #note(fault: 'overflow' | 'malformed' | 'readOutsideMemory' | 'unsupportedRequest', offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = this.#words[(offset >> 2) + WORD_LENGTH]!;
-    this.#log.note(fault, this.#lp.nowPs, address, lengthBytes);
+    this.#log.note(fault, this.#lp.instantPs, address, lengthBytes);
     this.tap?.refused(
       fault,
       address,

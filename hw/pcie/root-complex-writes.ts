@@ -93,6 +93,12 @@ export class RootComplexWrites {
     this.#domain.wake(this.#stage, cycle);
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#fifo.rebase(cycles);
+    this.#lastCycle -= cycles;
+  }
+
   /** Cycle at which a write can be applied whose address must be translated first; none overtakes another. */
   #afterTranslation(offset: number, cycle: number): number {
     const address = this.#port.reader.floats[(offset >> 3) + FLOAT_ADDRESS]!;
@@ -262,7 +268,7 @@ export class RootComplexWrites {
     const { words, floats } = this.#port.reader;
     const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
     const lengthBytes = words[(offset >> 2) + WORD_LENGTH]!;
-    this.#log.note(fault, this.#lp.nowPs, address, lengthBytes);
+    this.#log.note(fault, this.#lp.instantPs, address, lengthBytes);
     this.tap?.refused(
       fault,
       address,

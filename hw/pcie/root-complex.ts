@@ -81,6 +81,14 @@ export class RootComplex {
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
     }
+    domain.addEdgeKeeper(this);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    this.writes.rebase(cycles);
+    this.reads.rebase(cycles);
+    this.cpu.rebase(cycles);
   }
 
   /** What one core gets of the root complex. */

@@ -39,6 +39,11 @@ export class MemoryBus {
     return this.isHeld ? this.#heldPs + nowPs - this.#sincePs : this.#heldPs;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#sincePs -= ps;
+  }
+
   /** `listener` is called, in the hardware half of an instant, when the bus is taken. */
   onTaken(listener: (nowPs: number) => void): void {
     this.#takenListener = listener;

@@ -99,6 +99,14 @@ export class SystemDma {
     });
     this.#loadDone = (status, value) => this.#loaded(status, value);
     options.port.onStoreSpace(() => this.#wakeNow());
+    this.domain.addEdgeKeeper(this);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    this.account.rebase(cycles);
+    this.#options.bus.rebase(ps);
+    this.#dueCycle -= cycles;
   }
 
   /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts, at the present instant. */

@@ -42,11 +42,11 @@ export async function resetNic(
   registers.write(cpu, 'imc', allOnes);
   registers.write(cpu, 'ctrl', registerValue('ctrl', { reset: 1 }));
   await cpu.settle();
-  const deadlinePs = platform.nowPs() + usToPs(limitUs);
+  const watch = platform.stopwatch();
   for (;;) {
     const value = await registers.read(cpu, 'ctrl');
     if (value !== allOnes && fieldIn('ctrl', 'reset', value) === 0) return;
-    if (platform.nowPs() >= deadlinePs) throw new NetError('EIO', 'the NIC does not come out of reset');
+    if (watch.elapsedPs >= usToPs(limitUs)) throw new NetError('EIO', 'the NIC does not come out of reset');
     await cpu.sleep(pollPs);
   }
 }
@@ -120,9 +120,9 @@ export async function untilLinkUp(
   limitUs: number,
 ): Promise<boolean> {
   await cpu.settle();
-  const deadlinePs = platform.nowPs() + usToPs(limitUs);
+  const watch = platform.stopwatch();
   while (!(await isLinkUp(cpu, registers))) {
-    if (platform.nowPs() >= deadlinePs) return false;
+    if (watch.elapsedPs >= usToPs(limitUs)) return false;
     await cpu.sleep(10 * pollPs);
   }
   return true;

@@ -11,7 +11,7 @@
  * time that passes, and it is paid by rests with interrupts off. A core that nobody wants is polled without rest.
  * Source: Linux net_rx_action, __do_softirq (budget, 2 ms) and ksoftirqd.
  */
-import { nsToPs, usToPs } from '../../base/units.ts';
+import { nsToPs, psPerUs, usToPs } from '../../base/units.ts';
 import type { NetCounts } from '../counts.ts';
 import type { NetCostConfig, NetDriverConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
@@ -54,22 +54,28 @@ export class SoftInterrupt {
     this.#overheadPs = nsToPs(config.interruptOverheadNs);
     this.#limitPs = usToPs(config.softirqTimeUs);
     this.#share = config.softirqSharePercent / 100;
+    platform.addTimeKeeper(this);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#debtAtPs -= ps;
   }
 
   /** The handler of the data vector, in interrupt context. */
   async interrupt(cpu: Cpu): Promise<void> {
-    const fromPs = cpu.localPs - this.#overheadPs;
+    const from = new OwnInstant(this.#platform, cpu.ownPs - this.#overheadPs);
     this.#counts.interrupts++;
     cpu.charge('interrupt', this.#costs.interruptHandler);
     await cpu.settle();
     if (this.isScheduled || this.isStopped) {
-      this.#spent(fromPs, cpu.localPs);
+      this.#spent(from.ps, cpu.ownPs);
       return;
     }
     this.isScheduled = true;
     cpu.charge('softirq', this.#costs.softirqEntry);
-    let isDone = this.#debtPs <= this.#limitPs && (await this.#pollHere(cpu, fromPs));
-    if (isDone && this.#spent(fromPs, cpu.localPs) > this.#limitPs) isDone = false;
+    let isDone = this.#debtPs <= this.#limitPs && (await this.#pollHere(cpu, from));
+    if (isDone && this.#spent(from.ps, cpu.ownPs) > this.#limitPs) isDone = false;
     if (isDone) this.#finish(cpu);
     else this.#defer();
   }
@@ -82,15 +88,15 @@ export class SoftInterrupt {
   }
 
   /** @returns whether the ring was found empty within the budget */
-  async #pollHere(cpu: Cpu, fromPs: number): Promise<boolean> {
+  async #pollHere(cpu: Cpu, from: OwnInstant): Promise<boolean> {
     const { pollWeight, softirqBudget } = this.#config;
     for (let handled = 0; handled < softirqBudget; ) {
       const count = await this.#polled.poll(cpu, pollWeight);
       if (this.isStopped || count < pollWeight) return true;
       handled += count;
-      if (cpu.localPs - fromPs > this.#limitPs) break;
+      if (cpu.ownPs - from.ps > this.#limitPs) break;
     }
-    this.#spent(fromPs, cpu.localPs);
+    this.#spent(from.ps, cpu.ownPs);
     return false;
   }
 
@@ -104,9 +110,9 @@ export class SoftInterrupt {
     cpu.charge('softirq', this.#costs.softirqEntry);
     await this.#rest(cpu);
     for (;;) {
-      const fromPs = cpu.localPs;
+      const from = new OwnInstant(this.#platform, cpu.ownPs);
       const count = this.isStopped ? 0 : await this.#polled.poll(cpu, pollWeight);
-      this.#spent(fromPs, cpu.localPs);
+      this.#spent(from.ps, cpu.ownPs);
       await this.#rest(cpu);
       if (count < pollWeight) break;
     }
@@ -122,7 +128,7 @@ export class SoftInterrupt {
   /** Leaves the core to whoever wants it until the debt is paid; without anybody the debt is forgiven. */
   async #rest(cpu: Cpu): Promise<void> {
     await cpu.settle();
-    const debtPs = this.#spent(cpu.localPs, cpu.localPs);
+    const debtPs = this.#spent(cpu.ownPs, cpu.ownPs);
     if (!this.#platform.isCoreWanted(cpu)) {
       this.#debtPs = 0;
       return;
@@ -138,5 +144,23 @@ export class SoftInterrupt {
     this.#debtAtPs = Math.max(untilPs, this.#debtAtPs);
     this.#debtPs = Math.max(0, this.#debtPs + (untilPs - fromPs) - passedPs * this.#share);
     return this.#debtPs;
+  }
+}
+
+/** An instant of a thread's own time that outlasts epochs. */
+class OwnInstant {
+  readonly #platform: NetPlatform;
+  readonly #epochUs: number;
+  readonly #ps: number;
+
+  constructor(platform: NetPlatform, ps: number) {
+    this.#platform = platform;
+    this.#epochUs = platform.epochUs();
+    this.#ps = ps;
+  }
+
+  /** Counted from the epoch of now. */
+  get ps(): number {
+    return this.#ps - (this.#platform.epochUs() - this.#epochUs) * psPerUs;
   }
 }

@@ -235,7 +235,7 @@ export class SocketCalls {
   async poll(cpu: Cpu, requests: readonly PollRequest[], timeoutPs?: number): Promise<PollResult[][]> {
     await this.#enter(cpu, 'poll', 'dataPath');
     const { platform, counts } = this.#stack;
-    const deadlinePs = timeoutPs === undefined ? Number.POSITIVE_INFINITY : platform.nowPs() + timeoutPs;
+    const watch = platform.stopwatch();
     // Whoever wakes one of the sockets has been charged for it; passing it on costs nothing more.
     const woken = new WaitQueue(platform, counts, this.#stack.costs.wakeUp);
     const queues = requests.flatMap(({ fd }) => this.#queuesOf(fd));
@@ -243,7 +243,7 @@ export class SocketCalls {
     try {
       for (;;) {
         const results = requests.map((request) => this.#ready(request));
-        const leftPs = deadlinePs - platform.nowPs();
+        const leftPs = timeoutPs === undefined ? Number.POSITIVE_INFINITY : timeoutPs - watch.elapsedPs;
         if (leftPs <= 0 || results.some((result) => result.length > 0)) return results;
         await woken.wait(cpu, timeoutPs === undefined ? undefined : leftPs);
       }

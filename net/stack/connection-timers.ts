@@ -6,7 +6,7 @@
  *
  * A deadline that moves later costs nothing: the timer finds out when it is due.
  */
-import { usToPs } from '../../base/units.ts';
+import { psPerUs, usToPs } from '../../base/units.ts';
 import type { Cpu } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { StackEnvironment } from './environment.ts';
@@ -36,11 +36,20 @@ export class ConnectionTimers {
     this.#isStopped = true;
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#armedPs -= ps;
+    for (const connection of this.#connections) connection.rebase(ps);
+  }
+
   #arm(deadlinePs: number): void {
     if (this.#isStopped || this.#isServing || deadlinePs >= this.#armedPs) return;
     const { platform } = this.#environment;
     this.#armedPs = deadlinePs;
-    platform.startTimer(Math.max(0, deadlinePs - platform.nowPs()), () => this.#due(deadlinePs));
+    const epochUs = platform.epochUs();
+    platform.startTimer(Math.max(0, deadlinePs - platform.nowPs()), () =>
+      this.#due(deadlinePs - (platform.epochUs() - epochUs) * psPerUs),
+    );
   }
 
   #due(deadlinePs: number): void {

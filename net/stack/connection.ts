@@ -185,6 +185,14 @@ export class Connection implements Ends {
     return Math.min(this.retransmitPs, this.delayedAckPs, this.closePs);
   }
 
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.timedPs -= ps;
+    this.retransmitPs -= ps;
+    this.delayedAckPs -= ps;
+    this.closePs -= ps;
+  }
+
   setReceiveLimit(bytes: number): void {
     if (!(bytes > 0)) throw new ConfigurationError('receive buffer', bytes, 'above zero');
     this.receiveLimitBytes = bytes;

@@ -8,6 +8,7 @@
  *
  * Names are found by table: a neighbour's hardware address is configuration, there is no ARP. No routes, no loopback.
  */
+import { psPerUs } from '../../base/units.ts';
 import type { NetCounts } from '../counts.ts';
 import type { NetCostConfig, NetStackConfig } from '../parameters.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
@@ -34,7 +35,7 @@ export interface NetAddresses {
 const firstEphemeralPort = 32_768;
 const lastEphemeralPort = 60_999;
 /** Initial sequence numbers advance by one every 4 µs (RFC 9293, 3.4.1), and by this between connections. */
-const sequenceUnitPs = 4_000_000;
+const sequenceUnitUs = 4;
 const sequenceStep = 64_000;
 
 export class NetworkStack implements StackEnvironment, NetworkLayer {
@@ -74,6 +75,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
     this.address = addresses.address;
     this.#neighbours = addresses.neighbours;
     this.#timers = new ConnectionTimers(this, this.#connections);
+    this.platform.addTimeKeeper(this.#timers);
   }
 
   /** Connections of any state, those that nobody holds any more included. */
@@ -214,7 +216,8 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
   // Inside.
 
   #open(ends: Ends, isPassive: boolean): Connection {
-    const clock = Math.floor(this.platform.nowPs() / sequenceUnitPs);
+    const { platform } = this;
+    const clock = Math.floor((platform.epochUs() + Math.floor(platform.nowPs() / psPerUs)) / sequenceUnitUs);
     const initial = (clock + ++this.#opened * sequenceStep) >>> 0;
     const connection = new Connection(this, ends, initial, isPassive);
     this.#connections.add(connection);

@@ -1,6 +1,7 @@
 /** Puts an analyser between a host and its HCA, as the options say. */
 import { Analyser, type Finding, HostMemoryReader, TraceFile } from '../../analyser/index.ts';
 import { attachTap, type HostMemory, type RootComplex } from '../../hw/pcie/index.ts';
+import { exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { type AnalysisOptions, traceFileOf } from './options.ts';
 
 /** What the machine gets from the analyser of one host: plain data. */
@@ -19,6 +20,7 @@ export interface Analysis {
 export function attachAnalyser(
   options: AnalysisOptions | undefined,
   hostName: string,
+  lp: LogicalProcess,
   rootComplex: RootComplex,
   memory: HostMemory,
 ): Analyser | undefined {
@@ -28,6 +30,7 @@ export function attachAnalyser(
     node: hostName,
     memory: new HostMemoryReader(memory),
     lint,
+    instantOf: (ps) => exactPs(lp.epochUs, ps),
     ...(trace === undefined
       ? {}
       : {
@@ -40,6 +43,7 @@ export function attachAnalyser(
         }),
   });
   attachTap(rootComplex, analyser);
+  lp.addTimeKeeper(analyser);
   return analyser;
 }
 

@@ -46,7 +46,11 @@ export function checkWritable(file: string | undefined): void {
 }
 
 /** JSON as files hold it: indented, one final newline. */
-export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, exactDigits, 2)}\n`;
+
+/** What no number of JSON holds exactly (instants past 2^53 ps) becomes a string of decimal digits. */
+const exactDigits = (_key: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? value.toString() : value;
 
 /** Writes JSON to a file, or to standard output for `-`. */
 export function writeJson(target: string, value: unknown): void {

@@ -27,6 +27,7 @@ export class HcaNode {
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
     this.lp = new LogicalProcess(name, shuffle);
     const { pcie } = config;
+    const tap = times === undefined ? undefined : new OperationTimes(times);
     this.hca = new Hca({
       lp: this.lp,
       config: config.hca,
@@ -44,8 +45,9 @@ export class HcaNode {
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       nodeIndex: node,
-      tap: times === undefined ? undefined : new OperationTimes(times),
+      tap,
     });
+    if (tap !== undefined) this.lp.addTimeKeeper(tap);
     this.hca.wirePort.setEnabled(true);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(plan.faults, node, this.hca, this.faultLog);

@@ -28,7 +28,14 @@ import {
   PcieLinkPort,
   RootComplex,
 } from '../../hw/pcie/index.ts';
-import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import {
+  ChannelReader,
+  ChannelWriter,
+  type ExactPs,
+  exactPs,
+  LogicalProcess,
+  Random,
+} from '../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
 import {
   FaultLog,
@@ -81,7 +88,7 @@ export class HostNode implements BusMap {
   /** The driver; undefined until the slot was enumerated. */
   driver: Driver | undefined;
   /** Simulated time at which the driver had probed the device. */
-  bootedPs: number | undefined;
+  bootedPs: ExactPs | undefined;
   /** What the kernel had to say. */
   readonly kernelLog: LogLine[] = [];
   /** The third party that moves words between memory and the NIC; undefined with an HCA. */
@@ -95,7 +102,7 @@ export class HostNode implements BusMap {
   readonly #kernel = {
     startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
     log: (text: string) =>
-      void this.kernelLog.push({ node: this.node, atPs: this.lp.nowPs, program: 'kernel', text }),
+      void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
   };
   #timerCount = 0;
   /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
@@ -124,7 +131,7 @@ export class HostNode implements BusMap {
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
         const { iommu } = config.pcie;
-        if (iommu.isEnabled) parts.iommu = new Iommu(memory, iommu, () => this.lp.nowPs);
+        if (iommu.isEnabled) parts.iommu = new Iommu(memory, iommu, () => this.lp.instantPs);
         parts.rootComplex = new RootComplex({
           lp: this.lp,
           config: config.pcie.rootComplex,
@@ -143,14 +150,15 @@ export class HostNode implements BusMap {
     if (config.machine.adapter === 'nic')
       this.systemDma = new DmaController(this.host, this.rootComplex, config);
     this.meter = new TransferMeter(this);
-    if (plan.watch === 'races') this.races = new RaceWatch();
+    if (plan.watch === 'races') this.races = new RaceWatch((ps) => exactPs(this.lp.epochUs, ps));
     this.iommu = parts.iommu;
     if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
-    this.analyser = attachAnalyser(plan.analysis, name, this.rootComplex, this.host.memory);
+    this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);
     this.exchange.onArrival = (label) => this.meter.arrived(label);
     this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
+    this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
     this.faultLog = new FaultLog(plan.faults);
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
@@ -247,7 +255,7 @@ export class HostNode implements BusMap {
       if (this.config.machine.adapter === 'nic') await this.#bootNic(cpu, found);
       else await this.#bootHca(cpu, found);
       await cpu.settle();
-      this.bootedPs = this.lp.nowPs;
+      this.bootedPs = this.lp.instantPs;
       this.#booted.raise();
       this.lp.markEnded();
     });

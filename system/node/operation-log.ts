@@ -32,14 +32,14 @@ export class OperationLog implements OperationTap {
     this.#times.close(qpNumber);
   }
 
-  posted(qpNumber: number, wqeCounter: number, opcode: number, localPs: number): void {
+  posted(qpNumber: number, wqeCounter: number, opcode: number, ownPs: number): void {
     const entry = this.#times.entryOf(qpNumber, wqeCounter);
     this.postedCount[opcode] = this.postedCount[opcode]! + 1;
     if (entry < 0) this.untimedCount[opcode] = this.untimedCount[opcode]! + 1;
-    else this.#times.notePosted(entry, opcode, localPs);
+    else this.#times.notePosted(entry, opcode, ownPs);
   }
 
-  completed(qpNumber: number, wqeCounter: number, localPs: number): void {
+  completed(qpNumber: number, wqeCounter: number, ownPs: number): void {
     const times = this.#times;
     const entry = times.entryOf(qpNumber, wqeCounter);
     if (entry < 0) return;
@@ -47,9 +47,14 @@ export class OperationLog implements OperationTap {
     const postedPs = times.postedPsAt(entry);
     const issuedPs = times.issuedPsAt(entry);
     this.completedCount[opcode] = this.completedCount[opcode]! + 1;
-    if (postedPs < 0) return;
-    this.#histogramOf(opcode).record(localPs - postedPs);
-    if (issuedPs >= postedPs) this.takenPs[opcode] = this.takenPs[opcode]! + localPs - issuedPs;
+    if (Number.isNaN(postedPs)) return;
+    this.#histogramOf(opcode).record(ownPs - postedPs);
+    if (issuedPs >= postedPs) this.takenPs[opcode] = this.takenPs[opcode]! + ownPs - issuedPs;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#times.rebase(ps);
   }
 
   /** Latencies of an opcode; undefined when none completed. */

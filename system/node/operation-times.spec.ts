@@ -28,13 +28,13 @@ describe('OperationTimes', () => {
     for (const [index, counter] of counters.entries())
       host.notePosted(host.entryOf(0x40, counter), WRITE, index);
     expect(counters.map((counter) => device.postedPs(0x40, counter))).toEqual([...counters.keys()]);
-    expect(device.postedPs(0x41, 0xffe0)).toBe(-1);
+    expect(device.postedPs(0x41, 0xffe0)).toBeNaN();
   });
 
   it('tells the host when the device issued the CQE', () => {
     const { host, device } = ends();
     host.open(0x40, 64);
-    expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(-1);
+    expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBeNaN();
     device.cqeIssued(0x40, 3, 777);
     expect(host.issuedPsAt(host.entryOf(0x40, 3))).toBe(777);
   });
@@ -44,13 +44,13 @@ describe('OperationTimes', () => {
     host.open(0x40, 64);
     host.notePosted(host.entryOf(0x40, 3), WRITE, 500);
     host.close(0x40);
-    expect([host.entryOf(0x40, 3), device.postedPs(0x40, 3)]).toEqual([-1, -1]);
+    expect([host.entryOf(0x40, 3), device.postedPs(0x40, 3)]).toEqual([-1, Number.NaN]);
     host.open(0x41, 64);
-    expect(device.postedPs(0x41, 3)).toBe(-1);
+    expect(device.postedPs(0x41, 3)).toBeNaN();
     host.notePosted(host.entryOf(0x41, 3), WRITE, 600);
     // A process that was killed has closed nothing.
     host.open(0x41, 128);
-    expect(device.postedPs(0x41, 3)).toBe(-1);
+    expect(device.postedPs(0x41, 3)).toBeNaN();
   });
 
   it('gives a queue no entries rather than those of another when all are given out, and again once some are back', () => {
@@ -59,9 +59,23 @@ describe('OperationTimes', () => {
     host.open(0x41, ENTRIES / 2);
     host.open(0x42, 64);
     expect(host.entryOf(0x42, 0)).toBe(-1);
-    expect(device.postedPs(0x42, 0)).toBe(-1);
+    expect(device.postedPs(0x42, 0)).toBeNaN();
     host.close(0x41);
     host.open(0x43, ENTRIES / 2);
     expect(host.entryOf(0x43, 1)).toBe(ENTRIES / 2 + 1);
+  });
+
+  it('keeps intervals to the picosecond through new epochs, at both ends of the link', () => {
+    const { host, device } = ends();
+    host.open(0x40, 64);
+    const entry = host.entryOf(0x40, 3);
+    host.notePosted(entry, 8, 1_234_567);
+    // A month, in steps of a day.
+    for (let day = 0; day < 30; day++) for (const side of [host, device]) side.rebase(86_400e12);
+    const monthPs = 30n * 86_400n * 10n ** 12n;
+    expect(host.postedPsAt(entry)).toBe(Number(1_234_567n - monthPs));
+    device.cqeIssued(0x40, 3, 500_001);
+    for (const side of [host, device]) side.rebase(7e6);
+    expect(host.issuedPsAt(entry)).toBe(500_001 - 7e6);
   });
 });

@@ -13,7 +13,7 @@
  * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
  * as untimed. Memory that no queue touches is never backed by the operating system.
  */
-import { log2Ceil } from '../../base/units.ts';
+import { log2Ceil, psPerUs } from '../../base/units.ts';
 
 const QPN_COUNT = 1 << 24;
 const ENTRY_COUNT = 1 << 24;
@@ -25,21 +25,34 @@ const NO_ENTRY = -1;
 
 /** Bytes of memory that one node's host and HCA share. */
 const timesBytes = 2 * ENTRY_COUNT * Float64Array.BYTES_PER_ELEMENT;
-export const operationTimesBytes = directoryBytes + timesBytes + ENTRY_COUNT;
+const epochsBytes = 2 * ENTRY_COUNT * Int32Array.BYTES_PER_ELEMENT;
+export const operationTimesBytes = directoryBytes + timesBytes + epochsBytes + ENTRY_COUNT;
 
 export class OperationTimes {
   readonly #directory: Int32Array;
-  /** Picoseconds plus one: 0 says that nothing was noted. Of each entry: posted, issued. */
+  /** Picoseconds of an epoch. Of each entry: posted, issued. */
   readonly #times: Float64Array;
+  /** Number of that epoch, from 1: 0 says that nothing was noted. */
+  readonly #epochs: Int32Array;
   readonly #opcodes: Uint8Array;
   /** Of the host's side: entries never given out begin here; those given back by the logarithm of their number. */
   #unused = 0;
   readonly #free: number[][] = Array.from({ length: LOG_MASK }, () => []);
+  /** The epoch of now, and where each began in microseconds. Host and HCA begin the same epochs between the same runs. */
+  #epoch = 1;
+  readonly #epochUs: number[] = [0, 0];
 
   constructor(buffer: SharedArrayBuffer) {
     this.#directory = new Int32Array(buffer, 0, QPN_COUNT);
     this.#times = new Float64Array(buffer, directoryBytes, 2 * ENTRY_COUNT);
-    this.#opcodes = new Uint8Array(buffer, directoryBytes + timesBytes, ENTRY_COUNT);
+    this.#epochs = new Int32Array(buffer, directoryBytes + timesBytes, 2 * ENTRY_COUNT);
+    this.#opcodes = new Uint8Array(buffer, directoryBytes + timesBytes + epochsBytes, ENTRY_COUNT);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.#epochUs.push(this.#epochUs[this.#epoch]! + ps / psPerUs);
+    this.#epoch++;
   }
 
   /** Gives a new send queue of `wqeCount` WQEs (a power of two) its entries. To be called by the host alone. */
@@ -48,7 +61,7 @@ export class OperationTimes {
     const log = log2Ceil(wqeCount);
     const given = this.#free[log]!.pop();
     const first = given ?? this.#unused;
-    if (given !== undefined) this.#times.fill(0, 2 * first, 2 * (first + wqeCount));
+    if (given !== undefined) this.#epochs.fill(0, 2 * first, 2 * (first + wqeCount));
     else if (first + wqeCount <= ENTRY_COUNT) this.#unused = first + wqeCount;
     else return;
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
@@ -71,7 +84,8 @@ export class OperationTimes {
 
   /** The host's note: the request became visible to the device. */
   notePosted(entry: number, opcode: number, atPs: number): void {
-    this.#times[2 * entry] = atPs + 1;
+    this.#times[2 * entry] = atPs;
+    this.#epochs[2 * entry] = this.#epoch;
     this.#opcodes[entry] = opcode;
   }
 
@@ -79,25 +93,34 @@ export class OperationTimes {
     return this.#opcodes[entry]!;
   }
 
-  /** Picosecond of {@link notePosted}, or -1. */
+  /** Picosecond of {@link notePosted} in the epoch of now, NaN when nothing was noted. */
   postedPsAt(entry: number): number {
-    return this.#times[2 * entry]! - 1;
+    return this.#psAt(2 * entry);
   }
 
-  /** Picosecond of {@link cqeIssued}, or -1. */
+  /** Picosecond of {@link cqeIssued} in the epoch of now, NaN when nothing was noted. */
   issuedPsAt(entry: number): number {
-    return this.#times[2 * entry + 1]! - 1;
+    return this.#psAt(2 * entry + 1);
   }
 
-  /** For the HCA: picosecond of {@link notePosted}, or -1. */
+  /** For the HCA: {@link postedPsAt}. */
   postedPs(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
-    return entry === NO_ENTRY ? -1 : this.#times[2 * entry]! - 1;
+    return entry === NO_ENTRY ? Number.NaN : this.#psAt(2 * entry);
   }
 
   /** The HCA's note: the request's CQE was handed to the link. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void {
     const entry = this.entryOf(qpn, wqeCounter);
-    if (entry !== NO_ENTRY) this.#times[2 * entry + 1] = atPs + 1;
+    if (entry === NO_ENTRY) return;
+    this.#times[2 * entry + 1] = atPs;
+    this.#epochs[2 * entry + 1] = this.#epoch;
+  }
+
+  #psAt(place: number): number {
+    const epoch = this.#epochs[place]!;
+    if (epoch === this.#epoch) return this.#times[place]!;
+    if (epoch === 0) return Number.NaN;
+    return this.#times[place]! - (this.#epochUs[this.#epoch]! - this.#epochUs[epoch]!) * psPerUs;
   }
 }

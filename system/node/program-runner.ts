@@ -106,7 +106,7 @@ export class ProgramRunner {
       log: (text) =>
         this.log.push({
           node: this.#host.node,
-          atPs: cpu.localPs,
+          atPs: cpu.instantPs,
           program: order.name,
           text,
         }),

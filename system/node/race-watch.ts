@@ -11,6 +11,7 @@
  * and changes nothing. It does not see buffers that the other side reaches by rkey: whose those are is between the programs.
  */
 import type { CoreThread } from '../../host/index.ts';
+import type { ExactPs } from '../../sim/index.ts';
 import {
   type BufferWatch,
   IBV_SEND_INLINE,
@@ -25,7 +26,7 @@ export type ProgramAccess = 'read' | 'write' | 'unmap' | 'remap' | 'protect' | '
 export interface RaceSide {
   readonly address: number;
   readonly lengthBytes: number;
-  readonly atPs: number;
+  readonly atPs: ExactPs;
 }
 
 /** Two accesses of which one should have waited for the other. */
@@ -54,7 +55,7 @@ interface Held {
   readonly wrId: number;
   readonly opcode: number | undefined;
   readonly sge: IbvSge;
-  readonly atPs: number;
+  readonly atPs: ExactPs;
 }
 
 /** Verbs opcodes whose buffers the device writes: RDMA_READ, the two atomics. */
@@ -68,6 +69,12 @@ export class RaceWatch {
   /** Races beyond those kept. */
   lostRaces = 0;
   #held: Held[] = [];
+  readonly #instantOf: (ps: number) => ExactPs;
+
+  /** @param instantOf since power-on, of a picosecond of the epoch */
+  constructor(instantOf: (ps: number) => ExactPs) {
+    this.#instantOf = instantOf;
+  }
 
   /** What the verbs library of one process tells. */
   bufferWatchOf(process: number): BufferWatch {
@@ -126,7 +133,16 @@ export class RaceWatch {
   ): void {
     for (let index = 0; index < wr.numSge; index++) {
       const sge = { ...wr.sgList[index]! };
-      this.#held.push({ process, queue, number, isDeviceWrite, wrId: wr.wrId, opcode, sge, atPs });
+      this.#held.push({
+        process,
+        queue,
+        number,
+        isDeviceWrite,
+        wrId: wr.wrId,
+        opcode,
+        sge,
+        atPs: this.#instantOf(atPs),
+      });
     }
   }
 
@@ -140,7 +156,7 @@ export class RaceWatch {
       return;
     }
     this.races.push({
-      program: { name: cpu.name, core: cpu.coreIndex, access, address, lengthBytes, atPs: cpu.localPs },
+      program: { name: cpu.name, core: cpu.coreIndex, access, address, lengthBytes, atPs: cpu.instantPs },
       device: {
         access: held.isDeviceWrite ? 'writes' : 'reads',
         queue: held.queue,

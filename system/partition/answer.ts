@@ -41,7 +41,7 @@ export function errorRecordOf(thrown: unknown): ErrorRecord {
 export function errorOf({ name, message, fields }: ErrorRecord): Error {
   const text = (field: string): string => String(fields[field]);
   const { instantPs: instant, waiting, value } = fields;
-  const instantPs = Number(instant);
+  const instantPs = typeof instant === 'bigint' ? instant : Number(instant);
   switch (name) {
     case 'ProcessFailedError':
       return new ProcessFailedError(text('processName'), instantPs, text('reason'));

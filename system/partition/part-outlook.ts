@@ -3,7 +3,7 @@
  * the next polls of programs that have done nothing else for a while.
  */
 import { type Core, cpuCauses } from '../../host/index.ts';
-import type { LogicalProcess, ProcessInstant } from '../../sim/index.ts';
+import { exactPs, type LogicalProcess, type ProcessInstant } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
 
 /** Plain data. */
@@ -14,8 +14,10 @@ export interface PartOutlook {
   readonly isPolling: boolean;
   /** Hosts whose programs have not ended, with the instant since which they do nothing but poll, or now. */
   readonly waiting: readonly ProcessInstant[];
-  /** Instant at which the last program of the part ended so far, in picoseconds; -Infinity when none has. */
+  /** Instant of the epoch at which the last program of the part ended so far, in picoseconds; -Infinity when none has. */
   readonly endedPs: number;
+  /** Earliest instant of the epoch at which anything is due; Infinity when nothing is. */
+  readonly nextPs: number;
 }
 
 /** Takes the outlooks of one part. */
@@ -27,17 +29,21 @@ export class PartLookout {
   constructor(hosts: readonly HostNode[], devices: readonly LogicalProcess[]) {
     this.#hosts = hosts.map((host) => new HostLookout(host));
     this.#devices = devices;
+    for (const host of this.#hosts) host.node.lp.addTimeKeeper(host);
   }
 
   /** The outlook now, since the one before. */
-  take(): PartOutlook {
+  take(): Omit<PartOutlook, 'nextPs'> {
     for (const host of this.#hosts) host.look();
     const waiting = this.#hosts.filter(({ node }) => !node.lp.isEnded);
     return {
       isQuiet:
         this.#devices.every(({ dueCount }) => dueCount === 0) && this.#hosts.every(({ isQuiet }) => isQuiet),
       isPolling: this.#hosts.some(({ isPolling }) => isPolling),
-      waiting: waiting.map(({ node, sincePs }) => ({ name: node.lp.name, instantPs: sincePs })),
+      waiting: waiting.map(({ node, sincePs }) => ({
+        name: node.lp.name,
+        instantPs: exactPs(node.lp.epochUs, sincePs),
+      })),
       endedPs: Math.max(
         ...[...this.#devices, ...this.#hosts.map(({ node }) => node.lp)].map((lp) => lp.endedPs),
       ),
@@ -62,6 +68,12 @@ class HostLookout {
 
   constructor(node: HostNode) {
     this.node = node;
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.sincePs -= ps;
+    this.#lookedPs -= ps;
   }
 
   look(): void {

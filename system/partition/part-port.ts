@@ -10,6 +10,8 @@ export interface PartPort {
   loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void>;
   runTo(limitPs: number): Promise<RunOutcome>;
   runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome>;
+  /** Begins a new epoch: see LogicalProcess.rebase. @returns the earliest instant at which anything is due, in it */
+  rebase(ps: number): Promise<number>;
   outlook(): Promise<PartOutlook>;
   removeDriver(node: number): Promise<void>;
   programStates(): Promise<ProgramState[]>;
@@ -29,6 +31,7 @@ export const partMethods = [
   'loadModule',
   'runTo',
   'runUntilEnded',
+  'rebase',
   'outlook',
   'removeDriver',
   'programStates',
@@ -49,6 +52,7 @@ export function localPort(part: MachinePart): PartPort {
     loadModule: (node, order, url, exportName) => part.loadModule(node, order, url, exportName),
     runTo: (limitPs) => part.runTo(limitPs),
     runUntilEnded: (drainPs, limitPs) => part.runUntilEnded(drainPs, limitPs),
+    rebase: async (ps) => part.rebase(ps),
     outlook: async () => part.outlook(),
     removeDriver: async (node) => part.removeDriver(node),
     programStates: async () => part.programStates(),

@@ -94,9 +94,15 @@ export class MachinePart {
     return this.#runner.runUntilEnded(drainPs, limitPs);
   }
 
+  /** Begins a new epoch. @returns the earliest instant at which anything is due, in it */
+  rebase(ps: number): number {
+    this.#runner.rebase(ps);
+    return this.#runner.nextPs;
+  }
+
   /** What is still to come, where the part stands between two runs. */
   outlook(): PartOutlook {
-    return this.#lookout.take();
+    return { ...this.#lookout.take(), nextPs: this.#runner.nextPs };
   }
 
   programStates(): ProgramState[] {

@@ -1,8 +1,9 @@
 /** Puts the ledgers of all logical processes together into one report. */
-import { Histogram, type HistogramData } from '../../sim/index.ts';
+import { type ExactPs, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
 import { checksOf } from './checks.ts';
+import { ExactFigures } from './exact-figures.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -23,7 +24,7 @@ import {
 /** @param hosts and their adapters in any order: an HCA, or a NIC, for every node */
 export function buildReport(
   config: MachineConfig,
-  elapsedPs: number,
+  elapsedPs: ExactPs,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
   nics: readonly NicLedger[] = [],
@@ -31,13 +32,14 @@ export function buildReport(
 ): Report {
   const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
     ledgers.toSorted((left, right) => left.node - right.node);
+  const exact = new ExactFigures();
   const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
   return {
     schema: reportSchema,
     configHash: configHashOf(config, faults.map(faultText)),
     config,
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
-    elapsedPs,
+    elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeOf(host, hcaByNode[node], nicByNode[node])),
     wire: [
       ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
@@ -45,6 +47,7 @@ export function buildReport(
     ],
     operations: operationsOf(hostByNode, hcaByNode),
     checks: checksOf(hostByNode, hcaByNode, nicByNode),
+    ...exact.field,
   };
 }
 

@@ -4,7 +4,7 @@ import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames } from '../../hw/hca/operations.ts';
 import { pageRequestSides } from '../../hw/hca/page-faults.ts';
-import type { BlockAccount } from '../../sim/index.ts';
+import type { BlockAccount, ExactPs } from '../../sim/index.ts';
 import { opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
@@ -100,7 +100,7 @@ export interface PageFaultLedger {
 
 export interface HcaLedger {
   readonly node: number;
-  readonly nowPs: number;
+  readonly nowPs: ExactPs;
   readonly clockMHz: number;
   readonly elapsedCycles: number;
   readonly blocks: Readonly<Record<string, BlockLedger>>;
@@ -128,13 +128,13 @@ export interface HcaLedger {
 export function hcaLedgerOf(node: HcaNode): HcaLedger {
   const { hca, lp } = node;
   const { dataPath, control, domain } = hca;
-  const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
+  const cycle = domain.clock.cyclesElapsed(lp.nowPs);
   return {
     node: node.node,
-    nowPs: lp.nowPs,
+    nowPs: lp.instantPs,
     clockMHz: domain.clock.frequencyMHz,
-    elapsedCycles,
-    blocks: blocksOf(node, elapsedCycles),
+    elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
+    blocks: blocksOf(node, cycle),
     caches: cachesOf(node),
     vectors: vectorsOf(node),
     cancelledMessages: cancelledMessagesOf(node),
@@ -190,7 +190,7 @@ export function byCommandName(figures: ReadonlyMap<number, number>): Record<stri
   );
 }
 
-function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, BlockLedger> {
+function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> {
   const { dataPath, control, pcieFunction, dmaRead, dmaWrite } = hca;
   const accounts = [
     pcieFunction.account,
@@ -202,11 +202,12 @@ function blocksOf({ hca }: HcaNode, elapsedCycles: number): Record<string, Block
     dmaRead.returnAccount,
     dmaWrite.account,
   ];
-  return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, elapsedCycles)]));
+  return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
 }
 
-export function blockLedgerOf(account: BlockAccount, elapsedCycles: number): BlockLedger {
-  account.close(elapsedCycles);
+/** @param cycle of the epoch, up to which the account is brought */
+export function blockLedgerOf(account: BlockAccount, cycle: number): BlockLedger {
+  account.close(cycle);
   const stalled = account.stallReasons.map(
     (reason, index) => [reason, account.stalledCycles[index]!] as const,
   );

@@ -1,7 +1,7 @@
 /** The books of one host, copied as plain data at the end of a run. */
 import type { OnDemandCounts } from '../../driver/index.ts';
 import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
-import type { HistogramData } from '../../sim/index.ts';
+import type { ExactPs, HistogramData } from '../../sim/index.ts';
 import type { HostNode } from '../node/host-node.ts';
 import { type MemoryTraffic, memoryTrafficOf } from '../node/memory-traffic.ts';
 import type { NicSoftware } from '../node/nic-software.ts';
@@ -20,8 +20,8 @@ export interface HostOperationLedger {
 
 export interface HostLedger {
   readonly node: number;
-  readonly nowPs: number;
-  readonly bootedPs: number | undefined;
+  readonly nowPs: ExactPs;
+  readonly bootedPs: ExactPs | undefined;
   readonly cores: readonly CpuReport[];
   readonly contextSwitches: readonly number[];
   readonly systemCalls: {
@@ -89,7 +89,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
   const report = host.report();
   return {
     node: node.node,
-    nowPs: lp.nowPs,
+    nowPs: lp.instantPs,
     bootedPs: node.bootedPs,
     cores: report.cores,
     contextSwitches: host.cores.map(({ contextSwitchCount }) => contextSwitchCount),

@@ -1,5 +1,6 @@
 /** The books of one NIC, copied as plain data at the end of a run. */
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
+import type { ExactPs } from '../../sim/index.ts';
 import type { NicNode } from '../node/nic-node.ts';
 import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
@@ -8,7 +9,7 @@ type Counts = Readonly<Record<string, number>>;
 
 export interface NicLedger {
   readonly node: number;
-  readonly nowPs: number;
+  readonly nowPs: ExactPs;
   readonly clockMHz: number;
   readonly elapsedCycles: number;
   readonly blocks: Readonly<Record<string, BlockLedger>>;
@@ -35,15 +36,13 @@ export interface NicLedger {
 
 export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
   const { domain, port } = nic;
-  const elapsedCycles = domain.clock.cyclesElapsed(lp.nowPs);
+  const cycle = domain.clock.cyclesElapsed(lp.nowPs);
   return {
     node,
-    nowPs: lp.nowPs,
+    nowPs: lp.instantPs,
     clockMHz: domain.clock.frequencyMHz,
-    elapsedCycles,
-    blocks: Object.fromEntries(
-      nic.accounts.map((account) => [account.name, blockLedgerOf(account, elapsedCycles)]),
-    ),
+    elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
+    blocks: Object.fromEntries(nic.accounts.map((account) => [account.name, blockLedgerOf(account, cycle)])),
     vectors: vectorsOf(nic),
     cancelledMessages: cancelledMessagesOf(nic),
     pcie: linkEndLedgerOf(nic.linkPort, lp.nowPs, lp.isDrained),

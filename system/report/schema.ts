@@ -9,6 +9,7 @@ import type { CpuCause, MemoryCounts } from '../../host/index.ts';
 import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import type { ExactDigits } from './exact-figures.ts';
 import type { CacheLedger, LoopbackLedger, PacketLedger, PageFaultLedger } from './hca-ledger.ts';
 import type { IommuLedger, NetLedger } from './host-ledger.ts';
 
@@ -188,4 +189,6 @@ export interface Report {
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ChecksReport;
+  /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
+  readonly exactPs?: ExactDigits;
 }

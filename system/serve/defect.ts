@@ -1,12 +1,12 @@
 /** A defect of the emulator as a report has it: what the model threw, with everything that it says caused it. */
-import { ProcessFailedError } from '../../sim/index.ts';
+import { type ExactPs, ProcessFailedError } from '../../sim/index.ts';
 
 /** The model threw: what was being done, where, and when. */
 export interface Defect {
   readonly node: number;
   /** What the guest had asked for, or `time passing`. */
   readonly access: string;
-  readonly atPs: number;
+  readonly atPs: ExactPs;
   readonly message: string;
   readonly stack: string;
   /** The error's cause, that one's cause, and so on: where it was thrown is in the last of them. */
@@ -22,7 +22,7 @@ export interface DefectCause {
 export interface DefectCircumstances {
   readonly node: number | undefined;
   readonly access: string;
-  readonly atPs: number;
+  readonly atPs: ExactPs;
 }
 
 /** A chain of causes may lead back into itself. */

@@ -140,7 +140,13 @@ export class Emulation {
     this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);
     this.#generation++;
     this.#analysers = this.guests.map((guest) =>
-      attachAnalyser(options.analysis, this.#traceName(guest.node), guest.rootComplex, guest.memory),
+      attachAnalyser(
+        options.analysis,
+        this.#traceName(guest.node),
+        guest.lp,
+        guest.rootComplex,
+        guest.memory,
+      ),
     );
     for (const slot of this.slots) slot.fit(this.guests[slot.node]!, this.time, this.#analysers[slot.node]);
   }
@@ -148,6 +154,6 @@ export class Emulation {
   /** @param node HCA whose guest was served; undefined while time passed, when the error may name it */
   #noteDefect(node: number | undefined, error: unknown, access: string): void {
     this.#hasFailed = true;
-    this.defects.push(defectOf(error, { node, access, atPs: this.time.nowPs }));
+    this.defects.push(defectOf(error, { node, access, atPs: this.time.runner.instantPs }));
   }
 }

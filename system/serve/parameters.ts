@@ -47,14 +47,6 @@ export const servingParameters = {
     'choice: above the jitter of a poll, below what a driver notices',
     'Simulated time that fell behind the wall clock by no more than this catches up while the device is idle.',
   ),
-  freePs: number(
-    3.6e15,
-    'ps',
-    [0, 8e15],
-    'a float64 counts 2.5 hours of picoseconds exactly',
-    'Past this much simulated time, idleness in which nothing is due counts for idleStretchPs at most.',
-  ),
-  idleStretchPs: number(1e9, 'ps', [0, 1e12], 'choice', 'See freePs.'),
   accessLimitMs: number(
     1000,
     'ms',

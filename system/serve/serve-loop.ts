@@ -92,7 +92,7 @@ export class ServeLoop {
       faults,
       cabling,
       timeScale,
-      elapsedPs: emulation.time.nowPs,
+      elapsedPs: emulation.time.runner.instantPs,
       followedPs: emulation.time.followedPs,
       slots: emulation.ledgers(),
       defects: emulation.defects,

@@ -5,6 +5,7 @@
  * What is a measurement and what is not stands in the report itself ({@link meaning}).
  */
 
+import type { ExactPs } from '../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
@@ -27,6 +28,7 @@ import {
   vectorFailures,
   wireFailures,
 } from '../report/checks.ts';
+import { type ExactDigits, ExactFigures } from '../report/exact-figures.ts';
 import type {
   CheckReport,
   DeviceInterruptRow,
@@ -125,6 +127,8 @@ export interface ServeReport {
   /** What the analysers of the guests found; empty unless asked for. */
   readonly analyses: readonly Analysis[];
   readonly run: ServeRun;
+  /** All digits of the figures above that are 2^53 ps or more, by their places; absent when there are none. */
+  readonly exactPs?: ExactDigits;
 }
 
 export interface ServeReportParts {
@@ -132,8 +136,8 @@ export interface ServeReportParts {
   readonly faults: readonly Fault[];
   readonly cabling: Cabling;
   readonly timeScale: number;
-  readonly elapsedPs: number;
-  readonly followedPs: number;
+  readonly elapsedPs: ExactPs;
+  readonly followedPs: ExactPs;
   readonly slots: readonly SlotLedger[];
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
@@ -143,6 +147,7 @@ export interface ServeReportParts {
 export function buildServeReport(parts: ServeReportParts): ServeReport {
   const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, defects, analyses, run } = parts;
   const far = (node: number): SlotLedger => slots[cabling === 'cable' ? node ^ 1 : node]!;
+  const exact = new ExactFigures();
   // A port without plug has nobody to compare with.
   const cabled = cabling === 'open' ? [] : slots;
   return {
@@ -157,8 +162,8 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     hcas: slots.length,
     cabling,
     timeScale,
-    elapsedPs,
-    followedPs,
+    elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
+    followedPs: exact.numberOf('followedPs', followedPs),
     nodes: slots.map(nodeOf),
     wire: cabled.map(({ node, hca }) => wireOf(hca, far(node).hca)),
     operations: operationsOf(
@@ -169,6 +174,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     defects,
     analyses,
     run,
+    ...exact.field,
   };
 }
 

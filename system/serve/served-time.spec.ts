@@ -122,21 +122,41 @@ describe('time on a served machine', () => {
     expect(time.nowPs).toBe(MS);
   });
 
-  it('is not used up by idleness: past an hour, a stretch in which nothing is due counts for a millisecond', () => {
-    const { time, wall } = clockwork(3600);
+  it('goes on for weeks: an event a month from the start is as long in coming as one at the start', () => {
+    const { process, time, wall, ran } = clockwork();
     time.work(1);
-    wall.ms += 1000;
+    wall.ms += 30 * 86_400_000;
     time.arrive();
-    // An hour is 3.6e15 ps.
-    expect(time.nowPs).toBe(3.6e15);
-    for (let day = 1; day <= 3; day++) {
-      wall.ms += 86_400_000;
-      time.touched();
-      time.work(1);
-      wall.ms += 86_400_000;
-      time.arrive();
-      expect(time.nowPs).toBe(3.6e15 + day * MS);
+    const monthPs = 30n * 86_400n * 10n ** 12n;
+    expect([process.instantPs, time.followedPs]).toEqual([monthPs, monthPs]);
+    process.queue.schedule(
+      process.nowPs + 1_234_567,
+      process.queue.addHandler(() => ran.push(process.nowPs)),
+    );
+    const startPs = BigInt(process.instantPs);
+    const watch = process.stopwatch();
+    time.touched();
+    expect(time.work(1)).toBe(Number.POSITIVE_INFINITY);
+    expect([ran.length, watch.elapsedPs >= 1_234_567]).toEqual([1, true]);
+    expect(BigInt(process.epochUs) * 1_000_000n + BigInt(ran[0]!) - startPs).toBe(1_234_567n);
+  });
+
+  it('takes a timer of hours that falls due days after the start, and another behind it', () => {
+    const { process, time, wall } = clockwork();
+    const due: bigint[] = [];
+    // ACK time-out code 31: 4.096 us × 2^31 (IBA 9.7.6.1.3).
+    const timeoutPs = 4_096_000 * 2 ** 31;
+    const handler = process.queue.addHandler(() => {
+      due.push(BigInt(process.instantPs));
+      if (due.length < 8) process.queue.schedule(process.nowPs + timeoutPs, handler);
+    });
+    process.queue.schedule(timeoutPs, handler);
+    time.touched();
+    while (due.length < 8) {
+      const waitMs = time.work(1);
+      wall.ms += Math.max(waitMs, 1);
     }
+    expect(due).toEqual(due.map((_, turn) => BigInt(turn + 1) * BigInt(timeoutPs)));
   });
 
   it('waits for answers at most so long for one access, however many it asks for', () => {

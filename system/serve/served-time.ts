@@ -9,7 +9,8 @@
  * device, not one whose timers all expire. This is the only place of the project that reads the wall clock to decide
  * what the model does; what the model then does depends on nothing else.
  */
-import type { SteppedRunner } from '../../sim/index.ts';
+import { psPerUs } from '../../base/units.ts';
+import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
 import type { ServingConfig } from './parameters.ts';
 
 /** Milliseconds of a clock that only advances. */
@@ -19,6 +20,8 @@ const PS_PER_MS = 1e9;
 const NEVER = Number.POSITIVE_INFINITY;
 /** Looks at the wall clock while a load waits: one in so many steps. */
 const STEPS_PER_LOOK = 16;
+/** Idleness is passed in steps that an epoch has room for. */
+const idleStepPs = 2 ** 51;
 /** Wall time of a line that does not exist: whatever is asked of it lags too far behind. */
 const NOT_FOLLOWED = Number.NEGATIVE_INFINITY;
 
@@ -29,43 +32,60 @@ export interface Awaited {
 
 export class ServedTime {
   readonly runner: SteppedRunner;
-  /** Simulated picoseconds that passed because the wall clock did. */
-  followedPs = 0;
   /** Slices of work done, and those after which the device was still busy. */
   sliceCount = 0;
   cutSliceCount = 0;
   readonly #config: ServingConfig;
   readonly #scale: number;
   readonly #wall: WallClock;
-  /** The line that simulated time follows while idle: an instant, and the wall time that belongs to it. */
+  readonly #epochPs: number;
+  /** Simulated time that passed because the wall clock did: whole microseconds, and picoseconds beside them. */
+  #followedUs = 0;
+  #followedPs = 0;
+  /** The line that simulated time follows while idle: an instant of the epoch, and the wall time that belongs to it. */
   #linePs = 0;
   #lineMs = NOT_FOLLOWED;
   #isIdle = false;
   /** Wall time at which the access that is carried out has waited enough; NEVER before it has waited long. */
   #accessEndMs = NEVER;
 
-  /** @param scale simulated time per wall time while idle, above zero */
-  constructor(runner: SteppedRunner, config: ServingConfig, scale: number, wall: WallClock) {
+  /**
+   * @param scale simulated time per wall time while idle, above zero
+   * @param epochPs how long an epoch of the runner becomes
+   */
+  constructor(
+    runner: SteppedRunner,
+    config: ServingConfig,
+    scale: number,
+    wall: WallClock,
+    epochPs = epochLengthPs,
+  ) {
     this.runner = runner;
     this.#config = config;
     this.#scale = scale;
     this.#wall = wall;
+    this.#epochPs = epochPs;
   }
 
+  /** The instant of the epoch. */
   get nowPs(): number {
     return this.runner.nowPs;
+  }
+
+  /** Simulated picoseconds that passed because the wall clock did. */
+  get followedPs(): ExactPs {
+    return exactPs(this.#followedUs, this.#followedPs);
   }
 
   /** To be called before something is done to the machine from outside: while it was idle, time has passed. */
   arrive(): void {
     this.#accessEndMs = NEVER;
     if (!this.#isIdle) return;
+    this.#beginEpoch();
     const { nowPs, nextPs } = this.runner;
-    const { freePs, idleStretchPs } = this.#config;
-    let targetPs = this.#lineAt(this.#wall());
-    if (nextPs === NEVER && targetPs > freePs) targetPs = Math.min(targetPs, nowPs + idleStretchPs);
+    const targetPs = this.#lineAt(this.#wall());
     // What is due before that is work, and done in slices.
-    if (targetPs > nowPs) this.#passTo(Math.min(targetPs, nextPs));
+    if (targetPs > nowPs) this.#pass(Math.min(targetPs, nextPs) - nowPs);
   }
 
   /** Something was done to the machine from outside. */
@@ -89,6 +109,7 @@ export class ServedTime {
     const endMs = this.#wall() + budgetMs;
     this.sliceCount++;
     for (let nowMs = endMs - budgetMs; ; nowMs = this.#wall()) {
+      this.#beginEpoch();
       if (runner.nextPs - runner.nowPs > this.#config.busyGapPs) {
         const waitMs = this.#follow(nowMs);
         if (waitMs > 0) return waitMs;
@@ -109,6 +130,7 @@ export class ServedTime {
     const { runner } = this;
     const { loadStepPs, accessLimitMs } = this.#config;
     for (let step = 1; ; step++) {
+      this.#beginEpoch();
       // Where nothing happens there is nothing to step through.
       const nextPs = runner.nextPs;
       if (nextPs === NEVER && step > 1) return awaited.isDone;
@@ -141,7 +163,7 @@ export class ServedTime {
     if (nextPs === NEVER) return NEVER;
     const linePs = this.#lineAt(nowMs);
     if (linePs < nextPs) return (nextPs - linePs) / (PS_PER_MS * this.#scale);
-    this.#passTo(nextPs);
+    this.#pass(nextPs - this.runner.nowPs);
     this.#isIdle = false;
     return 0;
   }
@@ -160,8 +182,24 @@ export class ServedTime {
     return this.#linePs + Math.floor((nowMs - this.#lineMs) * PS_PER_MS * this.#scale);
   }
 
-  #passTo(instantPs: number): void {
-    this.followedPs += instantPs - this.runner.nowPs;
-    this.runner.runTo(instantPs);
+  /** Time passes in which nothing is due: days of it may have gone by since somebody looked. */
+  #pass(durationPs: number): void {
+    const followedPs = this.#followedPs + (durationPs % psPerUs);
+    this.#followedUs += Math.floor(durationPs / psPerUs) + Math.floor(followedPs / psPerUs);
+    this.#followedPs = followedPs % psPerUs;
+    for (let leftPs = durationPs; leftPs > 0; ) {
+      const stepPs = Math.min(leftPs, idleStepPs);
+      this.runner.runTo(this.runner.nowPs + stepPs);
+      this.#beginEpoch();
+      leftPs -= stepPs;
+    }
+  }
+
+  /** Between two runs, with no instant at hand: begins a new epoch if this one has become long. */
+  #beginEpoch(): void {
+    if (this.runner.nowPs < this.#epochPs) return;
+    const shiftPs = epochStepPs(this.runner.nowPs);
+    this.runner.rebase(shiftPs);
+    this.#linePs -= shiftPs;
   }
 }

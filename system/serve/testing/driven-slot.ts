@@ -71,6 +71,9 @@ export class DrivenSlot {
       get localPs() {
         return bench.wallMs * PS_PER_MS;
       },
+      get ownPs() {
+        return bench.wallMs * PS_PER_MS;
+      },
       charge: () => {},
       settle: async () => {},
       sleep: async (durationPs) => this.pass(durationPs / PS_PER_MS),
@@ -128,7 +131,14 @@ export class DrivenSlot {
         eventDispatch: cost,
       },
       newSignal: () => new SlotSignal(this),
-      nowPs: () => bench.wallMs * PS_PER_MS,
+      stopwatch: () => {
+        const startMs = bench.wallMs;
+        return {
+          get elapsedPs() {
+            return (bench.wallMs - startMs) * PS_PER_MS;
+          },
+        };
+      },
       spawn: (_name, body) => void body(this.cpu),
     };
   }
