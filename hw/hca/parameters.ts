@@ -87,6 +87,13 @@ export const hcaParameters = {
     'estimate',
     'READ responses and acknowledgements being gathered or waiting for the wire.',
   ),
+  responseBurstPackets: number(
+    1,
+    'packets',
+    [1, 1024],
+    'estimate: round robin; nothing is published',
+    'Response packets sent in a row while a request packet could be sent; then one request goes.',
+  ),
   transmitPacketCycles: number(
     8,
     'cycles',

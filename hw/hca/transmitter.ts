@@ -2,11 +2,13 @@
  * The transmitter: sends complete packets to the wire port, one at a time.
  *
  *   response packets ─┐
- *                     ├─> choose (responses first) ─> header words and payload ─┬─> wire port
+ *                     ├─> choose (see below) ─> header words and payload ─┬─> wire port
  *   request packets  ─┘                                    to this very port:   └─> loopback
  *
  * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
- * not the other queue. Responses go first because a responder must make progress whatever its own requests wait for.
+ * not the other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request:
+ * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
+ * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/index.ts';
@@ -85,6 +87,11 @@ export class Transmitter {
   /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
   readonly #packetCycles: number;
   readonly #bytesPerCycle: number;
+  /** Responses that go in a row while a request could: of the configuration, and so far. */
+  readonly #responseBurstPackets: number;
+  #responsesInRow = 0;
+  /** Both queues had a packet to send when one was chosen. */
+  #isContended = false;
   readonly #stage: number;
   #listener: TransmitterListener | undefined;
   #requester: PacketSource | undefined;
@@ -107,6 +114,7 @@ export class Transmitter {
     this.#sram = core.sram;
     this.#packetCycles = core.config.transmitPacketCycles;
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
+    this.#responseBurstPackets = core.config.responseBurstPackets;
     this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
     this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
     this.#stage = core.domain.addStage(this.#run, this);
@@ -136,6 +144,7 @@ export class Transmitter {
     this.#core.dmaRead.detachLandings();
     this.requests.clear();
     this.responses.clear();
+    this.#responsesInRow = 0;
   }
 
   /** The stage: sends one packet. */
@@ -143,6 +152,16 @@ export class Transmitter {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
+    let outcome = this.#send(queue, cycle);
+    if (outcome === STALL_LOOPBACK && queue === this.requests && this.#isContended)
+      outcome = this.#send(this.responses, cycle);
+    if (outcome !== SENT) return this.account.stall(cycle, outcome);
+    this.account.serve(cycle, this.#packetCycles);
+    this.#lookAtNext(cycle + this.#packetCycles);
+  }
+
+  /** Sends the oldest packet of a queue. SENT, or why it has to wait. */
+  #send(queue: PacketQueue, cycle: number): number {
     const packet = queue.oldest;
     const isRepeated = this.#isRepeated(packet);
     packet.flags = isRepeated ? packet.flags | FLAG_RETRANSMISSION : packet.flags & ~FLAG_RETRANSMISSION;
@@ -150,13 +169,14 @@ export class Transmitter {
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
       : this.#sendSpecial(packet, cycle);
-    if (outcome !== SENT) return this.account.stall(cycle, outcome);
+    if (outcome !== SENT) return outcome;
+    if (queue === this.requests) this.#responsesInRow = 0;
+    else if (this.#isContended) this.#responsesInRow++;
     if (isRepeated) this.repeatedPacketCount++;
     else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
-    this.account.serve(cycle, this.#packetCycles);
-    this.#lookAtNext(cycle + this.#packetCycles);
+    return SENT;
   }
 
   /**
@@ -189,8 +209,13 @@ export class Transmitter {
     const { responses, requests } = this;
     const response = this.#headReadyCycle(responses, cycle);
     const request = this.#headReadyCycle(requests, cycle);
-    if (response !== NOT_COMPLETE && response <= cycle) return responses;
-    if (request !== NOT_COMPLETE && request <= cycle) return requests;
+    const isRequest = request !== NOT_COMPLETE && request <= cycle;
+    if (response !== NOT_COMPLETE && response <= cycle) {
+      this.#isContended = isRequest;
+      return isRequest && this.#responsesInRow >= this.#responseBurstPackets ? requests : responses;
+    }
+    this.#isContended = false;
+    if (isRequest) return requests;
     if (response !== NOT_COMPLETE || request !== NOT_COMPLETE) {
       this.account.stall(cycle, STALL_FORMATION);
       if (response !== NOT_COMPLETE) this.wake(response);
