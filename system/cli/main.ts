@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
@@ -25,6 +25,7 @@ import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
+import { addTortureCommand } from './torture.ts';
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
@@ -106,6 +107,7 @@ function programOf(): Command {
   addCutoffCommand(program);
   addServeCommand(program);
   addGuestCommand(program);
+  addTortureCommand(program);
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
 }
@@ -129,7 +131,7 @@ try {
     if (error.exitCode !== 0 && error.code !== 'commander.help') fail(error.message, exitBadInput);
     else if (error.code === 'commander.help')
       fail(
-        'say what to do: move, compare, perf, devinfo, profiles, faults, cutoff, serve or guest; --help tells more',
+        'say what to do: move, compare, perf, devinfo, profiles, faults, cutoff, serve, guest or torture; --help tells more',
         exitBadInput,
       );
   } else if (error instanceof ConfigurationError) fail(error.message, exitBadInput);

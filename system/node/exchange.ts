@@ -41,6 +41,8 @@ export interface Exchange {
   put(name: string, value: JsonValue): Promise<void>;
   /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
   take(name: string): Promise<JsonValue>;
+  /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
+  poll(name: string): Promise<JsonValue | undefined>;
 }
 
 interface Mailbox {
@@ -79,6 +81,10 @@ export class ExchangePort {
       latencyPs: this.#latencyPs,
       put: (name, value) => this.#put(cpu, name, value),
       take: (name) => this.#take(cpu, name),
+      poll: async (name) => {
+        await cpu.settle();
+        return this.#mailbox(name).values.shift();
+      },
     };
   }
 

@@ -1,0 +1,224 @@
+/**
+ * `hca torture`: random stories, each judged. Without options a minute of fresh ones; `--seed` plays one again and says what
+ * it is; `--shrink` makes a failing one small. Exit code 1 when anything was found.
+ */
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { type Command, InvalidArgumentError } from 'commander';
+import { ConfigurationError } from '../../base/assert.ts';
+import { tableOf } from '../report/table.ts';
+import {
+  type Coverage,
+  campaign,
+  drawnPaths,
+  drawStory,
+  type Finding,
+  joinCoverage,
+  lastMoments,
+  noCoverage,
+  renderStory,
+  runStory,
+  type Story,
+  type StoryOutcome,
+  shrinkStory,
+} from '../torture/index.ts';
+import { integer } from './options.ts';
+import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
+import { CountBar } from './progress-bar.ts';
+
+interface SeedRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+interface TortureOptions {
+  readonly seed?: number;
+  readonly seeds?: SeedRange;
+  readonly story?: string;
+  readonly minutes?: number;
+  readonly jobs: number;
+  readonly shrink?: true;
+  readonly tries: number;
+  readonly save?: string;
+  readonly json?: string;
+}
+
+const seedMax = 2 ** 48;
+/** Failures that are told as they come; all of them are in the JSON. */
+const failuresPrinted = 30;
+
+export function addTortureCommand(program: Command): void {
+  program
+    .command('torture')
+    .description('play random stories of programs, hardware and faults, and judge what came of them')
+    .option('--seed <n>', 'play the story of this seed, and say what it is', integer(0, seedMax))
+    .option('--seeds <first..last>', 'play the stories of these seeds', seedRange)
+    .option('--story <file>', 'play the story of a file that --save wrote')
+    .option('--minutes <n>', 'play fresh stories for so long (default: 1)', minutes)
+    .option(
+      '--jobs <n>',
+      'stories at once (default: one for each core)',
+      integer(1, 256),
+      availableParallelism(),
+    )
+    .option('--shrink', 'make the story that failed as small as it can be and still fail')
+    .option('--tries <n>', 'stories to play for that at most', integer(1, 100_000), 600)
+    .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
+    .option('--json <file>', 'write the figures as JSON; - is standard output')
+    .action(torture);
+}
+
+function seedRange(text: string): SeedRange {
+  const [first, last, ...rest] = text.split('..').map(integer(0, seedMax));
+  if (first === undefined || last === undefined || rest.length > 0 || first > last)
+    throw new InvalidArgumentError('expected two seeds like 1..1000, the smaller one first.');
+  return { first, last };
+}
+
+function minutes(text: string): number {
+  const value = Number(text);
+  if (!(value > 0) || value > 100_000)
+    throw new InvalidArgumentError('expected a number above 0, of minutes.');
+  return value;
+}
+
+async function torture(options: TortureOptions): Promise<void> {
+  const { seed, story, json, save } = options;
+  checkWritable(json);
+  checkWritable(save);
+  const screen = new Screen(json);
+  if (story !== undefined) await one(storyOf(story), options, screen);
+  else if (seed !== undefined) await one(drawStory(seed), options, screen);
+  else await many(options, screen);
+}
+
+/** @throws ConfigurationError when the file is not a story */
+function storyOf(file: string): Story {
+  try {
+    const story = JSON.parse(readFileSync(file, 'utf8')) as Story;
+    if (!Array.isArray(story.programs) || !Array.isArray(story.links)) throw new Error('no story');
+    return story;
+  } catch (error) {
+    throw new ConfigurationError('story', file, `a file that --save wrote (${codeOf(error)})`);
+  }
+}
+
+async function one(story: Story, options: TortureOptions, screen: Screen): Promise<void> {
+  const { findings, refused } = await runStory(story);
+  if (refused !== undefined) screen.print(`The machine refuses the configuration of this story: ${refused}`);
+  if (findings.length > 0 && options.shrink) {
+    await small(story, findings, options, screen);
+    return;
+  }
+  for (const line of renderStory(story)) screen.print(line);
+  printFindings(findings, screen);
+  finish({ story, findings, refused: refused ?? null }, story, findings, options);
+}
+
+async function small(
+  story: Story,
+  findings: readonly Finding[],
+  options: TortureOptions,
+  screen: Screen,
+): Promise<void> {
+  const bar = new CountBar(options.tries, 'tries');
+  const shrunk = await shrinkStory(story, findings, options.tries, (tries) => bar.update(tries));
+  bar.stop();
+  for (const line of renderStory(shrunk.story)) screen.print(line);
+  printFindings(shrunk.findings, screen);
+  screen.print(`Made small in ${shrunk.tries} tries. The last microseconds of its traffic:`);
+  for (const line of await lastMoments(shrunk.story).catch(() => [])) screen.print(line);
+  finish({ ...shrunk, refused: null }, shrunk.story, shrunk.findings, options);
+}
+
+function finish(
+  result: unknown,
+  story: Story,
+  findings: readonly Finding[],
+  { save, json }: TortureOptions,
+): void {
+  if (save !== undefined) writeFileAtomically(save, `${JSON.stringify(story, null, 1)}\n`);
+  if (json !== undefined) writeJson(json, result);
+  if (findings.length > 0) process.exitCode = exitFailed;
+}
+
+function printFindings(findings: readonly Finding[], screen: Screen): void {
+  for (const { judge, what } of findings) screen.print(`FOUND by ${judge}: ${what}`);
+  if (findings.length === 0) screen.print('Nothing found.');
+}
+
+interface Tally {
+  stories: number;
+  refused: number;
+  coverage: Coverage;
+  readonly failures: Pick<StoryOutcome, 'seed' | 'climate' | 'findings'>[];
+}
+
+async function many(options: TortureOptions, screen: Screen): Promise<void> {
+  const { seeds, jobs, json } = options;
+  const first = seeds?.first ?? randomInt(2 ** 40);
+  const limitMs =
+    seeds !== undefined && options.minutes === undefined
+      ? Number.POSITIVE_INFINITY
+      : (options.minutes ?? 1) * 60_000;
+  const beganMs = performance.now();
+  const elapsedMs = (): number => performance.now() - beganMs;
+  const count = seeds === undefined ? Number.POSITIVE_INFINITY : seeds.last - seeds.first + 1;
+  screen.print(`Stories from seed ${first} on, ${jobs} at once.`);
+  const bar = Number.isFinite(count)
+    ? new CountBar(count, 'stories')
+    : new CountBar(Math.ceil(limitMs / 1000), 's');
+  const tally: Tally = { stories: 0, refused: 0, coverage: noCoverage, failures: [] };
+  for await (const outcome of campaign(numbersFrom(first, count), jobs, () => elapsedMs() > limitMs)) {
+    note(tally, outcome);
+    for (const { judge, what } of tally.failures.length > failuresPrinted ? [] : outcome.findings.slice(0, 3))
+      screen.print(`seed ${outcome.seed} (${outcome.climate}): FOUND by ${judge}: ${what}`);
+    bar.update(Number.isFinite(count) ? tally.stories : Math.floor(elapsedMs() / 1000));
+  }
+  bar.stop();
+  const seconds = elapsedMs() / 1000;
+  printTally(tally, seconds, screen);
+  if (json !== undefined) writeJson(json, { firstSeed: first, seconds, ...tally });
+  const [failure] = tally.failures;
+  if (failure === undefined) return;
+  process.exitCode = exitFailed;
+  screen.print(
+    `Again: hca torture --seed ${failure.seed}${options.shrink ? '' : '    Smaller: add --shrink'}`,
+  );
+  if (options.shrink) {
+    const { json: _written, ...rest } = options;
+    await one(drawStory(failure.seed), rest, screen);
+  }
+}
+
+function* numbersFrom(first: number, count: number): Generator<number> {
+  for (let index = 0; index < count; index++) yield first + index;
+}
+
+function note(tally: Tally, { seed, climate, findings, refused, coverage }: StoryOutcome): void {
+  tally.stories++;
+  if (refused !== undefined) tally.refused++;
+  tally.coverage = joinCoverage(tally.coverage, coverage);
+  if (findings.length > 0) tally.failures.push({ seed, climate, findings });
+}
+
+function printTally({ stories, refused, coverage, failures }: Tally, seconds: number, screen: Screen): void {
+  const ends = [...new Set(Object.values(coverage.ends).flatMap(Object.keys))].toSorted();
+  const rows = Object.entries(coverage.ends)
+    .toSorted(([left], [right]) => (left < right ? -1 : 1))
+    .map(([verb, counts]) => [verb, ...ends.map((end) => counts[end] ?? 0)]);
+  screen.print(tableOf('Requests by how they ended', ['transport and verb', ...ends], rows));
+  const counted = (title: string, counts: Readonly<Record<string, number>>): void => {
+    if (Object.keys(counts).length > 0)
+      screen.print(tableOf(title, ['what', 'times'], Object.entries(counts).toSorted()));
+  };
+  counted('Faults injected', coverage.faults);
+  counted('Steps of programs', coverage.steps);
+  const met = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
+  screen.print(`Parameters changed: ${met} of ${drawnPaths.length}; the ranges met are in the JSON.`);
+  const rate = (stories / seconds).toFixed(2);
+  screen.print(
+    `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,
+  );
+}

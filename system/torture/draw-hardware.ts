@@ -1,0 +1,149 @@
+/**
+ * Hardware of a story: a few parameters of the machine, each over its declared range, with a liking for the ends, where
+ * queues are one entry deep and caches hold one line. Costs and latencies stay within some tens of their defaults, since a
+ * story in which every load takes a millisecond says nothing and takes for ever; sizes and counts go to both ends.
+ */
+import { ConfigurationError } from '../../base/assert.ts';
+import type { NumberParameter, Parameter } from '../../base/parameter.ts';
+import type { Random } from '../../sim/index.ts';
+import { configurationOf, type ParameterValues } from '../profile/index.ts';
+import { type ParameterValue, parametersByPath } from '../profile/parameter-tree.ts';
+
+const drawnPrefixes = [
+  'host.core.',
+  'host.interrupt.',
+  'host.cost.',
+  'host.memory.framePlacement',
+  'pcie.link.',
+  'pcie.rootPort.',
+  'pcie.endpointPort.',
+  'pcie.rootComplex.',
+  'pcie.enumeration.max',
+  'pcie.iommu.',
+  'pcie.function.maxPayloadSupportedBytes',
+  'pcie.function.mmioReadCycles',
+  'pcie.function.requestFifoDepth',
+  'dma.',
+  'hca.',
+  'wire.',
+  'driver.completionVectorsMax',
+  'driver.commandsInFlightMax',
+  'driver.eqUpdateInterval',
+  'driver.useMsix',
+];
+
+/** What would make another machine, another memory map or a driver that gives up, not another timing. */
+const keptPaths = [
+  'host.core.count',
+  'host.core.storeSpaceKib',
+  'pcie.rootComplex.messageWindowAddress',
+  'pcie.rootComplex.deviceBus',
+  'pcie.rootComplex.completionTimeoutPs',
+  'hca.capability.',
+  'hca.control.embeddedSubnetManager',
+  'hca.control.portLid',
+  'hca.control.subnetManagerLid',
+  'hca.control.eqCountMax',
+  'hca.qpCountMax',
+  'hca.cqCountMax',
+  'hca.srqCountMax',
+  'hca.control.initialiseCycles',
+  'wire.trainingUs',
+];
+
+const drawnParameters: readonly (readonly [string, Parameter])[] = [...parametersByPath].filter(
+  ([path]) =>
+    drawnPrefixes.some((prefix) => path.startsWith(prefix)) &&
+    !keptPaths.some((kept) => path.startsWith(kept)),
+);
+
+/** Parameters that torture draws, by path. */
+export const drawnPaths: readonly string[] = drawnParameters.map(([path]) => path);
+
+/** Changes that have brought trouble to many devices, drawn together more often than chance would have it. */
+const knots: readonly ParameterValues[] = [
+  { 'dma.tagCount': 1 },
+  { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
+  { 'pcie.rootComplex.completionOrder': 'shuffled' },
+  { 'pcie.rootComplex.completionOrder': 'shuffled', 'dma.tagCount': 4 },
+  { 'pcie.iommu.isEnabled': true, 'pcie.iommu.iotlbEntries': 1, 'pcie.iommu.iotlbWays': 1 },
+  { 'hca.mptCacheEntries': 1, 'hca.mptCacheWays': 1, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1, 'hca.cqcCacheEntries': 1, 'hca.cqcCacheWays': 1 },
+  { 'hca.transmitBufferPackets': 2, 'hca.responseBufferPackets': 2 },
+  { 'hca.wqeLineCount': 2, 'hca.wqePrefetchCount': 1, 'hca.wqeFetchOutstanding': 1 },
+  { 'hca.receiveQueueLineCount': 2, 'hca.receivePrefetchCount': 1 },
+  { 'hca.completionFifoDepth': 2 },
+  { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 },
+  { 'hca.burstPackets': 1 },
+  { 'hca.responderAtomicResults': 1 },
+  { 'wire.speed': 'SDR', 'wire.lanes': 1 },
+  { 'wire.receiveBufferBytes': 8448, 'wire.creditReturnBytes': 64 },
+  { 'pcie.rootComplex.readLatencyPs': 5_000_000 },
+  { 'pcie.rootComplex.outstandingReadCount': 1 },
+  { 'pcie.endpointPort.nonPostedHeaders': 1, 'pcie.rootPort.nonPostedHeaders': 1 },
+  { 'pcie.rootPort.postedHeaders': 1 },
+  { 'driver.completionVectorsMax': 1 },
+  { 'driver.useMsix': false },
+  { 'hca.sameQpIntervalCycles': 1, 'hca.scheduleCycles': 1 },
+];
+
+/** @returns changes that the machine's own checks accept */
+export function drawHardware(random: Random): ParameterValues {
+  const set: Record<string, ParameterValue> = { 'host.memory.sizeMib': 64 };
+  if (random.chance(0.2)) return set;
+  const knotCount = random.below(4);
+  for (let count = 0; count < knotCount; count++) Object.assign(set, knots[random.below(knots.length)]);
+  const looseCount = random.chance(0.5) ? random.below(4) : random.below(14);
+  for (let count = 0; count < looseCount; count++) {
+    const [path, parameter] = drawnParameters[random.below(drawnParameters.length)]!;
+    set[path] = drawValue(random, parameter);
+  }
+  return acceptable(set);
+}
+
+/** Leaves out what the configuration's checks name until they accept the rest. */
+function acceptable(set: Record<string, ParameterValue>): ParameterValues {
+  for (;;) {
+    try {
+      configurationOf({ set });
+      return set;
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      const { field } = error;
+      const paths = Object.keys(set).filter((path) => path !== 'host.memory.sizeMib');
+      const blamed = paths.find((path) => path === field) ?? paths.at(-1);
+      if (blamed === undefined) throw error;
+      delete set[blamed];
+    }
+  }
+}
+
+function drawValue(random: Random, parameter: Parameter): ParameterValue {
+  if (parameter.kind === 'flag') return random.chance(0.5);
+  if (parameter.kind === 'choice') return parameter.choices[random.below(parameter.choices.length)]!;
+  const [min, max] = rangeOf(parameter);
+  const value = drawNumber(random, min, max);
+  return parameter.powerOfTwo === true ? 2 ** Math.round(Math.log2(Math.max(1, value))) : value;
+}
+
+const latencyUnits = ['ps', 'ns', 'us', 'cycles', 'symbols', 'blocks'];
+
+/** The declared range; of costs and latencies no more than forty times the default, or 4,000 from nothing. */
+function rangeOf({ min, max, unit, default: usual }: NumberParameter): readonly [number, number] {
+  const isLatency = latencyUnits.includes(unit);
+  if (unit === 'MHz')
+    return [Math.max(min, usual / 8), Math.min(max, usual * 4)].map(Math.round) as [number, number];
+  return isLatency
+    ? [min, Math.min(max, Math.max(40 * usual, 4000))]
+    : [min, Math.min(max, Math.max(16 * usual, 1024))];
+}
+
+function drawNumber(random: Random, min: number, max: number): number {
+  const kind = random.below(8);
+  if (kind < 3) return Math.min(max, min + random.below(3));
+  if (kind === 3) return max;
+  const low = Math.log2(min + 1);
+  const drawn = 2 ** (low + random.unit() * (Math.log2(max + 1) - low)) - 1;
+  return Math.min(max, Math.max(min, Math.round(drawn)));
+}

@@ -1,0 +1,363 @@
+/**
+ * Exactly one completion for each request that deserves one, in order, with the status that the standard allows, and with
+ * the fields that belong to it.
+ */
+import {
+  IBV_WC_LOC_PROT_ERR,
+  IBV_WC_RDMA_READ,
+  IBV_WC_REM_ACCESS_ERR,
+  IBV_WC_RETRY_EXC_ERR,
+  IBV_WC_RNR_RETRY_EXC_ERR,
+  IBV_WC_SUCCESS,
+  IBV_WC_WITH_IMM,
+  IBV_WC_WR_FLUSH_ERR,
+  wcStatusStr,
+} from '../../../userlib/index.ts';
+import { consumesReceive, grhBytes } from '../draw-story.ts';
+import type { CompletionSeen, Observations } from '../observations.ts';
+import { ackTimeoutPs } from '../player.ts';
+import type { Played } from '../run-story.ts';
+import type { SendPlan, SgePlan, Story } from '../story.ts';
+import {
+  completionOpcodeOf,
+  endOfFlaw,
+  endsOfBadReceive,
+  endsOfBadReceiver,
+  isFoundByResponder,
+  receiveOpcodeOf,
+  rnrDelayPs,
+} from '../verbs-model.ts';
+import { type Flow, flowsOf, type ReceiveTale, type SendTale } from './traffic.ts';
+
+export function judgeCompletions(played: Played): string[] {
+  const found: string[] = [];
+  for (const [program, seen] of played.seen.entries())
+    if (seen !== null) found.push(...judgeUniqueness(program, seen));
+  const flows = flowsOf(played);
+  for (const flow of flows) {
+    const back = flows.find(
+      ({ link, from }) => link === flow.link && from !== flow.from && isOtherEnd(flow, from),
+    )!;
+    found.push(...judgeOrder(flow), ...judgeArrivals(flow, played.story), ...judgeFields(flow));
+    if (played.story.climate !== 'broken')
+      found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(flow, back));
+  }
+  return found;
+}
+
+const isOtherEnd = ({ to }: Flow, from: Flow['from']): boolean =>
+  to.program === from.program && to.qp === from.qp;
+
+const named = ({ from }: Flow, { plan }: SendTale): string =>
+  `request ${plan.id} (program ${from.program}, QP ${from.qp})`;
+
+function judgeUniqueness(program: number, { completions, posts, receives }: Observations): string[] {
+  const found: string[] = [];
+  const known = new Map([...posts, ...receives].map((post) => [post.id, post]));
+  const times = new Map<number, number>();
+  for (const { id, status, qp } of completions) {
+    const post = known.get(id);
+    if (post === undefined)
+      found.push(`program ${program} took a completion of ${id}, which it never posted`);
+    else if (post.qp >= 0 && post.qp !== qp)
+      found.push(`program ${program}: request ${id} completed on another QP`);
+    else if (!post.isSignalled && status === IBV_WC_SUCCESS)
+      found.push(`program ${program}: request ${id} was not signalled, and completed with SUCCESS`);
+    times.set(id, (times.get(id) ?? 0) + 1);
+  }
+  for (const [id, count] of times)
+    if (count > 1) found.push(`program ${program}: request ${id} completed ${count} times`);
+  return found;
+}
+
+function judgeOrder(flow: Flow): string[] {
+  const { from, sends } = flow;
+  const placeOf = new Map(sends.map(({ plan, place }) => [plan.id, place]));
+  const found: string[] = [];
+  let last = -1;
+  for (const { id, qp } of from.seen.completions) {
+    const place = placeOf.get(id);
+    if (place === undefined || qp !== from.qp) continue;
+    if (place < last)
+      found.push(`request ${id} (program ${from.program}) completed after a later one of its QP`);
+    last = Math.max(last, place);
+  }
+  return [...found, ...judgeReceiveOrder(flow)];
+}
+
+/** A receive queue of its own gives its buffers out in order. */
+function judgeReceiveOrder({ to, arrivals, flushedReceives }: Flow): string[] {
+  if (to.plan.srq >= 0) return [];
+  const posted = to.seen.receives.filter(({ qp, error }) => qp === to.qp && error === 0).map(({ id }) => id);
+  const ended = new Set([...arrivals, ...flushedReceives].map(({ plan }) => plan.id));
+  const order = to.seen.completions.filter(({ id, qp }) => qp === to.qp && ended.has(id)).map(({ id }) => id);
+  const wrong = order.findIndex((id, index) => id !== posted[index]);
+  return wrong < 0
+    ? []
+    : [`receive ${order[wrong]} (program ${to.program}) completed where ${posted[wrong]} was due`];
+}
+
+function judgeArrivals(flow: Flow, story: Story): string[] {
+  const { arrivals, brought, to, from, sends } = flow;
+  const found = arrivals.flatMap(({ end, plan }, index) =>
+    brought[index] === undefined && end.status === IBV_WC_SUCCESS
+      ? [`receive ${plan.id} (program ${to.program}) brought ${end.byteLen} bytes that nobody sent`]
+      : [],
+  );
+  const isCalm = story.climate === 'calm' && to.seen.broken.length === 0 && from.seen.broken.length === 0;
+  if (!isCalm || to.seen.failure !== null || from.seen.failure !== null) return found;
+  const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
+  const posted = to.seen.receives.filter(({ qp }) => qp === to.qp).length;
+  const hasRoomForAll = to.plan.srq < 0 && posted <= to.plan.maxRecvWr && posted >= consuming.length;
+  if (
+    (from.plan.transport === 'RC' || hasRoomForAll) &&
+    arrivals.length !== consuming.length &&
+    !isCutShort(flow)
+  )
+    found.push(
+      `link ${flow.link}: ${consuming.length} messages sent by program ${from.program}, ${arrivals.length} received`,
+    );
+  return found;
+}
+
+const isCutShort = ({ sends }: Flow): boolean =>
+  sends.some(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
+
+function judgeFields(flow: Flow): string[] {
+  const found: string[] = [];
+  const expect = (who: string, what: string, actual: number, due: number): void => {
+    if (actual !== due) found.push(`${who}: ${what} is ${actual}, expected ${due}`);
+  };
+  for (const tale of flow.sends) {
+    const { plan, end, lengthBytes } = tale;
+    if (end?.status !== IBV_WC_SUCCESS) continue;
+    expect(named(flow, tale), 'opcode', end.opcode, completionOpcodeOf(plan.opcode));
+    if (end.opcode === IBV_WC_RDMA_READ) expect(named(flow, tale), 'byteLen', end.byteLen, lengthBytes);
+  }
+  const extra = flow.to.plan.transport === 'UD' ? grhBytes : 0;
+  for (const [index, { plan: receive, end }] of flow.arrivals.entries()) {
+    const sent = flow.brought[index];
+    if (sent === undefined || end.status !== IBV_WC_SUCCESS) continue;
+    const who = `receive ${receive.id} (program ${flow.to.program})`;
+    expect(who, 'opcode', end.opcode, receiveOpcodeOf(sent.plan.opcode));
+    expect(who, 'byteLen', end.byteLen, sent.lengthBytes + extra);
+    expect(
+      who,
+      'the flag of immediate data',
+      end.flags & IBV_WC_WITH_IMM,
+      sent.plan.imm === undefined ? 0 : IBV_WC_WITH_IMM,
+    );
+    if (sent.plan.imm !== undefined) expect(who, 'immediate data', end.imm, sent.plan.imm);
+  }
+  return found;
+}
+
+/** The status of everything that ended. */
+function judgeEnds(story: Story, flow: Flow, back: Flow): string[] {
+  const found: string[] = [];
+  let failed: SendTale | undefined;
+  for (const tale of flow.sends) {
+    const { end } = tale;
+    if (end === undefined) continue;
+    if (end.status === IBV_WC_SUCCESS) {
+      if (failed !== undefined)
+        found.push(`${named(flow, tale)} succeeded after ${failed.plan.id} had failed`);
+      if (mustFail(story, flow, tale))
+        found.push(`${named(flow, tale)} ended in SUCCESS in spite of its flaw: ${tale.plan.flaw}`);
+      continue;
+    }
+    const reason = failed === undefined ? unexplained(story, flow, back, tale, end) : afterFailure(end);
+    if (reason !== undefined)
+      found.push(`${named(flow, tale)} ended in ${wcStatusStr(end.status)}: ${reason}`);
+    failed ??= tale;
+  }
+  for (const [index, receive] of flow.arrivals.entries()) {
+    const { end } = receive;
+    if (end.status === IBV_WC_SUCCESS) continue;
+    if (!endsOfBadReceive.includes(end.status) || !isBadReceive(flow, receive, flow.brought[index]))
+      found.push(
+        `receive ${receive.plan.id} (program ${flow.to.program}) ended in ${wcStatusStr(end.status)}, and nothing is wrong with it`,
+      );
+  }
+  if (flow.flushedReceives.length > 0 && !isInError(flow.to, back, flow))
+    found.push(
+      `${flow.flushedReceives.length} receives of program ${flow.to.program} were flushed, and nothing had failed`,
+    );
+  return found;
+}
+
+const afterFailure = ({ status }: CompletionSeen): string | undefined =>
+  status === IBV_WC_WR_FLUSH_ERR ? undefined : 'one before it has failed already';
+
+/** @returns why the first failure of a send queue cannot be */
+function unexplained(
+  story: Story,
+  flow: Flow,
+  back: Flow,
+  tale: SendTale,
+  end: CompletionSeen,
+): string | undefined {
+  const { plan } = tale;
+  const { status } = end;
+  const elapsedPs = end.toPs - tale.post.fromPs;
+  if (status === IBV_WC_WR_FLUSH_ERR)
+    return isInError(flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
+  if (endOfFlaw[plan.flaw].includes(status)) return undefined;
+  if (endsOfBadReceiver.includes(status))
+    return isReceiverBad(flow, tale) ? undefined : 'nothing is wrong with what receives it';
+  if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
+  if (status === IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(flow, elapsedPs, plan);
+  if (status === IBV_WC_LOC_PROT_ERR && isDeregistered(flow.from.seen, plan.sges)) return undefined;
+  if (status === IBV_WC_REM_ACCESS_ERR && plan.remote !== undefined) {
+    const { area } = plan.remote;
+    if (flow.to.seen.deregistrations.some((gone) => gone.area === area)) return undefined;
+  }
+  return `it had no flaw that ends so (${plan.flaw})`;
+}
+
+function retriesUnexplained(
+  story: Story,
+  { from, to, link }: Flow,
+  back: Flow,
+  elapsedPs: number,
+): string | undefined {
+  const { timeout, retryCount } = from.plan;
+  const lossCount = lossesOf(story);
+  const leastPs = (retryCount + 1) * ackTimeoutPs(timeout);
+  if (lossCount <= retryCount && (timeout === 0 || elapsedPs < leastPs))
+    return `it took ${elapsedPs} ps, which is less than ${retryCount + 1} time-outs of code ${timeout} take`;
+  const isSuspect =
+    lossCount > 0 ||
+    timeout < 13 ||
+    isOutOfService(to.seen, to.qp) ||
+    back.sends.some(isFailed) ||
+    hasFlaws(story, link);
+  return isSuspect ? undefined : 'no packet was lost, and the responder was there';
+}
+
+const isFailed = ({ end }: SendTale): boolean => end !== undefined && end.status !== IBV_WC_SUCCESS;
+
+const isOutOfService = (seen: Observations, qp: number): boolean =>
+  seen.broken.some((broken) => broken.qp === qp) || seen.failure !== null || seen.finals.length === 0;
+
+/** A flawed request anywhere on the link may have put either end into the error state. */
+function hasFlaws(story: Story, link: number): boolean {
+  const { ends } = story.links[link]!;
+  return ends.some(({ program, qp }) => {
+    const { early, steps, qps } = story.programs[program]!;
+    return [...early, ...steps].some(
+      (step) =>
+        (step.do === 'post' && step.qp === qp && step.wrs.some(({ flaw }) => flaw !== 'none')) ||
+        (step.do === 'receive' && step.qp === qp && step.wrs.some(({ flaw }) => flaw !== 'none')) ||
+        (step.do === 'receiveShared' &&
+          step.srq === qps[qp]!.srq &&
+          step.wrs.some(({ flaw }) => flaw !== 'none')) ||
+        step.do === 'deregister' ||
+        step.do === 'exit',
+    );
+  });
+}
+
+/** Packets that the faults of the story can take away at most. */
+export function lossesOf({ faults }: Story): number {
+  return faults.reduce((sum, fault) => {
+    if (fault['packet'] !== 'corrupted') return sum;
+    const [first, last] = String(fault['nth']).split('-').map(Number);
+    return sum + (last === undefined ? 1 : last - first! + 1);
+  }, 0);
+}
+
+function rnrUnexplained({ from, to }: Flow, elapsedPs: number, plan: SendPlan): string | undefined {
+  const { rnrRetry } = from.plan;
+  if (rnrRetry === 7) return 'its QP retries for ever';
+  if (!consumesReceive(plan.opcode)) return 'it takes no receive';
+  const leastPs = rnrRetry * rnrDelayPs(to.plan.rnrTimer);
+  return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${rnrRetry} delays take ${leastPs}`;
+}
+
+/** Whether a QP has a reason to be in the error state: its own requests, what arrived at it, or its program. */
+function isInError(end: Flow['from'], own: Flow, back: Flow): boolean {
+  if (isOutOfService(end.seen, end.qp)) return true;
+  if (
+    own.sends.some(
+      ({ end: ended }) =>
+        ended !== undefined && ended.status !== IBV_WC_SUCCESS && ended.status !== IBV_WC_WR_FLUSH_ERR,
+    )
+  )
+    return true;
+  const arrived = back.from.program === end.program && back.from.qp === end.qp ? own : back;
+  if (arrived.arrivals.some(({ end: ended }) => ended.status !== IBV_WC_SUCCESS)) return true;
+  return (
+    arrived.sends.some(
+      ({ plan, end: ended }) =>
+        isFoundByResponder(plan.flaw) ||
+        (ended !== undefined && [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(ended.status)),
+    ) || end.seen.deregistrations.length > 0
+  );
+}
+
+const isDeregistered = ({ deregistrations }: Observations, sges: readonly SgePlan[]): boolean =>
+  deregistrations.some((gone) => sges.some(({ area }) => area === gone.area));
+
+function isReceiverBad(flow: Flow, tale: SendTale): boolean {
+  const index = flow.brought.indexOf(tale);
+  const arrival = flow.arrivals[index];
+  if (arrival !== undefined) return isBadReceive(flow, arrival, tale);
+  // The receive's completion may be gone with its QP; a flawed one must have been there.
+  return (
+    tale.plan.flaw === 'tooLong' ||
+    isOutOfService(flow.to.seen, flow.to.qp) ||
+    flow.to.seen.deregistrations.length > 0
+  );
+}
+
+const isBadReceive = ({ to }: Flow, { plan, roomBytes }: ReceiveTale, sent: SendTale | undefined): boolean =>
+  plan.flaw !== 'none' ||
+  isDeregistered(to.seen, plan.sges) ||
+  (sent !== undefined && sent.lengthBytes > roomBytes - (to.plan.transport === 'UD' ? grhBytes : 0));
+
+/** A flaw that nothing could have overlooked. */
+function mustFail(story: Story, flow: Flow, tale: SendTale): boolean {
+  const { plan, lengthBytes } = tale;
+  if (plan.flaw === 'tooLong') {
+    const arrival = flow.arrivals[flow.brought.indexOf(tale)];
+    return arrival !== undefined && lengthBytes > arrival.roomBytes;
+  }
+  if (plan.flaw === 'misaligned') return true;
+  // No key is looked at for nothing (C9-88, 9.7.4.1.6).
+  if (plan.flaw !== 'none' && lengthBytes > 0) return true;
+  const gone = flow.to.seen.deregistrations.find(({ area }) => area === plan.remote?.area);
+  if (gone !== undefined && lengthBytes > 0 && tale.post.fromPs > gone.toPs) return true;
+  const own = flow.from.seen.deregistrations.find(({ area }) => plan.sges.some((sge) => sge.area === area));
+  return (
+    own !== undefined &&
+    lengthBytes > 0 &&
+    !plan.isInline &&
+    tale.post.fromPs > own.toPs &&
+    story.climate !== 'broken'
+  );
+}
+
+/** Whether everything that deserves a completion has one. */
+function judgeCoverage(flow: Flow, back: Flow): string[] {
+  const { from, sends } = flow;
+  if (isOutOfService(from.seen, from.qp)) return [];
+  const failedAt = sends.find(isFailed)?.place ?? Number.POSITIVE_INFINITY;
+  const lastEnded = sends.findLast(({ end }) => end !== undefined)?.place ?? -1;
+  const found = sends
+    .filter(
+      ({ end, post, place }) =>
+        end === undefined && (post.isSignalled || place > failedAt) && place < lastEnded,
+    )
+    .map((tale) => `${named(flow, tale)} never completed, but later ones did`);
+  const mayHang =
+    from.plan.timeout === 0 &&
+    (isOutOfService(flow.to.seen, flow.to.qp) || back.sends.some(isFailed) || isInError(flow.to, back, flow));
+  const pending = sends.filter(({ end, post }) => end === undefined && post.isSignalled);
+  if (pending.length > 0 && !mayHang && found.length === 0 && !isLossyForEver(flow))
+    found.push(`${named(flow, pending[0]!)} never completed`);
+  return found;
+}
+
+/** Without a time-out a lost packet is waited for for ever. */
+const isLossyForEver = ({ from }: Flow): boolean => from.plan.transport === 'RC' && from.plan.timeout === 0;

@@ -1,0 +1,26 @@
+/** What requests carry, from the story: the bytes of their sources as the program had filled them when it posted. */
+import type { Observations } from '../observations.ts';
+import { patternInto, type SgePlan } from '../story.ts';
+
+/** The bytes that a program's request gathers; only the program itself writes to the areas it gathers from. */
+export function gatheredOf(
+  seen: Observations,
+  program: number,
+  sges: readonly SgePlan[],
+  atPs: number,
+): Uint8Array {
+  const bytes = new Uint8Array(sges.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const { area, offset, length } of sges) {
+    const fill = seen.fills.findLast((found) => found.area === area && found.atPs <= atPs)?.fill ?? 0;
+    patternInto(bytes.subarray(at, at + length), program, area, fill, offset);
+    at += length;
+  }
+  return bytes;
+}
+
+/** Place of the first byte that differs from what was due; -1: none. */
+export function firstDifference(found: Uint8Array, due: Uint8Array): number {
+  for (let at = 0; at < due.length; at++) if (found[at] !== due[at]) return at;
+  return -1;
+}

@@ -1,0 +1,150 @@
+/**
+ * The report against what the programs measured themselves: counts of requests, bytes and doorbells, latencies by the
+ * programs' own clocks, and in calm stories the packets that the messages' lengths demand (IBTA 9.4, 9.7).
+ */
+import {
+  IBV_WC_SUCCESS,
+  IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+  IBV_WR_SEND,
+  IBV_WR_SEND_WITH_IMM,
+} from '../../../userlib/index.ts';
+import type { Played } from '../run-story.ts';
+import { type Flow, flowsOf, type SendTale } from './traffic.ts';
+
+/** Names of the operations in reports, by verb. */
+const operationNames: Readonly<Record<number, string>> = {
+  [IBV_WR_RDMA_WRITE]: 'WRITE',
+  [IBV_WR_RDMA_WRITE_WITH_IMM]: 'WRITE_IMM',
+  [IBV_WR_SEND]: 'SEND',
+  [IBV_WR_SEND_WITH_IMM]: 'SEND_IMM',
+  [IBV_WR_RDMA_READ]: 'READ',
+  [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
+  [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
+};
+
+/** Quantiles and ends of a report's histograms are exact to within this part. */
+const histogramError = 0.004;
+
+export function judgeReport(played: Played): string[] {
+  const flows = flowsOf(played);
+  const isWhole = played.seen.every(
+    (seen) => seen !== null && seen.failure === null && seen.finals.length > 0,
+  );
+  if (!isWhole || played.error !== undefined || played.story.climate === 'broken') return [];
+  return [
+    ...judgeOperations(played, flows),
+    ...judgeDoorbells(played),
+    ...(played.story.climate === 'calm' ? judgePackets(played, flows) : []),
+  ];
+}
+
+function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): string[] {
+  const found: string[] = [];
+  if (seen.some((observations) => observations!.broken.length > 0)) return found;
+  for (const [opcode, name] of Object.entries(operationNames)) {
+    const tales = flows.flatMap(({ sends }) => sends.filter(({ plan }) => plan.opcode === Number(opcode)));
+    const row = report.operations[name];
+    const failed = tales.filter(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
+    const done = tales.filter((tale) => !failed.includes(tale));
+    const hasPending = flows.some(({ from }) => from.seen.unfinished.length > 0);
+    if (hasPending) continue;
+    const expect = (what: string, actual: number, due: number): void => {
+      if (actual !== due) found.push(`${name}: the report says ${actual} ${what}, the programs saw ${due}`);
+    };
+    expect('successful', row?.count ?? 0, done.length);
+    expect('failed', row?.failed ?? 0, failed.length);
+    expect('silent', row?.silent ?? 0, done.filter(({ post }) => !post.isSignalled).length);
+    expect(
+      'payload bytes',
+      row?.payloadBytes ?? 0,
+      done.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
+    );
+    found.push(...judgeLatency(name, row?.latencyPs ?? null, tales));
+  }
+  return found;
+}
+
+/** The latency of the report lies between what the program's clock said inside and outside of its calls. */
+function judgeLatency(
+  name: string,
+  latency: { readonly min: number; readonly max: number } | null,
+  tales: readonly SendTale[],
+): string[] {
+  const signalled = tales.filter(({ end }) => end !== undefined);
+  if (signalled.length === 0 || latency === null)
+    return signalled.length === 0 && latency === null
+      ? []
+      : [
+          `${name}: latencies of ${signalled.length} requests, and the report says ${JSON.stringify(latency)}`,
+        ];
+  const inside = signalled.map(({ post, end }) => Math.max(0, end!.fromPs - post.toPs));
+  const outside = signalled.map(({ post, end }) => end!.toPs - post.fromPs);
+  const bounds = {
+    min: [Math.min(...inside), Math.min(...outside)],
+    max: [Math.max(...inside), Math.max(...outside)],
+  } as const;
+  return (['min', 'max'] as const).flatMap((which) => {
+    const [least, most] = bounds[which];
+    const value = latency[which];
+    const isWithin = value >= least * (1 - histogramError) - 1 && value <= most * (1 + histogramError) + 1;
+    return isWithin
+      ? []
+      : [`${name}: ${which} latency ${value} ps, by the programs' clocks from ${least} to ${most}`];
+  });
+}
+
+function judgeDoorbells({ report, story, seen }: Played): string[] {
+  return report.nodes.flatMap(({ hca }, node) => {
+    const rung = (hca.doorbells['send'] ?? 0) + (hca.doorbells['blueFlame'] ?? 0);
+    const due = story.programs.reduce(
+      (sum, program, index) => sum + (program.node === node ? seen[index]!.doorbells : 0),
+      0,
+    );
+    return rung === due ? [] : [`node ${node}: ${rung} doorbells, the programs rang ${due}`];
+  });
+}
+
+const mtuBytes = (code: number): number => 128 << code;
+
+/** Packets that a message of this length is cut into. */
+const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
+
+/** Packets of requests and READ responses that went over the cable once: neither more nor fewer than the lengths demand. */
+function judgePackets({ report, story }: Played, flows: readonly Flow[]): string[] {
+  if (story.faults.length > 0) return [];
+  const isDisturbed = report.wire.some(({ retransmitted }) => Object.keys(retransmitted).length > 0);
+  if (isDisturbed || flows.some(({ sends }) => sends.some(({ end }) => end?.status === IBV_WC_WR_FLUSH_ERR)))
+    return [];
+  const due = { requests: 0, payload: 0, responses: 0 };
+  for (const { from, to, sends } of flows) {
+    if (story.programs[from.program]!.node === story.programs[to.program]!.node) continue;
+    const mtu = from.plan.transport === 'UD' ? 4096 : mtuBytes(from.plan.mtu);
+    for (const { plan, lengthBytes } of sends) {
+      const isRead = plan.opcode === IBV_WR_RDMA_READ;
+      const isAtomic =
+        plan.opcode === IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
+      due.requests += isRead || isAtomic ? 1 : packetsOf(lengthBytes, mtu);
+      if (isRead) due.responses += packetsOf(lengthBytes, mtu);
+      if (isAtomic) due.responses++;
+      else due.payload += lengthBytes;
+    }
+  }
+  const went = { requests: 0, payload: 0, responses: 0 };
+  for (const { opcodes } of report.wire)
+    for (const [opcode, { packets, payloadBytes }] of Object.entries(opcodes)) {
+      if (/ACKNOWLEDGE$/.test(opcode) && !/ATOMIC/.test(opcode)) continue;
+      const isResponse = /RESPONSE|ATOMIC_ACK/.test(opcode);
+      went[isResponse ? 'responses' : 'requests'] += packets;
+      went.payload += payloadBytes;
+    }
+  return (['requests', 'responses', 'payload'] as const).flatMap((what) =>
+    went[what] === due[what]
+      ? []
+      : [`${went[what]} ${what} on the cable, the messages' lengths demand ${due[what]}`],
+  );
+}

@@ -1,0 +1,37 @@
+/** The trace of a story's last microseconds of traffic: what crossed between hosts and HCAs before the last completion. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { psPerUs } from '../../base/units.ts';
+import { traceDefaults, traceFileOf } from '../analysis/options.ts';
+import { playStory } from './run-story.ts';
+import type { Story } from './story.ts';
+
+const lastPs = 20 * psPerUs;
+const linesMax = 24;
+
+/** @returns lines of the hosts' traces, host after host */
+export async function lastMoments(story: Story): Promise<string[]> {
+  const first = await playStory(story, 'single', undefined);
+  const times = first.seen.flatMap((seen) => [
+    ...(seen?.posts ?? []).map(({ toPs }) => toPs),
+    ...(seen?.completions ?? []).map(({ toPs }) => toPs),
+  ]);
+  if (times.length === 0) return [];
+  const endPs = Math.max(...times);
+  const folder = mkdtempSync(join(tmpdir(), 'hca-torture-'));
+  try {
+    const file = join(folder, 'trace.log');
+    const filters = [`time=${Math.max(0, endPs - lastPs)}ps..${endPs}ps`];
+    const categories = traceDefaults.categories.filter((category) => category !== 'commands');
+    await playStory(story, 'single', undefined, { trace: { ...traceDefaults, categories, filters, file } });
+    return [0, 1].flatMap((node) => {
+      const lines = readFileSync(traceFileOf(file, `host${node}`), 'utf8')
+        .trimEnd()
+        .split('\n');
+      return lines.slice(-linesMax);
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

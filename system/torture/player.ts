@@ -1,0 +1,855 @@
+/**
+ * Plays one program of a story, as an ordinary program of the verbs library, and writes down what it sees.
+ *
+ *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► everybody's done? ─► look at all bytes ─► leave
+ *
+ * It never waits for ever: every wait ends when nothing has moved for longer than the attributes of its QPs explain. While
+ * it waits it polls all its CQs, and posts receives for which there was no room.
+ */
+import { psPerMs, psPerNs, psPerUs } from '../../base/units.ts';
+import {
+  ackCqEvents,
+  allocPd,
+  type BadWr,
+  closeDevice,
+  createAh,
+  createCompChannel,
+  createCq,
+  createQp,
+  createSrq,
+  deallocPd,
+  deregMr,
+  destroyCompChannel,
+  destroyCq,
+  destroyQp,
+  destroySrq,
+  ENOMEM,
+  eventTypeStr,
+  getAsyncEvent,
+  getCqEvent,
+  getDeviceList,
+  IBV_QP_AV,
+  IBV_QP_DEST_QPN,
+  IBV_QP_PATH_MTU,
+  IBV_QP_PKEY_INDEX,
+  IBV_QP_PORT,
+  IBV_QP_QKEY,
+  IBV_QP_RQ_PSN,
+  IBV_QP_SQ_PSN,
+  IBV_QP_STATE,
+  IBV_QPS_ERR,
+  IBV_QPS_INIT,
+  IBV_QPS_RTR,
+  IBV_QPS_RTS,
+  IBV_QPS_SQD,
+  IBV_QPT_RC,
+  IBV_QPT_UC,
+  IBV_QPT_UD,
+  IBV_SEND_FENCE,
+  IBV_SEND_INLINE,
+  IBV_SEND_SIGNALED,
+  IBV_SEND_SOLICITED,
+  IBV_WC_SUCCESS,
+  type IbvAh,
+  type IbvCompChannel,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  type IbvRecvWr,
+  type IbvSendWr,
+  type IbvSge,
+  type IbvSrq,
+  IbvWc,
+  modifyCq,
+  modifyQp,
+  openDevice,
+  type PortAttr,
+  pollCq,
+  postRecv,
+  postSend,
+  postSrqRecv,
+  queryPort,
+  regMr,
+  reqNotifyCq,
+  resizeCq,
+  VerbsError,
+} from '../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../program.ts';
+import { toInit, toRtr, toRts } from '../programs/rc-states.ts';
+import { isAtomicVerb } from './draw-story.ts';
+import type { CompletionSeen, Observations } from './observations.ts';
+import {
+  lengthOf,
+  type ProgramPlan,
+  patternInto,
+  peerOfQp,
+  type QpPlan,
+  type ReceivePlan,
+  type SendPlan,
+  type SgePlan,
+  type Step,
+  type Story,
+} from './story.ts';
+
+/** What a program is told: the story, and which of its programs it is. */
+export interface PlayerArgs {
+  readonly story: Story;
+  readonly program: number;
+}
+
+/** The module's program. */
+export async function play(program: ProgramContext): Promise<JsonValue> {
+  const { story, program: index } = program.args as unknown as PlayerArgs;
+  const player = new Player(program, story, index);
+  await player.play();
+  return player.seen() as unknown as JsonValue;
+}
+
+const qkey = 0x1111_1111;
+/** A key that the driver never gives out. */
+const wrongKey = 0xdead_be00;
+const pageBytes = 4096;
+const polledAtOnce = 16;
+const napPs = 300 * psPerNs;
+/** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
+const basePatiencePs = 200 * psPerMs;
+/** A program that has waited so long posts what receives it has. */
+const hastePs = 200 * psPerUs;
+const eventPatiencePs = 50 * psPerUs;
+
+interface PeerNews {
+  readonly lid: number;
+  readonly qpNum: number;
+  readonly areas: readonly (readonly [address: number, rkey: number])[];
+}
+
+interface OpenArea {
+  readonly address: number;
+  mr: IbvMr | undefined;
+  readonly lengthBytes: number;
+}
+
+interface OpenQp {
+  readonly plan: QpPlan;
+  qp: IbvQp | undefined;
+  peer: PeerNews | undefined;
+  ah: IbvAh | undefined;
+  /** Posted and not known to have ended, in order. */
+  outstanding: SendPlan[];
+  /** Id of the last that was posted to complete with a completion: what comes after it is not waited for. */
+  lastSignalled: number;
+  sinceSignal: number;
+  /** Id of the last request that the plan posts here: it is signalled, so that the end is seen. */
+  lastId: number;
+  isBroken: boolean;
+}
+
+interface Deferred {
+  readonly qp: number;
+  readonly srq: number;
+  readonly plan: ReceivePlan;
+}
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] extends readonly (infer Item)[] ? Item[] : T[Key] };
+
+class Player {
+  readonly #program: ProgramContext;
+  readonly #story: Story;
+  readonly #index: number;
+  readonly #plan: ProgramPlan;
+  /** Cut short once nothing has moved for so long: what comes then is only to end the story. */
+  #patiencePs: number;
+  readonly #areas: OpenArea[] = [];
+  readonly #fills: number[] = [];
+  readonly #cqs: (IbvCq | undefined)[] = [];
+  readonly #cqNeeds: number[] = [];
+  readonly #channels: (IbvCompChannel | undefined)[] = [];
+  readonly #srqs: (IbvSrq | undefined)[] = [];
+  readonly #qps: OpenQp[] = [];
+  readonly #qpByNumber = new Map<number, number>();
+  readonly #receivesById = new Map<number, ReceivePlan>();
+  readonly #sendsById = new Map<number, SendPlan>();
+  readonly #wcs = Array.from({ length: polledAtOnce }, () => new IbvWc());
+  #deferred: Deferred[] = [];
+  #context: IbvContext | undefined;
+  #port: PortAttr | undefined;
+  #pds: IbvPd[] = [];
+  readonly #seen: Mutable<Observations> = {
+    failure: null,
+    posts: [],
+    receives: [],
+    completions: [],
+    fills: [],
+    peeks: [],
+    deregistrations: [],
+    broken: [],
+    finals: [],
+    finalPs: 0,
+    events: [],
+    refusals: [],
+    impatience: [],
+    unfinished: [],
+    doorbells: 0,
+  };
+
+  constructor(program: ProgramContext, story: Story, index: number) {
+    this.#program = program;
+    this.#story = story;
+    this.#index = index;
+    this.#plan = story.programs[index]!;
+    this.#patiencePs = patienceOf(story);
+  }
+
+  seen(): Observations {
+    return this.#seen;
+  }
+
+  async play(): Promise<void> {
+    const isSetUp = await this.#attempt('set up', () => this.#setUp());
+    const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect()));
+    if (!isConnected) this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
+    if (isConnected) for (const step of this.#plan.early) await this.#step(step);
+    await this.#meet('begin');
+    if (isConnected) {
+      for (const step of this.#plan.steps) {
+        if (step.do === 'exit') {
+          await this.#leaveEarly();
+          return;
+        }
+        await this.#attempt(step.do, () => this.#step(step));
+        await this.#pump();
+      }
+      await this.#until('sends to complete', () => this.#outstandingCount() === 0);
+    }
+    await this.#meet('sent');
+    await this.#linger();
+    this.#look();
+    await this.#meet('looked');
+    await this.#leave();
+  }
+
+  // Setting up.
+
+  async #setUp(): Promise<void> {
+    const program = this.#program;
+    const [device] = getDeviceList(program.verbs);
+    if (device === undefined) throw new VerbsError('ibv_get_device_list', 'ENODEV', 'no device');
+    this.#context = await openDevice(device);
+    this.#port = await this.#activePort(this.#context);
+    this.#pds = [await allocPd(this.#context), await allocPd(this.#context)];
+    for (const [index, { lengthBytes, shiftBytes }] of this.#plan.areas.entries()) {
+      const address = program.memory.map(shiftBytes + lengthBytes + pageBytes) + shiftBytes;
+      this.#areas.push({ address, mr: undefined, lengthBytes });
+      this.#fills.push(-1);
+      this.#fill(index);
+    }
+    for (const [index, { access, isForeign }] of this.#plan.areas.entries()) {
+      const { address, lengthBytes } = this.#areas[index]!;
+      this.#areas[index]!.mr = await regMr(this.#pds[isForeign ? 1 : 0]!, address, lengthBytes, access);
+    }
+    await this.#makeQueues(this.#context);
+  }
+
+  async #activePort(context: IbvContext): Promise<PortAttr> {
+    for (let waits = 0; ; waits++) {
+      const port = await queryPort(context, 1);
+      if (port.lid !== 0 || waits > 200) return port;
+      await this.#program.cpu.sleep(psPerMs);
+    }
+  }
+
+  async #makeQueues(context: IbvContext): Promise<void> {
+    const { cqs, srqs, qps } = this.#plan;
+    for (const [index, { hasChannel, vector }] of cqs.entries()) {
+      const needed = qps.reduce(
+        (sum, qp) =>
+          sum +
+          (qp.sendCq === index ? 8 * qp.maxSendWr + 64 : 0) +
+          (qp.recvCq === index ? 4 * qp.maxRecvWr + 256 : 0),
+        16,
+      );
+      this.#cqNeeds.push(needed);
+      const channel = hasChannel ? await createCompChannel(context) : undefined;
+      this.#channels.push(channel);
+      this.#cqs.push(await createCq(context, needed, null, channel ?? null, vector % context.numCompVectors));
+    }
+    for (const { maxWr, maxSge } of srqs)
+      this.#srqs.push(await createSrq(this.#pds[0]!, { attr: { maxWr, maxSge } }));
+    for (const [index, plan] of qps.entries()) {
+      const qp = await createQp(this.#pds[0]!, {
+        sendCq: this.#cqs[plan.sendCq]!,
+        recvCq: this.#cqs[plan.recvCq]!,
+        srq: plan.srq >= 0 ? this.#srqs[plan.srq]! : null,
+        qpType: typeOf(plan),
+        sqSigAll: plan.isSignalAll ? 1 : 0,
+        cap: {
+          maxSendWr: plan.maxSendWr,
+          maxRecvWr: plan.srq >= 0 ? 0 : plan.maxRecvWr,
+          maxSendSge: plan.maxSge,
+          maxRecvSge: plan.srq >= 0 ? 0 : plan.maxSge,
+          maxInlineData: plan.maxInline,
+        },
+      });
+      this.#qps.push({
+        plan,
+        qp,
+        peer: undefined,
+        ah: undefined,
+        outstanding: [],
+        lastSignalled: -1,
+        sinceSignal: 0,
+        lastId: this.#lastIdOf(index),
+        isBroken: false,
+      });
+      this.#qpByNumber.set(qp.qpNum, index);
+    }
+  }
+
+  #lastIdOf(qp: number): number {
+    let last = -1;
+    for (const step of this.#plan.steps)
+      if (step.do === 'post' && step.qp === qp) last = step.wrs.at(-1)?.id ?? last;
+    return last;
+  }
+
+  // Connecting.
+
+  async #connect(): Promise<void> {
+    const { exchange } = this.#program;
+    const areas = this.#areas.map(({ address, mr }) => [address, mr!.rkey] as const);
+    for (const [index, { qp }] of this.#qps.entries()) {
+      const news = { lid: this.#port!.lid, qpNum: qp!.qpNum, areas };
+      const peer = peerOfQp(this.#story, this.#index, index);
+      if (peer === undefined) continue;
+      if (peer.program === this.#index) this.#qps[peer.qp]!.peer = news;
+      else await exchange.put(mailboxOf(peer.link, peer), news as unknown as JsonValue);
+    }
+    for (const [index, open] of this.#qps.entries()) {
+      const peer = peerOfQp(this.#story, this.#index, index);
+      if (peer === undefined) continue;
+      if (peer.program !== this.#index) {
+        const box = mailboxOf(peer.link, { program: this.#index, qp: index });
+        await this.#until(`news of link ${peer.link}`, async () => {
+          open.peer ??= (await exchange.poll(box)) as unknown as PeerNews | undefined;
+          return open.peer !== undefined;
+        });
+      }
+      if (open.peer === undefined) continue;
+      const other = this.#story.programs[peer.program]!.qps[peer.qp]!;
+      await this.#ready(open, open.peer, other.psn);
+    }
+  }
+
+  async #ready(open: OpenQp, peer: PeerNews, peerPsn: number): Promise<void> {
+    const qp = open.qp!;
+    const { plan } = open;
+    if (plan.transport === 'RC') {
+      const attributes = {
+        pathMtu: plan.mtu as PortAttr['activeMtu'],
+        readAtomicMax: plan.readsOut,
+        timeoutCode: plan.timeout,
+        retryCount: plan.retryCount,
+        rnrRetryCount: plan.rnrRetry,
+        rnrTimerCode: plan.rnrTimer,
+      };
+      await toInit(qp, plan.access);
+      await toRtr(
+        qp,
+        { lid: peer.lid, qpNum: peer.qpNum, psn: peerPsn },
+        { ...attributes, readAtomicMax: plan.readsIn },
+      );
+      await toRts(qp, plan.psn, attributes);
+    } else if (plan.transport === 'UC') {
+      await toInit(qp, plan.access & 3);
+      await modifyQp(
+        qp,
+        {
+          qpState: IBV_QPS_RTR,
+          pathMtu: plan.mtu as PortAttr['activeMtu'],
+          destQpNum: peer.qpNum,
+          rqPsn: peerPsn,
+          ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+        },
+        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+      );
+      await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    } else {
+      await modifyQp(
+        qp,
+        { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
+        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+      );
+      await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);
+      await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
+      open.ah = await createAh(this.#pds[0]!, { dlid: peer.lid, portNum: 1 });
+    }
+  }
+
+  // Steps.
+
+  async #step(step: Step): Promise<void> {
+    switch (step.do) {
+      case 'post':
+        return this.#post(step.qp, step.wrs);
+      case 'receive':
+        for (const plan of step.wrs) this.#receive({ qp: step.qp, srq: -1, plan });
+        return;
+      case 'receiveShared':
+        for (const plan of step.wrs) this.#receive({ qp: -1, srq: step.srq, plan });
+        return;
+      case 'drain':
+        await this.#until('a drain', () => this.#awaitedCount() <= step.outstanding);
+        return;
+      case 'sleep':
+        return this.#program.cpu.sleep(step.ns * psPerNs);
+      case 'refill':
+        await this.#until('a refill', () => this.#awaitedCount() === 0);
+        if (!this.#isReadByOwn(step.area) && this.#areas[step.area] !== undefined) this.#fill(step.area);
+        return;
+      case 'deregister':
+        return this.#deregister(step.area);
+      case 'peek':
+        return this.#peek(step.area, step.offset, step.length);
+      case 'resizeCq':
+        return this.#resize(step.cq, step.entries);
+      case 'moderate': {
+        const cq = this.#cqs[step.cq];
+        if (cq !== undefined) await modifyCq(cq, step.count, step.periodUs);
+        return;
+      }
+      case 'awaitEvent':
+        return this.#awaitEvent(step.cq, step.solicitedOnly);
+      case 'modify':
+        return this.#modify(step.qp, step.to);
+      case 'destroy':
+        return this.#destroy(step.qp);
+      case 'churn':
+        return this.#churn(step.pages);
+      case 'exit':
+        return;
+    }
+  }
+
+  async #post(index: number, plans: readonly SendPlan[]): Promise<void> {
+    const open = this.#qps[index];
+    let left = plans;
+    while (left.length > 0) {
+      if (open?.qp === undefined || open.peer === undefined) return;
+      const before = left.length;
+      left = this.#postSome(index, open, open.qp, left);
+      if (left.length === 0) return;
+      if (left.length === before && !(await this.#until('room in a send queue', () => this.#hasRoom(open))))
+        return;
+    }
+  }
+
+  /** One call of post_send. @returns what found no room */
+  #postSome(index: number, open: OpenQp, qp: IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
+    const { cpu } = this.#program;
+    const wrs = plans.map((plan) => this.#sendWr(open, plan));
+    for (const [at, wr] of wrs.entries()) wr.next = wrs[at + 1] ?? null;
+    const bad: BadWr<IbvSendWr> = { wr: null, index: 0 };
+    const fromPs = cpu.localPs;
+    const error = postSend(qp, wrs[0]!, bad);
+    const toPs = cpu.localPs;
+    const postedCount = error === 0 ? plans.length : bad.index;
+    if (postedCount > 0) this.#seen.doorbells++;
+    for (const [at, plan] of plans.slice(0, postedCount).entries()) {
+      const isSignalled = open.plan.isSignalAll || (wrs[at]!.sendFlags & IBV_SEND_SIGNALED) !== 0;
+      this.#seen.posts.push({ id: plan.id, qp: index, fromPs, toPs, error: 0, isSignalled });
+      this.#sendsById.set(plan.id, plan);
+      open.outstanding.push(plan);
+      open.sinceSignal = isSignalled ? 0 : open.sinceSignal + 1;
+      if (isSignalled) open.lastSignalled = plan.id;
+    }
+    if (error === 0) return [];
+    if (error === ENOMEM) return plans.slice(postedCount);
+    this.#seen.posts.push({ id: plans[postedCount]!.id, qp: index, fromPs, toPs, error, isSignalled: false });
+    return plans.slice(postedCount + 1);
+  }
+
+  #hasRoom({ outstanding, plan }: OpenQp): boolean {
+    return outstanding.length < plan.maxSendWr;
+  }
+
+  #sendWr(open: OpenQp, plan: SendPlan): IbvSendWr {
+    const mustSignal =
+      plan.id === open.lastId || open.sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
+    const flags =
+      (plan.isSignalled || mustSignal ? IBV_SEND_SIGNALED : 0) |
+      (plan.isFenced ? IBV_SEND_FENCE : 0) |
+      (plan.isSolicited ? IBV_SEND_SOLICITED : 0) |
+      (plan.isInline ? IBV_SEND_INLINE : 0);
+    const wr: IbvSendWr = {
+      wrId: plan.id,
+      sgList: this.#sges(plan.sges, plan.flaw),
+      numSge: plan.sges.length,
+      opcode: plan.opcode,
+      sendFlags: flags,
+      immData: plan.imm ?? 0,
+    };
+    const { remote } = plan;
+    if (open.ah !== undefined) {
+      wr.wr = { ud: { ah: open.ah, remoteQpn: open.peer!.qpNum, remoteQkey: qkey } };
+    } else if (remote !== undefined) {
+      const [address, rkey] = open.peer!.areas[remote.area]!;
+      const offset = plan.flaw === 'remoteBounds' ? 1 << 30 : remote.offset;
+      const at = { remoteAddr: address + offset, rkey: plan.flaw === 'remoteKey' ? wrongKey : rkey };
+      wr.wr = isAtomicVerb(plan.opcode)
+        ? {
+            atomic: {
+              ...at,
+              compareAdd: BigInt(`0x${plan.compareAdd ?? '0'}`),
+              swap: BigInt(`0x${plan.swap ?? '0'}`),
+            },
+          }
+        : { rdma: at };
+    }
+    return wr;
+  }
+
+  #sges(plans: readonly SgePlan[], flaw: string): IbvSge[] {
+    return plans.map(({ area, offset, length }) => {
+      const { address, mr, lengthBytes } = this.#areas[area]!;
+      const beyond = flaw === 'localBounds' ? lengthBytes + 1 : 0;
+      // A region that is gone keeps its old key, as in a program that forgot.
+      const lkey = flaw === 'localKey' ? wrongKey : (mr?.lkey ?? this.#oldKeys.get(area) ?? wrongKey);
+      return { addr: address + offset + beyond, length, lkey };
+    });
+  }
+
+  readonly #oldKeys = new Map<number, number>();
+  readonly #isReceiveMade = new Set<number>();
+
+  #receive(wanted: Deferred): void {
+    if (this.#isReceiveMade.has(wanted.plan.id)) return;
+    this.#isReceiveMade.add(wanted.plan.id);
+    const isQueued = this.#deferred.some(({ qp, srq }) => qp === wanted.qp && srq === wanted.srq);
+    if (isQueued || !this.#tryReceive(wanted)) this.#deferred.push(wanted);
+  }
+
+  /** @returns false when there was no room */
+  #tryReceive({ qp: index, srq: shared, plan }: Deferred): boolean {
+    const { cpu } = this.#program;
+    const srq = shared >= 0 ? this.#srqs[shared] : undefined;
+    const open = index >= 0 ? this.#qps[index] : undefined;
+    if (srq === undefined && open?.qp === undefined) return true;
+    const wr: IbvRecvWr = {
+      wrId: plan.id,
+      sgList: this.#sges(plan.sges, plan.flaw),
+      numSge: plan.sges.length,
+    };
+    const fromPs = cpu.localPs;
+    const error = srq !== undefined ? postSrqRecv(srq, wr) : postRecv(open!.qp!, wr);
+    if (error === ENOMEM) return false;
+    this.#receivesById.set(plan.id, plan);
+    this.#seen.receives.push({ id: plan.id, qp: index, fromPs, toPs: cpu.localPs, error, isSignalled: true });
+    return true;
+  }
+
+  /** Posts all receives that are still to come: two programs that wait for each other's would wait for ever. */
+  #hasten(): void {
+    for (const step of this.#plan.steps) {
+      if (step.do === 'receive') for (const plan of step.wrs) this.#receive({ qp: step.qp, srq: -1, plan });
+      else if (step.do === 'receiveShared')
+        for (const plan of step.wrs) this.#receive({ qp: -1, srq: step.srq, plan });
+    }
+  }
+
+  #isReadByOwn(area: number): boolean {
+    return this.#qps.some(({ outstanding }) =>
+      outstanding.some(({ sges }) => sges.some((sge) => sge.area === area)),
+    );
+  }
+
+  /** Fills an area with bytes it never had. */
+  #fill(area: number): void {
+    const { address, lengthBytes } = this.#areas[area]!;
+    const bytes = new Uint8Array(lengthBytes);
+    const fill = this.#fills[area]! + 1;
+    this.#fills[area] = fill;
+    patternInto(bytes, this.#index, area, fill);
+    this.#program.memory.write(address, bytes);
+    this.#seen.fills.push({ area, fill, atPs: this.#program.cpu.localPs });
+  }
+
+  async #deregister(area: number): Promise<void> {
+    const open = this.#areas[area];
+    if (open?.mr === undefined) return;
+    const { cpu } = this.#program;
+    const { mr } = open;
+    this.#oldKeys.set(area, mr.lkey);
+    const fromPs = cpu.localPs;
+    await deregMr(mr);
+    open.mr = undefined;
+    this.#seen.deregistrations.push({ area, fromPs, toPs: cpu.localPs });
+    this.#fill(area);
+  }
+
+  #peek(area: number, offset: number, length: number): void {
+    const open = this.#areas[area];
+    if (open === undefined || offset + length > open.lengthBytes) return;
+    const bytes = this.#program.memory.read(open.address + offset, length);
+    this.#seen.peeks.push({ area, offset, atPs: this.#program.cpu.localPs, bytes: base64(bytes) });
+  }
+
+  async #resize(index: number, entries: number): Promise<void> {
+    const cq = this.#cqs[index];
+    if (cq !== undefined) await resizeCq(cq, this.#cqNeeds[index]! + entries);
+  }
+
+  async #awaitEvent(index: number, solicitedOnly: boolean): Promise<void> {
+    const cq = this.#cqs[index];
+    const channel = this.#channels[index];
+    if (cq === undefined || channel === undefined) return;
+    reqNotifyCq(cq, solicitedOnly ? 1 : 0);
+    if ((await this.#pump()) > 0) return;
+    const found = await getCqEvent(channel, eventPatiencePs);
+    if (found !== undefined) ackCqEvents(found, 1);
+  }
+
+  async #modify(index: number, to: 'SQD' | 'RTS' | 'ERR'): Promise<void> {
+    const open = this.#qps[index];
+    if (open?.qp === undefined) return;
+    const { cpu } = this.#program;
+    const fromPs = cpu.localPs;
+    const state = { SQD: IBV_QPS_SQD, RTS: IBV_QPS_RTS, ERR: IBV_QPS_ERR }[to];
+    if (to === 'ERR') this.#seen.broken.push({ qp: index, fromPs, toPs: fromPs });
+    await modifyQp(open.qp, { qpState: state }, IBV_QP_STATE);
+  }
+
+  async #destroy(index: number): Promise<void> {
+    const open = this.#qps[index];
+    if (open?.qp === undefined) return;
+    const { cpu } = this.#program;
+    const { qp } = open;
+    const fromPs = cpu.localPs;
+    open.qp = undefined;
+    open.outstanding = [];
+    await destroyQp(qp);
+    this.#seen.broken.push({ qp: index, fromPs, toPs: cpu.localPs });
+  }
+
+  #churn(pages: number): void {
+    const { memory } = this.#program;
+    const address = memory.map(pages * pageBytes);
+    memory.write(address, new Uint8Array(pages * pageBytes).fill(0x5a));
+    memory.unmap(address, pages * pageBytes);
+  }
+
+  // Waiting.
+
+  /** Polls every CQ once and posts what receives there is room for. @returns completions taken */
+  async #pump(): Promise<number> {
+    let taken = 0;
+    for (const [index, cq] of this.#cqs.entries()) {
+      if (cq === undefined) continue;
+      const fromPs = this.#program.cpu.localPs;
+      const count = await pollCq(cq, polledAtOnce, this.#wcs);
+      const toPs = this.#program.cpu.localPs;
+      for (let at = 0; at < count; at++) this.#take(index, this.#wcs[at]!, fromPs, toPs);
+      taken += count;
+    }
+    this.#postDeferred();
+    return taken;
+  }
+
+  /** Each queue's receives in their order; a queue that is full holds up no other. */
+  #postDeferred(): void {
+    const full = new Set<string>();
+    this.#deferred = this.#deferred.filter((wanted) => {
+      const queue = `${wanted.qp}.${wanted.srq}`;
+      if (!full.has(queue) && this.#tryReceive(wanted)) return false;
+      full.add(queue);
+      return true;
+    });
+  }
+
+  #take(cq: number, wc: IbvWc, fromPs: number, toPs: number): void {
+    const qp = this.#qpByNumber.get(wc.qpNum) ?? -1;
+    const send = this.#sendsById.get(wc.wrId);
+    const receive = this.#receivesById.get(wc.wrId);
+    const seen: Mutable<CompletionSeen> = {
+      id: wc.wrId,
+      qp,
+      cq,
+      status: wc.status,
+      opcode: wc.opcode,
+      byteLen: wc.byteLen,
+      imm: wc.immData,
+      flags: wc.wcFlags,
+      fromPs,
+      toPs,
+    };
+    const isOk = wc.status === IBV_WC_SUCCESS;
+    if (isOk && receive !== undefined) seen.bytes = base64(this.#gather(receive.sges));
+    else if (isOk && send?.sges.some(({ area }) => this.#plan.areas[area]!.kind === 'sink'))
+      seen.bytes = base64(this.#gather(send.sges));
+    this.#seen.completions.push(seen);
+    const open = this.#qps[qp];
+    const place = open?.outstanding.findIndex(({ id }) => id === wc.wrId) ?? -1;
+    if (place >= 0) open!.outstanding.splice(0, place + 1);
+  }
+
+  #gather(sges: readonly SgePlan[]): Uint8Array {
+    const bytes = new Uint8Array(lengthOf(sges));
+    let at = 0;
+    for (const { area, offset, length } of sges) {
+      bytes.set(this.#program.memory.read(this.#areas[area]!.address + offset, length), at);
+      at += length;
+    }
+    return bytes;
+  }
+
+  /** Requests that will be known to have ended without another post. */
+  #awaitedCount(): number {
+    return this.#qps.reduce((sum, { outstanding, lastSignalled }) => {
+      const last = outstanding.findLastIndex(({ id }) => id === lastSignalled);
+      return sum + last + 1;
+    }, 0);
+  }
+
+  #outstandingCount(): number {
+    return this.#qps.reduce((sum, { outstanding }) => sum + outstanding.length, 0);
+  }
+
+  /** Polls until a condition holds. @returns false when nothing has moved for too long */
+  async #until(
+    what: string,
+    holds: () => boolean | Promise<boolean>,
+    patiencePs = this.#patiencePs,
+  ): Promise<boolean> {
+    const { cpu } = this.#program;
+    let nap = napPs;
+    let movedPs = cpu.localPs;
+    for (;;) {
+      if ((await this.#pump()) > 0) {
+        movedPs = cpu.localPs;
+        nap = napPs;
+      }
+      if (await holds()) return true;
+      if (cpu.localPs - movedPs > hastePs) this.#hasten();
+      if (cpu.localPs - movedPs > patiencePs) {
+        this.#seen.impatience.push(what);
+        this.#patiencePs = basePatiencePs;
+        return false;
+      }
+      await cpu.sleep(nap);
+      nap = Math.min(2 * nap, Math.max(napPs, Math.floor((cpu.localPs - movedPs) / 4)), 50 * psPerMs);
+    }
+  }
+
+  /** Waits until every program of another host has come here. */
+  async #meet(where: string): Promise<void> {
+    const { exchange } = this.#program;
+    await this.#announce(where);
+    for (const other of this.#others()) {
+      let isHere = false;
+      const box = `${where} ${other}>${this.#index}`;
+      await this.#until(
+        `program ${other} to ${where}`,
+        async () => {
+          isHere ||= (await exchange.poll(box)) !== undefined;
+          return isHere;
+        },
+        4 * this.#patiencePs,
+      );
+    }
+  }
+
+  async #announce(where: string): Promise<void> {
+    for (const other of this.#others())
+      await this.#program.exchange.put(`${where} ${this.#index}>${other}`, true);
+  }
+
+  #others(): number[] {
+    const { node } = this.#plan;
+    return this.#story.programs.flatMap((other, index) => (other.node === node ? [] : [index]));
+  }
+
+  /** Takes what is still on its way when everybody's sends have ended. */
+  async #linger(): Promise<void> {
+    for (let quiet = 0; quiet < 4; ) {
+      quiet = (await this.#pump()) > 0 ? 0 : quiet + 1;
+      await this.#program.cpu.sleep(100 * psPerUs);
+    }
+  }
+
+  // Leaving.
+
+  #look(): void {
+    for (const { address, lengthBytes } of this.#areas)
+      this.#seen.finals.push(base64(this.#program.memory.read(address, lengthBytes)));
+    this.#seen.finalPs = this.#program.cpu.localPs;
+    this.#noteUnfinished();
+  }
+
+  #noteUnfinished(): void {
+    for (const { outstanding } of this.#qps) this.#seen.unfinished.push(...outstanding.map(({ id }) => id));
+  }
+
+  async #leaveEarly(): Promise<void> {
+    this.#noteUnfinished();
+    for (const where of ['sent', 'looked']) await this.#announce(where);
+  }
+
+  async #leave(): Promise<void> {
+    const context = this.#context;
+    if (context === undefined) return;
+    for (;;) {
+      const event = await getAsyncEvent(context, psPerUs).catch(() => undefined);
+      if (event === undefined) break;
+      this.#seen.events.push(eventTypeStr(event.eventType));
+    }
+    const leave = (what: string, body: () => Promise<unknown>) => this.#attempt(`leave: ${what}`, body);
+    for (const { qp } of this.#qps) if (qp !== undefined) await leave('QP', () => destroyQp(qp));
+    for (const cq of this.#cqs) if (cq !== undefined) await leave('CQ', () => destroyCq(cq));
+    for (const channel of this.#channels)
+      if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
+    for (const srq of this.#srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));
+    for (const { mr } of this.#areas) if (mr !== undefined) await leave('MR', () => deregMr(mr));
+    for (const pd of this.#pds) await leave('PD', () => deallocPd(pd));
+    await leave('device', () => closeDevice(context));
+  }
+
+  /** A verb may be refused: that is noted, and is for the judges. */
+  async #attempt(what: string, body: () => Promise<unknown> | unknown): Promise<boolean> {
+    try {
+      await body();
+      return true;
+    } catch (error) {
+      if (!(error instanceof VerbsError)) throw error;
+      this.#seen.refusals.push(`${what}: ${error.verb} ${error.code}`);
+      return false;
+    }
+  }
+}
+
+const typeOf = ({ transport }: QpPlan): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
+  (({ RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD }) as const)[transport];
+
+const mailboxOf = (link: number, end: { readonly program: number; readonly qp: number }): string =>
+  `link ${link} to ${end.program}.${end.qp}`;
+
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+
+/** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
+export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
+
+/** Longest RNR delay, code 0 (IBTA table 46): 655.36 ms. */
+const rnrDelayMaxPs = 655_360 * psPerUs;
+
+/**
+ * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
+ * RNR delays; and something for slow hardware.
+ */
+export function patienceOf(story: Story): number {
+  let most = 0;
+  for (const { qps } of story.programs)
+    for (const { transport, timeout, retryCount, rnrRetry } of qps)
+      if (transport === 'RC')
+        most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
+  return basePatiencePs + (story.climate === 'calm' ? Math.min(most, 10 * rnrDelayMaxPs) : most);
+}

@@ -1,0 +1,94 @@
+/** A story as a person reads it: hardware, faults, connections, and one line for each step of each program. */
+import {
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+  IBV_WR_SEND,
+  IBV_WR_SEND_WITH_IMM,
+} from '../../userlib/index.ts';
+import { lengthOf, type ReceivePlan, type SendPlan, type SgePlan, type Step, type Story } from './story.ts';
+
+const verbNames: Readonly<Record<number, string>> = {
+  [IBV_WR_SEND]: 'SEND',
+  [IBV_WR_SEND_WITH_IMM]: 'SEND with immediate',
+  [IBV_WR_RDMA_WRITE]: 'WRITE',
+  [IBV_WR_RDMA_WRITE_WITH_IMM]: 'WRITE with immediate',
+  [IBV_WR_RDMA_READ]: 'READ',
+  [IBV_WR_ATOMIC_CMP_AND_SWP]: 'CMP_SWAP',
+  [IBV_WR_ATOMIC_FETCH_AND_ADD]: 'FETCH_ADD',
+};
+
+export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opcode ${opcode}`;
+
+/** @returns lines without line ends */
+export function renderStory(story: Story): string[] {
+  const { seed, climate, set, faults, again, programs, links } = story;
+  const settings = Object.entries(set).map(([path, value]) => `${path}=${value}`);
+  const lines = [`story ${seed}, ${climate}: ${settings.join(' ')}`];
+  for (const fault of faults)
+    lines.push(
+      `fault ${Object.entries(fault)
+        .map(([field, value]) => `${field}=${value}`)
+        .join(',')}`,
+    );
+  if (again !== undefined)
+    lines.push(`again in partition ${again.partition}, shuffled by ${again.shuffleSeed}`);
+  for (const { ends } of links) {
+    const [left, right] = ends.map(
+      ({ program, qp }) => `program ${program} QP ${qp} (host ${programs[program]!.node})`,
+    );
+    lines.push(`${left} ═ ${right}: ${describeQp(story, ends[0])}`);
+  }
+  for (const [program, { early, steps }] of programs.entries()) {
+    for (const step of early) lines.push(`program ${program} first: ${describeStep(step)}`);
+    for (const step of steps) lines.push(`program ${program}: ${describeStep(step)}`);
+  }
+  return lines;
+}
+
+function describeQp(
+  story: Story,
+  { program, qp }: { readonly program: number; readonly qp: number },
+): string {
+  const plan = story.programs[program]!.qps[qp]!;
+  const { transport, mtu, timeout, retryCount, rnrRetry, rnrTimer, psn } = plan;
+  const reliable =
+    transport === 'RC' ? `, time-out ${timeout}, ${retryCount} retries, RNR ${rnrRetry}/${rnrTimer}` : '';
+  return `${transport}, MTU ${128 << mtu}${reliable}, PSN ${psn}`;
+}
+
+function describeStep(step: Step): string {
+  switch (step.do) {
+    case 'post':
+      return `post on QP ${step.qp}: ${step.wrs.map(describeSend).join('; ')}`;
+    case 'receive':
+      return `receive on QP ${step.qp}: ${step.wrs.map(describeReceive).join('; ')}`;
+    case 'receiveShared':
+      return `receive on SRQ ${step.srq}: ${step.wrs.map(describeReceive).join('; ')}`;
+    case 'peek':
+      return `look at area ${step.area} from ${step.offset}, ${step.length} bytes`;
+    default: {
+      const { do: what, ...rest } = step;
+      return [what, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(' ');
+    }
+  }
+}
+
+function describeSend({ id, opcode, sges, remote, isSignalled, isFenced, isInline, flaw }: SendPlan): string {
+  const there = remote === undefined ? '' : ` at peer's area ${remote.area}+${remote.offset}`;
+  const flags = [
+    isSignalled ? 'signalled' : '',
+    isFenced ? 'fenced' : '',
+    isInline ? 'inline' : '',
+    flaw === 'none' ? '' : `flaw ${flaw}`,
+  ];
+  return `${verbNameOf(opcode)} ${id} of ${lengthOf(sges)} bytes ${buffers(sges)}${there} ${flags.filter(Boolean).join(', ')}`.trimEnd();
+}
+
+const describeReceive = ({ id, sges, flaw }: ReceivePlan): string =>
+  `${id} of ${lengthOf(sges)} bytes ${buffers(sges)}${flaw === 'none' ? '' : ` flaw ${flaw}`}`;
+
+const buffers = (sges: readonly SgePlan[]): string =>
+  `[${sges.map(({ area, offset, length }) => `${area}+${offset}:${length}`).join(' ')}]`;

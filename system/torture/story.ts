@@ -1,0 +1,210 @@
+/**
+ * A story of trouble: hardware, programs, attributes and faults, as plain data. One seed draws one story; a story can be
+ * written to a file, played again, and made smaller piece by piece, because every piece refers to others by number only
+ * and a piece whose object is gone does nothing.
+ *
+ *     programs ── areas, CQs, SRQs, QPs ── steps (post, receive, drain, deregister, …)
+ *        └── links: which QP of which program is connected to which
+ */
+import type { FaultEntry } from '../faults/index.ts';
+import type { Partition } from '../partition/placement.ts';
+import type { ParameterValues } from '../profile/index.ts';
+
+/** How far what happens departs from calm traffic; the judges ask for more the calmer a story is. */
+export const climates = ['calm', 'flawed', 'lossy', 'broken'] as const;
+export type Climate = (typeof climates)[number];
+
+export interface Story {
+  readonly seed: number;
+  readonly climate: Climate;
+  /** Changed parameters, by path. */
+  readonly set: ParameterValues;
+  readonly faults: readonly FaultEntry[];
+  /** Where the story is played again, to be compared byte by byte; undefined: once is enough. */
+  readonly again: Again | undefined;
+  readonly programs: readonly ProgramPlan[];
+  readonly links: readonly Link[];
+}
+
+/** Another way to run the same machine: nothing simulated may differ. */
+export interface Again {
+  readonly partition: Partition;
+  readonly shuffleSeed: number | undefined;
+}
+
+/** Two ends of a connection, or two datagram QPs that know each other; both may be of one program (loopback). */
+export interface Link {
+  readonly ends: readonly [LinkEnd, LinkEnd];
+}
+
+export interface LinkEnd {
+  readonly program: number;
+  readonly qp: number;
+}
+
+export interface ProgramPlan {
+  readonly node: number;
+  readonly areas: readonly AreaPlan[];
+  readonly cqs: readonly CqPlan[];
+  readonly srqs: readonly SrqPlan[];
+  readonly qps: readonly QpPlan[];
+  /** Receives that are posted before anybody sends. */
+  readonly early: readonly Step[];
+  readonly steps: readonly Step[];
+}
+
+/** `source`: the program writes it, the device reads it. `target`: peers reach it. `sink`: what comes in for the program. */
+export type AreaKind = 'source' | 'target' | 'sink';
+
+export interface AreaPlan {
+  readonly kind: AreaKind;
+  /** Of the registered region. */
+  readonly lengthBytes: number;
+  /** From the beginning of a page to the beginning of the region. */
+  readonly shiftBytes: number;
+  /** IBV_ACCESS_… */
+  readonly access: number;
+  /** Registered in the second protection domain. */
+  readonly isForeign: boolean;
+  /** Aligned 8-byte words at the beginning that only atomics touch. */
+  readonly atomicWords: number;
+}
+
+export interface CqPlan {
+  readonly hasChannel: boolean;
+  readonly vector: number;
+}
+
+export interface SrqPlan {
+  readonly maxWr: number;
+  readonly maxSge: number;
+}
+
+export type Transport = 'RC' | 'UC' | 'UD';
+
+export interface QpPlan {
+  readonly transport: Transport;
+  readonly sendCq: number;
+  readonly recvCq: number;
+  /** Place among the program's SRQs; -1: a receive queue of its own. */
+  readonly srq: number;
+  readonly maxSendWr: number;
+  readonly maxRecvWr: number;
+  readonly maxSge: number;
+  readonly maxInline: number;
+  readonly isSignalAll: boolean;
+  /** IBV_MTU_… */
+  readonly mtu: number;
+  readonly timeout: number;
+  readonly retryCount: number;
+  readonly rnrRetry: number;
+  readonly rnrTimer: number;
+  readonly readsOut: number;
+  readonly readsIn: number;
+  /** First PSN of what this end sends. */
+  readonly psn: number;
+  readonly access: number;
+}
+
+export interface SgePlan {
+  readonly area: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** What is wrong with a request on purpose, and so how it has to end (verbs-model.ts). */
+export const flaws = [
+  'none',
+  'localKey',
+  'localBounds',
+  'localRight',
+  'remoteKey',
+  'remoteBounds',
+  'remoteRight',
+  'foreignKey',
+  'misaligned',
+  'tooLong',
+] as const;
+export type Flaw = (typeof flaws)[number];
+
+export interface SendPlan {
+  /** Number of the request in the whole story: its work request id. */
+  readonly id: number;
+  /** IBV_WR_… */
+  readonly opcode: number;
+  readonly sges: readonly SgePlan[];
+  /** Area of the peer's program. */
+  readonly remote?: { readonly area: number; readonly offset: number };
+  readonly isSignalled: boolean;
+  readonly isFenced: boolean;
+  readonly isSolicited: boolean;
+  readonly isInline: boolean;
+  readonly imm?: number;
+  /** 64-bit operands in hexadecimal: JSON has no such numbers. */
+  readonly compareAdd?: string;
+  readonly swap?: string;
+  readonly flaw: Flaw;
+}
+
+export interface ReceivePlan {
+  readonly id: number;
+  readonly sges: readonly SgePlan[];
+  readonly flaw: Flaw;
+}
+
+export type Step =
+  | { readonly do: 'post'; readonly qp: number; readonly wrs: readonly SendPlan[] }
+  | { readonly do: 'receive'; readonly qp: number; readonly wrs: readonly ReceivePlan[] }
+  | { readonly do: 'receiveShared'; readonly srq: number; readonly wrs: readonly ReceivePlan[] }
+  /** Polls until at most so many sends of the program are outstanding. */
+  | { readonly do: 'drain'; readonly outstanding: number }
+  | { readonly do: 'sleep'; readonly ns: number }
+  /** Waits until no request of the program reads the area, then fills it with other bytes. */
+  | { readonly do: 'refill'; readonly area: number }
+  /** Deregisters the area, whatever is under way, and writes other bytes over it at once. */
+  | { readonly do: 'deregister'; readonly area: number }
+  /** The program reads a part of an area that peers write to. */
+  | { readonly do: 'peek'; readonly area: number; readonly offset: number; readonly length: number }
+  | { readonly do: 'resizeCq'; readonly cq: number; readonly entries: number }
+  | { readonly do: 'moderate'; readonly cq: number; readonly count: number; readonly periodUs: number }
+  /** Arms the CQ and waits for its event, or 50 µs. */
+  | { readonly do: 'awaitEvent'; readonly cq: number; readonly solicitedOnly: boolean }
+  | { readonly do: 'modify'; readonly qp: number; readonly to: 'SQD' | 'RTS' | 'ERR' }
+  | { readonly do: 'destroy'; readonly qp: number }
+  /** madvise(MADV_DONTNEED) over part of a scratch mapping beside the areas; makes memory management move. */
+  | { readonly do: 'churn'; readonly pages: number }
+  /** Ends the program here, with everything open. */
+  | { readonly do: 'exit' };
+
+/** Bytes with which an area is filled the n-th time: another value at every place, area and time. */
+export function patternInto(target: Uint8Array, program: number, area: number, fill: number, from = 0): void {
+  const key = Math.imul(program * 64 + area + 1, 0x9e3779b1) ^ Math.imul(fill + 1, 0x85ebca6b);
+  for (let index = 0; index < target.length; index++) {
+    let word = Math.imul((from + index) ^ key, 0xc2b2ae35);
+    word ^= word >>> 15;
+    word = Math.imul(word, 0x27d4eb2f);
+    target[index] = (word ^ (word >>> 13)) & 0xff;
+  }
+}
+
+/** Every request to send of a story, with where it is posted. */
+export function* sendsOf(story: Story): Generator<{ program: number; qp: number; plan: SendPlan }> {
+  for (const [program, { steps }] of story.programs.entries())
+    for (const step of steps)
+      if (step.do === 'post') for (const plan of step.wrs) yield { program, qp: step.qp, plan };
+}
+
+export const lengthOf = (sges: readonly SgePlan[]): number =>
+  sges.reduce((sum, { length }) => sum + length, 0);
+
+/** The other end of a QP's link, and the link's number; undefined when it has none. */
+export function peerOfQp(
+  story: Pick<Story, 'links'>,
+  program: number,
+  qp: number,
+): (LinkEnd & { readonly link: number }) | undefined {
+  for (const [link, { ends }] of story.links.entries())
+    for (const [side, end] of ends.entries())
+      if (end.program === program && end.qp === qp) return { ...ends[1 - side]!, link };
+  return undefined;
+}

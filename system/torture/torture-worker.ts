@@ -1,0 +1,25 @@
+/** One story in a worker: an order by seed or in full, and what came of it as plain data. */
+import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
+import { drawStory } from './draw-story.ts';
+import type { Finding } from './finding.ts';
+import { runStory } from './run-story.ts';
+import type { Climate } from './story.ts';
+
+export interface StoryOrder {
+  readonly seed: number;
+}
+
+export interface StoryOutcome {
+  readonly seed: number;
+  readonly climate: Climate;
+  readonly findings: readonly Finding[];
+  readonly refused: string | undefined;
+  readonly coverage: Coverage;
+}
+
+export default async function tellStory({ seed }: StoryOrder): Promise<StoryOutcome> {
+  const story = drawStory(seed);
+  const { findings, refused, played } = await runStory(story);
+  const coverage = played === undefined ? noCoverage : coverageOf(played);
+  return { seed, climate: story.climate, findings, refused, coverage };
+}
