@@ -42,6 +42,8 @@ interface Users {
 }
 
 export class IommuDomain {
+  /** Frames that hold page tables: the domain keeps them. */
+  tableFrameCount = 0;
   readonly port: IommuPort;
   /** Pages that the device can reach. */
   mappedPages = 0;
@@ -122,6 +124,7 @@ export class IommuDomain {
   #newTable(): number {
     const frame = this.#mm.frames.allocate();
     if (frame < 0) throw new InvariantError('frames for the IOMMU', 0, 'at least one');
+    this.tableFrameCount++;
     return frame * iommuPageBytes;
   }
 }

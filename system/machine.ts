@@ -21,7 +21,7 @@ import { MachinePart } from './partition/part.ts';
 import { localPort, type PartPort } from './partition/part-port.ts';
 import { checkedPartition, type Partition } from './partition/placement.ts';
 import { WorkerParts } from './partition/workers.ts';
-import { adapterName, hostName, type MachinePlan, planMachine, type Watch } from './plan.ts';
+import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
 import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
 import { buildReport } from './report/build-report.ts';
@@ -48,7 +48,10 @@ export interface MachineOptions {
   readonly shuffleSeed?: number;
   /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
   readonly analysis?: AnalysisOptions;
-  /** `races`: programs that touch buffers which are the device's are reported; default nothing is watched. */
+  /**
+   * `races`: programs that touch buffers which are the device's are reported; `accesses`: accesses of the device to memory
+   * that was not given to it, or was taken back; default nothing is watched.
+   */
   readonly watch?: Watch;
   /**
    * How long a program may await what is not simulated (a file, a timer, a promise that nobody settles), in milliseconds of
@@ -117,8 +120,8 @@ export class Machine implements AsyncDisposable {
     const profile = options.profile === undefined ? {} : { profile: options.profile };
     const config = configurationOf({ ...profile, set });
     const partition = checkedPartition(options.partition ?? 'single');
-    if (options.watch !== undefined && options.watch !== 'races')
-      throw new ConfigurationError('watch', options.watch, 'races');
+    if (options.watch !== undefined && !watches.includes(options.watch))
+      throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
       config,

@@ -16,8 +16,9 @@ import { operationTimesBytes } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 
-/** `races`: programs that touch buffers which are the device's. */
-export type Watch = 'races';
+/** `races`: programs that touch buffers which are the device's; `accesses`: the device where nothing was given to it. */
+export const watches = ['races', 'accesses'] as const;
+export type Watch = (typeof watches)[number];
 
 export interface MachinePlan {
   readonly config: MachineConfig;

@@ -9,5 +9,6 @@ export * from './mm-parameters.ts';
 export type { InvalidateReason, InvalidationListener } from './notifier.ts';
 export * from './page.ts';
 export { PageFrames } from './page-frames.ts';
+export { pageAnonymous, pageStable } from './pages.ts';
 export type { PinAccess, PinnedPages } from './pins.ts';
 export { BarePlatform, type MemoryCause, type MmPlatform } from './platform.ts';

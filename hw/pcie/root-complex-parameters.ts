@@ -66,9 +66,9 @@ export const rootComplexParameters = {
   cpuStoreBytesMax: powerOfTwo(
     64,
     'bytes',
-    [8, 64],
+    [64, 64],
     'Intel SDM vol. 3A 11.3.1: a write-combining buffer is one cache line',
-    'largest store of a core that becomes one TLP',
+    'largest store of a core that becomes one TLP: a full write-combining buffer leaves as one',
   ),
   cpuTagCount: number(
     32,

@@ -18,6 +18,8 @@ import {
   driverPlatformOf,
   Host,
   type InterruptController,
+  pageAnonymous,
+  pageStable,
   type Signal,
 } from '../../host/index.ts';
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
@@ -47,6 +49,7 @@ import {
 import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { LogLine } from '../program.ts';
+import { AccessWatch, type FrameKnowledge } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
 import { NicSoftware } from './nic-software.ts';
@@ -73,6 +76,8 @@ export class HostNode implements BusMap {
   readonly rootComplex: RootComplex;
   /** The watch of the contract of use, on request. */
   readonly races: RaceWatch | undefined;
+  /** The watch of the device's accesses, on request. */
+  readonly accesses: AccessWatch | undefined;
   /** Between root complex and memory, when it is enabled. */
   readonly iommu: Iommu | undefined;
   readonly interruptGate: InterruptGate;
@@ -123,6 +128,7 @@ export class HostNode implements BusMap {
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);
     const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
+    let accesses: AccessWatch | undefined;
     this.host = new Host({
       logicalProcess: this.lp,
       config: config.host,
@@ -131,13 +137,15 @@ export class HostNode implements BusMap {
       connect: (memory, interrupts) => {
         parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
         const { iommu } = config.pcie;
-        if (iommu.isEnabled) parts.iommu = new Iommu(memory, iommu, () => this.lp.instantPs);
+        if (plan.watch === 'accesses') accesses = new AccessWatch(memory, () => this.lp.instantPs);
+        const reached = accesses ?? memory;
+        if (iommu.isEnabled) parts.iommu = new Iommu(reached, iommu, () => this.lp.instantPs);
         parts.rootComplex = new RootComplex({
           lp: this.lp,
           config: config.pcie.rootComplex,
           end: config.pcie.rootPort,
           port: this.port,
-          memory: parts.iommu ?? memory,
+          memory: parts.iommu ?? reached,
           interrupts: parts.gate,
           // The system DMA controller has a port of its own, like a core.
           coreCount: config.host.core.count + (config.machine.adapter === 'nic' ? 1 : 0),
@@ -151,6 +159,8 @@ export class HostNode implements BusMap {
       this.systemDma = new DmaController(this.host, this.rootComplex, config);
     this.meter = new TransferMeter(this);
     if (plan.watch === 'races') this.races = new RaceWatch((ps) => exactPs(this.lp.epochUs, ps));
+    this.accesses = accesses;
+    if (this.accesses !== undefined) this.accesses.knowledge = this.#frameKnowledge();
     this.iommu = parts.iommu;
     if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
     this.interruptGate = parts.gate!;
@@ -164,6 +174,15 @@ export class HostNode implements BusMap {
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
     this.#boot();
+  }
+
+  #frameKnowledge(): FrameKnowledge {
+    const { frames, mm } = this.host;
+    return {
+      frames,
+      isMovable: (frame) => mm.pages.has(frame, pageAnonymous) && !mm.pages.has(frame, pageStable),
+      hasOnDemandRegions: () => (this.driver?.onDemandCounts()?.pagesEntered ?? 0) > 0,
+    };
   }
 
   /** Waits, on this thread, until the driver has probed the device. */

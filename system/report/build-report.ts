@@ -73,6 +73,7 @@ function nodeOf(host: HostLedger, hca: HcaLedger | undefined, nic: NicLedger | u
     memory: nonZero({ ...host.memory }),
     ...(host.iommu === undefined ? {} : { iommu: host.iommu }),
     ...(host.races === undefined ? {} : { races: host.races }),
+    ...(host.unownedAccesses === undefined ? {} : { unownedAccesses: host.unownedAccesses }),
     interrupts: interruptsOf(host, adapter),
     pcie: linkOf(host.pcie, adapter.pcie),
     memoryBus: host.memoryBus,

@@ -2,6 +2,7 @@
 import type { OnDemandCounts } from '../../driver/index.ts';
 import type { CpuReport, InterruptCounts, MemoryCounts } from '../../host/index.ts';
 import type { ExactPs, HistogramData } from '../../sim/index.ts';
+import type { UnownedAccess } from '../node/access-watch.ts';
 import type { HostNode } from '../node/host-node.ts';
 import { type MemoryTraffic, memoryTrafficOf } from '../node/memory-traffic.ts';
 import type { NicSoftware } from '../node/nic-software.ts';
@@ -52,6 +53,8 @@ export interface HostLedger {
   readonly iommu: IommuLedger | undefined;
   /** Breaches of the contract of use; undefined when they are not watched. */
   readonly races: readonly Race[] | undefined;
+  /** Accesses of the device to what was not its; undefined when they are not watched. */
+  readonly unownedAccesses: UnownedAccessLedger | undefined;
   /** Bytes over the memory bus, by who moved them. */
   readonly memoryBus: MemoryTraffic;
   /** What on-demand paging cost the driver; undefined when no driver was probed. */
@@ -71,6 +74,12 @@ export interface NetLedger {
     readonly busTaken: number;
     readonly busHeldPs: number;
   };
+}
+
+/** How many, and the first of them. */
+export interface UnownedAccessLedger {
+  readonly count: number;
+  readonly first: readonly UnownedAccess[];
 }
 
 export interface IommuLedger {
@@ -110,6 +119,10 @@ export function hostLedgerOf(node: HostNode): HostLedger {
     faultsFired: node.faultLog.counts(),
     iommu: iommuOf(node),
     races: node.races?.races.slice(),
+    unownedAccesses:
+      node.accesses === undefined
+        ? undefined
+        : { count: node.accesses.unownedCount, first: node.accesses.unowned.slice() },
     memoryBus: memoryTrafficOf(node),
     onDemand: countsOf(node.driver?.onDemandCounts()),
     net: netOf(node),

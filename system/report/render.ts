@@ -28,6 +28,7 @@ export function renderReport(report: Report): string {
     wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
     ...raceLines(report.nodes),
+    ...accessLines(report.nodes),
     ...faultLines(report.faults),
     checksLine(report.checks),
   ].join('\n');
@@ -79,6 +80,18 @@ export function raceLines(nodes: readonly Pick<NodeReport, 'races'>[]): string[]
     if (races === undefined) return [];
     if (races.length === 0) return [`Races on host ${node}: none`];
     return races.map((race) => `Race on host ${node}: ${raceText(race)}`);
+  });
+}
+
+/** What the watch of the device's accesses has found, by host; nothing when there was none. */
+function accessLines(nodes: readonly Pick<NodeReport, 'unownedAccesses'>[]): string[] {
+  return nodes.flatMap(({ unownedAccesses: found }, node) => {
+    if (found === undefined) return [];
+    const [first] = found.first;
+    if (first === undefined) return [`Accesses of device ${node} to memory that is not its: none`];
+    const { access, lengthBytes, address, frame, atPs } = first;
+    const example = `${access} of ${lengthBytes} bytes at 0x${address.toString(16)}, a frame that is ${frame}, at ${atPs} ps`;
+    return [`Accesses of device ${node} to memory that is not its: ${found.count}, the first a ${example}`];
   });
 }
 

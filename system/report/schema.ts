@@ -11,7 +11,7 @@ import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { CacheLedger, LoopbackLedger, PacketLedger, PageFaultLedger } from './hca-ledger.ts';
-import type { IommuLedger, NetLedger } from './host-ledger.ts';
+import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
 
@@ -80,6 +80,8 @@ export interface NodeReport {
   readonly iommu?: IommuLedger;
   /** Programs that touched buffers which were the device's; left out when that is not watched. */
   readonly races?: readonly Race[];
+  /** Accesses of the device to memory that was not given to it; left out when they are not watched. */
+  readonly unownedAccesses?: UnownedAccessLedger;
   readonly interrupts: readonly InterruptRow[];
   readonly pcie: { readonly toDevice: LinkDirection; readonly toHost: LinkDirection };
   /** Bytes over the memory bus, by who moved them. */

@@ -7,7 +7,7 @@ export async function leftovers({ verbs, host }: ProgramContext): Promise<JsonVa
   const driver = verbs.devices[0] as Driver | undefined;
   return {
     ...driver?.resourceCounts(),
-    frames: host.frames.usedCount - host.mm.residentBytes / 4096,
+    frames: host.frames.usedCount - host.mm.residentBytes / 4096 - (host.iommu?.tableFrameCount ?? 0),
     pins: host.mm.counts.pinnedPages - host.mm.counts.unpinnedPages,
   };
 }

@@ -202,6 +202,11 @@ class Player {
     this.#patiencePs = patienceOf(story);
   }
 
+  /** The core's own time; beyond 2^53 ps, two and a half hours, to the nearest number. */
+  get #nowPs(): number {
+    return Number(this.#program.cpu.instantPs);
+  }
+
   seen(): Observations {
     return this.#seen;
   }
@@ -447,13 +452,12 @@ class Player {
 
   /** One call of post_send. @returns what found no room */
   #postSome(index: number, open: OpenQp, qp: IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
-    const { cpu } = this.#program;
     const wrs = plans.map((plan) => this.#sendWr(open, plan));
     for (const [at, wr] of wrs.entries()) wr.next = wrs[at + 1] ?? null;
     const bad: BadWr<IbvSendWr> = { wr: null, index: 0 };
-    const fromPs = cpu.localPs;
+    const fromPs = this.#nowPs;
     const error = postSend(qp, wrs[0]!, bad);
-    const toPs = cpu.localPs;
+    const toPs = this.#nowPs;
     const postedCount = error === 0 ? plans.length : bad.index;
     if (postedCount > 0) this.#seen.doorbells++;
     for (const [at, plan] of plans.slice(0, postedCount).entries()) {
@@ -532,7 +536,6 @@ class Player {
 
   /** @returns false when there was no room */
   #tryReceive({ qp: index, srq: shared, plan }: Deferred): boolean {
-    const { cpu } = this.#program;
     const srq = shared >= 0 ? this.#srqs[shared] : undefined;
     const open = index >= 0 ? this.#qps[index] : undefined;
     if (srq === undefined && open?.qp === undefined) return true;
@@ -541,11 +544,11 @@ class Player {
       sgList: this.#sges(plan.sges, plan.flaw),
       numSge: plan.sges.length,
     };
-    const fromPs = cpu.localPs;
+    const fromPs = this.#nowPs;
     const error = srq !== undefined ? postSrqRecv(srq, wr) : postRecv(open!.qp!, wr);
     if (error === ENOMEM) return false;
     this.#receivesById.set(plan.id, plan);
-    this.#seen.receives.push({ id: plan.id, qp: index, fromPs, toPs: cpu.localPs, error, isSignalled: true });
+    this.#seen.receives.push({ id: plan.id, qp: index, fromPs, toPs: this.#nowPs, error, isSignalled: true });
     return true;
   }
 
@@ -572,19 +575,18 @@ class Player {
     this.#fills[area] = fill;
     patternInto(bytes, this.#index, area, fill);
     this.#program.memory.write(address, bytes);
-    this.#seen.fills.push({ area, fill, atPs: this.#program.cpu.localPs });
+    this.#seen.fills.push({ area, fill, atPs: this.#nowPs });
   }
 
   async #deregister(area: number): Promise<void> {
     const open = this.#areas[area];
     if (open?.mr === undefined) return;
-    const { cpu } = this.#program;
     const { mr } = open;
     this.#oldKeys.set(area, mr.lkey);
-    const fromPs = cpu.localPs;
+    const fromPs = this.#nowPs;
     await deregMr(mr);
     open.mr = undefined;
-    this.#seen.deregistrations.push({ area, fromPs, toPs: cpu.localPs });
+    this.#seen.deregistrations.push({ area, fromPs, toPs: this.#nowPs });
     this.#fill(area);
   }
 
@@ -592,7 +594,7 @@ class Player {
     const open = this.#areas[area];
     if (open === undefined || offset + length > open.lengthBytes) return;
     const bytes = this.#program.memory.read(open.address + offset, length);
-    this.#seen.peeks.push({ area, offset, atPs: this.#program.cpu.localPs, bytes: base64(bytes) });
+    this.#seen.peeks.push({ area, offset, atPs: this.#nowPs, bytes: base64(bytes) });
   }
 
   async #resize(index: number, entries: number): Promise<void> {
@@ -613,8 +615,7 @@ class Player {
   async #modify(index: number, to: 'SQD' | 'RTS' | 'ERR'): Promise<void> {
     const open = this.#qps[index];
     if (open?.qp === undefined) return;
-    const { cpu } = this.#program;
-    const fromPs = cpu.localPs;
+    const fromPs = this.#nowPs;
     const state = { SQD: IBV_QPS_SQD, RTS: IBV_QPS_RTS, ERR: IBV_QPS_ERR }[to];
     if (to === 'ERR') this.#seen.broken.push({ qp: index, fromPs, toPs: fromPs });
     await modifyQp(open.qp, { qpState: state }, IBV_QP_STATE);
@@ -623,13 +624,12 @@ class Player {
   async #destroy(index: number): Promise<void> {
     const open = this.#qps[index];
     if (open?.qp === undefined) return;
-    const { cpu } = this.#program;
     const { qp } = open;
-    const fromPs = cpu.localPs;
+    const fromPs = this.#nowPs;
     open.qp = undefined;
     open.outstanding = [];
     await destroyQp(qp);
-    this.#seen.broken.push({ qp: index, fromPs, toPs: cpu.localPs });
+    this.#seen.broken.push({ qp: index, fromPs, toPs: this.#nowPs });
   }
 
   #churn(pages: number): void {
@@ -646,9 +646,9 @@ class Player {
     let taken = 0;
     for (const [index, cq] of this.#cqs.entries()) {
       if (cq === undefined) continue;
-      const fromPs = this.#program.cpu.localPs;
+      const fromPs = this.#nowPs;
       const count = await pollCq(cq, polledAtOnce, this.#wcs);
-      const toPs = this.#program.cpu.localPs;
+      const toPs = this.#nowPs;
       for (let at = 0; at < count; at++) this.#take(index, this.#wcs[at]!, fromPs, toPs);
       taken += count;
     }
@@ -723,21 +723,21 @@ class Player {
   ): Promise<boolean> {
     const { cpu } = this.#program;
     let nap = napPs;
-    let movedPs = cpu.localPs;
+    let movedPs = this.#nowPs;
     for (;;) {
       if ((await this.#pump()) > 0) {
-        movedPs = cpu.localPs;
+        movedPs = this.#nowPs;
         nap = napPs;
       }
       if (await holds()) return true;
-      if (cpu.localPs - movedPs > hastePs) this.#hasten();
-      if (cpu.localPs - movedPs > patiencePs) {
+      if (this.#nowPs - movedPs > hastePs) this.#hasten();
+      if (this.#nowPs - movedPs > patiencePs) {
         this.#seen.impatience.push(what);
         this.#patiencePs = basePatiencePs;
         return false;
       }
       await cpu.sleep(nap);
-      nap = Math.min(2 * nap, Math.max(napPs, Math.floor((cpu.localPs - movedPs) / 4)), 50 * psPerMs);
+      nap = Math.min(2 * nap, Math.max(napPs, Math.floor((this.#nowPs - movedPs) / 4)), 50 * psPerMs);
     }
   }
 
@@ -782,7 +782,7 @@ class Player {
   #look(): void {
     for (const { address, lengthBytes } of this.#areas)
       this.#seen.finals.push(base64(this.#program.memory.read(address, lengthBytes)));
-    this.#seen.finalPs = this.#program.cpu.localPs;
+    this.#seen.finalPs = this.#nowPs;
     this.#noteUnfinished();
   }
 

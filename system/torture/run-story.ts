@@ -85,8 +85,7 @@ const players = new URL(`./player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
 /** Beyond what all programs together may wait for: a story that goes on until here does not end. */
-const simulatedLimitPs = (story: Story): number =>
-  Math.min(Number.MAX_SAFE_INTEGER, 60 * psPerSecond + 40 * patienceOf(story));
+const simulatedLimitPs = (story: Story): bigint => BigInt(60 * psPerSecond) + 40n * BigInt(patienceOf(story));
 
 export async function playStory(
   story: Story,
@@ -99,6 +98,7 @@ export async function playStory(
     set,
     faults,
     partition,
+    watch: 'accesses',
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(analysis === undefined ? {} : { analysis }),
   });
@@ -121,7 +121,7 @@ export async function playStory(
           run: { url: inspectors, exportName: 'leftovers' },
           name: `inspector${node}`,
         });
-      await machine.run(Math.min(Number.MAX_SAFE_INTEGER, machine.nowPs + simulatedLimitPs(story)));
+      await machine.run(BigInt(machine.instantPs) + simulatedLimitPs(story));
       leftovers = (await machine.results()).slice(-2) as typeof leftovers;
     });
   }

@@ -128,6 +128,17 @@ class Shadow {
         isGood && hasPayload
           ? this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs)
           : undefined;
+      // What a message that was cut short by a loss left in the buffer, its next tenant does not wipe away.
+      if (flow.from.plan.transport === 'UC')
+        this.#scatter(
+          flow.to.program,
+          plan.sges,
+          undefined,
+          0,
+          posted.fromPs,
+          end.toPs,
+          `receive ${plan.id}`,
+        );
       if (isGood && !hasPayload) continue;
       this.#scatter(flow.to.program, plan.sges, bytes, extra, posted.fromPs, end.toPs, `receive ${plan.id}`);
     }

@@ -223,9 +223,10 @@ function retriesUnexplained(
 ): string | undefined {
   const { timeout, retryCount } = from.plan;
   const lossCount = lossesOf(story);
-  const leastPs = (retryCount + 1) * ackTimeoutPs(timeout);
+  // A sequence NAK costs a retry without a wait, and takes a lost packet.
+  const leastPs = Math.max(0, retryCount + 1 - lossCount) * ackTimeoutPs(timeout);
   if (lossCount <= retryCount && (timeout === 0 || elapsedPs < leastPs))
-    return `it took ${elapsedPs} ps, which is less than ${retryCount + 1} time-outs of code ${timeout} take`;
+    return `it took ${elapsedPs} ps, and ${retryCount + 1} time-outs of code ${timeout} less ${lossCount} losses take ${leastPs}`;
   const isSuspect =
     lossCount > 0 ||
     timeout < 13 ||

@@ -22,6 +22,11 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   for (const [node, held] of leftovers.entries())
     for (const [name, count] of Object.entries(held ?? {}))
       if (count !== 0 && story.climate !== 'broken') found.push(`host ${node} still holds ${count} ${name}`);
+  for (const [node, { unownedAccesses }] of report.nodes.entries())
+    for (const { atPs, access, address, lengthBytes, frame } of unownedAccesses?.first ?? [])
+      found.push(
+        `the device of node ${node}: ${access} of ${lengthBytes} bytes at 0x${address.toString(16)}, a ${frame} frame, at ${atPs} ps`,
+      );
   const { balanced, ...checks } = report.checks;
   for (const [name, { failures }] of Object.entries(checks))
     for (const failure of failures) found.push(`${name}: ${failure}`);
