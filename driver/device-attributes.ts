@@ -2,6 +2,7 @@
 import { icmPageBytes } from '../abi/map-icm.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
 import type { Device } from './device.ts';
+import { responderResourcesOf } from './icm-profile.ts';
 import type { NodeInfo } from './port.ts';
 import type { DeviceAttr } from './uapi.ts';
 
@@ -50,7 +51,7 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxCqe: queues.maxCqe,
     maxMr: available(profile.counts.dmpt, limits.logReservedMpts),
     maxPd: device.numbers.pds.range.count - limits.reservedPds,
-    maxQpRdAtom: Math.min(2 ** limits.logMaxResponderReads, 2 ** device.config.logRdmarcPerQp),
+    maxQpRdAtom: responderResourcesOf(profile),
     maxResRdAtom: profile.counts.rdmarc,
     maxQpInitRdAtom: 2 ** limits.logMaxRequesterReads,
     maxAh: 2 ** 31 - 1,

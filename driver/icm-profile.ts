@@ -61,21 +61,23 @@ export interface IcmProfile {
 const mcgEntryBytes = 1024;
 const cmptEntries = 4 * 2 ** 24;
 
+/** Tables as the configuration asks for them, none larger than the device offers. */
 export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPages: number): IcmProfile {
-  const qps = 2 ** config.logQps;
+  const logQps = Math.min(config.logQps, limits.logMaxQps);
+  const qps = 2 ** logQps;
   const logMtts = Math.max(config.logMtts, Math.ceil(Math.log2(2 * hostPages)));
   const counts = {
     qpc: qps,
-    rdmarc: qps * 2 ** config.logRdmarcPerQp,
+    rdmarc: qps * 2 ** Math.min(config.logRdmarcPerQp, limits.logMaxResponderReads),
     altc: qps,
     auxc: qps,
-    srqc: 2 ** config.logSrqs,
-    cqc: 2 ** config.logCqs,
+    srqc: 2 ** Math.min(config.logSrqs, limits.logMaxSrqs),
+    cqc: 2 ** Math.min(config.logCqs, limits.logMaxCqs),
     eqc: eqCountOf(limits),
-    dmpt: 2 ** config.logMpts,
+    dmpt: 2 ** Math.min(config.logMpts, limits.logMaxMpts),
     cmpt: cmptEntries,
     mtt: 2 ** Math.min(logMtts, 31),
-    mcg: 2 ** config.logMcgs,
+    mcg: 2 ** Math.min(config.logMcgs, limits.logMaxGroups),
   };
   const entryBytes = entryBytesOf(limits);
   const bases = {} as Record<TableName, number>;
@@ -86,7 +88,7 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
   }
   if (totalBytes > Number(limits.maxIcmBytes)) throw new KernelError('ENOMEM', 'the tables do not fit ICM');
   return {
-    regions: regionsOf(bases, counts, entryBytes, config),
+    regions: regionsOf(bases, counts, entryBytes),
     reserved: reservedOf(limits, counts),
     totalBytes,
     bases,
@@ -94,12 +96,12 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
   };
 }
 
+/** Responder resources (reads and atomics) of one QP. */
+export const responderResourcesOf = ({ counts }: Pick<IcmProfile, 'counts'>): number =>
+  counts.rdmarc / counts.qpc;
+
 /** The mailbox of INIT_HCA for a profile. */
-export function initHcaValues(
-  limits: DeviceLimits,
-  config: DriverConfig,
-  profile: IcmProfile,
-): Initial<typeof initHca> {
+export function initHcaValues(limits: DeviceLimits, profile: IcmProfile): Initial<typeof initHca> {
   const { bases, counts } = profile;
   const cacheLineLog = 6;
   return {
@@ -108,24 +110,24 @@ export function initHcaValues(
     cacheLineValid: 1,
     udAvPortCheck: hasCapability(limits.capabilityFlags, CapabilityFlag.UD_AV_PORT) ? 1 : 0,
     qpcBase: BigInt(bases.qpc),
-    logQps: config.logQps,
+    logQps: log2Exact(counts.qpc),
     srqcBase: BigInt(bases.srqc),
-    logSrqs: config.logSrqs,
+    logSrqs: log2Exact(counts.srqc),
     cqcBase: BigInt(bases.cqc),
-    logCqs: config.logCqs,
+    logCqs: log2Exact(counts.cqc),
     altcBase: BigInt(bases.altc),
     auxcBase: BigInt(bases.auxc),
     eqcBase: BigInt(bases.eqc),
     logEqs: log2Exact(counts.eqc),
     rdmarcBase: BigInt(bases.rdmarc),
-    logRdmarcPerQp: config.logRdmarcPerQp,
+    logRdmarcPerQp: log2Exact(responderResourcesOf(profile)),
     mcgBase: BigInt(bases.mcg),
     logMcgEntryBytes: log2Exact(mcgEntryBytes),
-    logMcgHashEntries: config.logMcgs - 1,
-    logMcgEntries: config.logMcgs,
+    logMcgHashEntries: log2Exact(counts.mcg) - 1,
+    logMcgEntries: log2Exact(counts.mcg),
     dmptBase: BigInt(bases.dmpt),
     memoryWindowsEnabled: hasFlag(limits.memoryManagementFlags, MemoryManagementFlag.TYPE_2_WIN) ? 1 : 0,
-    logDmpts: config.logMpts,
+    logDmpts: log2Exact(counts.dmpt),
     mttBase: BigInt(bases.mtt),
     cmptBase: BigInt(bases.cmpt),
     logUars: log2Exact(uarCountOf(limits)),
@@ -159,7 +161,6 @@ function regionsOf(
   bases: Record<TableName, number>,
   counts: Record<TableName, number>,
   entryBytes: { readonly [Name in TableName]: number },
-  config: DriverConfig,
 ): IcmProfile['regions'] {
   const plain = (name: Exclude<TableName, 'cmpt'>, entryCount = counts[name]): IcmRegion => ({
     name,
@@ -174,7 +175,7 @@ function regionsOf(
     entryCount,
   });
   // The RDMARC table is used by QPN: one entry here is all the slots of a QP.
-  const slots = 2 ** config.logRdmarcPerQp;
+  const slots = counts.rdmarc / counts.qpc;
   const rdmarc = { ...plain('rdmarc', counts.qpc), entryBytes: entryBytes.rdmarc * slots };
   return {
     cmptQp: cmpt('cmptQp', CmptType.QP, counts.qpc),

@@ -181,12 +181,12 @@ async function mapIcm(probe: Probe, profile: IcmProfile): Promise<IcmTables> {
 
 /** Step 14. */
 async function initialise(
-  { cpu, config, commands, teardown }: Probe,
+  { cpu, commands, teardown }: Probe,
   limits: DeviceLimits,
   profile: IcmProfile,
 ): Promise<void> {
   await commands.executeWithMailbox(cpu, 'INIT_HCA', {}, (bytes, address) => {
-    initHca.encodeInto(initHcaValues(limits, config, profile), bytes, address);
+    initHca.encodeInto(initHcaValues(limits, profile), bytes, address);
   });
   teardown.push('INIT_HCA', async (thread) => void (await commands.execute(thread, 'CLOSE_HCA')));
 }

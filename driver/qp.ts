@@ -10,6 +10,7 @@ import type { Decoded } from '../base/layout.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
 import type { IcmTable } from './icm.ts';
+import { responderResourcesOf } from './icm-profile.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
@@ -186,7 +187,7 @@ function checkValues(device: Device, attr: QpAttr, mask: number): void {
   check(QpAttrMask.IBV_QP_RQ_PSN, within(attr.rqPsn, counterMax.psn), 'receive PSN');
   check(QpAttrMask.IBV_QP_DEST_QPN, within(attr.destQpNum, counterMax.psn), 'remote QPN');
   const requesterMax = 2 ** limits.logMaxRequesterReads;
-  const responderMax = Math.min(2 ** limits.logMaxResponderReads, 2 ** device.config.logRdmarcPerQp);
+  const responderMax = responderResourcesOf(device.profile);
   check(QpAttrMask.IBV_QP_MAX_QP_RD_ATOMIC, within(attr.maxRdAtomic, requesterMax), 'outstanding reads');
   check(
     QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC,

@@ -8,7 +8,7 @@
 const NEVER = Number.POSITIVE_INFINITY;
 
 export class Fifo {
-  readonly capacity: number;
+  capacity: number;
   /** Entries held. */
   count = 0;
   /** The oldest entry. The caller has checked that there is one. */
@@ -16,8 +16,8 @@ export class Fifo {
   /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
   headCycle = NEVER;
   /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values as V8 keeps small integers: a float spoils what it meets. */
-  readonly #values: number[];
-  readonly #cycles: Float64Array;
+  #values: number[];
+  #cycles: Float64Array;
   #ringHead = 0;
 
   /** @param capacity at least 1 */
@@ -25,6 +25,19 @@ export class Fifo {
     this.capacity = capacity;
     this.#values = new Array<number>(capacity).fill(0);
     this.#cycles = new Float64Array(capacity);
+  }
+
+  /** Has room for more entries from now on: there are more objects that may stand here. */
+  enlarge(capacity: number): void {
+    const { count, headCycle } = this;
+    const wider = new Fifo(capacity);
+    for (const { value, cycle } of this.#entries()) wider.push(value, cycle);
+    this.capacity = capacity;
+    this.#values = wider.#values;
+    this.#cycles = wider.#cycles;
+    this.#ringHead = wider.#ringHead;
+    this.count = count;
+    this.headCycle = headCycle;
   }
 
   get isFull(): boolean {
@@ -67,6 +80,15 @@ export class Fifo {
   rebase(cycles: number): void {
     this.headCycle -= cycles;
     for (let place = 0; place < this.capacity; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
+  }
+
+  /** All entries, the oldest first. */
+  #entries(): { value: number; cycle: number }[] {
+    return Array.from({ length: this.count }, (_, index) => {
+      if (index === 0) return { value: this.head, cycle: this.headCycle };
+      const at = (this.#ringHead + index - 1) % this.capacity;
+      return { value: this.#values[at]!, cycle: this.#cycles[at]! };
+    });
   }
 
   #pushBehind(value: number, visibleCycle: number): void {

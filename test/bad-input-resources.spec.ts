@@ -112,12 +112,11 @@ describe.each(bothPartitions)('in partition %s, with small tables in the device'
   let outcome: Outcome;
   beforeAll(async () => {
     outcome = await run(partition, ['outOfMemory', 'outOfIcm'], {
-      'driver.logQps': 10,
       'driver.logCqs': 8,
       'driver.logSrqs': 7,
       'driver.logMpts': 9,
       'driver.logMtts': 14,
-      'hca.qpCountMax': 64,
+      'hca.capability.logMaxQps': 10,
       // Single pages: each costs an entry of the MTT.
       'host.memory.framePlacement': 'scattered',
     });
@@ -142,7 +141,7 @@ describe.each(bothPartitions)('in partition %s, with small tables in the device'
     const { told, ...others } = toldOf(outcome, 'outOfIcm');
     expect(others).toEqual(undisturbed);
     // Tables hold what the bystander and the companion have as well, and reserved entries: a little less than their size.
-    const sizes = { cqs: 256, srqs: 128, regions: 512, translations: 128, qps: 64 };
+    const sizes = { cqs: 256, srqs: 128, regions: 512, translations: 128, qps: 1024 };
     const { isGivenBack, ...tables } = told as unknown as Record<string, unknown>;
     expect(isGivenBack).toBe(true);
     for (const [name, size] of Object.entries(sizes)) {

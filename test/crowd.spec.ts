@@ -30,8 +30,7 @@ it('takes doorbells for QPs that are being served, for as long as they come', as
     verbs: ['write'],
     nodes: [0, 1],
   };
-  // As many QPs as the device holds: the two of each program, and the special ones.
-  const { results, report } = await runPrograms(crowdOf(args), { set: { 'hca.qpCountMax': 16 } });
+  const { results, report } = await runPrograms(crowdOf(args));
   for (const result of results) expect(result).toEqual({ wrong: [], done: [600, 600] });
   expectBalanced(report);
 });

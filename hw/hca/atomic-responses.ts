@@ -19,7 +19,7 @@ import * as translatorConstants from './translator.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ATOMIC_BYTES } = atomicUnit;
 const { PORT_RESPONSE } = coreConstants;
-const { KIND_REPLAY, RESPONDER_RESOURCES } = responderResources;
+const { KIND_REPLAY, responderPlaces } = responderResources;
 const { ABSENT, REFUSED, STALLED } = responsePackets;
 const { STALL_ATOMIC, STALL_RESPONSE_BUFFER, STALL_TRANSLATION } = responsePackets;
 const { RIGHT_REMOTE_ATOMIC } = translationCache;
@@ -52,7 +52,7 @@ export class AtomicResponses {
     this.#packets = packets;
     this.#account = account;
     this.#unit = new AtomicUnit(core, classes, sramOffset, wake);
-    this.#results = new AtomicResults(core.qps.capacity, core.config.responderAtomicResults);
+    this.#results = new AtomicResults(core.config.responderAtomicResults);
   }
 
   /** True while the memory of an atomic is being read or written. */
@@ -80,7 +80,8 @@ export class AtomicResponses {
     }
     if (unit.isWritten) {
       unit.end();
-      this.#results.keep(qp, resources.psn[entry]!, unit.resultLow, unit.resultHigh);
+      const { readResourcesMax } = this.#core.qps.rows[qp]!;
+      this.#results.keep(qp, readResourcesMax, resources.psn[entry]!, unit.resultLow, unit.resultHigh);
       return this.#answer(qp, entry, unit.resultLow, unit.resultHigh, cycle);
     }
     this.#account.stall(cycle, STALL_ATOMIC);
@@ -97,7 +98,8 @@ export class AtomicResponses {
   addReplay(qp: number, psn: number, writesBefore: number): boolean {
     const resources = this.#resources;
     if (resources.find(qp, psn) !== NONE) return false;
-    if (resources.rows[qp]!.count === RESPONDER_RESOURCES || !this.#results.find(qp, psn)) return false;
+    const { count, pair } = resources.rows[qp]!;
+    if (count >= responderPlaces(pair) || !this.#results.find(qp, psn)) return false;
     const entry = resources.append(qp, KIND_REPLAY, psn, 0, writesBefore);
     resources.operands[entry * 4] = this.#results.low;
     resources.operands[entry * 4 + 1] = this.#results.high;
@@ -121,6 +123,7 @@ export class AtomicResponses {
 
   reset(): void {
     this.#unit.abandon();
+    this.#results.reset();
   }
 
   /** Only with room for the answer: a result is never without one. */

@@ -91,13 +91,6 @@ export const controlParameters = {
     'Events waiting to be written or being written.',
   ),
   eventCycles: number(4, 'cycles', [1, 1_000], 'estimate', 'Cycles the event writer is occupied by one EQE.'),
-  eqCountMax: number(
-    128,
-    'entries',
-    [1, 1024],
-    'interface sheet 1.3: MSI-X vectors of the function',
-    'EQ contexts the device can hold at once.',
-  ),
   linkInitialiseCycles: number(
     427,
     'cycles',

@@ -6,6 +6,7 @@
 import { CqArmCommand } from '../../abi/doorbells.ts';
 import { Fifo } from '../../sim/index.ts';
 import * as completionQueue from './completion-queue.ts';
+import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
@@ -40,14 +41,17 @@ export class CompletionNotifier {
   #joinedCount = 0;
   /** CQs whose event an arm request or a timer has released, each at most once. */
   readonly #due: Fifo;
-  readonly #isDue: Uint8Array;
+  #isDue = new Uint8Array(0);
 
   constructor(core: HcaCore, events: CompletionEvents, wake: (cycle: number) => void) {
     this.#core = core;
     this.#events = events;
     this.#wake = wake;
-    this.#due = new Fifo(core.cqs.capacity);
-    this.#isDue = new Uint8Array(core.cqs.capacity);
+    this.#due = new Fifo(core.cqs.slotCount);
+    core.cqs.follow((slotCount) => {
+      this.#due.enlarge(slotCount);
+      this.#isDue = enlarged(this.#isDue, slotCount);
+    });
     this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
     events.onSpace(wake);
   }

@@ -3,59 +3,78 @@
  * format of the interface, found by object number. Which of them would be on chip is the context cache's matter.
  *
  * The bytes are the truth for everything software configured. What changes with every packet is held beside them
- * in typed arrays by the table that extends this one.
+ * by the table that extends this one and by the blocks.
+ *
+ * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
+ * room for 64 at first. When that is used up the room doubles, and all that follow the table ({@link follow}) grow with it.
  */
 const NONE = -1;
+const FIRST_SLOTS = 64;
+/** Object numbers have 24 bits; those of one page of the directory lie together. */
+const OBJECT_NUMBERS = 1 << 24;
+const PAGE_BITS = 10;
+const PAGE_MASK = (1 << PAGE_BITS) - 1;
 
 export class ContextTable {
   readonly contextBytes: number;
+  /** Contexts that can be live at once. */
   readonly capacity: number;
-  /** Contexts by slot, `contextBytes` each. */
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
-  /** Object number of each slot; -1 when the slot is free. */
-  readonly numberOf: Int32Array;
-  #slotOf = new Map<number, number>();
-  #slotOfDense = new Int32Array(1 << 18).fill(-1);
+  /** Contexts by slot, `contextBytes` each; another array once the table has grown. */
+  bytes: Uint8Array;
+  view: DataView;
+  /** Object number of each slot; -1 when the slot is free. Another array once the table has grown. */
+  numberOf: Int32Array;
+  /** Slot of each object number or -1, in pages that are made when a number of theirs is first used. */
+  readonly #directory: (Int32Array | undefined)[] = [];
+  /** Slots that were freed, and how many have ever been taken. */
   #free: number[] = [];
+  #takenCount = 0;
   /** What was asked for last, and its slot; NONE after a change. */
   #lastNumber = NONE;
   #lastSlot = NONE;
+  readonly #followers: ((slotCount: number) => void)[] = [];
 
   /** @param capacity contexts that can be live at once; beyond it creation answers "limit exceeded" */
   constructor(contextBytes: number, capacity: number) {
+    const slotCount = Math.min(capacity, FIRST_SLOTS);
     this.contextBytes = contextBytes;
     this.capacity = capacity;
-    this.bytes = new Uint8Array(contextBytes * capacity);
+    this.bytes = new Uint8Array(contextBytes * slotCount);
     this.view = new DataView(this.bytes.buffer);
-    this.numberOf = new Int32Array(capacity).fill(-1);
-    for (let slot = capacity - 1; slot >= 0; slot--) this.#free.push(slot);
+    this.numberOf = new Int32Array(slotCount).fill(NONE);
   }
 
   get liveCount(): number {
-    return this.capacity - this.#free.length;
+    return this.#takenCount - this.#free.length;
+  }
+
+  /** Slots there is room for now. */
+  get slotCount(): number {
+    return this.numberOf.length;
+  }
+
+  /** Has `resize` called with the number of slots there is room for: now, and whenever it has grown. */
+  follow(resize: (slotCount: number) => void): void {
+    this.#followers.push(resize);
+    resize(this.slotCount);
   }
 
   /** Slot of an object number, or -1. */
   slotOf(objectNumber: number): number {
     if (objectNumber !== this.#lastNumber) {
       this.#lastNumber = objectNumber;
-      this.#lastSlot =
-        objectNumber < this.#slotOfDense.length
-          ? this.#slotOfDense[objectNumber]!
-          : (this.#slotOf.get(objectNumber) ?? -1);
+      this.#lastSlot = this.#find(objectNumber);
     }
     return this.#lastSlot;
   }
 
-  /** Takes a zeroed slot for an object number that has none. Returns -1 when the table is full. */
+  /** Takes a zeroed slot for an object number below 2^24 that has none. Returns -1 when the table is full. */
   allocate(objectNumber: number): number {
-    const slot = this.#free.pop();
-    if (slot === undefined) return -1;
+    const slot = this.#takeSlot();
+    if (slot === NONE) return NONE;
     this.#forgetLast();
     this.numberOf[slot] = objectNumber;
-    if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = slot;
-    else this.#slotOf.set(objectNumber, slot);
+    this.#pageOf(objectNumber)[objectNumber & PAGE_MASK] = slot;
     this.bytes.fill(0, slot * this.contextBytes, (slot + 1) * this.contextBytes);
     return slot;
   }
@@ -63,15 +82,16 @@ export class ContextTable {
   free(slot: number): void {
     const objectNumber = this.numberOf[slot]!;
     this.#forgetLast();
-    if (objectNumber < this.#slotOfDense.length) this.#slotOfDense[objectNumber] = -1;
-    else this.#slotOf.delete(objectNumber);
-    this.numberOf[slot] = -1;
+    this.#pageOf(objectNumber)[objectNumber & PAGE_MASK] = NONE;
+    this.numberOf[slot] = NONE;
     this.#free.push(slot);
   }
 
-  #forgetLast(): void {
-    this.#lastNumber = NONE;
-    this.#lastSlot = NONE;
+  /** Reset: no context is live, and slots are taken in the order of their numbers again. */
+  clear(): void {
+    for (const slot of this.liveSlots()) this.free(slot);
+    this.#free = [];
+    this.#takenCount = 0;
   }
 
   /** Byte offset of a slot's context in {@link bytes}. */
@@ -82,7 +102,56 @@ export class ContextTable {
   /** Slots in use, in ascending order. */
   liveSlots(): number[] {
     const slots: number[] = [];
-    for (let slot = 0; slot < this.capacity; slot++) if (this.numberOf[slot] !== -1) slots.push(slot);
+    for (let slot = 0; slot < this.#takenCount; slot++) if (this.numberOf[slot] !== NONE) slots.push(slot);
     return slots;
   }
+
+  #find(objectNumber: number): number {
+    if (!(objectNumber >= 0 && objectNumber < OBJECT_NUMBERS)) return NONE;
+    const page = this.#directory[objectNumber >>> PAGE_BITS];
+    return page === undefined ? NONE : page[objectNumber & PAGE_MASK]!;
+  }
+
+  #pageOf(objectNumber: number): Int32Array {
+    const index = objectNumber >>> PAGE_BITS;
+    let page = this.#directory[index];
+    if (page === undefined) {
+      page = new Int32Array(1 << PAGE_BITS).fill(NONE);
+      this.#directory[index] = page;
+    }
+    return page;
+  }
+
+  #takeSlot(): number {
+    const freed = this.#free.pop();
+    if (freed !== undefined) return freed;
+    if (this.#takenCount === this.capacity) return NONE;
+    if (this.#takenCount === this.slotCount) this.#grow();
+    return this.#takenCount++;
+  }
+
+  #grow(): void {
+    const slotCount = Math.min(this.capacity, 2 * this.slotCount);
+    this.bytes = enlarged(this.bytes, slotCount * this.contextBytes);
+    this.view = new DataView(this.bytes.buffer);
+    this.numberOf = enlarged(this.numberOf, slotCount, NONE);
+    for (const resize of this.#followers) resize(slotCount);
+  }
+
+  #forgetLast(): void {
+    this.#lastNumber = NONE;
+    this.#lastSlot = NONE;
+  }
+}
+
+/** A longer array that begins with the elements of `array` and goes on with `rest`. */
+export function enlarged<T extends Uint8Array | Uint16Array | Int32Array | Float64Array>(
+  array: T,
+  length: number,
+  rest = 0,
+): T {
+  const longer = new (array.constructor as new (length: number) => T)(length);
+  longer.set(array);
+  if (rest !== 0) longer.fill(rest, array.length);
+  return longer;
 }

@@ -71,7 +71,7 @@ export class ControlSide {
     const { domain, config, icm, reads, writes, sram } = setup;
     this.#setup = setup;
     this.icm = icm;
-    this.eqs = new EqTable(config.eqCountMax, domain.clock.frequencyMHz);
+    this.eqs = new EqTable(2 ** setup.capabilities.logMaxEqs, domain.clock.frequencyMHz);
     this.events = new EventWriter({
       domain,
       eqs: this.eqs,

@@ -8,11 +8,14 @@ export const CQC_BYTES = 64;
 const f = cqc.fields;
 
 export class CqTable extends ContextTable {
-  readonly rows: readonly CompletionQueue[];
+  /** By slot; grows with the table. */
+  readonly rows: CompletionQueue[] = [];
 
   constructor(capacity: number) {
     super(CQC_BYTES, capacity);
-    this.rows = Array.from({ length: capacity }, () => new CompletionQueue());
+    this.follow((slotCount) => {
+      while (this.rows.length < slotCount) this.rows.push(new CompletionQueue());
+    });
   }
 
   /** Takes up a context just created by SW2HW_CQ: empty, not armed. */

@@ -26,6 +26,7 @@ import type { DataPathControl } from './data-path-control.ts';
 import { DataPathObjects } from './data-path-objects.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import { DatagramReceiver } from './datagram-receiver.ts';
+import type { CapabilityConfig } from './device-capabilities.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import { type DoorbellGeometry, Doorbells } from './doorbells.ts';
 import { Flusher } from './flusher.ts';
@@ -79,12 +80,14 @@ export interface DataPathTables {
   readonly srqs: SrqTable;
 }
 
-/** The contexts the device can hold. */
-export function makeTables(config: HcaConfig): DataPathTables {
+/** The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used. */
+export function makeTables(
+  capabilities: Pick<CapabilityConfig, 'logMaxQps' | 'logMaxCqs' | 'logMaxSrqs'>,
+): DataPathTables {
   return {
-    qps: new QpTable(config.qpCountMax),
-    cqs: new CqTable(config.cqCountMax),
-    srqs: new SrqTable(config.srqCountMax),
+    qps: new QpTable(2 ** capabilities.logMaxQps),
+    cqs: new CqTable(2 ** capabilities.logMaxCqs),
+    srqs: new SrqTable(2 ** capabilities.logMaxSrqs),
   };
 }
 
@@ -182,7 +185,7 @@ export class DataPath implements DataPathParts {
     };
     const core = this.core;
     this.records = new SendRecords(config.outstandingWqes);
-    this.operations = new OperationLedger(domain.clock, qps.numberOf, setup.tap);
+    this.operations = new OperationLedger(domain.clock, qps, setup.tap);
     this.lines = new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES));
     this.completions = new CompletionWriter(
       core,
@@ -208,7 +211,7 @@ export class DataPath implements DataPathParts {
       core,
       TrafficClass.wqeRead,
       TrafficClass.doorbellRecord,
-      sram.allocate(receiveFetchSramBytes(config.receiveQueueLineCount, qps.capacity + srqs.capacity)),
+      sram.allocate(receiveFetchSramBytes(config.receiveQueueLineCount)),
       (cycle) => this.receiver.wake(cycle),
     );
     this.responses = this.#makeResponses(sram);

@@ -133,7 +133,7 @@ function loadParts(
     }
     if (leadingBytes === -1) leadingBytes = inlineBytes;
     const dataBytes = pointer.byteCount.get(view, at + next);
-    if (dataBytes > 0 && !loadPointer(view, at + next, dataBytes, request)) return undefined;
+    if (dataBytes > 0) loadPointer(view, at + next, dataBytes, request);
     next += wqeUnitBytes;
   }
   return { inlineBytes, leadingBytes: leadingBytes === -1 ? inlineBytes : leadingBytes };

@@ -17,6 +17,7 @@ import { type ConfigOf, number } from '../../base/parameter.ts';
 const SHEET = 'interface sheet 3.7';
 const CAPTURE = 'interface sheet 3.7, public captures';
 const INVENTED = 'estimate';
+const HELD = 'choice; the interface has 24 bits (interface sheet 3.7), a context takes 2 KiB of this process';
 
 export const capabilityParameters = {
   portCount: number(1, 'ports', [1, 2], SHEET, 'InfiniBand ports.'),
@@ -24,15 +25,21 @@ export const capabilityParameters = {
   logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
   logMaxQpWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest send or receive queue.'),
   logReservedQps: number(6, 'log2', [0, 15], CAPTURE, 'QPNs below belong to the firmware.'),
-  logMaxQps: number(24, 'log2', [8, 24], SHEET, 'QPNs the interface allows.'),
+  logMaxQps: number(20, 'log2', [10, 24], HELD, 'QPs that can be live at once, less the reserved.'),
   logReservedSrqs: number(6, 'log2', [0, 15], CAPTURE, 'SRQNs below belong to the firmware.'),
-  logMaxSrqs: number(24, 'log2', [8, 24], SHEET, 'SRQNs the interface allows.'),
+  logMaxSrqs: number(20, 'log2', [7, 24], HELD, 'SRQs that can be live at once, less the reserved.'),
   logMaxCqEntries: number(22, 'log2', [0, 22], CAPTURE, 'Largest CQ.'),
   logReservedCqs: number(7, 'log2', [0, 15], CAPTURE, 'CQNs below belong to the firmware.'),
-  logMaxCqs: number(24, 'log2', [8, 24], SHEET, 'CQNs the interface allows.'),
+  logMaxCqs: number(20, 'log2', [8, 24], HELD, 'CQs that can be live at once, less the reserved.'),
   logMaxEqEntries: number(22, 'log2', [0, 22], SHEET, 'Largest EQ.'),
   logReservedEqs: number(2, 'log2', [0, 9], SHEET, 'EQNs below belong to the firmware.'),
-  logMaxEqs: number(9, 'log2', [2, 9], SHEET, 'EQNs the interface allows.'),
+  logMaxEqs: number(
+    7,
+    'log2',
+    [3, 9],
+    'interface sheet 1.3: MSI-X vectors of the function',
+    'EQs that can be live at once, less the reserved.',
+  ),
   logMaxMpts: number(20, 'log2', [8, 24], SHEET, 'Memory regions.'),
   logReservedMpts: number(8, 'log2', [0, 15], CAPTURE, 'MPT entries below belong to the firmware.'),
   logMaxMtts: number(31, 'log2', [8, 31], SHEET, 'Translation entries.'),

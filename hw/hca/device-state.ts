@@ -79,7 +79,7 @@ export class DeviceState {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
     for (const port of ports) port.close(cycle);
     dataPath.reset();
-    for (const table of [qps, cqs, srqs, eqs]) for (const slot of table.liveSlots()) table.free(slot);
+    for (const table of [qps, cqs, srqs, eqs]) table.clear();
     events.reset(cycle);
     icm.forgetTables();
     this.profile = undefined;

@@ -13,6 +13,7 @@ import { QpState } from '../../abi/qpc.ts';
 import { controlSegment } from '../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { CompletionWriter } from './completion-writer.ts';
+import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 import type { RequestCompletion } from './request-completion.ts';
@@ -36,11 +37,11 @@ export class Flusher {
   readonly #completions: CompletionWriter;
   readonly #requests: RequestCompletion;
   readonly #work: Fifo;
-  readonly #isQueued: Uint8Array;
-  readonly #phase: Uint8Array;
-  readonly #life: Int32Array;
+  #isQueued = new Uint8Array(0);
+  #phase = new Uint8Array(0);
+  #life = new Int32Array(0);
   /** Looks in a row that have found nothing. */
-  readonly #vainLooks: Int32Array;
+  #vainLooks = new Int32Array(0);
   readonly #pollHandler: number;
   readonly #stage: number;
 
@@ -56,12 +57,14 @@ export class Flusher {
     this.#receives = receives;
     this.#completions = completions;
     this.#requests = requests;
-    const count = core.qps.capacity;
-    this.#work = new Fifo(2 * count);
-    this.#isQueued = new Uint8Array(count);
-    this.#phase = new Uint8Array(count);
-    this.#life = new Int32Array(count);
-    this.#vainLooks = new Int32Array(count);
+    this.#work = new Fifo(2 * core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#work.enlarge(2 * slotCount);
+      this.#isQueued = enlarged(this.#isQueued, slotCount);
+      this.#phase = enlarged(this.#phase, slotCount);
+      this.#life = enlarged(this.#life, slotCount);
+      this.#vainLooks = enlarged(this.#vainLooks, slotCount);
+    });
     this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
     this.#stage = core.domain.addStage(this.#run, this);
     receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);

@@ -100,7 +100,7 @@ export class Hca implements BarTarget {
     const hasCable = writer !== undefined && reader !== undefined;
     const ends = hasCable ? { writer, reader } : loopbackPlug(wire);
     this.wirePort = new WirePort({ lp, config: wire, ...ends });
-    const tables = makeTables(config);
+    const tables = makeTables(capabilities);
     const sram = new Sram(sramBytesFor(config));
     this.pcieFunction = new PcieFunction({
       process: lp,
@@ -245,6 +245,5 @@ class Sram implements SramAllocator {
 function sramBytesFor(config: HcaConfig): number {
   const packets = (config.transmitBufferPackets + config.responseBufferPackets) * 4096;
   const lines = (config.wqeLineCount + config.receiveQueueLineCount) * 1024;
-  const queues = (config.qpCountMax + config.srqCountMax) * 4;
-  return packets + lines + queues + ControlSide.sramBytes + 256 * 1024;
+  return packets + lines + ControlSide.sramBytes + 256 * 1024;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Clock } from '../../sim/index.ts';
+import { ContextTable } from './context-table.ts';
 import { OperationLedger, type OperationTap, operationNames, operationStages } from './operations.ts';
 import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from './send-record.ts';
 import { SendRecords } from './send-records.ts';
@@ -8,8 +9,15 @@ import { scene } from './testing/scenario.ts';
 
 const QPN = 0x40;
 
+/** A table whose first slot has this object number. */
+function tableWith(objectNumber: number): ContextTable {
+  const table = new ContextTable(64, 1);
+  table.allocate(objectNumber);
+  return table;
+}
+
 function bench(tap?: OperationTap) {
-  const ledger = new OperationLedger(new Clock(1000), Int32Array.of(QPN), tap);
+  const ledger = new OperationLedger(new Clock(1000), tableWith(QPN), tap);
   const request = new SendRecords(4).allocate();
   request.qp = 0;
   request.opcode = WqeOpcode.RDMA_WRITE;

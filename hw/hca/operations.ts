@@ -9,6 +9,7 @@
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { Clock } from '../../sim/index.ts';
+import type { ContextTable } from './context-table.ts';
 import { NO_ATTEMPT, type SendRecord } from './send-record.ts';
 
 /**
@@ -83,22 +84,22 @@ export class OperationLedger {
   disorderCount = 0;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
-  readonly #numberOf: Int32Array;
+  readonly #qps: ContextTable;
   /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
   #cycle = 0;
   #reachedPs = FLOAT_ZERO;
   #atPs = FLOAT_ZERO;
 
-  constructor(clock: Clock, numberOf: Int32Array, tap: OperationTap | undefined) {
+  constructor(clock: Clock, qps: ContextTable, tap: OperationTap | undefined) {
     this.#clock = clock;
-    this.#numberOf = numberOf;
+    this.#qps = qps;
     this.#tap = tap;
   }
 
   /** The life of `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
   completed(request: SendRecord, cycle: number, isSilent: boolean): void {
     const { opcode, wqeCounter } = request;
-    const qpn = this.#numberOf[request.qp]!;
+    const qpn = this.#qps.numberOf[request.qp]!;
     const tap = this.#tap;
     const endPs = this.#clock.edgePs(cycle);
     const row = this.rows[opcode]!;

@@ -12,6 +12,7 @@
  */
 import { PageRequestSide } from '../../abi/eqe.ts';
 import { type ClockDomain, Fifo } from '../../sim/index.ts';
+import { enlarged } from './context-table.ts';
 import type { QpTable } from './qp-table.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
@@ -27,7 +28,7 @@ const OUTSTANDING = 2;
 const REFUSED = 3;
 
 /** Entries are numbered in the low bits of a token, above them is how often the entry has been used. */
-const TOKEN_ENTRY_BITS = 20;
+const TOKEN_ENTRY_BITS = 22;
 const TOKEN_USES = 2 ** (32 - TOKEN_ENTRY_BITS);
 
 export interface PageRequestSink {
@@ -64,29 +65,32 @@ export class PageFaults {
   readonly #qps: QpTable;
   readonly #sink: PageRequestSink;
   readonly #stage: number;
-  readonly #state: Uint8Array;
-  readonly #uses: Int32Array;
-  readonly #key: Float64Array;
-  readonly #address: Float64Array;
-  readonly #bytes: Float64Array;
-  readonly #isWrite: Uint8Array;
-  readonly #sinceCycle: Float64Array;
+  #state = new Uint8Array(0);
+  #uses = new Int32Array(0);
+  #key = new Float64Array(0);
+  #address = new Float64Array(0);
+  #bytes = new Float64Array(0);
+  #isWrite = new Uint8Array(0);
+  #sinceCycle = new Float64Array(0);
   readonly #asking: Fifo;
   #listener: PageFaultListener | undefined;
 
   constructor(domain: ClockDomain, qps: QpTable, sink: PageRequestSink) {
-    const entries = qps.capacity * SIDES;
     this.#domain = domain;
     this.#qps = qps;
     this.#sink = sink;
-    this.#state = new Uint8Array(entries);
-    this.#uses = new Int32Array(entries);
-    this.#key = new Float64Array(entries);
-    this.#address = new Float64Array(entries);
-    this.#bytes = new Float64Array(entries);
-    this.#isWrite = new Uint8Array(entries);
-    this.#sinceCycle = new Float64Array(entries);
-    this.#asking = new Fifo(2 * entries);
+    this.#asking = new Fifo(2 * SIDES * qps.slotCount);
+    qps.follow((slotCount) => {
+      const entries = SIDES * slotCount;
+      this.#state = enlarged(this.#state, entries);
+      this.#uses = enlarged(this.#uses, entries);
+      this.#key = enlarged(this.#key, entries);
+      this.#address = enlarged(this.#address, entries);
+      this.#bytes = enlarged(this.#bytes, entries);
+      this.#isWrite = enlarged(this.#isWrite, entries);
+      this.#sinceCycle = enlarged(this.#sinceCycle, entries);
+      this.#asking.enlarge(2 * entries);
+    });
     this.#stage = domain.addStage(this.#run, this);
     sink.onSpace((cycle) => {
       if (!this.#asking.isEmpty) domain.wake(this.#stage, cycle);

@@ -11,9 +11,6 @@ export const hcaParameters = {
     'interface sheet 3.10: core clock as QUERY_HCA reports it',
     'Clock of every block of the HCA.',
   ),
-  qpCountMax: number(2048, 'entries', [8, 65536], 'estimate', 'QP contexts the device can hold at once.'),
-  cqCountMax: number(2048, 'entries', [8, 65536], 'estimate', 'CQ contexts the device can hold at once.'),
-  srqCountMax: number(256, 'entries', [1, 65536], 'estimate', 'SRQ contexts the device can hold at once.'),
   doorbellCycles: number(
     2,
     'cycles',

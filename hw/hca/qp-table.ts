@@ -4,29 +4,32 @@
  */
 import { mtuBytesOf, QpState, qpc, ServiceType } from '../../abi/qpc.ts';
 import { asInteger } from '../../base/parameter.ts';
-import { ContextTable } from './context-table.ts';
+import { ContextTable, enlarged } from './context-table.ts';
 import { QueuePair } from './queue-pair.ts';
 
 export const QPC_BYTES = 256;
-/** Most scatter/gather entries of one work request. */
+/** Most scatter entries of one receive WQE. */
 export const SEGMENTS_MAX = 32;
 
 const f = qpc.fields;
 const path = f.primaryPath.fields;
 
 export class QpTable extends ContextTable {
-  readonly rows: readonly QueuePair[];
+  /** By slot; grows with the table. */
+  readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each slot. */
-  readonly segmentAddress: Float64Array;
-  readonly segmentKey: Float64Array;
-  readonly segmentBytes: Float64Array;
+  segmentAddress = new Float64Array(0);
+  segmentKey = new Float64Array(0);
+  segmentBytes = new Float64Array(0);
 
   constructor(capacity: number) {
     super(QPC_BYTES, capacity);
-    this.rows = Array.from({ length: capacity }, (_, slot) => new QueuePair(slot));
-    this.segmentAddress = new Float64Array(capacity * SEGMENTS_MAX);
-    this.segmentKey = new Float64Array(capacity * SEGMENTS_MAX);
-    this.segmentBytes = new Float64Array(capacity * SEGMENTS_MAX);
+    this.follow((slotCount) => {
+      while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
+      this.segmentAddress = enlarged(this.segmentAddress, slotCount * SEGMENTS_MAX);
+      this.segmentKey = enlarged(this.segmentKey, slotCount * SEGMENTS_MAX);
+      this.segmentBytes = enlarged(this.segmentBytes, slotCount * SEGMENTS_MAX);
+    });
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */

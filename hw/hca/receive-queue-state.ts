@@ -9,10 +9,13 @@ export const READING_WQES = 4;
 
 /** Before all edges. */
 const NEVER = Number.NEGATIVE_INFINITY;
+export const NO_LINE = -1;
 
 /** Counters are 16 bits. */
 export class ReceiveQueueState {
   phase = IDLE;
+  /** Its line of the receive-WQE cache, or -1. */
+  line = NO_LINE;
   posted = 0;
   consumed = 0;
   /** Of a shared queue: index of the next WQE. */

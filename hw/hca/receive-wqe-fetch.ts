@@ -20,11 +20,14 @@ import * as translatorConstants from './translator.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { PORT_RECEIVE_FETCH } = coreConstants;
-const { ASKED, IDLE, READING_RECORD, READING_WQES, RECORD_READ } = receiveQueueState;
+const { ASKED, IDLE, NO_LINE, READING_RECORD, READING_WQES, RECORD_READ } = receiveQueueState;
 const { RECEIVE_LINE_BYTES } = receiveWqeLines;
 const { BAD_KEY, PENDING } = translatorConstants;
 
 const RECORD_BYTES = 4;
+const RECORD_READS_MAX = 8;
+/** QP slots are below: QPNs have 24 bits. */
+const SRQ_BASE = 2 ** 24;
 const STALL_TRANSLATION = 0;
 const STALL_DMA = 1;
 const STALL_CONTEXT = 2;
@@ -46,15 +49,19 @@ export class ReceiveWqeFetch {
 
   readonly #core: HcaCore;
   readonly #wakeReceiver: (cycle: number) => void;
-  readonly #srqBase: number;
   readonly #recordsOffset: number;
   readonly #lines: ReceiveWqeLines;
   readonly #recordRequester: number;
   readonly #wqeRequester: number;
   readonly #stage: number;
+  /** Queues in wait of a look: each once. */
   readonly #work: Fifo;
-  /** By receive queue: QP slots first, SRQ slots behind them. */
-  readonly #queues: readonly ReceiveQueueState[];
+  /** By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. */
+  readonly #ofQps: ReceiveQueueState[] = [];
+  readonly #ofSrqs: ReceiveQueueState[] = [];
+  /** Reads of doorbell records begun and done, which come back in order: each has a place of its own until then. */
+  #recordsBegun = 0;
+  #recordsDone = 0;
   /** Queue that the last read into each line was for. */
   readonly #readFor: Int32Array;
 
@@ -68,16 +75,20 @@ export class ReceiveWqeFetch {
   ) {
     this.#core = core;
     this.#wakeReceiver = wakeReceiver;
-    this.#srqBase = core.qps.capacity;
-    const queues = core.qps.capacity + core.srqs.capacity;
+    const { qps, srqs } = core;
     const lines = core.config.receiveQueueLineCount;
-    this.#lines = new ReceiveWqeLines(lines, queues, sramOffset);
+    this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
-    this.#work = new Fifo(queues);
+    this.#work = new Fifo(qps.slotCount + srqs.slotCount);
     this.#readFor = new Int32Array(lines);
-    this.#queues = Array.from({ length: queues }, () => new ReceiveQueueState());
+    const enlarge = (states: ReceiveQueueState[], slotCount: number): void => {
+      while (states.length < slotCount) states.push(new ReceiveQueueState());
+      this.#work.enlarge(qps.slotCount + srqs.slotCount);
+    };
+    qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
+    srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
     this.#recordRequester = core.dmaRead.addRequester(
-      { name: 'receiveRecord', trafficClass: recordClass, fifoDepth: 8, weight: 2 },
+      { name: 'receiveRecord', trafficClass: recordClass, fifoDepth: RECORD_READS_MAX, weight: 2 },
       (queue, status, cycle) => this.#recordDone(queue, status, cycle),
     );
     this.#wqeRequester = core.dmaRead.addRequester(
@@ -99,7 +110,7 @@ export class ReceiveWqeFetch {
     const srqn = pair.srqn;
     if (srqn === -1) return pair.hasReceiveQueue === 1 ? qp : -1;
     const srq = srqs.slotOf(srqn);
-    return srq === -1 ? -1 : this.#srqBase + srq;
+    return srq === -1 ? -1 : SRQ_BASE + srq;
   }
 
   get evictionCount(): number {
@@ -108,36 +119,38 @@ export class ReceiveWqeFetch {
 
   /** The queue is new: nothing of it is known. */
   open(queue: number): void {
-    this.#queues[queue]!.begin();
-    this.#lines.open(queue);
+    const state = this.#stateOf(queue);
+    this.#lines.close(state);
+    state.begin();
   }
 
   /** The queue is gone. A record under way means nothing. */
   close(queue: number): void {
-    this.#lines.close(queue);
-    this.#queues[queue]!.phase = IDLE;
+    const state = this.#stateOf(queue);
+    this.#lines.close(state);
+    state.phase = IDLE;
   }
 
   srqQueue(srq: number): number {
-    return this.#srqBase + srq;
+    return SRQ_BASE + srq;
   }
 
   /** WQEs known to be posted and not consumed: what end-to-end credits are granted for. */
   knownAvailable(queue: number): number {
-    return this.#queues[queue]!.available;
+    return this.#stateOf(queue).available;
   }
 
   postedCounter(queue: number): number {
-    return this.#queues[queue]!.posted;
+    return this.#stateOf(queue).posted;
   }
 
   consumedCounter(queue: number): number {
-    return this.#queues[queue]!.consumed;
+    return this.#stateOf(queue).consumed;
   }
 
   /** True while a DMA read for the queue is under way. */
   isBusy(queue: number): boolean {
-    const { phase, readsUnderWay } = this.#queues[queue]!;
+    const { phase, readsUnderWay } = this.#stateOf(queue);
     return phase !== IDLE || readsUnderWay > 0;
   }
 
@@ -146,10 +159,10 @@ export class ReceiveWqeFetch {
    * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
    */
   take(queue: number, arrivedCycle: number, cycle: number): number {
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     if (state.hasFailed === 1) return TAKE_FAILED;
-    const line = this.#lines.lineOf(queue);
-    if (line !== -1 && this.#lines.hasWqe(line)) {
+    const { line } = state;
+    if (line !== NO_LINE && this.#lines.hasWqe(line)) {
       this.#consume(queue, line, cycle);
       return TAKE_FOUND;
     }
@@ -171,15 +184,15 @@ export class ReceiveWqeFetch {
 
   /** Reads the doorbell record afresh (flush of a QP in error); {@link knownAvailable} then tells. */
   refreshPosted(queue: number, cycle: number): void {
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     state.posted = state.consumed;
-    this.#lines.empty(queue);
+    this.#lines.empty(state);
     this.#ask(queue, cycle);
   }
 
   /** Counts one WQE as consumed without looking at it: a flushed one. Returns its counter. */
   consumeUnseen(queue: number): number {
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     const counter = state.consumed;
     state.consumed = (counter + 1) & 0xffff;
     return counter;
@@ -193,18 +206,22 @@ export class ReceiveWqeFetch {
   reset(): void {
     this.#work.clear();
     this.#lines.reset();
-    for (const state of this.#queues) {
-      state.phase = IDLE;
-      state.readsUnderWay = 0;
+    this.#recordsBegun = 0;
+    this.#recordsDone = 0;
+    for (const states of [this.#ofQps, this.#ofSrqs]) {
+      for (const state of states) {
+        state.phase = IDLE;
+        state.readsUnderWay = 0;
+      }
     }
   }
 
   #consume(queue: number, line: number, cycle: number): void {
     const { sramView } = this.#core;
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     const stride = this.#strideBytes(queue);
     const offset = this.#lines.use(line, stride);
-    const isShared = queue >= this.#srqBase;
+    const isShared = queue >= SRQ_BASE;
     this.hitCount++;
     if (isShared) {
       this.foundCounter = state.nextIndex;
@@ -223,23 +240,23 @@ export class ReceiveWqeFetch {
 
   /** Fewer WQEs than the limit are known of: software may have posted more since. */
   #checkLimit(queue: number, cycle: number): void {
-    const limit = this.#core.srqs.limit[queue - this.#srqBase]!;
+    const limit = this.#core.srqs.limit[queue - SRQ_BASE]!;
     if (limit === 0 || this.knownAvailable(queue) >= limit) return;
-    this.#queues[queue]!.needsLook = 1;
+    this.#stateOf(queue).needsLook = 1;
     this.#ask(queue, cycle);
   }
 
   /** The record has just been read: fewer WQEs than the limit are posted. */
   #tellOfLimit(queue: number, cycle: number): void {
     const { srqs } = this.#core;
-    const srq = queue - this.#srqBase;
+    const srq = queue - SRQ_BASE;
     if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
     srqs.limit[srq] = 0;
     this.onLimit?.(srq, cycle);
   }
 
   #ask(queue: number, cycle: number): void {
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     if (state.phase !== IDLE) return;
     state.phase = ASKED;
     this.#work.push(queue, cycle + 1);
@@ -255,7 +272,7 @@ export class ReceiveWqeFetch {
       return;
     }
     const queue = this.#work.head;
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     if (state.phase !== ASKED && state.phase !== RECORD_READ) {
       // The queue was closed while it waited here.
       this.#work.pop();
@@ -276,22 +293,24 @@ export class ReceiveWqeFetch {
     const { dmaRead, qps, srqs } = this.#core;
     if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
     const address =
-      queue < this.#srqBase ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - this.#srqBase]!;
-    const state = this.#queues[queue]!;
+      queue < SRQ_BASE ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - SRQ_BASE]!;
+    const state = this.#stateOf(queue);
     state.phase = READING_RECORD;
     state.lookCycle = cycle;
     state.readsUnderWay++;
-    dmaRead.request(this.#recordRequester, address, RECORD_BYTES, this.#recordOffset(queue), queue);
+    const place = this.#recordPlace(this.#recordsBegun++);
+    dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
     return -1;
   }
 
   #recordDone(queue: number, status: number, cycle: number): void {
     const { sramView, domain } = this.#core;
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
+    const place = this.#recordPlace(this.#recordsDone++);
     state.readsUnderWay--;
     if (state.phase !== READING_RECORD) return;
     if (status !== 0) return this.#end(queue, cycle, 1);
-    state.posted = receiveRecord.fields.postedCounter.get(sramView, this.#recordOffset(queue));
+    state.posted = receiveRecord.fields.postedCounter.get(sramView, place);
     if (state.needsLook === 1) {
       state.needsLook = 0;
       this.#tellOfLimit(queue, cycle);
@@ -310,10 +329,10 @@ export class ReceiveWqeFetch {
   #readWqes(queue: number, cycle: number): number {
     const { dmaRead, translator, qps, srqs, srqcCache, config } = this.#core;
     if (!dmaRead.canRequest(this.#wqeRequester)) return STALL_DMA;
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     const stride = this.#strideBytes(queue);
-    const isShared = queue >= this.#srqBase;
-    const srq = queue - this.#srqBase;
+    const isShared = queue >= SRQ_BASE;
+    const srq = queue - SRQ_BASE;
     if (isShared && !srqcCache.access(PORT_RECEIVE_FETCH, srq, true)) return STALL_CONTEXT;
     const logCount = isShared ? srqs.logCount[srq]! : qps.rows[queue]!.rqLogCount;
     const index = isShared ? state.nextIndex : state.consumed & ((1 << logCount) - 1);
@@ -331,7 +350,7 @@ export class ReceiveWqeFetch {
       return -1;
     }
     const whole = Math.max(1, Math.floor(translator.contiguousBytes / stride));
-    const line = this.#lines.beginFill(queue, whole);
+    const line = this.#lines.beginFill(state, queue, whole);
     if (line === -1) return STALL_LINES;
     state.phase = READING_WQES;
     this.#readFor[line] = queue;
@@ -342,16 +361,16 @@ export class ReceiveWqeFetch {
   }
 
   #wqesDone(line: number, status: number, cycle: number): void {
-    this.#queues[this.#readFor[line]!]!.readsUnderWay--;
+    this.#stateOf(this.#readFor[line]!).readsUnderWay--;
     this.#core.domain.wake(this.#stage, cycle + 1);
     const queue = this.#lines.endFill(line);
-    if (queue === -1 || this.#queues[queue]!.phase !== READING_WQES) return;
+    if (queue === -1 || this.#stateOf(queue).phase !== READING_WQES) return;
     this.#lines.publish(line);
     this.#end(queue, cycle, status === 0 ? 0 : 1);
   }
 
   #end(queue: number, cycle: number, failed: number): void {
-    const state = this.#queues[queue]!;
+    const state = this.#stateOf(queue);
     state.phase = IDLE;
     if (failed === 1) state.hasFailed = 1;
     this.#wakeReceiver(cycle + 1);
@@ -359,22 +378,26 @@ export class ReceiveWqeFetch {
 
   #strideBytes(queue: number): number {
     const { qps, srqs } = this.#core;
-    return queue < this.#srqBase ? qps.rows[queue]!.rqStrideBytes : srqs.strideBytes[queue - this.#srqBase]!;
+    return queue < SRQ_BASE ? qps.rows[queue]!.rqStrideBytes : srqs.strideBytes[queue - SRQ_BASE]!;
   }
 
-  /** Doorbell records land behind the lines, one place for each of the reads that can be under way. */
-  #recordOffset(queue: number): number {
-    return this.#recordsOffset + queue * RECORD_BYTES;
+  #stateOf(queue: number): ReceiveQueueState {
+    return queue < SRQ_BASE ? this.#ofQps[queue]! : this.#ofSrqs[queue - SRQ_BASE]!;
+  }
+
+  /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
+  #recordPlace(read: number): number {
+    return this.#recordsOffset + (read % RECORD_READS_MAX) * RECORD_BYTES;
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#work.rebase(cycles);
-    for (const queue of this.#queues) queue.rebase(cycles);
+    for (const states of [this.#ofQps, this.#ofSrqs]) for (const state of states) state.rebase(cycles);
   }
 }
 
 /** Bytes of the HCA's memory that the receive-WQE fetch needs. */
-export function receiveFetchSramBytes(lines: number, queues: number): number {
-  return lines * RECEIVE_LINE_BYTES + queues * RECORD_BYTES;
+export function receiveFetchSramBytes(lines: number): number {
+  return lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES;
 }

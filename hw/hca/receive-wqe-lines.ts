@@ -1,53 +1,45 @@
 /**
  * The receive-WQE cache: lines of the next few WQEs of a receive queue, read by one DMA. A line is given up, least recently
  * used first, when another queue needs it; one that is being filled is kept, or left to its read when its queue is gone.
+ * Which line a queue has stands in the queue's own state.
  */
+import { NO_LINE, type ReceiveQueueState } from './receive-queue-state.ts';
+
 export const RECEIVE_LINE_BYTES = 1024;
 
-/** In place of a queue: the line is free, or a read into it is under way for a queue that is gone. */
-const FREE = -1;
-const ABANDONED = -2;
-const NONE = -1;
+class Line {
+  /** Its queue, and the queue's number; undefined when the line is free, or filled for a queue that is gone. */
+  owner: ReceiveQueueState | undefined;
+  queue = -1;
+  isFilling = 0;
+  /** WQEs valid in it, and how many of them are used. */
+  wqes = 0;
+  used = 0;
+  stamp = 0;
+}
 
 export class ReceiveWqeLines {
   evictionCount = 0;
-  readonly #count: number;
   readonly #sramOffset: number;
-  /** By queue. */
-  readonly #lineOf: Int32Array;
-  /** By line: its queue, WQEs valid in it and how many of them are used, and whether it is being filled. */
-  readonly #queueOf: Int32Array;
-  readonly #wqes: Int32Array;
-  readonly #used: Int32Array;
-  readonly #isFilling: Uint8Array;
-  readonly #stamp: Float64Array;
+  readonly #lines: readonly Line[];
   #clock = 0;
 
   /** @param sramOffset of `count` × {@link RECEIVE_LINE_BYTES} bytes */
-  constructor(count: number, queueCount: number, sramOffset: number) {
-    this.#count = count;
+  constructor(count: number, sramOffset: number) {
     this.#sramOffset = sramOffset;
-    this.#lineOf = new Int32Array(queueCount).fill(NONE);
-    this.#queueOf = new Int32Array(count).fill(FREE);
-    this.#wqes = new Int32Array(count);
-    this.#used = new Int32Array(count);
-    this.#isFilling = new Uint8Array(count);
-    this.#stamp = new Float64Array(count);
-  }
-
-  /** The queue's line, or -1. */
-  lineOf(queue: number): number {
-    return this.#lineOf[queue]!;
+    this.#lines = Array.from({ length: count }, () => new Line());
   }
 
   /** True when the line holds a WQE that has not been used. */
   hasWqe(line: number): boolean {
-    return this.#used[line]! < this.#wqes[line]!;
+    const { used, wqes } = this.#lines[line]!;
+    return used < wqes;
   }
 
   /** True when the last WQE of the line has just been used. */
   isUsedUp(line: number): boolean {
-    return this.#used[line] === this.#wqes[line];
+    const { used, wqes } = this.#lines[line]!;
+    return used === wqes;
   }
 
   /** Place of the line in the HCA's memory. */
@@ -57,81 +49,87 @@ export class ReceiveWqeLines {
 
   /** Uses the next WQE of the line. Returns its place in the HCA's memory. */
   use(line: number, strideBytes: number): number {
-    const offset = this.offsetOf(line) + this.#used[line]! * strideBytes;
-    this.#stamp[line] = ++this.#clock;
-    this.#used[line] = this.#used[line]! + 1;
+    const row = this.#lines[line]!;
+    const offset = this.offsetOf(line) + row.used * strideBytes;
+    row.stamp = ++this.#clock;
+    row.used++;
     return offset;
   }
 
   /** The queue's WQEs on chip are not to be used any more. */
-  empty(queue: number): void {
-    const line = this.#lineOf[queue]!;
-    if (line !== NONE) this.#wqes[line] = 0;
+  empty(state: ReceiveQueueState): void {
+    if (state.line !== NO_LINE) this.#lines[state.line]!.wqes = 0;
   }
 
   /** Begins to fill the queue's own line, a free one, or the least recently used; -1 when all are being filled. */
-  beginFill(queue: number, wqes: number): number {
-    const line = this.#claim(queue);
-    if (line === NONE) return NONE;
-    this.#wqes[line] = 0;
-    this.#used[line] = wqes;
-    this.#isFilling[line] = 1;
+  beginFill(state: ReceiveQueueState, queue: number, wqes: number): number {
+    const line = this.#claim(state, queue);
+    if (line === NO_LINE) return NO_LINE;
+    const row = this.#lines[line]!;
+    row.wqes = 0;
+    row.used = wqes;
+    row.isFilling = 1;
     return line;
   }
 
   /** The line's read is done. Returns its queue, or -1 when that is gone. */
   endFill(line: number): number {
-    this.#isFilling[line] = 0;
-    const queue = this.#queueOf[line]!;
-    if (queue === ABANDONED) this.#queueOf[line] = FREE;
-    return queue < 0 ? NONE : queue;
+    const row = this.#lines[line]!;
+    row.isFilling = 0;
+    return row.owner === undefined ? -1 : row.queue;
   }
 
   /** What was read into the line is valid. */
   publish(line: number): void {
-    this.#wqes[line] = this.#used[line]!;
-    this.#used[line] = 0;
+    const row = this.#lines[line]!;
+    row.wqes = row.used;
+    row.used = 0;
   }
 
-  /** The queue is new: it has no line. */
-  open(queue: number): void {
-    this.#lineOf[queue] = NONE;
+  /** The queue is gone: its line is free, once a read under way has come back into it. */
+  close(state: ReceiveQueueState): void {
+    if (state.line !== NO_LINE) this.#lines[state.line]!.owner = undefined;
+    state.line = NO_LINE;
   }
 
-  /** The queue is gone: its line is free, once a read under way has landed in it. */
-  close(queue: number): void {
-    const line = this.#lineOf[queue]!;
-    if (line !== NONE) this.#queueOf[line] = this.#isFilling[line] === 1 ? ABANDONED : FREE;
-    this.#lineOf[queue] = NONE;
-  }
-
+  /** Reset: all lines are free, and none has been used. */
   reset(): void {
-    this.#lineOf.fill(NONE);
-    this.#queueOf.fill(FREE);
-    this.#isFilling.fill(0);
+    for (const row of this.#lines) {
+      if (row.owner !== undefined) row.owner.line = NO_LINE;
+      row.owner = undefined;
+      row.isFilling = 0;
+      row.stamp = 0;
+    }
+    this.#clock = 0;
   }
 
-  #claim(queue: number): number {
-    let victim = this.#lineOf[queue]!;
-    for (let line = 0; victim === NONE && line < this.#count; line++)
-      if (this.#queueOf[line] === FREE) victim = line;
-    if (victim === NONE) {
+  #claim(state: ReceiveQueueState, queue: number): number {
+    let victim = state.line;
+    if (victim === NO_LINE) victim = this.#firstFree();
+    if (victim === NO_LINE) {
       victim = this.#leastRecentlyUsed();
-      if (victim === NONE) return NONE;
+      if (victim === NO_LINE) return NO_LINE;
       this.evictionCount++;
-      this.#lineOf[this.#queueOf[victim]!] = NONE;
+      this.#lines[victim]!.owner!.line = NO_LINE;
     }
-    this.#queueOf[victim] = queue;
-    this.#lineOf[queue] = victim;
-    this.#stamp[victim] = ++this.#clock;
+    const row = this.#lines[victim]!;
+    row.owner = state;
+    row.queue = queue;
+    row.stamp = ++this.#clock;
+    state.line = victim;
     return victim;
   }
 
+  #firstFree(): number {
+    return this.#lines.findIndex(({ owner, isFilling }) => owner === undefined && isFilling === 0);
+  }
+
   #leastRecentlyUsed(): number {
-    let victim = NONE;
-    for (let line = 0; line < this.#count; line++) {
-      if (this.#isFilling[line] === 1) continue;
-      if (victim === NONE || this.#stamp[line]! < this.#stamp[victim]!) victim = line;
+    let victim = NO_LINE;
+    for (let line = 0; line < this.#lines.length; line++) {
+      const { isFilling, stamp } = this.#lines[line]!;
+      if (isFilling === 1) continue;
+      if (victim === NO_LINE || stamp < this.#lines[victim]!.stamp) victim = line;
     }
     return victim;
   }

@@ -17,7 +17,7 @@ import type { ResponseEngine } from './response-engine.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { DROPPED, DUPLICATE, EXECUTE } = receivePipeline;
 const { ENDS_MESSAGE, MESSAGE_NONE, MESSAGE_UNKNOWN, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
-const { RESPONDER_RESOURCES } = responderResources;
+const { responderPlaces } = responderResources;
 
 export class RequestChecks {
   readonly #core: HcaCore;
@@ -87,9 +87,9 @@ export class RequestChecks {
   /** Room for one more READ or atomic. */
   #hasResources(cycle: number): boolean {
     const { qp, pair } = this.#request;
-    if (this.#responses.newCount(qp) < Math.min(pair.readResourcesMax, RESPONDER_RESOURCES)) {
+    if (this.#responses.newCount(qp) < pair.readResourcesMax) {
       // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
-      return this.#responses.queuedCount(qp) < RESPONDER_RESOURCES;
+      return this.#responses.queuedCount(qp) < responderPlaces(pair);
     }
     this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
     return false;

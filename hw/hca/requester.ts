@@ -14,6 +14,7 @@ import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { ContextPort } from './context-cache.ts';
+import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
@@ -73,7 +74,7 @@ export class Requester {
   readonly #windowWqes: number;
   /** QPs that found no record free, in turn, each once. */
   readonly #waitingForRecord: Fifo;
-  readonly #isWaitingForRecord: Uint8Array;
+  #isWaitingForRecord = new Uint8Array(0);
   #scheduler: SendScheduler | undefined;
 
   /** QP being served, and packets sent in its turn. */
@@ -102,8 +103,11 @@ export class Requester {
     this.#windowWqes = core.config.outstandingWqesPerQp;
     this.#listener = listener;
     this.#maker = new RecordMaker(core, records, address);
-    this.#waitingForRecord = new Fifo(core.qps.capacity);
-    this.#isWaitingForRecord = new Uint8Array(core.qps.capacity);
+    this.#waitingForRecord = new Fifo(core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#waitingForRecord.enlarge(slotCount);
+      this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
+    });
     this.#packets = new RequestPackets(core, packets, this.account, trafficClass, payloadRead, (cycle) =>
       listener.packetSealed(cycle),
     );

@@ -1,16 +1,22 @@
 /**
- * What each QP has accepted and not answered: a ring of READs and atomics in their order, as many as the responder's
- * resources, and one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire.
+ * What each QP has accepted and not answered: READs and atomics in their order, as many as the responder's resources, and
+ * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of all
+ * QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { psnDistance } from '../../wire/psn.ts';
+import { enlarged } from './context-table.ts';
 import { type PageFaults, SIDE_RESPONSE } from './page-faults.ts';
+import type { QpTable } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 
-/** READs and atomics one QP can have accepted and not answered. */
-export const RESPONDER_RESOURCES = 16;
+/** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
+const PLACES_MIN = 16;
+export const responderPlaces = (pair: QueuePair): number => Math.max(PLACES_MIN, pair.readResourcesMax);
+
+const FIRST_ENTRIES = 64;
 
 export const KIND_READ = 0;
 export const KIND_ATOMIC = 1;
@@ -22,8 +28,9 @@ const NONE = -1;
 /** Of one QP. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
-  /** Place of the oldest READ or atomic, and how many there are. */
-  head = 0;
+  /** Entries of the oldest and newest READ or atomic, and how many there are. */
+  head = NONE;
+  tail = NONE;
   count = 0;
   /** Of these, requests not seen before: what the QP's responder resources bound. */
   newCount = 0;
@@ -45,42 +52,36 @@ export class PendingResponses {
 }
 
 export class ResponderResources {
-  /** By QP. */
-  readonly rows: readonly PendingResponses[];
-  /** By entry: a QP's are {@link RESPONDER_RESOURCES} places in a row. */
-  readonly kind: Uint8Array;
-  readonly psn: Int32Array;
-  readonly address: Float64Array;
-  readonly key: Float64Array;
-  readonly bytes: Float64Array;
+  /** By QP; grows with the table of QPs. */
+  readonly rows: PendingResponses[] = [];
+  /** By entry of the pool; other arrays once it has grown. */
+  kind = new Uint8Array(0);
+  psn = new Int32Array(0);
+  address = new Float64Array(0);
+  key = new Float64Array(0);
+  bytes = new Float64Array(0);
   /** Operands of an atomic as four words, or the result to repeat as two. */
-  readonly operands: Int32Array;
-  readonly opcode: Uint8Array;
+  operands = new Int32Array(0);
+  opcode = new Uint8Array(0);
   /** Packets of a READ's answer already sent. */
-  readonly sent: Int32Array;
+  sent = new Int32Array(0);
   /** Payload writes requested before the request came: it is answered when they have left. */
-  readonly writesBefore: Float64Array;
-  readonly #isNew: Uint8Array;
+  writesBefore = new Float64Array(0);
+  #isNew = new Uint8Array(0);
+  /** The entry after it of its QP, or of the free ones. */
+  #next = new Int32Array(0);
+  #firstFree = NONE;
   /** QPs in the ring. */
   waitingCount = 0;
   #firstWaiting: PendingResponses | undefined;
   #lastWaiting: PendingResponses | undefined;
 
-  constructor(pairs: readonly QueuePair[]) {
-    const entries = pairs.length * RESPONDER_RESOURCES;
-    this.rows = pairs.map((pair) => new PendingResponses(pair));
-    this.kind = new Uint8Array(entries);
-    this.psn = new Int32Array(entries);
-    this.address = new Float64Array(entries);
-    this.key = new Float64Array(entries);
-    this.bytes = new Float64Array(entries);
-    this.operands = new Int32Array(entries * 4);
-    this.opcode = new Uint8Array(entries);
-    this.sent = new Int32Array(entries);
-    this.writesBefore = new Float64Array(entries);
-    this.#isNew = new Uint8Array(entries);
+  constructor(qps: QpTable) {
     this.#firstWaiting = undefined;
-    this.#lastWaiting = undefined;
+    qps.follow((slotCount) => {
+      while (this.rows.length < slotCount) this.rows.push(new PendingResponses(qps.rows[this.rows.length]!));
+    });
+    this.#enlarge(FIRST_ENTRIES);
   }
 
   /** Puts a QP that is not in the ring at its end. */
@@ -105,7 +106,13 @@ export class ResponderResources {
   /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
   append(qp: number, kind: number, psn: number, isNew: number, writesBefore: number): number {
     const pending = this.rows[qp]!;
-    const entry = qp * RESPONDER_RESOURCES + ((pending.head + pending.count) % RESPONDER_RESOURCES);
+    if (this.#firstFree === NONE) this.#enlarge(2 * this.kind.length);
+    const entry = this.#firstFree;
+    this.#firstFree = this.#next[entry]!;
+    this.#next[entry] = NONE;
+    if (pending.count === 0) pending.head = entry;
+    else this.#next[pending.tail] = entry;
+    pending.tail = entry;
     pending.count++;
     pending.newCount += isNew;
     this.#isNew[entry] = isNew;
@@ -119,8 +126,8 @@ export class ResponderResources {
   /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
   find(qp: number, psn: number): number {
     const { head, count, pair } = this.rows[qp]!;
-    for (let place = head; place < head + count; place++) {
-      const entry = qp * RESPONDER_RESOURCES + (place % RESPONDER_RESOURCES);
+    let entry = head;
+    for (let left = count; left > 0; left--, entry = this.#next[entry]!) {
       const packets = this.kind[entry] === KIND_READ ? Math.ceil(this.bytes[entry]! / pair.mtuBytes) : 1;
       const distance = psnDistance(psn, this.psn[entry]!);
       if (distance >= 0 && distance < Math.max(1, packets)) return entry;
@@ -130,14 +137,17 @@ export class ResponderResources {
 
   /** Entry of the QP's oldest request. */
   oldest(qp: number): number {
-    return qp * RESPONDER_RESOURCES + this.rows[qp]!.head;
+    return this.rows[qp]!.head;
   }
 
   /** Removes the QP's oldest request. */
   pop(qp: number): void {
     const pending = this.rows[qp]!;
-    pending.newCount -= this.#isNew[qp * RESPONDER_RESOURCES + pending.head]!;
-    pending.head = (pending.head + 1) % RESPONDER_RESOURCES;
+    const entry = pending.head;
+    pending.newCount -= this.#isNew[entry]!;
+    pending.head = this.#next[entry]!;
+    this.#next[entry] = this.#firstFree;
+    this.#firstFree = entry;
     pending.count--;
   }
 
@@ -158,8 +168,7 @@ export class ResponderResources {
   /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */
   dropRequests(qp: number): void {
     const pending = this.rows[qp]!;
-    pending.count = 0;
-    pending.newCount = 0;
+    while (pending.count > 0) this.pop(qp);
     pending.isPaused = 0;
   }
 
@@ -168,10 +177,27 @@ export class ResponderResources {
     this.waitingCount = 0;
     for (const pending of this.rows) {
       pending.isInRing = 0;
-      pending.count = 0;
-      pending.newCount = 0;
-      pending.isPaused = 0;
       pending.hasAck = 0;
+      this.dropRequests(pending.pair.slot);
+    }
+  }
+
+  #enlarge(entries: number): void {
+    const first = this.kind.length;
+    this.kind = enlarged(this.kind, entries);
+    this.psn = enlarged(this.psn, entries);
+    this.address = enlarged(this.address, entries);
+    this.key = enlarged(this.key, entries);
+    this.bytes = enlarged(this.bytes, entries);
+    this.operands = enlarged(this.operands, entries * 4);
+    this.opcode = enlarged(this.opcode, entries);
+    this.sent = enlarged(this.sent, entries);
+    this.writesBefore = enlarged(this.writesBefore, entries);
+    this.#isNew = enlarged(this.#isNew, entries);
+    this.#next = enlarged(this.#next, entries);
+    for (let entry = entries - 1; entry >= first; entry--) {
+      this.#next[entry] = this.#firstFree;
+      this.#firstFree = entry;
     }
   }
 

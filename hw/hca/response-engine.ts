@@ -29,7 +29,7 @@ import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ANSWERED } = atomicResponses;
-const { KIND_ATOMIC, KIND_READ, RESPONDER_RESOURCES } = responderResources;
+const { KIND_ATOMIC, KIND_READ } = responderResources;
 const { PORT_RESPONSE } = coreConstants;
 const { SENT, SENT_LAST } = readResponses;
 const { RC_ACKNOWLEDGE } = Opcode;
@@ -79,7 +79,7 @@ export class ResponseEngine {
     this.#responseCycles = core.config.responseCycles;
     this.#writer = writer;
     this.#listener = listener;
-    this.#resources = new ResponderResources(core.qps.rows);
+    this.#resources = new ResponderResources(core.qps);
     this.#reads = new ReadResponses(
       core,
       this.#resources,
@@ -192,8 +192,7 @@ export class ResponseEngine {
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
     if (entry === NONE) {
-      if (pending.count < Math.min(pending.pair.readResourcesMax, RESPONDER_RESOURCES))
-        this.addRead(qp, psn, address, key, bytes, 0, cycle);
+      if (pending.count < pending.pair.readResourcesMax) this.addRead(qp, psn, address, key, bytes, 0, cycle);
       return;
     }
     if (resources.kind[entry] !== KIND_READ) return;
@@ -261,7 +260,6 @@ export class ResponseEngine {
   /** A new life of the QP: no result is kept. */
   open(qp: number): void {
     this.#atomics.forget(qp);
-    this.#resources.rows[qp]!.head = 0;
     this.drop(qp);
   }
 

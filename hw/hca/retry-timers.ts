@@ -6,6 +6,7 @@
  * and a busy one an event per timeout.
  */
 import { Fifo } from '../../sim/index.ts';
+import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { noRecord } from './send-record.ts';
@@ -28,15 +29,18 @@ export class RetryTimers {
   readonly #stage: number;
   #listener: TimerListener | undefined;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
-  readonly #life: Int32Array;
+  #life = new Int32Array(0);
   /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
-  readonly #rnrWait: Int32Array;
+  #rnrWait = new Int32Array(0);
 
   constructor(core: HcaCore) {
     this.#core = core;
-    this.#life = new Int32Array(core.qps.capacity);
-    this.#rnrWait = new Int32Array(core.qps.capacity);
-    this.#due = new Fifo(2 * core.qps.capacity);
+    this.#due = new Fifo(2 * core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#due.enlarge(2 * slotCount);
+      this.#life = enlarged(this.#life, slotCount);
+      this.#rnrWait = enlarged(this.#rnrWait, slotCount);
+    });
     this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
     this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
     this.#stage = core.domain.addStage(this.#run, this);

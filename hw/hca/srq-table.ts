@@ -1,32 +1,35 @@
 /** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
 import { srqc } from '../../abi/srqc.ts';
-import { ContextTable } from './context-table.ts';
+import { ContextTable, enlarged } from './context-table.ts';
 
 export const SRQC_BYTES = 64;
 
 const f = srqc.fields;
 
+/** Arrays by slot, others once the table has grown. */
 export class SrqTable extends ContextTable {
-  readonly pd: Int32Array;
-  readonly logCount: Uint8Array;
-  readonly strideBytes: Int32Array;
-  readonly mttOffset: Float64Array;
-  readonly pageBytes: Float64Array;
-  readonly firstByte: Int32Array;
-  readonly doorbellRecord: Float64Array;
+  pd = new Int32Array(0);
+  logCount = new Uint8Array(0);
+  strideBytes = new Int32Array(0);
+  mttOffset = new Float64Array(0);
+  pageBytes = new Float64Array(0);
+  firstByte = new Int32Array(0);
+  doorbellRecord = new Float64Array(0);
   /** Available WQEs below which the limit event is sent once; 0 is disarmed. */
-  readonly limit: Int32Array;
+  limit = new Int32Array(0);
 
   constructor(capacity: number) {
     super(SRQC_BYTES, capacity);
-    this.pd = new Int32Array(capacity);
-    this.logCount = new Uint8Array(capacity);
-    this.strideBytes = new Int32Array(capacity);
-    this.mttOffset = new Float64Array(capacity);
-    this.pageBytes = new Float64Array(capacity);
-    this.firstByte = new Int32Array(capacity);
-    this.doorbellRecord = new Float64Array(capacity);
-    this.limit = new Int32Array(capacity);
+    this.follow((slotCount) => {
+      this.pd = enlarged(this.pd, slotCount);
+      this.logCount = enlarged(this.logCount, slotCount);
+      this.strideBytes = enlarged(this.strideBytes, slotCount);
+      this.mttOffset = enlarged(this.mttOffset, slotCount);
+      this.pageBytes = enlarged(this.pageBytes, slotCount);
+      this.firstByte = enlarged(this.firstByte, slotCount);
+      this.doorbellRecord = enlarged(this.doorbellRecord, slotCount);
+      this.limit = enlarged(this.limit, slotCount);
+    });
   }
 
   /** Decodes what a command configured. */

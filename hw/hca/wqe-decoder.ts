@@ -12,13 +12,11 @@ import {
   remoteAddressSegment,
 } from '../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../abi/wqe-opcodes.ts';
-import * as qpTable from './qp-table.ts';
 import type { SendRecord } from './send-record.ts';
 import * as sendRecord from './send-record.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { completionRequested, wqeUnitBytes } = wqe;
-const { SEGMENTS_MAX } = qpTable;
 const { INLINE_BYTES_MAX } = sendRecord;
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
 const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM } = WqeOpcode;
@@ -184,7 +182,7 @@ export function loadData(
     const head = view.getUint32(place + headPlace);
     if ((head & inlineMask) !== 0) return loadInline(view, bytes, at, place - at, sizeBytes, request);
     const length = head & pointerBytesMask;
-    if (length > 0 && !loadPointer(view, place, length, request)) return LOCAL_QP_OP_ERR;
+    if (length > 0) loadPointer(view, place, length, request);
   }
   return 0;
 }
@@ -205,7 +203,7 @@ function loadInline(
     const head = view.getUint32(at + next + headPlace);
     if ((head & inlineMask) === 0) {
       const length = head & pointerBytesMask;
-      if (length > 0 && !loadPointer(view, at + next, length, request)) return LOCAL_QP_OP_ERR;
+      if (length > 0) loadPointer(view, at + next, length, request);
       next += wqeUnitBytes;
       continue;
     }
@@ -223,17 +221,15 @@ function loadInline(
   return 0;
 }
 
-/** The data pointer at `at`, of `length` bytes, is the request's next segment. False: there are too many. */
-export function loadPointer(view: DataView, at: number, length: number, request: SendRecord): boolean {
+/** The data pointer at `at`, of `length` bytes, is the request's next segment: the largest WQE has 62. */
+export function loadPointer(view: DataView, at: number, length: number, request: SendRecord): void {
   const index = request.segmentCount;
-  if (index === SEGMENTS_MAX) return false;
   const segment = request.segment(index);
   segment.address = addressAt(view, at + pointerAddressPlace);
   segment.key = view.getUint32(at + pointerKeyPlace);
   segment.bytes = length;
   request.segmentCount = index + 1;
   request.messageBytes += length;
-  return true;
 }
 
 /** A segment that ends at a 64-byte boundary is followed there by the next one; the last is padded to 16. */

@@ -11,6 +11,7 @@
 
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
+import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 import * as coreConstants from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
@@ -50,22 +51,26 @@ export class WqeFetch {
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #listener: WqeFetchListener;
+  /** QPs that have asked, each once. */
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
   /** By line. */
   readonly #fetches: readonly LineFetch[];
   /** QPs whose next fetch is of one WQE. */
-  readonly #isCareful: Uint8Array;
+  #isCareful = new Uint8Array(0);
   #outstanding = 0;
 
   constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
     this.#core = core;
     this.#lines = lines;
     this.#listener = listener;
-    this.#asked = new Fifo(core.qps.capacity);
+    this.#asked = new Fifo(core.qps.slotCount);
     this.#fetches = lines.rows.map(() => new LineFetch());
-    this.#isCareful = new Uint8Array(core.qps.capacity);
+    core.qps.follow((slotCount) => {
+      this.#asked.enlarge(slotCount);
+      this.#isCareful = enlarged(this.#isCareful, slotCount);
+    });
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
       { name: 'wqeRead', trafficClass, fifoDepth, weight: 4, landsAhead: true },

@@ -61,7 +61,7 @@ describe('SW2HW_CQ', () => {
     expect(bench.tables.cqs.liveCount).toBe(0);
   });
 
-  it('refuses a CQ that exists, a chunk that is not mapped, and more CQs than fit', () => {
+  it('refuses a CQ that exists and a chunk that is not mapped, and takes any number in between', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     createCq(bench, 1, eqn);
@@ -69,10 +69,8 @@ describe('SW2HW_CQ', () => {
     expect(bench.command('SW2HW_CQ', { inBox, inputModifier: firstCqn + 1 }).status).toBe(BAD_RES_STATE);
     // 64 bytes each: 4096 contexts per mapped chunk of 256 KiB.
     expect(bench.command('SW2HW_CQ', { inBox, inputModifier: 4096 }).status).toBe(ICM_ERROR);
-    for (let cq = 0; bench.tables.cqs.liveCount < 16; cq++) {
-      must(bench, 'SW2HW_CQ', { inBox, inputModifier: 1000 + cq });
-    }
-    expect(bench.command('SW2HW_CQ', { inBox, inputModifier: 2000 }).status).toBe(EXCEED_LIM);
+    for (let cqn = 1000; cqn < 1200; cqn++) must(bench, 'SW2HW_CQ', { inBox, inputModifier: cqn });
+    expect(bench.tables.cqs.liveCount).toBe(201);
     must(bench, 'UNMAP_ICM', { inParam: icmBase.cqc, inputModifier: 64 });
   });
 });

@@ -35,7 +35,6 @@ export function* createCompletionQueue(device: DeviceState, request: CommandRequ
   demand(fields.timestamps.get(view, 0) === 0, CommandStatus.BAD_PARAM);
   demand(fields.uarPage.get(view, 0) < uarPageCount(capabilities), CommandStatus.BAD_PARAM);
   demand(eqs.slotOf(fields.eqn.get(view, 0)) >= 0, CommandStatus.BAD_RESOURCE);
-  demand(cqs.liveCount < cqs.capacity, CommandStatus.EXCEED_LIM);
   if ((request.opcodeModifier & 1) === 0) {
     const pages = yield* readPages(device, buffer);
     yield* markEntries(pages, buffer, 0, 2 ** buffer.logEntries, 1);

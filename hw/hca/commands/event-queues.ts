@@ -31,7 +31,6 @@ export function* createEventQueue(device: DeviceState, request: CommandRequest):
   const buffer = bufferOf(view);
   checkBuffer(buffer, capabilities.logMaxEqEntries);
   demand(fields.interruptNumber.get(view, 0) < interruptCount, CommandStatus.BAD_PARAM);
-  demand(eqs.liveCount < eqs.capacity, CommandStatus.EXCEED_LIM);
   const pages = yield* readPages(device, buffer);
   yield* markEntries(pages, buffer, 0, 2 ** buffer.logEntries, 1);
   const slot = eqs.allocate(eqn);

@@ -54,7 +54,6 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
   const mask = qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
   const fieldsSet = fieldsSetBy('RST2INIT_QP', mask);
   checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, QpState.INIT);
-  demand(qps.liveCount < qps.capacity, CommandStatus.EXCEED_LIM);
   const slot = qps.allocate(qpn);
   const base = qps.offsetOf(slot);
   copyQpcFields(fieldsSet, mailbox, qpcOffsetInMailbox, qps.view, base);

@@ -35,7 +35,6 @@ export function* createSharedQueue(device: DeviceState, request: CommandRequest)
   );
   demand(fields.logPageSize4k.get(view, 0) + 12 <= logPageBytesMax, CommandStatus.BAD_PARAM);
   demand(icm.mttEntryAddress(fields.mttAddress.get(view, 0)) >= 0, CommandStatus.ICM_ERROR);
-  demand(srqs.liveCount < srqs.capacity, CommandStatus.EXCEED_LIM);
   fields.srqn.set(view, 0, srqn);
   fields.postedWqes.set(view, 0, 0);
   fields.wqeCounter.set(view, 0, 0);

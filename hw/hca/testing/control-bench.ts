@@ -171,9 +171,9 @@ export class ControlBench {
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly tables = {
-    qps: new ContextTable(256, 16),
-    cqs: new ContextTable(64, 16),
-    srqs: new ContextTable(64, 4),
+    qps: new ContextTable(256, 2 ** 16),
+    cqs: new ContextTable(64, 2 ** 16),
+    srqs: new ContextTable(64, 2 ** 16),
   };
   readonly dma: MemoryDma;
   readonly control: ControlSide;

@@ -28,6 +28,7 @@ import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp.ts';
 import { DataPath, makeTables } from '../data-path.ts';
+import { capabilityParameters } from '../device-capabilities.ts';
 import type { SramAllocator } from '../dma-ports.ts';
 import { IcmMap } from '../icm.ts';
 import { MulticastGroups } from '../multicast-groups.ts';
@@ -178,16 +179,13 @@ export class DataPathNode {
     this.port = new TappedPort(this.wire, lp, (this.address.lid << 16) | this.peerLid);
     this.config = {
       ...defaultsOf(hcaParameters),
-      qpCountMax: 64,
-      cqCountMax: 64,
-      srqCountMax: 8,
       ...options.hca,
     };
     this.dataPath = new DataPath({
       lp,
       domain,
       config: this.config,
-      tables: makeTables(this.config),
+      tables: makeTables(defaultsOf(capabilityParameters)),
       icm: this.icm,
       dmaRead: this.reads,
       dmaWrite: this.writes,
