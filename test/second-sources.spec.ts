@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { renderReport } from '../system/report/render.ts';
+import type { Report } from '../system/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programsOf, runPrograms } from './machines.ts';
 
@@ -53,3 +54,48 @@ describe('a receiver that is seldom ready', () => {
     expect(renderReport(outcome.report)).toMatch(/rnrNakSent.*\n/);
   });
 });
+
+/** A bandwidth test of perf over 16 MiB of random places, with so many lines of the MTT cache. */
+async function randomWrites(iterations: number, mttCacheLines: number): Promise<Report> {
+  const args = {
+    verb: 'write',
+    isLatency: false,
+    sizeBytes: 64,
+    iterations,
+    qpCount: 1,
+    txDepth: 64,
+    rxDepth: 1,
+    inlineBytes: 0,
+    usesEvents: false,
+    cqModeration: 16,
+    mtuBytes: 0,
+    region: { bytes: 16 * 2 ** 20, pattern: 'random' },
+  };
+  const url = new URL('../system/programs/perf-bandwidth.ts', import.meta.url);
+  const programs = ['bandwidthClient', 'bandwidthServer'].map((exportName, node) => ({
+    node,
+    run: { url, exportName },
+    args,
+  }));
+  const set = {
+    'host.memory.sizeMib': 256,
+    'host.memory.framePlacement': 'scattered',
+    'hca.mttCacheLines': mttCacheLines,
+  };
+  return (await runPrograms(programs, { set })).report;
+}
+
+it('counts one translation for each WRITE of a test, at either end, and as many misses as random places bring', async () => {
+  // 16 MiB are 4,096 pages of 4 KiB: 512 lines of eight entries. One line serves one place in 512.
+  const [client, server] = (await randomWrites(1500, 1)).nodes.map(({ hca }) => hca.caches);
+  for (const { hits, misses } of [client!['mtt']!.users['requester']!, server!['mtt']!.users['receiver']!]) {
+    expect(hits + misses).toBe(1500);
+    expect(misses / 1500).toBeGreaterThan(0.98);
+  }
+  expect(client!['qpc']!.users['requester']).toEqual({ hits: 1499, misses: 1 });
+  expect(server!['qpc']!.users['receiver']).toEqual({ hits: 1499, misses: 1 });
+  // As large as the region: each line is missed once at most, and none given up.
+  const [large] = (await randomWrites(1500, 1024)).nodes.map(({ hca }) => hca.caches['mtt']!);
+  expect(large!.users['requester']!.misses).toBeLessThanOrEqual(513);
+  expect(large!.evictions).toBe(0);
+}, 120_000);

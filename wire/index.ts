@@ -6,7 +6,7 @@ export { EthernetPort, type EthernetPortOptions } from './ethernet-port.ts';
 export * from './ethernet-sizing.ts';
 export * from './headers.ts';
 export { BUFFER_BLOCKS_MAX, CREDIT_BLOCK_BYTES } from './link-credits.ts';
-export { dataBitsPerSecond, wireLatencyPs } from './link-rate.ts';
+export { byteTimeOf, dataBitsPerSecond, wireLatencyPs } from './link-rate.ts';
 export { PhysicalState } from './link-training.ts';
 export { loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';

@@ -151,6 +151,7 @@ export class AtomicResponses {
       return isAsked ? ABSENT : REFUSED;
     }
     this.#unit.begin(translator.physicalAddress);
+    translator.port(PORT_RESPONSE).used();
     return 1;
   }
 

@@ -282,6 +282,8 @@ export class CompletionWriter {
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#consumerReadOf = -1;
     this.#staging.issue(posted, cq, queue, translator.physicalAddress);
+    translator.port(PORT_COMPLETION).usedBuffer();
+    cqcCache.port(PORT_COMPLETION).used();
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
     return DONE;

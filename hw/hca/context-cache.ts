@@ -50,6 +50,9 @@ export class ContextPort {
   slot = NONE;
   line = NONE;
   isDirty = false;
+  /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
+  useCount = 0;
+  missCount = 0;
   readonly #cache: ContextCache;
   readonly #directory: SetAssociativeDirectory;
 
@@ -62,8 +65,13 @@ export class ContextPort {
   /** What {@link ContextCache.access} does for this port. */
   access(slot: number, dirties: boolean): boolean {
     if (slot !== this.slot || (dirties && !this.isDirty)) return this.#cache.lookUp(this, slot, dirties);
-    this.#directory.hit(this.line);
+    this.#directory.touch(this.line);
     return true;
+  }
+
+  /** The user has done the work for which it needed the context. */
+  used(): void {
+    this.useCount++;
   }
 }
 
@@ -95,9 +103,19 @@ export class ContextCache {
     this.#wakePort[port] = wake;
   }
 
+  /** The ways in of all users. */
+  get users(): readonly ContextPort[] {
+    return this.#ports;
+  }
+
   /** The way in of a user that asks often. */
   port(port: number): ContextPort {
     return this.#ports[port]!;
+  }
+
+  /** What {@link ContextPort.used} says of a port. */
+  used(port: number): void {
+    this.#ports[port]!.used();
   }
 
   /** True when the context is on chip; else the port is woken later and asks again. */
@@ -117,7 +135,6 @@ export class ContextCache {
       directory.touch(line);
       if (dirties) this.#isDirty[line] = 1;
       if (user.missedTag === slot) user.missedTag = NONE;
-      else directory.hitCount++;
       user.slot = slot;
       user.line = line;
       user.isDirty = dirties;
@@ -129,7 +146,7 @@ export class ContextCache {
     }
     if (user.missedTag !== slot) {
       user.missedTag = slot;
-      directory.missCount++;
+      user.missCount++;
     }
     if (line !== NONE) this.#waiters[line] = this.#waiters[line]! | (1 << port);
     else this.#startFill(port, slot);

@@ -23,6 +23,15 @@ export const PORT_RESPONSE = 3;
 export const PORT_RECEIVE_FETCH = 4;
 export const PORT_COMPLETION = 5;
 export const PORT_COUNT = 6;
+/** Their names in reports. */
+export const portNames = [
+  'wqeFetch',
+  'requester',
+  'receiver',
+  'response',
+  'receiveFetch',
+  'completion',
+] as const;
 
 export interface HcaCore {
   readonly lp: LogicalProcess;

@@ -59,6 +59,7 @@ import * as sendScheduler from './send-scheduler.ts';
 import { SendScheduler } from './send-scheduler.ts';
 import { SrqTable } from './srq-table.ts';
 import { MptCache, MttCache } from './translation-cache.ts';
+import type { Translator } from './translator.ts';
 import { makeTranslator } from './translator-parts.ts';
 import { Transmitter } from './transmitter.ts';
 import { TransportCounters } from './transport-counters.ts';
@@ -119,6 +120,7 @@ export class DataPath implements DataPathParts {
   readonly transport = new TransportCounters();
   readonly mptCache: MptCache;
   readonly mttCache: MttCache;
+  readonly translator: Translator;
   readonly qpcCache: ContextCache;
   readonly cqcCache: ContextCache;
   readonly srqcCache: ContextCache;
@@ -160,6 +162,7 @@ export class DataPath implements DataPathParts {
     this.mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
     this.mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
     const translator = makeTranslator(setup, this.mptCache, this.mttCache);
+    this.translator = translator;
     this.pageFaults = new PageFaults(domain, qps, events);
     const caches = this.#makeContextCaches(setup);
     [this.qpcCache, this.cqcCache, this.srqcCache] = caches;

@@ -63,6 +63,8 @@ export interface EventWriterSetup {
 export interface EventContexts {
   attach(port: number, wake: (cycle: number) => void): void;
   access(port: number, slot: number, dirties: boolean): boolean;
+  /** The context has served an event. */
+  used(port: number): void;
   forget(slot: number): void;
   reset(): void;
 }
@@ -342,6 +344,7 @@ export class EventWriter {
     const cookie = this.#epoch * this.#fifo.depth + entry;
     writes.request(this.#writer, address, eqeBytes, this.#fifo.bytes, base, cookie);
     eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
+    this.#contexts?.used(contextPort);
     this.writtenCount++;
     this.#fifo.take();
     this.moderation.consider(slot, cycle);

@@ -104,6 +104,7 @@ export class ReadResponses {
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      translator.port(PORT_RESPONSE).used();
       this.#filled += bytes;
     }
     return SENT;

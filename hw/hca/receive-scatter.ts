@@ -141,6 +141,7 @@ export class ReceiveScatter {
     // No more than is wanted; computed from addresses, hence a float.
     const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
+    translator.port(PORT_RECEIVER).used();
     return bytes;
   }
 

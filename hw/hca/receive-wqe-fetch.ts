@@ -357,6 +357,8 @@ export class ReceiveWqeFetch {
     state.readsUnderWay++;
     const target = this.#lines.offsetOf(line);
     dmaRead.request(this.#wqeRequester, translator.physicalAddress, whole * stride, target, line);
+    translator.port(PORT_RECEIVE_FETCH).usedBuffer();
+    if (isShared) srqcCache.port(PORT_RECEIVE_FETCH).used();
     return -1;
   }
 

@@ -195,6 +195,7 @@ export class Receiver {
     }
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
+    if (this.#active !== undefined) this.#contexts.used();
     this.#active = this.#memberCount === 0 ? undefined : this.#nextMember();
     if (this.#active === undefined) this.#release(source.pop());
     const moveCycles = this.#moveCycles(bytes);

@@ -10,8 +10,6 @@ const LFSR_SEED = 0xace1;
 export class SetAssociativeDirectory {
   readonly lineCount: number;
   readonly ways: number;
-  hitCount = 0;
-  missCount = 0;
   evictionCount = 0;
 
   /** Tag of each line; -1 when empty. */
@@ -58,12 +56,6 @@ export class SetAssociativeDirectory {
     this.#newestLine = line;
     if (this.#policy === 'lru') this.#stamps[line] = ++this.#clock;
     this.#isLocked[line] = 0;
-  }
-
-  /** Counts and notes a use of `line` in which its tag was asked for and found. */
-  hit(line: number): void {
-    this.hitCount++;
-    if (line !== this.#newestLine) this.touch(line);
   }
 
   /** Line to be given up for `tag`: an empty one of its set, else by policy, locked ones last. */

@@ -30,7 +30,7 @@ const { ALLOWED, REFUSED, STALL_TRANSLATION, WAIT } = receivePipeline;
 const { LIST_ABSENT, LIST_FULL, LIST_REFUSED } = receiveScatter;
 const { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
 const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+const { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } = translatorConstants;
 
 const ATOMIC_BYTES = 8;
 
@@ -121,7 +121,11 @@ export class RequestMemory {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
     }
-    if (found < BAD_KEY) return ALLOWED;
+    if (found < BAD_KEY) {
+      // What is written is counted where it is written.
+      if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
+      return ALLOWED;
+    }
     const isWrite = right === RIGHT_REMOTE_READ ? 0 : 1;
     const { remoteKey: key, remoteAddress: address } = request;
     if (found === PAGE_FAULT && this.#refusals.askForPage(key, address, bytes, isWrite, cycle))
@@ -150,7 +154,7 @@ export class RequestMemory {
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
   #translateWrite(pair: QueuePair, left: number, cycle: number): number {
     const translation = this.#translation;
-    if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes) return translation.again();
+    if (this.#checkedCycle === cycle && pair.writeRemaining === pair.writeBytes) return TRANSLATED;
     return translation.translate(pair.writeKey, pair.pd, pair.writeAddress, left, RIGHT_REMOTE_WRITE);
   }
 

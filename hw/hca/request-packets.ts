@@ -155,6 +155,7 @@ export class RequestPackets {
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;
       dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      this.#translation.used();
       this.#filled += bytes;
     }
     return SENT;

@@ -163,6 +163,7 @@ export class Requester {
       this.#active = undefined;
       return this.#lookAgain(cycle + 1);
     }
+    this.#contexts.used();
     this.account.serve(cycle, busyCycles);
     const freeCycle = cycle + busyCycles;
     if (this.#active !== undefined) return this.wake(freeCycle);

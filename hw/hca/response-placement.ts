@@ -87,6 +87,7 @@ export class ResponsePlacement {
         this.#port.rxBytes,
         offset + PACKET_PAYLOAD_OFFSET + this.#placed,
       );
+      translator.port(PORT_RECEIVER).used();
       this.#placed += part;
     }
     return PLACED;

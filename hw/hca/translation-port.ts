@@ -1,7 +1,10 @@
 /**
  * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
  * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it knows, and nothing
- * that software could notice: hits are counted and lines touched as by a whole translation.
+ * that software could notice: lines are touched as by a whole translation.
+ *
+ * A user says by {@link used} or {@link usedBuffer} that it has made use of a translation, once, however often it had to ask;
+ * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { SetAssociativeDirectory } from './replacement.ts';
@@ -26,6 +29,11 @@ export class TranslationPort {
   regionEnd = FLOAT_ZERO;
   /** What leads from a virtual address of the page to the physical one. */
   distance = FLOAT_ZERO;
+  /** Translations that were made use of, and those that had to be waited for, of either cache. */
+  mptUses = 0;
+  mttUses = 0;
+  mptMisses = 0;
+  mttMisses = 0;
   readonly #translator: Translator;
   readonly #mptDirectory: SetAssociativeDirectory;
   readonly #mttDirectory: SetAssociativeDirectory;
@@ -47,14 +55,14 @@ export class TranslationPort {
     this.key = Number.NaN;
   }
 
-  /**
-   * Counts an access to what this port's last access has {@link TRANSLATED} at this very instant, no other having come
-   * between: the outcome stands.
-   */
-  again(): number {
-    this.#mptDirectory.hitCount++;
-    if (this.mttLine !== NO_LINE) this.#mttDirectory.hitCount++;
-    return TRANSLATED;
+  /** The user has made use of the last translation by key, or by the place in a buffer. */
+  used(): void {
+    this.mptUses++;
+    if (this.mttLine !== NO_LINE) this.mttUses++;
+  }
+
+  usedBuffer(): void {
+    this.mttUses++;
   }
 
   /** What {@link Translator.translate} does for this port. */
@@ -71,8 +79,8 @@ export class TranslationPort {
     ) {
       return translator.translateWhole(this, key, pd, address, lengthBytes, rights);
     }
-    this.#mptDirectory.hit(this.mptLine);
-    if (this.mttLine !== NO_LINE) this.#mttDirectory.hit(this.mttLine);
+    this.#mptDirectory.touch(this.mptLine);
+    if (this.mttLine !== NO_LINE) this.#mttDirectory.touch(this.mttLine);
     const rest = pageEnd - address;
     translator.physicalAddress = address + this.distance;
     translator.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;

@@ -121,6 +121,11 @@ export class Translator {
     return this.#ports[port]!.translate(key, pd, address, lengthBytes, rights);
   }
 
+  /** The ways in of all users. */
+  get users(): readonly TranslationPort[] {
+    return this.#ports;
+  }
+
   /** The way in of a user that translates often. */
   port(port: number): TranslationPort {
     return this.#ports[port]!;
@@ -143,7 +148,7 @@ export class Translator {
     if (line === NO_LINE) return this.#missMpt(number, index);
     directory.touch(line);
     const answer = this.#translateWith(line, number, key, pd, address, lengthBytes, rights);
-    if (answer !== PENDING) this.#countMpt(number, index);
+    if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
     if (answer === TRANSLATED) this.#remember(port, line, key, pd, address, rights);
     return answer;
   }
@@ -247,7 +252,6 @@ export class Translator {
     directory.touch(line);
     this.#mttLine = line;
     if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
-    else directory.hitCount++;
     const pageAddress = this.#setup.mttCache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
     if (pageAddress < 0) {
       this.#absentLine = line;
@@ -314,16 +318,10 @@ export class Translator {
     this.#turnedAway = 0;
   }
 
-  /** An access is a hit or a miss once, when it is answered. */
-  #countMpt(port: number, index: number): void {
-    if (this.#missedMpt[port] === index) this.#missedMpt[port] = -1;
-    else this.#setup.mptCache.directory.hitCount++;
-  }
-
   #missMpt(port: number, index: number): number {
     if (this.#missedMpt[port] !== index) {
       this.#missedMpt[port] = index;
-      this.#setup.mptCache.directory.missCount++;
+      this.#ports[port]!.mptMisses++;
     }
     const address = this.#setup.icm.dmptEntryAddress(index);
     return this.#miss(port, FILL_MPT, index, address, MPT_ENTRY_BYTES, BAD_KEY);
@@ -332,7 +330,7 @@ export class Translator {
   #missMtt(port: number, tag: number): number {
     if (this.#missedMtt[port] !== tag) {
       this.#missedMtt[port] = tag;
-      this.#setup.mttCache.directory.missCount++;
+      this.#ports[port]!.mttMisses++;
     }
     const address = this.#setup.icm.mttEntryAddress(tag * MTT_LINE_BYTES);
     this.#absentLine = NO_LINE;

@@ -86,7 +86,6 @@ export class WqeFetch {
     if (pair.isFetching === 1) return;
     pair.isFetching = 1;
     pair.inPipelineCount++;
-    this.#lines.missCount++;
     this.#asked.push(pair.slot, cycle + 1);
     this.#core.domain.wake(this.#stage, cycle + 1);
   }
@@ -195,6 +194,8 @@ export class WqeFetch {
     this.#outstanding++;
     const target = line.placeOf(first, stride);
     dmaRead.request(this.#requester, translator.physicalAddress, blocks * stride, target, line.number);
+    translator.port(PORT_WQE_FETCH).usedBuffer();
+    this.#lines.readCount++;
   }
 
   /** A QP that loses its line looks again into memory when it is next served. */

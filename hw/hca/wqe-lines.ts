@@ -117,8 +117,9 @@ export class WqeLine {
 export const noLine = new WqeLine(-1, -1);
 
 export class WqeLines {
-  hitCount = 0;
-  missCount = 0;
+  /** WQEs taken from the lines, and reads that filled them. */
+  useCount = 0;
+  readCount = 0;
   evictionCount = 0;
   /** The lines by their numbers. */
   readonly rows: readonly WqeLine[];
@@ -154,7 +155,7 @@ export class WqeLines {
 
   /** The first valid WQE has been taken up. */
   use(line: WqeLine): void {
-    this.hitCount++;
+    this.useCount++;
     this.#touch(line);
     line.advance();
   }

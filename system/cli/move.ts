@@ -66,9 +66,15 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
     window: options.window,
     atomicCount: Math.max(1, Math.min(chunks, atomicCountMax)),
   };
+  const startedMs = performance.now();
   const comparison = await rowsOf(
     comparisonOf(path, fileBytes, options.chunk, options.traditional, machineOptions),
   );
+  const comparedMs = performance.now() - startedMs;
+  const comparedText =
+    comparison.length === 0
+      ? ''
+      : `, after ${(comparedMs / 1000).toFixed(2)} s for the ${comparison.length} simulations of the comparison`;
   if (comparison.length > 0) screen.print(comparisonText(comparison, fileBytes));
   const bar = new CountBar(3 * fileBytes);
   await using machine = await Machine.create({
@@ -105,7 +111,7 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(
-    `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s: partition ${facts.partition}, ` +
+    `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s${comparedText}: partition ${facts.partition}, ` +
       `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
   );
   const analyses = await machine.analyses();

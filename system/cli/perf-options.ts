@@ -5,8 +5,10 @@ import { nearestOf } from '../profile/values.ts';
 import {
   isLatencyTest,
   type PerfArgs,
+  type PerfPattern,
   type PerfTestName,
   perfDefaults,
+  perfPatterns,
   perfTestNames,
   verbOf,
 } from '../programs/perf-plan.ts';
@@ -19,13 +21,15 @@ export interface PerfChoice {
   readonly all?: boolean;
   readonly iters?: number;
   readonly qps: number;
-  readonly txDepth: number;
-  readonly rxDepth: number;
+  readonly txDepth?: number;
+  readonly rxDepth?: number;
   readonly inline?: number;
   readonly events?: boolean;
-  readonly cqMod: number;
+  readonly cqMod?: number;
   readonly mtu?: string;
   readonly odp?: boolean;
+  readonly region?: number;
+  readonly pattern?: PerfPattern;
 }
 
 /** perftest's --all: 2^1 to 2^23 bytes. */
@@ -33,6 +37,7 @@ const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** (power + 1));
 /** Bytes a bandwidth test moves when nobody says how many iterations: enough for a steady state. */
 const bandwidthBytes = 64 * 1024 ** 2;
 const sizeMax = 2 ** 30;
+const regionMax = 2 ** 31;
 /** Entries of the largest CQ: all QPs of a test complete into one. */
 const completionsMax = 2 ** 22 - 1;
 
@@ -46,15 +51,32 @@ export function addPerfOptions(command: Command): Command {
       integer(1, 1e8),
     )
     .option('-q, --qps <n>', 'QPs of a bandwidth test', integer(1, 1024), 1)
-    .option('-t, --tx-depth <n>', 'depth of the send queue', integer(1, 16_000), perfDefaults.txDepth)
-    .option('-r, --rx-depth <n>', 'depth of the receive queue', integer(1, 16_000), perfDefaults.rxDepth)
+    .option(
+      '-t, --tx-depth <n>',
+      `depth of the send queue (default ${perfDefaults.txDepth})`,
+      integer(1, 16_000),
+    )
+    .option(
+      '-r, --rx-depth <n>',
+      `depth of the receive queue (default ${perfDefaults.rxDepth})`,
+      integer(1, 16_000),
+    )
     .option('-I, --inline <bytes>', 'messages of at most so many bytes go inline', integer(0, 900))
     .option('-e, --events', 'sleep until a completion event instead of polling')
     .option(
       '-Q, --cq-mod <n>',
-      'one completion for so many messages',
+      `one completion for so many messages (default ${perfDefaults.cqModeration})`,
       integer(1, 16_000),
-      perfDefaults.cqModeration,
+    )
+    .option(
+      '--region <bytes>',
+      'memory of each side that messages walk through (default: all have one place)',
+      integer(1, regionMax),
+    )
+    .addOption(
+      new Option('--pattern <how>', 'how they do: each its next place, or any (default next)').choices([
+        ...perfPatterns,
+      ]),
     )
     .option('--odp', 'measure twice, pinned and registered on demand, and show what first touch costs')
     .addOption(
@@ -85,9 +107,10 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
   if (verb === 'atomic' && choice.size !== undefined && choice.size !== 8)
     throw new ConfigurationError('--size', choice.size, `8 for ${test}`);
   if (isLatency && choice.qps !== 1) throw new ConfigurationError('--qps', choice.qps, `1 for ${test}`);
+  const { txDepth = perfDefaults.txDepth, rxDepth = perfDefaults.rxDepth } = choice;
   const depthMax = Math.floor(completionsMax / choice.qps);
-  const deeper = choice.txDepth >= choice.rxDepth ? '--tx-depth' : '--rx-depth';
-  const depth = Math.max(choice.txDepth, choice.rxDepth);
+  const deeper = txDepth >= rxDepth ? '--tx-depth' : '--rx-depth';
+  const depth = Math.max(txDepth, rxDepth);
   if (depth > depthMax)
     throw new ConfigurationError(deeper, depth, `at most ${depthMax} with --qps ${choice.qps}`);
   if (test === 'write-lat' && choice.events === true)
@@ -106,14 +129,50 @@ export function perfArgsOf(test: PerfTestName, choice: PerfChoice): PerfArgs[] {
     sizeBytes,
     iterations: choice.iters ?? iterationsOf(isLatency, sizeBytes),
     qpCount: choice.qps,
-    txDepth: choice.txDepth,
-    rxDepth: choice.rxDepth,
+    txDepth,
+    rxDepth,
     inlineBytes: choice.inline ?? (isLatency ? perfDefaults.inlineBytes[verb] : 0),
     usesEvents: choice.events === true,
-    cqModeration: choice.cqMod,
+    cqModeration: choice.cqMod ?? perfDefaults.cqModeration,
     mtuBytes: Number(choice.mtu ?? 0),
+    ...regionOf(test, choice, sizeBytes),
     ...(isOnDemand === undefined ? {} : { isOnDemand }),
   }));
+}
+
+/** @throws ConfigurationError for a test that cannot walk, and for a region without room for a message */
+function regionOf(
+  test: PerfTestName,
+  { region, pattern }: PerfChoice,
+  sizeBytes: number,
+): Pick<PerfArgs, 'region'> {
+  if (region === undefined) {
+    if (pattern !== undefined)
+      throw new ConfigurationError('--pattern', pattern, 'left out without --region');
+    return {};
+  }
+  if (verbOf(test) === 'send' || test === 'write-lat')
+    throw new ConfigurationError(
+      '--region',
+      region,
+      `left out: ${test} waits for its messages in one place; the other tests have it`,
+    );
+  if (region < sizeBytes) throw new ConfigurationError('--region', region, `at least --size ${sizeBytes}`);
+  return { region: { bytes: region, pattern: pattern ?? 'next' } };
+}
+
+/** Options that were given and change nothing in this test, in words. */
+export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] {
+  const [verb, isLatency] = [verbOf(test), isLatencyTest(test)];
+  const idle: readonly (readonly [unknown, boolean, string])[] = [
+    [choice.txDepth, isLatency, '--tx-depth: a latency test has one message in flight'],
+    [choice.cqMod, isLatency, '--cq-mod: a latency test has a completion for each message'],
+    [choice.rxDepth, verb !== 'send', '--rx-depth: only send tests receive'],
+    [choice.inline, verb === 'read' || verb === 'atomic', `--inline: ${test} sends no payload`],
+  ];
+  return idle
+    .filter(([value, isIdle]) => value !== undefined && isIdle)
+    .map(([, , text]) => `Without effect is ${text}.`);
 }
 
 /** perftest's counts; of large messages as many as show the steady state. */

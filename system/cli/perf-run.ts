@@ -4,6 +4,7 @@ import { Machine, type MachineOptions } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
 import type { FaultReport, NodeReport } from '../report/schema.ts';
+import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 
@@ -19,6 +20,10 @@ export interface PerfRow {
   readonly result: PerfResult;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
+  /** Payload that the link could carry in such messages at most, in bytes per second; of a bandwidth test. */
+  readonly linkBytesPerSecond?: number;
+  /** The caches of each HCA. */
+  readonly caches: readonly NodeReport['hca']['caches'][];
   /** On-demand paging, by host; left out when there was none. */
   readonly onDemand?: readonly NonNullable<NodeReport['onDemand']>[];
   /** Faults that were asked for, and how often each has happened; left out when there were none. */
@@ -47,6 +52,8 @@ export default async function runPerf({ machine: options, args }: PerfOrder): Pr
     result,
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
+    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(machine.config, args) }),
+    caches: nodes.map(({ hca }) => hca.caches),
     ...(faults === undefined ? {} : { faults }),
     ...(onDemand.length === 0 ? {} : { onDemand }),
     ...(races.length === 0 ? {} : { races }),

@@ -13,7 +13,9 @@ import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-
 import { faultLinesOf, raceLines } from '../report/render.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
-import { checkedTest, type PerfChoice, perfArgsOf } from './perf-options.ts';
+import { isWithinLink } from './perf-bound.ts';
+import { cacheNotes } from './perf-notes.ts';
+import { checkedTest, type PerfChoice, perfArgsOf, withoutEffect } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
 import { TaskPool } from './task-pool.ts';
 
@@ -41,6 +43,7 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
     for (const line of raceLines(races.map((found) => ({ races: found }))))
       screen.print(` ${args.sizeBytes} bytes: ${line}`);
   if (options.odp === true) screen.print(onDemandText(results));
+  for (const line of [...withoutEffect(test, options), ...cacheNotes(machine, results)]) screen.print(line);
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   const configHash = machineHashOf(machine);
   if (options.json !== undefined)
@@ -48,6 +51,14 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   const analyses = results.flatMap((row) => row.analyses ?? []);
   if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
   if (analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
+  for (const { args, result, linkBytesPerSecond } of results) {
+    if (linkBytesPerSecond === undefined || isWithinLink(result as BandwidthResult, linkBytesPerSecond))
+      continue;
+    process.stderr.write(
+      `hca: the rate of ${args.sizeBytes} bytes beats the link, which carries ${mib(linkBytesPerSecond)} MB/sec\n`,
+    );
+    process.exitCode = exitFailed;
+  }
   if (!results.every(({ isBalanced }) => isBalanced)) {
     process.stderr.write('hca: the books of a run do not balance\n');
     process.exitCode = exitFailed;

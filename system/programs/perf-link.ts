@@ -20,6 +20,7 @@ import {
 } from '../../userlib/index.ts';
 import type { ProgramContext } from '../program.ts';
 import { CompletionTaker, WorkFailedError } from './completions.ts';
+import { Places } from './perf-places.ts';
 import type { PerfArgs, PerfVerb } from './perf-plan.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
 import { allAccess } from './rc-states.ts';
@@ -42,19 +43,34 @@ export class PerfStream {
   readonly sendFlags: number;
   posted = 0;
   completed = 0;
+  /** Where messages come from and go to; undefined when all have one place. */
+  readonly #places: Places | undefined;
+  readonly #sendAddress: number;
+  readonly #remoteAddress: number;
 
-  constructor(qp: IbvQp, wr: IbvSendWr) {
+  constructor(qp: IbvQp, wr: IbvSendWr, places?: Places) {
     this.qp = qp;
     this.wr = wr;
     this.sendFlags = wr.sendFlags;
+    this.#places = places;
+    this.#sendAddress = wr.sgList[0]!.addr;
+    this.#remoteAddress = wr.wr!.rdma!.remoteAddr;
   }
 
   /** Posts the next message. */
   post(isSignalled: boolean): void {
+    if (this.#places !== undefined) this.#move(this.#places.take());
     this.wr.sendFlags = isSignalled ? this.sendFlags | signalled : this.sendFlags;
     const error = postSend(this.qp, this.wr);
     if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
     this.posted++;
+  }
+
+  #move(offset: number): void {
+    const { rdma, atomic } = this.wr.wr!;
+    this.wr.sgList[0]!.addr = this.#sendAddress + offset;
+    rdma!.remoteAddr = this.#remoteAddress + offset;
+    atomic!.remoteAddr = this.#remoteAddress + offset;
   }
 }
 
@@ -83,7 +99,9 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
   const receiveDepth = needsReceives ? Math.max(1, args.rxDepth) : 1;
   const sendCq = await createCq(context, args.txDepth * args.qpCount, null, channel ?? null);
   const receiveCq = await createCq(context, receiveDepth * args.qpCount, null, channel ?? null);
-  const halfBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
+  const strideBytes = Math.ceil(args.sizeBytes / cacheLineBytes) * cacheLineBytes;
+  const { region } = args;
+  const halfBytes = region === undefined ? strideBytes : Math.ceil(region.bytes / strideBytes) * strideBytes;
   const access = args.isOnDemand === true ? allAccess | IBV_ACCESS_ON_DEMAND : allAccess;
   const registeredFromPs = program.cpu.localPs;
   const buffer = await createBuffer(endpoint, 2 * halfBytes, access);
@@ -116,7 +134,13 @@ export async function openPerfLink(program: ProgramContext): Promise<PerfLink> {
     receives: new CompletionTaker(receiveCq, channel),
     sendAddress: buffer.address,
     receiveAddress: buffer.address + halfBytes,
-    streams: qps.map((qp) => new PerfStream(qp, sendWrOf(args, buffer, remote))),
+    streams: qps.map((qp) => {
+      const places =
+        region === undefined
+          ? undefined
+          : new Places(region.bytes, strideBytes, region.pattern, program.random);
+      return new PerfStream(qp, sendWrOf(args, buffer, remote), places);
+    }),
     receiveWr,
     registrationPs,
   };

@@ -12,6 +12,9 @@ export const perfTestNames = [
 ] as const;
 export type PerfTestName = (typeof perfTestNames)[number];
 
+export const perfPatterns = ['next', 'random'] as const;
+export type PerfPattern = (typeof perfPatterns)[number];
+
 export type PerfVerb = 'write' | 'read' | 'send' | 'atomic';
 
 /** Given to both programs. */
@@ -31,6 +34,8 @@ export interface PerfArgs {
   readonly cqModeration: number;
   /** Path MTU in bytes; 0 is the port's. */
   readonly mtuBytes: number;
+  /** Memory of each side that messages walk through, and how; left out when all have one place. */
+  readonly region?: { readonly bytes: number; readonly pattern: PerfPattern };
   /** The buffer is registered on demand instead of pinned. */
   readonly isOnDemand?: boolean;
 }

@@ -1,6 +1,8 @@
 /** The books of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../abi/commands.ts';
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
+import type { ContextCache } from '../../hw/hca/context-cache.ts';
+import { portNames } from '../../hw/hca/core.ts';
 import type { OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames } from '../../hw/hca/operations.ts';
 import { pageRequestSides } from '../../hw/hca/page-faults.ts';
@@ -17,10 +19,19 @@ export interface BlockLedger {
   readonly overlaps: number;
 }
 
-export interface CacheLedger {
+/** Works that found what they needed in a cache, and those that had to wait for it. */
+export interface CacheUseLedger {
   readonly hits: number;
   readonly misses: number;
+}
+
+export interface CacheLedger extends CacheUseLedger {
   readonly evictions: number;
+  /**
+   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each step,
+   * packet or CQE; a WQE is a hit when it took no read of its own.
+   */
+  readonly users: Readonly<Record<string, CacheUseLedger>>;
 }
 
 /** One vector of the device: reasons to interrupt, and what became of them. */
@@ -220,21 +231,42 @@ export function blockLedgerOf(account: BlockAccount, cycle: number): BlockLedger
 }
 
 function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
-  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, lines } = hca.dataPath;
-  const directories = {
-    qpc: qpcCache.directory,
-    cqc: cqcCache.directory,
-    eqc: hca.eqcCache.directory,
-    srqc: srqcCache.directory,
-    mpt: mptCache.directory,
-    mtt: mttCache.directory,
-    wqe: lines,
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath;
+  const contextsOf = ({ users, directory }: ContextCache, names: readonly string[]): CacheLedger =>
+    cacheOf(
+      directory.evictionCount,
+      users.map(({ useCount, missCount }, index) => [names[index]!, useCount, missCount]),
+    );
+  return {
+    qpc: contextsOf(qpcCache, portNames),
+    cqc: contextsOf(cqcCache, portNames),
+    eqc: contextsOf(hca.eqcCache, ['eventWriter']),
+    srqc: contextsOf(srqcCache, portNames),
+    mpt: cacheOf(
+      mptCache.directory.evictionCount,
+      translator.users.map(({ mptUses, mptMisses }, index) => [portNames[index]!, mptUses, mptMisses]),
+    ),
+    mtt: cacheOf(
+      mttCache.directory.evictionCount,
+      translator.users.map(({ mttUses, mttMisses }, index) => [portNames[index]!, mttUses, mttMisses]),
+    ),
+    wqe: cacheOf(lines.evictionCount, [['requester', lines.useCount, lines.readCount]]),
   };
-  const entries = Object.entries(directories).map(([name, { hitCount, missCount, evictionCount }]) => [
-    name,
-    { hits: hitCount, misses: missCount, evictions: evictionCount },
-  ]);
-  return Object.fromEntries(entries) as Record<string, CacheLedger>;
+}
+
+/** A miss whose user gave up what it waited for is a miss without a use. */
+function cacheOf(evictions: number, counts: readonly (readonly [string, number, number])[]): CacheLedger {
+  const users = counts
+    .filter(([, uses, misses]) => uses + misses > 0)
+    .map(([name, uses, misses]) => [name, { hits: Math.max(0, uses - misses), misses }] as const);
+  const sum = (pick: (row: CacheUseLedger) => number): number =>
+    users.reduce((total, [, row]) => total + pick(row), 0);
+  return {
+    hits: sum(({ hits }) => hits),
+    misses: sum(({ misses }) => misses),
+    evictions,
+    users: Object.fromEntries(users),
+  };
 }
 
 /** Accepted for sending, neither sent nor waiting; a message is one TLP. */

@@ -175,15 +175,21 @@ export function cacheTable(nodes: readonly { readonly hca: Pick<NodeReport['hca'
   const rows = nodes.flatMap(({ hca }, node) =>
     Object.entries(hca.caches)
       .filter(([, { hits, misses }]) => hits + misses > 0)
-      .map(([name, { hits, misses, evictions }]) => [
-        `hca ${node} ${name}`,
-        countText(hits),
-        countText(misses),
-        countText(evictions),
-        shareText(hits, hits + misses),
-      ]),
+      .flatMap(([name, { evictions, users }]) =>
+        Object.entries(users).map(([user, { hits, misses }], place) => [
+          `hca ${node} ${name}, ${user}`,
+          countText(hits),
+          countText(misses),
+          shareText(hits, hits + misses),
+          place === 0 ? countText(evictions) : '',
+        ]),
+      ),
   );
-  return tableOf('Caches of the HCA', ['cache', 'hits', 'misses', 'evictions', 'hit rate'], rows);
+  return tableOf(
+    'Caches of the HCA: works of each block that found what they needed, and that had to wait for it',
+    ['cache and user', 'hits', 'misses', 'hit rate', 'evictions'],
+    rows,
+  );
 }
 
 /** What the transport did to recover, and what broke a rule; nothing when neither happened. */

@@ -238,11 +238,19 @@ export async function runMixedTraffic(
 /** Everything that counts something, of one node: equal whatever the order of same-instant events. */
 export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
   const { responses, accounts, transmitter, mptCache, mttCache, qpcCache, cqcCache } = dataPath;
-  const caches = [mptCache, mttCache, qpcCache, cqcCache].map(({ directory }) => [
-    directory.hitCount,
-    directory.missCount,
-    directory.evictionCount,
-  ]);
+  const caches = [
+    ...[qpcCache, cqcCache].map(({ directory, users }) => [
+      directory.evictionCount,
+      ...users.map(({ useCount, missCount }) => [useCount, missCount]),
+    ]),
+    [mptCache.directory.evictionCount, mttCache.directory.evictionCount],
+    ...dataPath.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
+      mptUses,
+      mptMisses,
+      mttUses,
+      mttMisses,
+    ]),
+  ];
   return {
     nowPs: lp.nowPs,
     packets: port.packets.map(({ timePs, opcode, psn }) => `${timePs} ${opcode} ${psn}`),

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { configurationOf } from '../profile/index.ts';
+import { resultOf } from '../programs/perf-bandwidth.ts';
+import type { PerfArgs } from '../programs/perf-plan.ts';
+import { isWithinLink, linkBound } from './perf-bound.ts';
+import { withoutEffect } from './perf-options.ts';
+
+const args = (more: Partial<PerfArgs>): PerfArgs => ({
+  verb: 'write',
+  isLatency: false,
+  sizeBytes: 1024,
+  iterations: 1,
+  qpCount: 1,
+  txDepth: 1,
+  rxDepth: 1,
+  inlineBytes: 0,
+  usesEvents: false,
+  cqModeration: 1,
+  mtuBytes: 1024,
+  ...more,
+});
+const config = configurationOf({ set: { 'wire.speed': 'QDR' } });
+const { framingBytes } = config.wire;
+
+describe('the bound of the link', () => {
+  // 4X QDR carries 4e9 bytes a second. Around the payload: LRH 8, BTH 12, ICRC 4, VCRC 2; RETH 16, AETH 4.
+  it.each<[Partial<PerfArgs>, number, number]>([
+    [{}, 1024, 8 + 12 + 16 + 1024 + 4 + 2 + framingBytes],
+    [{ sizeBytes: 1 }, 1, 8 + 12 + 16 + 4 + 4 + 2 + framingBytes],
+    [{ sizeBytes: 2500 }, 2500, 2500 + 3 * (8 + 12 + 4 + 2 + framingBytes) + 16],
+    [{ verb: 'send', sizeBytes: 2048 }, 2048, 2048 + 2 * (8 + 12 + 4 + 2 + framingBytes)],
+    [{ verb: 'read', sizeBytes: 4096 }, 4096, 4096 + 4 * (8 + 12 + 4 + 2 + framingBytes) + 2 * 4],
+    // The request of an atomic: AtomicETH 28.
+    [{ verb: 'atomic', sizeBytes: 8 }, 8, 8 + 12 + 28 + 4 + 2 + framingBytes],
+    [{ sizeBytes: 4096, mtuBytes: 0 }, 4096, 8 + 12 + 16 + 4096 + 4 + 2 + framingBytes],
+  ])('of %o is what the packets of the message leave to its payload', (more, payload, linkBytes) => {
+    expect(linkBound(config, args(more))).toBeCloseTo((4e9 * payload) / linkBytes, 0);
+  });
+
+  it('refuses a peak beyond it', () => {
+    const bound = linkBound(config, args({}));
+    const messagePs = (1024 / bound) * 1e12;
+    const at = (factor: number) => resultOf(1024, 1, [0], [1], [messagePs * factor], 1);
+    expect(isWithinLink(at(1), bound)).toBe(true);
+    expect(isWithinLink(at(0.99), bound)).toBe(false);
+  });
+});
+
+it('an option that changes nothing in a test is named', () => {
+  expect(withoutEffect('write-bw', { qps: 1, txDepth: 64, cqMod: 4 })).toEqual([]);
+  expect(withoutEffect('write-bw', { qps: 1, rxDepth: 64 })).toEqual([
+    'Without effect is --rx-depth: only send tests receive.',
+  ]);
+  expect(withoutEffect('read-lat', { qps: 1, txDepth: 64, cqMod: 4, inline: 8 })).toHaveLength(3);
+});

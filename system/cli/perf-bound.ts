@@ -1,0 +1,54 @@
+/**
+ * The most that a link can carry in messages of a test: nothing but the packets of payload, one after the other, each with its
+ * headers, CRCs and framing. A closed form of the standard's figures, which no simulated rate may exceed.
+ */
+import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { BandwidthResult, PerfArgs, PerfVerb } from '../programs/perf-plan.ts';
+
+const mtuBytesMax = 4096;
+
+/** Opcodes of the packets with payload: the only one of a message, its first, those between, its last. */
+const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, number]>> = {
+  write: [
+    Opcode.RC_RDMA_WRITE_ONLY,
+    Opcode.RC_RDMA_WRITE_FIRST,
+    Opcode.RC_RDMA_WRITE_MIDDLE,
+    Opcode.RC_RDMA_WRITE_LAST,
+  ],
+  send: [Opcode.RC_SEND_ONLY, Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST],
+  read: [
+    Opcode.RC_RDMA_READ_RESPONSE_ONLY,
+    Opcode.RC_RDMA_READ_RESPONSE_FIRST,
+    Opcode.RC_RDMA_READ_RESPONSE_MIDDLE,
+    Opcode.RC_RDMA_READ_RESPONSE_LAST,
+  ],
+  // The request, which is the longer of the two.
+  atomic: [Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD, Opcode.RC_FETCH_ADD],
+};
+
+/** Bytes of payload per second. Without an MTU of its own a test has the port's: then it is the bound of the largest. */
+export function linkBound({ wire }: MachineConfig, { verb, sizeBytes, mtuBytes }: PerfArgs): number {
+  const mtu = mtuBytes === 0 ? mtuBytesMax : mtuBytes;
+  const packets = Math.ceil(sizeBytes / mtu);
+  const [only, first, middle, last] = opcodesOf[verb];
+  const bytesOf = (opcode: number, payloadBytes: number): number =>
+    packetBytesOf(opcode, verb === 'atomic' ? 0 : payloadBytes, false) + wire.framingBytes;
+  const linkBytes =
+    packets === 1
+      ? bytesOf(only, sizeBytes)
+      : bytesOf(first, mtu) +
+        (packets - 2) * bytesOf(middle, mtu) +
+        bytesOf(last, sizeBytes - (packets - 1) * mtu);
+  const { numeratorPs, denominator } = byteTimeOf(wire);
+  return (sizeBytes * denominator * 1e12) / (linkBytes * numeratorPs);
+}
+
+/** Rounding of picoseconds and of quotients. */
+const tolerance = 1e-6;
+
+/** Whether the rates of a result are possible on the link. */
+export const isWithinLink = (
+  { peakBytesPerSecond, averageBytesPerSecond }: BandwidthResult,
+  boundBytesPerSecond: number,
+): boolean => Math.max(peakBytesPerSecond, averageBytesPerSecond) <= boundBytesPerSecond * (1 + tolerance);
