@@ -49,6 +49,17 @@ const storeLimitBytes = 4096;
 const sleepPsMax = 2 ** 72;
 const combinedLimitBytes = 256;
 
+/** What a thread waits in when no call has said so. */
+const waitTexts: Readonly<Record<ThreadMode, string>> = {
+  running: 'its own code',
+  busy: 'its own code',
+  spinning: 'a spin on memory',
+  loading: 'a load from the device',
+  ready: 'its own code, without a core',
+  waiting: 'a signal',
+  ended: 'nothing',
+};
+
 export class CoreThread {
   readonly name: string;
   readonly core: Core;
@@ -106,6 +117,9 @@ export class CoreThread {
   signalRef: EventRef = FLOAT_ZERO;
   /** What is left of a long wait behind the deadline that is queued. */
   deadlineRestPs = FLOAT_ZERO;
+
+  /** Tells which call of a library the thread waits in; undefined where none has said so. */
+  #describeWait: (() => string) | undefined;
 
   /** System calls that the thread is in: it is not killed there. */
   kernelDepth = 0;
@@ -226,6 +240,15 @@ export class CoreThread {
     this.core.committed(this);
   }
 
+  waitsIn(describe: (() => string) | undefined): void {
+    this.#describeWait = describe;
+  }
+
+  /** Where the thread stands and what for, in words. */
+  get waitText(): string {
+    return this.#describeWait?.() ?? waitTexts[this.mode];
+  }
+
   settle(): Promise<void> {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
@@ -245,6 +268,7 @@ export class CoreThread {
     const core = this.core;
     if (core.running !== this) throw core.code.misuse(this);
     if (isReady()) return resolved;
+    this.#describeWait = undefined;
     return this.#spin(physicalAddress, roundCycles, isReady, nothing);
   }
 

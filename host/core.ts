@@ -194,9 +194,14 @@ export class Core {
     return cpuReportOf(cycles, total, ahead);
   }
 
+  /** The program's thread that has not ended, if there is one. */
+  get program(): CoreThread | undefined {
+    return this.#threads.find(({ level, mode }) => level === levelProgram && mode !== 'ended');
+  }
+
   /** Name of the program that has not ended, if there is one. */
   get programName(): string | undefined {
-    return this.#threads.find(({ level, mode }) => level === levelProgram && mode !== 'ended')?.name;
+    return this.program?.name;
   }
 
   #openCause(): number {

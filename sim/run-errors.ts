@@ -55,12 +55,19 @@ export class DeadlockError extends RunError {
   override readonly name = 'DeadlockError';
   /** The processes whose programs have not ended, each with the instant of the last thing it did. */
   readonly waiting: readonly ProcessInstant[];
+  /** For each program that has not ended, a sentence that says which call it waits in and for what object. */
+  readonly programs: readonly string[];
 
   /** @param what is the matter, in words */
-  constructor(waiting: readonly ProcessInstant[], what = 'nothing is left to do') {
+  constructor(
+    waiting: readonly ProcessInstant[],
+    what = 'nothing is left to do',
+    programs: readonly string[] = [],
+  ) {
     const places = waiting.map(({ name, instantPs }) => `${name} at ${instantPs} ps`);
-    super(`${what}, but programs have not ended: ${places.join(', ')}`);
+    super([`${what}, but programs have not ended: ${places.join(', ')}`, ...programs].join('; '));
     this.waiting = waiting;
+    this.programs = programs;
   }
 }
 

@@ -110,7 +110,9 @@ export class PartRuns {
       const fromPs = this.#quietPs === NEVER ? this.#nowPs : Math.max(this.#nowPs, this.#quietPs);
       const endPs = Math.min(limit, fromPs + stretchPs);
       const run: RunPart = (port, ps) => port.runUntilEnded(drainPs, ps);
-      const { reason, isDone, isAtEnd, shiftPs } = await this.#runStretch(run, endPs);
+      const { reason, isDone, isAtEnd, shiftPs } = await this.#runStretch(run, endPs).catch(
+        (failure: unknown) => this.#explain(failure),
+      );
       startPs -= shiftPs;
       if (isDone || (isAtEnd && endPs === limit)) return this.#outcome(reason);
       const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
@@ -123,6 +125,13 @@ export class PartRuns {
       if (isPolling && outlooks.every(({ isQuiet }) => isQuiet)) throw deadlockOf(outlooks);
       stretchPs = isPolling ? this.#stretchPs : Math.min(stretchPs * 2, stretchMax * this.#stretchPs);
     }
+  }
+
+  /** The runners know which hosts have not ended; what programs wait in the parts say. */
+  async #explain(failure: unknown): Promise<never> {
+    if (!(failure instanceof DeadlockError)) throw failure;
+    const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
+    throw new DeadlockError(failure.waiting, undefined, programsOf(outlooks));
   }
 
   /** All programs have ended, and a stretch did before what is under way had time to arrive. */
@@ -213,5 +222,9 @@ function deadlockOf(outlooks: readonly PartOutlook[]): DeadlockError {
   return new DeadlockError(
     outlooks.flatMap(({ waiting }) => waiting),
     'nothing is left to do but poll in vain, for longer than machine.pollPatienceMs',
+    programsOf(outlooks),
   );
 }
+
+const programsOf = (outlooks: readonly PartOutlook[]): string[] =>
+  outlooks.flatMap(({ programs }) => programs);

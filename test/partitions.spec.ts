@@ -120,7 +120,10 @@ describe.each(bothPartitions)('a run in partition %s', (partition) => {
     await machine.load(programOf('endings', 'sendsLate', 1, { args: 0 }));
     const error: unknown = await machine.run().catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(DeadlockError);
-    expect((error as Error).message).toMatch(/poll in vain, .*machine.pollPatienceMs, .* host0 at \d+ ps$/);
+    expect((error as Error).message).toMatch(/poll in vain, .*machine.pollPatienceMs, .* host0 at \d+ ps;/);
+    expect((error as Error).message).toMatch(
+      /; program 'pollsInALoop0' on node 0 waits in ibv_poll_cq for CQ/,
+    );
     // Stretches of 2 ms and 4 ms, then one of 2 ms in which it only polled: since the end of the second.
     expect((error as DeadlockError).waiting).toEqual([{ name: 'host0', instantPs: 6e9 }]);
   });

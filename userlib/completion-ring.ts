@@ -28,6 +28,8 @@ export class CompletionRing {
   slots: Float64Array;
   /** Holds when the next entry is software's; made once, for spinning. */
   readonly isReady: () => boolean;
+  /** What a program that polls waits in. */
+  readonly pollText = (): string => `ibv_poll_cq for ${this.name}`;
   private readonly bytes: Uint8Array;
 
   constructor(cqn: number, memory: UserMemory, buffer: QueueMemory, entries: number, record: DoorbellRecord) {
@@ -38,6 +40,11 @@ export class CompletionRing {
     this.bytes = memory.bytes;
     this.slots = slotsOf(buffer, entries);
     this.isReady = () => this.nextEntry() >= 0;
+  }
+
+  /** As errors name it. */
+  get name(): string {
+    return `CQ 0x${this.cqn.toString(16)}`;
   }
 
   /** log2 of the entries, for the kernel. */

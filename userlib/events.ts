@@ -2,6 +2,7 @@
 import { AsyncEventType } from '../driver/uapi.ts';
 import { checkArguments, uint32Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvQp, IbvSrq } from './objects.ts';
+import type { VerbsCpu } from './platform.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
 /** An asynchronous event (ibv_async_event): the field of its element is set, the others are not. */
@@ -21,7 +22,11 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
   const { context } = channel;
   return verb('ibv_get_cq_event', async () => {
     checkTimeout('ibv_get_cq_event', timeoutPs);
-    const handle = await context.kernel.getCqEvent(channel.cpu, channel.handle, timeoutPs);
+    const handle = await waitingIn(
+      channel.cpu,
+      () => `ibv_get_cq_event for ${cqsOf(channel)}`,
+      () => context.kernel.getCqEvent(channel.cpu, channel.handle, timeoutPs),
+    );
     if (handle < 0) return undefined;
     const cq = context.cqs.get(handle);
     if (cq === undefined) throw new VerbsError('ibv_get_cq_event', 'EINVAL', 'the CQ is gone');
@@ -29,6 +34,24 @@ export async function getCqEvent(channel: IbvCompChannel, timeoutPs?: number): P
     cq.eventsUnacked++;
     return cq;
   });
+}
+
+/** Has errors that end the run say meanwhile what the thread waits in. */
+async function waitingIn<T>(cpu: VerbsCpu, describe: () => string, wait: () => Promise<T>): Promise<T> {
+  cpu.waitsIn(describe);
+  try {
+    return await wait();
+  } finally {
+    cpu.waitsIn(undefined);
+  }
+}
+
+/** The CQs whose events come by a channel, as errors name them. */
+function cqsOf(channel: IbvCompChannel): string {
+  const names = [...channel.context.cqs.values()]
+    .filter((cq) => cq.channel === channel)
+    .map(({ ring }) => ring.name);
+  return names.length === 0 ? `channel ${channel.handle}, which no CQ has` : names.join(', ');
 }
 
 function checkTimeout(verbName: string, timeoutPs: number | undefined): void {
@@ -48,7 +71,11 @@ export async function getAsyncEvent(
 ): Promise<IbvAsyncEvent | undefined> {
   return verb('ibv_get_async_event', async () => {
     checkTimeout('ibv_get_async_event', timeoutPs);
-    const record = await context.kernel.getAsyncEvent(context.cpu, timeoutPs);
+    const record = await waitingIn(
+      context.cpu,
+      () => 'ibv_get_async_event for its context',
+      () => context.kernel.getAsyncEvent(context.cpu, timeoutPs),
+    );
     if (record === undefined) return undefined;
     const { eventType, element, handle } = record;
     if (element === 'port') return { eventType, portNum: handle };

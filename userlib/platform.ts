@@ -54,6 +54,8 @@ export interface UserCpu {
     isReady: () => boolean,
     take: () => T | Promise<T>,
   ): Promise<T>;
+  /** Which call the thread waits in from now on, and for what object: for the error of a run that cannot go on; undefined: none. */
+  waitsIn(describe: (() => string) | undefined): void;
 }
 
 /** Virtual memory of the process, as its own loads and stores see it. */

@@ -60,6 +60,7 @@ export function spinCq(cq: IbvCq, max: number, wc: readonly IbvWc[]): Promise<nu
   if (!(max > 0)) throw new VerbsError('ibv_poll_cq', 'EINVAL', `waiting for ${max} completions never ends`);
   const { cpu, ring, context } = cq;
   const address = ring.slots[ring.consumerCounter & (ring.entries - 1)]!;
+  cpu.waitsIn(ring.pollText);
   return cpu.spinThen(address, context.platform.costs.pollEmpty, ring.isReady, () => {
     const count = pollSettled(cq, max, wc);
     // An entry that is no completion: on to the next.
@@ -86,8 +87,10 @@ export function pollSettled(cq: IbvCq, max: number, wc: readonly IbvWc[]): numbe
   }
   if (ring.consumerCounter === first) {
     cpu.charge('poll', costs.pollEmpty);
+    cpu.waitsIn(ring.pollText);
     return 0;
   }
+  cpu.waitsIn(undefined);
   const offset = cpu.pushMemoryStore(ring.record.physicalAddress, 4);
   cpu.storeView.setUint32(offset, ring.consumerCounter & fields24);
   cpu.commit('poll', (costs.pollCompletion + costs.readDmaLine) * count);

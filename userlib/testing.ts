@@ -157,6 +157,7 @@ export class TestProcess {
       },
       charge,
       settle: async () => {},
+      waitsIn: () => {},
       spin: (_address, roundCycles, isReady) => spin(roundCycles, isReady),
       spinThen: async (_address, roundCycles, isReady, take) => {
         await spin(roundCycles, isReady);

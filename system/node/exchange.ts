@@ -111,7 +111,9 @@ export class ExchangePort {
     for (;;) {
       const value = mailbox.values.shift();
       if (value !== undefined) return value;
+      cpu.waitsIn(() => `exchange.take for '${name}'`);
       await mailbox.arrived.wait(cpu);
+      cpu.waitsIn(undefined);
     }
   }
 

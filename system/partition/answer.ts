@@ -50,7 +50,11 @@ export function errorOf({ name, message, fields }: ErrorRecord): Error {
     case 'WorkerLostError':
       return new WorkerLostError(text('processName'), instantPs, message.slice(message.indexOf(' ps: ') + 5));
     case 'DeadlockError':
-      return new DeadlockError(waiting as readonly ProcessInstant[]);
+      return new DeadlockError(
+        waiting as readonly ProcessInstant[],
+        message.split(', but programs')[0],
+        fields['programs'] as readonly string[],
+      );
     case 'RunAbortedError':
       return new RunAbortedError(message);
     case 'ConfigurationError':

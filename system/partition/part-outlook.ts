@@ -14,6 +14,8 @@ export interface PartOutlook {
   readonly isPolling: boolean;
   /** Hosts whose programs have not ended, with the instant since which they do nothing but poll, or now. */
   readonly waiting: readonly ProcessInstant[];
+  /** What each program that has not ended waits in, in a sentence. */
+  readonly programs: readonly string[];
   /** Instant of the epoch at which the last program of the part ended so far, in picoseconds; -Infinity when none has. */
   readonly endedPs: number;
   /** Earliest instant of the epoch at which anything is due; Infinity when nothing is. */
@@ -44,11 +46,18 @@ export class PartLookout {
         name: node.lp.name,
         instantPs: exactPs(node.lp.epochUs, sincePs),
       })),
+      programs: waiting.flatMap(({ node }) => programWaitsOf(node)),
       endedPs: Math.max(
         ...[...this.#devices, ...this.#hosts.map(({ node }) => node.lp)].map((lp) => lp.endedPs),
       ),
     };
   }
+}
+
+function programWaitsOf({ node, host }: HostNode): string[] {
+  return host.cores.flatMap(({ program }) =>
+    program === undefined ? [] : [`program '${program.name}' on node ${node} waits in ${program.waitText}`],
+  );
 }
 
 const pollIndex = cpuCauses.indexOf('poll');
