@@ -3,9 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { NumberAllocator } from './allocator.ts';
 import { BuddyAllocator } from './buddy.ts';
 
-const range = { name: 'number', count: 64, reserved: 4, mask: 0xff, reuse: 'roundRobin' } as const;
+const range = { name: 'number', count: 64, reserved: 4, end: 64, mask: 0xff, reuse: 'roundRobin' } as const;
 
 describe('numbers', () => {
+  it('end where the range says, below the size of the table', () => {
+    const allocator = new NumberAllocator({ ...range, end: 10 });
+    expect(allocator.available).toBe(6);
+    expect(Array.from({ length: 7 }, () => allocator.allocate())).toEqual([4, 5, 6, 7, 8, 9, -1]);
+    allocator.release(6);
+    // The index that is free again, in another generation.
+    expect(allocator.allocate() % 64).toBe(6);
+  });
+
   it('start above the reserved ones and are all different until all are taken', () => {
     const allocator = new NumberAllocator(range);
     const taken = Array.from({ length: 60 }, () => allocator.allocate());
@@ -25,7 +34,13 @@ describe('numbers', () => {
   });
 
   it('come back at once with reuse first, each time in another generation of the key', () => {
-    const keys = new NumberAllocator({ ...range, count: 2 ** 19, mask: 0xffff_ffff, reuse: 'first' });
+    const keys = new NumberAllocator({
+      ...range,
+      count: 2 ** 19,
+      end: 2 ** 19,
+      mask: 0xffff_ffff,
+      reuse: 'first',
+    });
     const first = keys.allocate();
     keys.release(first);
     // Golden captures: slot 0x10 is handed out as 0x10, later as 0x100010, each release adding 2^19.

@@ -16,8 +16,9 @@ export interface NumberRange {
   readonly name: string;
   /** Indices 0 … count − 1; a power of two. */
   readonly count: number;
-  /** Indices below are never handed out. */
+  /** Indices below are never handed out, and those from `end` on. */
   readonly reserved: number;
+  readonly end: number;
   /** Bits of a number, as a mask of at least count − 1; the surplus is the generation. */
   readonly mask: number;
   /** `first`: a released index is the next to be taken. `roundRobin`: the search goes on and comes back late. */
@@ -42,9 +43,14 @@ export class NumberAllocator {
     return this.takenCount;
   }
 
+  /** Numbers that can be taken at once. */
+  get available(): number {
+    return this.range.end - this.range.reserved;
+  }
+
   /** @returns a number, or -1 when all are taken */
   allocate(): number {
-    let index = this.findFree(this.next, this.range.count);
+    let index = this.findFree(this.next, this.range.end);
     if (index < 0) {
       this.bumpGeneration();
       index = this.findFree(this.range.reserved, this.next);
@@ -54,7 +60,7 @@ export class NumberAllocator {
     this.takenCount++;
     const number = (index + this.generation) >>> 0;
     this.next = index + 1;
-    if (this.next === this.range.count) {
+    if (this.next === this.range.end) {
       this.next = this.range.reserved;
       this.bumpGeneration();
     }

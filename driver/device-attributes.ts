@@ -1,10 +1,14 @@
 /** What queryDevice tells (ibv_device_attr), derived from the device's limits as mlx4_ib does it. */
-import { icmPageBytes } from '../abi/map-icm.ts';
+import { CapabilityFlag, hasCapability } from '../abi/capability-flags.ts';
+import { cqc } from '../abi/cqc.ts';
+import { mcgMembersMax } from '../abi/mcg.ts';
 import { srqNextSegment } from '../abi/wqe.ts';
+import { log2Exact } from '../base/units.ts';
+import type { DeviceLimits } from './capabilities.ts';
 import type { Device } from './device.ts';
-import { responderResourcesOf } from './icm-profile.ts';
+import { mcgEntryBytes, responderResourcesOf } from './icm-profile.ts';
 import type { NodeInfo } from './port.ts';
-import type { DeviceAttr } from './uapi.ts';
+import { type DeviceAttr, DeviceCapFlag } from './uapi.ts';
 
 /** Largest headroom of a send queue: 2 KiB of 64-byte blocks and one block. */
 const sendHeadroomWqes = 2048 / 64 + 1;
@@ -30,36 +34,69 @@ export function queueLimits(device: Device): {
   };
 }
 
+/** Data segments of a READ: a WQE of 512 bytes less control and remote address segment (MLX4_MAX_SGE_RD). */
+const maxSgeRd = (512 - 16 - 16) / dataPointerBytes;
+const timestampBits = 48n;
+const atomicWithinHca = 1;
+
+/** Whatever mlx4_ib sets without asking, and the counters that the device has. */
+function capFlagsOf({ capabilityFlags }: DeviceLimits): number {
+  const counters =
+    (hasCapability(capabilityFlags, CapabilityFlag.BAD_PKEY_CNTR) ? DeviceCapFlag.BAD_PKEY_CNTR : 0) |
+    (hasCapability(capabilityFlags, CapabilityFlag.BAD_QKEY_CNTR) ? DeviceCapFlag.BAD_QKEY_CNTR : 0);
+  const { CHANGE_PHY_PORT, PORT_ACTIVE_EVENT, SYS_IMAGE_GUID, RC_RNR_NAK_GEN, RAW_IP_CSUM } = DeviceCapFlag;
+  return counters | CHANGE_PHY_PORT | PORT_ACTIVE_EVENT | SYS_IMAGE_GUID | RC_RNR_NAK_GEN | RAW_IP_CSUM;
+}
+
+/**
+ * The attributes, computed from the answers of QUERY_DEV_CAP, QUERY_FW, QUERY_ADAPTER and QUERY_HCA and from the profile
+ * of the tables. Source: Linux 6.1, drivers/infiniband/hw/mlx4/main.c, mlx4_ib_query_device.
+ */
 export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
-  const { limits, profile, firmware, ports } = device;
+  const { limits, profile, firmware, ports, numbers } = device;
+  const { counts } = profile;
   const available = (count: number, logReserved: number): number => count - 2 ** logReserved;
   const queues = queueLimits(device);
-  const maxPkeys = Math.max(...ports.map((port) => port.pkeyCount));
+  const maxQp = numbers.qps.available;
+  const maxSge = Math.min(queues.maxSendSge, queues.maxRecvSge);
+  const maxQpRdAtom = responderResourcesOf(profile);
+  const maxMcastQpAttach = mcgMembersMax(log2Exact(mcgEntryBytes));
   return {
     fwVer: [firmware.firmwareMajor, firmware.firmwareMinor, firmware.firmwareSubminor].join('.'),
     nodeGuid: node.nodeGuid,
     sysImageGuid: node.systemImageGuid,
-    maxMrSize: 2 ** Math.min(limits.logMaxRegionBytes, 52),
-    pageSizeCap: 2 ** 32 - Math.max(icmPageBytes, 2 ** limits.logMinPageBytes),
+    maxMrSize: 2n ** 64n - 1n,
+    pageSizeCap: 2 ** 32 - 2 ** limits.logMinPageBytes,
     vendorId: node.vendorId,
     vendorPartId: node.deviceId,
     hwVer: node.revision,
-    maxQp: profile.counts.qpc - device.numbers.qps.range.reserved,
+    boardId: device.boardId,
+    maxQp,
     maxQpWr: queues.maxQpWr,
-    maxSge: Math.min(queues.maxSendSge, queues.maxRecvSge),
-    maxCq: available(profile.counts.cqc, limits.logReservedCqs),
+    deviceCapFlags: capFlagsOf(limits),
+    maxSge,
+    maxSgeRd: Math.min(maxSge, maxSgeRd),
+    maxCq: available(counts.cqc, limits.logReservedCqs),
     maxCqe: queues.maxCqe,
-    maxMr: available(profile.counts.dmpt, limits.logReservedMpts),
-    maxPd: device.numbers.pds.range.count - limits.reservedPds,
-    maxQpRdAtom: responderResourcesOf(profile),
-    maxResRdAtom: profile.counts.rdmarc,
+    maxMr: available(counts.dmpt, limits.logReservedMpts),
+    maxPd: numbers.pds.available,
+    maxQpRdAtom,
+    maxResRdAtom: maxQpRdAtom * maxQp,
     maxQpInitRdAtom: 2 ** limits.logMaxRequesterReads,
+    atomicCap: hasCapability(limits.capabilityFlags, CapabilityFlag.ATOMIC) ? atomicWithinHca : 0,
+    maxMcastGrp: counts.mcg,
+    maxMcastQpAttach,
+    maxTotalMcastQpAttach: maxMcastQpAttach * counts.mcg,
     maxAh: 2 ** 31 - 1,
-    maxSrq: available(profile.counts.srqc, limits.logReservedSrqs),
+    maxSrq: available(counts.srqc, limits.logReservedSrqs),
     maxSrqWr: queues.maxSrqWr,
     maxSrqSge: queues.maxSrqSge,
-    maxPkeys,
+    maxPkeys: Math.max(...ports.map((port) => port.pkeyCount)),
     localCaAckDelay: limits.localCaAckDelay,
+    completionTimestampMask: 2n ** timestampBits - 1n,
+    hcaCoreClockKhz: device.coreClockMhz * 1000,
+    maxCqModerationCount: cqc.fields.moderationCount.mask,
+    maxCqModerationPeriodUs: cqc.fields.moderationPeriodUs.mask,
     physPortCnt: ports.length,
   };
 }

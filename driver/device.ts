@@ -54,4 +54,7 @@ export interface Device {
   readonly ports: readonly Port[];
   readonly nodeGuid: bigint;
   readonly systemImageGuid: bigint;
+  /** What QUERY_ADAPTER calls the board, and the clock that QUERY_HCA reports. */
+  readonly boardId: string;
+  readonly coreClockMhz: number;
 }

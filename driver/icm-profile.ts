@@ -58,7 +58,7 @@ export interface IcmProfile {
   readonly counts: { readonly [Name in TableName]: number };
 }
 
-const mcgEntryBytes = 1024;
+export const mcgEntryBytes = 1024;
 const cmptEntries = 4 * 2 ** 24;
 
 /** Tables as the configuration asks for them, none larger than the device offers. */

@@ -7,24 +7,28 @@ import type { IcmProfile } from './icm-profile.ts';
 
 /** QPNs have 24 bits; bit 23 marks XRC by convention of Linux. */
 const qpnMask = 0x7f_ffff;
-/** Protection domains Linux hands out; the rest of the 24 bits serves as generation. */
-const pdCount = 2 ** 17;
+/** Protection domains Linux hands out (MLX4_NUM_PDS), and the bits of their numbers, generation included. */
+const pdCount = 2 ** 15;
+const pdMask = 2 ** 17 - 1;
 
 export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): NumberSpaces {
   const uarCount = uarCountOf(limits);
   const { counts } = profile;
+  const firstQpn = specialQpBaseOf(limits) + specialQpBlock;
   return {
     pds: new NumberAllocator({
       name: 'PD',
       count: pdCount,
       reserved: limits.reservedPds,
-      mask: 0xff_ffff,
+      end: pdCount,
+      mask: pdMask,
       reuse: 'roundRobin',
     }),
     uars: new NumberAllocator({
       name: 'UAR',
       count: uarCount,
       reserved: reservedUarsOf(limits),
+      end: uarCount,
       mask: uarCount - 1,
       reuse: 'roundRobin',
     }),
@@ -32,6 +36,7 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
       name: 'MPT slot',
       count: counts.dmpt,
       reserved: 2 ** limits.logReservedMpts,
+      end: counts.dmpt,
       mask: 0xffff_ffff,
       reuse: 'first',
     }),
@@ -39,6 +44,7 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
       name: 'CQN',
       count: counts.cqc,
       reserved: 2 ** limits.logReservedCqs,
+      end: counts.cqc,
       mask: counts.cqc - 1,
       reuse: 'first',
     }),
@@ -46,15 +52,30 @@ export function numberSpacesOf(limits: DeviceLimits, profile: IcmProfile): Numbe
       name: 'SRQN',
       count: counts.srqc,
       reserved: 2 ** limits.logReservedSrqs,
+      end: counts.srqc,
       mask: counts.srqc - 1,
       reuse: 'first',
     }),
     qps: new NumberAllocator({
       name: 'QPN',
       count: counts.qpc,
-      reserved: specialQpBaseOf(limits) + specialQpBlock,
+      reserved: firstQpn,
+      end: firstQpn + ordinaryQpsOf(limits, counts.qpc, firstQpn),
       mask: qpnMask,
       reuse: 'roundRobin',
     }),
   };
+}
+
+/**
+ * QPs that programs can have, as mlx4_core counts them: it sets numbers aside for Ethernet and FCoE addresses (128 MACs of
+ * 128 VLANs, twice, on each port) and for FCoE exchanges, whatever the ports are. A table that is too small for that, which
+ * Linux does not make, holds ordinary QPs alone.
+ * Source: Linux 6.1, drivers/net/ethernet/mellanox/mlx4/main.c (reserved_qps_cnt, mlx4_init_quotas).
+ */
+function ordinaryQpsOf(limits: DeviceLimits, qpCount: number, firstQpn: number): number {
+  const addresses = 2 * 128 * 128 * limits.ports;
+  const exchanges = 64 * 1024;
+  const setAside = 2 ** limits.logReservedQps + addresses + exchanges + specialQpBlock;
+  return setAside < qpCount ? qpCount - setAside : qpCount - firstQpn;
 }

@@ -6,7 +6,7 @@
  */
 import { initHca } from '../abi/init-hca.ts';
 import { icmPageBytes } from '../abi/map-icm.ts';
-import { queryAdapter } from '../abi/query-adapter.ts';
+import { boardIdText, queryAdapter } from '../abi/query-adapter.ts';
 import { ModStatCfgForm, modStatCfg } from '../abi/static-configuration.ts';
 import { EventRouter } from './async-events.ts';
 import {
@@ -112,6 +112,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     asyncEq,
     completionEqs,
     ports,
+    boardId: boardIdText(adapter.boardId),
     ...node,
   };
 }
@@ -201,7 +202,7 @@ async function configureSpecialQps({ cpu, commands, teardown }: Probe, limits: D
 async function startPorts(
   probe: Probe,
   ports: readonly Port[],
-): Promise<{ nodeGuid: bigint; systemImageGuid: bigint }> {
+): Promise<{ nodeGuid: bigint; systemImageGuid: bigint; coreClockMhz: number }> {
   const { cpu, config, commands, teardown } = probe;
   const masks: number[] = [];
   for (const port of ports) masks.push((await port.portInfo(cpu)).capabilityMask);
@@ -212,9 +213,11 @@ async function startPorts(
     await port.init(cpu);
     teardown.push(`port ${port.number}`, (thread) => port.close(thread));
   }
-  await commands.query(cpu, 'QUERY_HCA', {}, () => undefined);
+  const { coreClockMhz } = await commands.query(cpu, 'QUERY_HCA', {}, (bytes, at) =>
+    initHca.decode(bytes, at),
+  );
   for (const port of ports) await port.waitUntilActive(cpu, config.portActiveLimitUs);
-  return { nodeGuid, systemImageGuid };
+  return { nodeGuid, systemImageGuid, coreClockMhz };
 }
 
 /** For a command whose failure only removes a feature. */

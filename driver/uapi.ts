@@ -176,14 +176,20 @@ export interface DeviceAttr {
   readonly fwVer: string;
   readonly nodeGuid: bigint;
   readonly sysImageGuid: bigint;
-  readonly maxMrSize: number;
+  /** 2^64 − 1: regions end where the address space does. */
+  readonly maxMrSize: bigint;
   readonly pageSizeCap: number;
   readonly vendorId: number;
   readonly vendorPartId: number;
   readonly hwVer: number;
+  readonly boardId: string;
   readonly maxQp: number;
   readonly maxQpWr: number;
+  /** Mask of DeviceCapFlag. */
+  readonly deviceCapFlags: number;
   readonly maxSge: number;
+  /** Of a READ. */
+  readonly maxSgeRd: number;
   readonly maxCq: number;
   readonly maxCqe: number;
   readonly maxMr: number;
@@ -191,14 +197,37 @@ export interface DeviceAttr {
   readonly maxQpRdAtom: number;
   readonly maxResRdAtom: number;
   readonly maxQpInitRdAtom: number;
+  /** 0 none, 1 within the HCA, 2 with the host's CPUs as well. */
+  readonly atomicCap: number;
+  readonly maxMcastGrp: number;
+  readonly maxMcastQpAttach: number;
+  readonly maxTotalMcastQpAttach: number;
   readonly maxAh: number;
   readonly maxSrq: number;
   readonly maxSrqWr: number;
   readonly maxSrqSge: number;
   readonly maxPkeys: number;
   readonly localCaAckDelay: number;
+  /** Bits of a completion's time stamp, and the clock that counts it. */
+  readonly completionTimestampMask: bigint;
+  readonly hcaCoreClockKhz: number;
+  /** Largest values of CQ moderation. */
+  readonly maxCqModerationCount: number;
+  readonly maxCqModerationPeriodUs: number;
   readonly physPortCnt: number;
 }
+
+/** Bits of deviceCapFlags (enum ibv_device_cap_flags), as far as this device has them. */
+export const DeviceCapFlag = {
+  BAD_PKEY_CNTR: 1 << 1,
+  BAD_QKEY_CNTR: 1 << 2,
+  CHANGE_PHY_PORT: 1 << 5,
+  PORT_ACTIVE_EVENT: 1 << 10,
+  SYS_IMAGE_GUID: 1 << 11,
+  RC_RNR_NAK_GEN: 1 << 12,
+  RAW_IP_CSUM: 1 << 26,
+} as const;
+export type DeviceCapFlag = (typeof DeviceCapFlag)[keyof typeof DeviceCapFlag];
 
 /** State of a port (ibv_port_attr). */
 export interface PortAttr {

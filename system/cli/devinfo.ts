@@ -1,5 +1,6 @@
 /** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
-import { Machine } from '../machine.ts';
+import { DeviceCapFlag } from '../../driver/uapi.ts';
+import { Machine, type MachineOptions } from '../machine.ts';
 import type { DeviceQuery } from '../programs/device-query.ts';
 import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
@@ -11,7 +12,7 @@ export interface DevinfoOptions extends MachineChoice {
 
 export async function devinfo(options: DevinfoOptions): Promise<void> {
   checkWritable(options.json);
-  await using machine = await Machine.create(hcaMachineOptionsOf(options));
+  await using machine = await Machine.create(asLinux(hcaMachineOptionsOf(options)));
   await machine.load({
     node: 0,
     name: 'devinfo',
@@ -21,6 +22,11 @@ export async function devinfo(options: DevinfoOptions): Promise<void> {
   const [query] = (await machine.results()) as unknown as [DeviceQuery];
   if (options.json !== undefined) writeJson(options.json, query);
   new Screen(options.json).print(devinfoText(query));
+}
+
+/** With as many multicast groups as Linux makes, unless another number is asked for: the simulated driver saves their memory. */
+function asLinux(options: MachineOptions): MachineOptions {
+  return { ...options, set: { 'driver.logMcgs': 13, ...options.set } };
 }
 
 const portStates: Readonly<Record<number, string>> = {
@@ -48,35 +54,86 @@ const speeds: Readonly<Record<number, string>> = {
   32: '25.0 Gbps',
 };
 
-/** Names of ibv_devinfo for the attributes it prints one below the other. */
-const deviceRows = {
-  max_mr_size: 'maxMrSize',
-  page_size_cap: 'pageSizeCap',
-  max_qp: 'maxQp',
-  max_qp_wr: 'maxQpWr',
-  max_sge: 'maxSge',
-  max_cq: 'maxCq',
-  max_cqe: 'maxCqe',
-  max_mr: 'maxMr',
-  max_pd: 'maxPd',
-  max_qp_rd_atom: 'maxQpRdAtom',
-  max_res_rd_atom: 'maxResRdAtom',
-  max_qp_init_rd_atom: 'maxQpInitRdAtom',
-  max_ah: 'maxAh',
-  max_srq: 'maxSrq',
-  max_srq_wr: 'maxSrqWr',
-  max_srq_sge: 'maxSrqSge',
-  max_pkeys: 'maxPkeys',
-  local_ca_ack_delay: 'localCaAckDelay',
-} as const;
-const hexadecimalRows = new Set(['max_mr_size', 'page_size_cap']);
+const atomicCapabilities: Readonly<Record<number, string>> = {
+  0: 'ATOMIC_NONE',
+  1: 'ATOMIC_HCA',
+  2: 'ATOMIC_GLOB',
+};
 
-/** The text that ibv_devinfo -v would print. */
+type Device = DeviceQuery['device'];
+
+/** What a device of this kind has none of: rows that ibv_devinfo prints all the same. */
+const NONE = (): number => 0;
+
+/** The rows of ibv_devinfo in its order, from the largest region to the ACK delay. */
+const deviceRows: readonly (readonly [row: string, value: (device: Device) => number | string])[] = [
+  ['max_mr_size', ({ maxMrSize }) => maxMrSize],
+  ['page_size_cap', ({ pageSizeCap }) => hex(pageSizeCap)],
+  ['max_qp', ({ maxQp }) => maxQp],
+  ['max_qp_wr', ({ maxQpWr }) => maxQpWr],
+  ['device_cap_flags', flagLines],
+  ['max_sge', ({ maxSge }) => maxSge],
+  ['max_sge_rd', ({ maxSgeRd }) => maxSgeRd],
+  ['max_cq', ({ maxCq }) => maxCq],
+  ['max_cqe', ({ maxCqe }) => maxCqe],
+  ['max_mr', ({ maxMr }) => maxMr],
+  ['max_pd', ({ maxPd }) => maxPd],
+  ['max_qp_rd_atom', ({ maxQpRdAtom }) => maxQpRdAtom],
+  ['max_ee_rd_atom', NONE],
+  ['max_res_rd_atom', ({ maxResRdAtom }) => maxResRdAtom],
+  ['max_qp_init_rd_atom', ({ maxQpInitRdAtom }) => maxQpInitRdAtom],
+  ['max_ee_init_rd_atom', NONE],
+  ['atomic_cap', ({ atomicCap }) => `${atomicCapabilities[atomicCap]} (${atomicCap})`],
+  ['max_ee', NONE],
+  ['max_rdd', NONE],
+  ['max_mw', NONE],
+  ['max_raw_ipv6_qp', NONE],
+  ['max_raw_ethy_qp', NONE],
+  ['max_mcast_grp', ({ maxMcastGrp }) => maxMcastGrp],
+  ['max_mcast_qp_attach', ({ maxMcastQpAttach }) => maxMcastQpAttach],
+  ['max_total_mcast_qp_attach', ({ maxTotalMcastQpAttach }) => maxTotalMcastQpAttach],
+  ['max_ah', ({ maxAh }) => maxAh],
+  ['max_fmr', NONE],
+  ['max_srq', ({ maxSrq }) => maxSrq],
+  ['max_srq_wr', ({ maxSrqWr }) => maxSrqWr],
+  ['max_srq_sge', ({ maxSrqSge }) => maxSrqSge],
+  ['max_pkeys', ({ maxPkeys }) => maxPkeys],
+  ['local_ca_ack_delay', ({ localCaAckDelay }) => localCaAckDelay],
+];
+
+/** The mask, and below it a line for each bit that is set. */
+function flagLines({ deviceCapFlags }: Device): string {
+  const names = Object.entries(DeviceCapFlag).filter(([, bit]) => (deviceCapFlags & bit) !== 0);
+  return [hex(deviceCapFlags, 8), ...names.map(([name]) => `\t\t\t\t\t${name}`)].join('\n');
+}
+
+/** What no device of this kind offers: on-demand paging of connections, offloads, rate limits. */
+const notOffered = [
+  '\tgeneral_odp_caps:',
+  ...['rc', 'uc', 'ud', 'xrc'].flatMap((service) => [`\t${service}_odp_caps:`, '\t\t\t\t\tNO SUPPORT']),
+];
+const offloads = [
+  '\ttso_caps:',
+  '\t\tmax_tso:\t\t\t0',
+  '\trss_caps:',
+  '\t\tmax_rwq_indirection_tables:\t\t\t0',
+  '\t\tmax_rwq_indirection_table_size:\t\t\t0',
+  '\t\trx_hash_function:\t\t\t\t0x0',
+  '\t\trx_hash_fields_mask:\t\t\t\t0x0',
+  '\tmax_wq_type_rq:\t\t\t0',
+  '\tpacket_pacing_caps:',
+  '\t\tqp_rate_limit_min:\t0kbps',
+  '\t\tqp_rate_limit_max:\t0kbps',
+  '\ttag matching not supported',
+];
+
+const hex = (value: number | string | undefined, digits = 0): string =>
+  `0x${Number(value ?? 0)
+    .toString(16)
+    .padStart(digits, '0')}`;
+
+/** The text that ibv_devinfo -v prints (rdma-core 44, libibverbs/examples/devinfo.c). */
 export function devinfoText({ name, device, numCompVectors, ports }: DeviceQuery): string {
-  const hex = (value: number | string | undefined, digits = 0): string =>
-    `0x${Number(value ?? 0)
-      .toString(16)
-      .padStart(digits, '0')}`;
   const lines = [
     `hca_id:\t${name}`,
     '\ttransport:\t\t\tInfiniBand (0)',
@@ -86,11 +143,19 @@ export function devinfoText({ name, device, numCompVectors, ports }: DeviceQuery
     `\tvendor_id:\t\t\t${hex(device.vendorId, 4)}`,
     `\tvendor_part_id:\t\t\t${device.vendorPartId}`,
     `\thw_ver:\t\t\t\t${hex(device.hwVer)}`,
+    `\tboard_id:\t\t\t${device.boardId}`,
     `\tphys_port_cnt:\t\t\t${device.physPortCnt}`,
-    ...Object.entries(deviceRows).map(([row, attribute]) => {
-      const value = device[attribute];
-      return `\t${row}:${tabsAfter(row)}${hexadecimalRows.has(row) ? hex(value) : value}`;
-    }),
+    ...deviceRows.map(([row, value]) => `\t${row}:${tabsAfter(row)}${value(device)}`),
+    ...notOffered,
+    `\tcompletion timestamp_mask:\t\t\t${device.completionTimestampMask}`,
+    `\thca_core_clock:\t\t\t${device.hcaCoreClockKhz}kHZ`,
+    `\tdevice_cap_flags_ex:\t\t0x${device.deviceCapFlags.toString(16).toUpperCase()}`,
+    ...offloads,
+    '',
+    '\tcq moderation caps:',
+    `\t\tmax_cq_count:\t${device.maxCqModerationCount}`,
+    `\t\tmax_cq_period:\t${device.maxCqModerationPeriodUs} us`,
+    '',
     `\tnum_comp_vectors:\t\t${numCompVectors}`,
     ...ports.flatMap(portLines),
   ];
@@ -113,6 +178,7 @@ function portLines({ number, port, gid0 }: DeviceQuery['ports'][number]): string
     '\t\t\tlink_layer:\t\tInfiniBand',
     `\t\t\tmax_msg_sz:\t\t0x${port.maxMsgSz.toString(16)}`,
     `\t\t\tport_cap_flags:\t\t0x${port.portCapFlags.toString(16).padStart(8, '0')}`,
+    '\t\t\tport_cap_flags2:\t0x0000',
     `\t\t\tmax_vl_num:\t\t${2 ** (port.maxVlNum - 1)} (${port.maxVlNum})`,
     `\t\t\tbad_pkey_cntr:\t\t0x${port.badPkeyCntr.toString(16)}`,
     `\t\t\tqkey_viol_cntr:\t\t0x${port.qkeyViolCntr.toString(16)}`,

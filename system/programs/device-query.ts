@@ -12,7 +12,7 @@ import {
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
 
-/** Attributes by their names in libibverbs; GUIDs as hexadecimal text. */
+/** Attributes by their names in libibverbs; GUIDs and numbers of 64 bits as hexadecimal text. */
 export interface DeviceQuery {
   readonly name: string;
   readonly device: {
@@ -41,6 +41,8 @@ export async function queryFirstDevice({ verbs }: ProgramContext): Promise<JsonV
     ...attributes,
     nodeGuid: guidText(attributes.nodeGuid),
     sysImageGuid: guidText(attributes.sysImageGuid),
+    maxMrSize: hexText(attributes.maxMrSize),
+    completionTimestampMask: hexText(attributes.completionTimestampMask, 16),
   };
   const query: DeviceQuery = {
     name: getDeviceName(device),
@@ -51,6 +53,8 @@ export async function queryFirstDevice({ verbs }: ProgramContext): Promise<JsonV
   await closeDevice(context);
   return query as unknown as JsonValue;
 }
+
+const hexText = (value: bigint, digits = 0): string => `0x${value.toString(16).padStart(digits, '0')}`;
 
 /** A GUID in four groups, as the tools print it. */
 const guidText = (guid: bigint): string =>
