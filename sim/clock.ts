@@ -46,6 +46,14 @@ export class Clock {
     return Math.floor(cycle * this.#periodPs + this.#halfStepPs);
   }
 
+  /** {@link edgePs} of an edge of any epoch, exact also where it lies 2^53 ps and more away. */
+  exactEdgePs(cycle: number): bigint {
+    const product = BigInt(cycle) * BigInt(psPerUs);
+    const divisor = BigInt(this.frequencyMHz);
+    const quotient = product / divisor;
+    return product % divisor < 0n ? quotient - 1n : quotient;
+  }
+
   /** The first edge at or after `ps`, an instant of this epoch: at least 0. */
   cycleAtOrAfter(ps: number): number {
     const cycles = ps * this.#cyclesPerPs;

@@ -71,6 +71,25 @@ export function startStopwatch(clock: EpochClock): Stopwatch {
   return new EpochStopwatch(clock);
 }
 
+/**
+ * Beyond so many picoseconds (75 minutes) durations and sums are kept apart as bigints: whatever is shorter is exact in a
+ * number, and so is the sum with one more.
+ */
+export const farPs = 2 ** 52;
+
+/** Exact as one: a number where that is exact, else a bigint. */
+export function exactSumOf(...parts: readonly ExactPs[]): ExactPs {
+  let sum = 0;
+  for (const part of parts) {
+    if (typeof part === 'bigint' || !Number.isSafeInteger(sum + part)) {
+      const total = parts.reduce<bigint>((left, right) => left + BigInt(right), 0n);
+      return Number.isSafeInteger(Number(total)) ? Number(total) : total;
+    }
+    sum += part;
+  }
+  return sum;
+}
+
 /** The instant `ps` of the epoch that began at `epochUs`. */
 export function exactPs(epochUs: number, ps: number): ExactPs {
   const sum = epochUs * psPerUs + ps;

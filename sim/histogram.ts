@@ -2,7 +2,7 @@
  * A histogram of whole numbers of 0 to 2^53 (durations in picoseconds, sizes in bytes): buckets of equal width
  * within an octave, 128 to the octave.
  *
- * Promises: count, sum, minimum and maximum are exact (the sum up to 2^53); values below 256 are kept exactly;
+ * Promises: count, minimum and maximum are exact, the sum too ({@link Histogram.exactSum}); values below 256 are kept exactly;
  * a percentile is off by less than 0.4 % (half a bucket of 1/128 of its octave). Histograms of parts merge into
  * that of the whole, in any order.
  *
@@ -16,9 +16,11 @@
 
 import { InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { type ExactPs, exactSumOf } from './epoch.ts';
 
 const BUCKETS_PER_OCTAVE = 128;
 const HIGH_WORD_SHIFT = 13;
+const SUM_MAX = Number.MAX_SAFE_INTEGER;
 const BUCKET_OF_ONE = 1023 * BUCKETS_PER_OCTAVE;
 /** Octaves up to which a bucket is no wider than 1, so that it holds one whole number at most. */
 const EXACT_BUCKET_COUNT = 8 * BUCKETS_PER_OCTAVE;
@@ -32,6 +34,8 @@ const HIGH_WORD = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 1 : 0;
 export interface HistogramData {
   readonly count: number;
   readonly sum: number;
+  /** All digits of the sum, where that is only the nearest number. */
+  readonly exactSum?: string;
   readonly min: number;
   readonly max: number;
   readonly zeroCount: number;
@@ -41,8 +45,10 @@ export interface HistogramData {
 
 export class Histogram {
   count = 0;
-  /** Sum of all values: exact while below 2^53. */
-  sum = FLOAT_ZERO;
+  /** Sum of all values but for {@link #farSum}: exact. */
+  #sum = FLOAT_ZERO;
+  /** The part of the sum that no longer fits: of values {@link recordFar}, or carried over. */
+  #farSum = 0n;
   /** Least value, Infinity while there is none. */
   min = Number.POSITIVE_INFINITY;
   /** Greatest value, -Infinity while there is none. */
@@ -54,7 +60,20 @@ export class Histogram {
   record(value: number, times = 1): void {
     if (!(value >= 0)) throw new InvariantError('value of a histogram', value, 'at least 0');
     this.count += times;
-    this.sum += value * times;
+    const sum = this.#sum + value * times;
+    if (sum <= SUM_MAX) this.#sum = sum;
+    else this.#farSum += BigInt(value) * BigInt(times);
+    this.#place(value, times);
+  }
+
+  /** Counts a value that a number need not hold exactly: minimum, maximum and quantiles take the nearest one. */
+  recordFar(value: bigint): void {
+    this.count++;
+    this.#farSum += value;
+    this.#place(Number(value), 1);
+  }
+
+  #place(value: number, times: number): void {
     if (value < this.min) this.min = value;
     if (value > this.max) this.max = value;
     if (value < 1) {
@@ -65,6 +84,16 @@ export class Histogram {
     const bucket = (scratchWords[HIGH_WORD]! >>> HIGH_WORD_SHIFT) - BUCKET_OF_ONE;
     if (bucket >= this.#buckets.length) this.#grow(bucket);
     this.#buckets[bucket] = this.#buckets[bucket]! + times;
+  }
+
+  /** Sum of all values: a bigint where a number would not be exact. */
+  get exactSum(): ExactPs {
+    return exactSumOf(this.#farSum, this.#sum);
+  }
+
+  /** The same as the nearest number. */
+  get sum(): number {
+    return Number(this.exactSum);
   }
 
   /** Mean of all values, NaN while there is none. */
@@ -92,7 +121,7 @@ export class Histogram {
   merge(other: Histogram): void {
     if (other.#buckets.length > this.#buckets.length) this.#grow(other.#buckets.length - 1);
     this.count += other.count;
-    this.sum += other.sum;
+    this.#farSum += other.#farSum + BigInt(other.#sum);
     this.min = Math.min(this.min, other.min);
     this.max = Math.max(this.max, other.max);
     this.#zeroCount += other.#zeroCount;
@@ -108,14 +137,25 @@ export class Histogram {
       if (count > 0) buckets.push([bucket, count]);
     });
     const [min, max] = this.count === 0 ? [0, 0] : [this.min, this.max];
-    return { count: this.count, sum: this.sum, min, max, zeroCount: this.#zeroCount, buckets };
+    const total = this.exactSum;
+    const digits = typeof total === 'bigint' ? { exactSum: total.toString() } : {};
+    return {
+      count: this.count,
+      sum: Number(total),
+      ...digits,
+      min,
+      max,
+      zeroCount: this.#zeroCount,
+      buckets,
+    };
   }
 
   static from(data: HistogramData): Histogram {
     const histogram = new Histogram();
     if (data.count === 0) return histogram;
     histogram.count = data.count;
-    histogram.sum = data.sum;
+    if (data.exactSum === undefined) histogram.#sum = data.sum;
+    else histogram.#farSum = BigInt(data.exactSum);
     histogram.min = data.min;
     histogram.max = data.max;
     histogram.#zeroCount = data.zeroCount;

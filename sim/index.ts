@@ -18,6 +18,8 @@ export {
   epochLengthPs,
   epochStepPs,
   exactPs,
+  exactSumOf,
+  farPs,
   numberOfPs,
   type Stopwatch,
   startStopwatch,

@@ -19,6 +19,7 @@ import {
   epochLengthPs,
   epochStepPs,
   exactPs,
+  farPs,
   type RunOutcome,
 } from '../sim/index.ts';
 import type { PartOutlook } from './partition/part-outlook.ts';
@@ -148,7 +149,7 @@ export class PartRuns {
       const restPs = endPs - shiftPs;
       // Up to what comes next nothing happens: there the next epoch begins.
       const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quietPs / psPerUs) * psPerUs);
-      const limitPs = Math.min(restPs, epochEndPs);
+      const limitPs = Math.min(restPs, epochEndPs, farPs);
       const { reason, stoppedPs } = await this.#run((port) => run(port, limitPs));
       this.#nowPs = stoppedPs;
       const isDone = stoppedPs < limitPs;

@@ -40,6 +40,7 @@ describe('OperationLedger', () => {
     const issued: number[][] = [];
     const { ledger, row, request, stages } = bench({
       postedPs: (qpn, counter) => (qpn === QPN && counter === 7 ? 100_000 : Number.NaN),
+      exactPostedPs: () => 100_000n,
       cqeIssued: (...values) => issued.push(values),
     });
     ledger.completed(request, 930, false);
@@ -58,10 +59,38 @@ describe('OperationLedger', () => {
   });
 
   it('gives a WQE that was on chip before it was posted no time of a fetch, and still leaves no gap', () => {
-    const { ledger, row, request, stages } = bench({ postedPs: () => 152_000, cqeIssued: () => undefined });
+    const { ledger, row, request, stages } = bench({
+      postedPs: () => 152_000,
+      exactPostedPs: () => 152_000n,
+      cqeIssued: () => undefined,
+    });
     ledger.completed(request, 930, false);
     expect(stages()).toEqual([0, 0, 3, 35, 30, 0, 0, 680, 30].map((cycles) => cycles * 1000));
     expect(row.lifePs).toBe(778_000);
+  });
+
+  it('books a life of days in the same stages to the picosecond, and sums of many lives', () => {
+    // Its answer comes 30 days later.
+    const waitedCycles = 30 * 86_400 * 1e9;
+    const { ledger, row, request } = bench({
+      postedPs: () => 100_000,
+      exactPostedPs: () => 100_000n,
+      cqeIssued: () => undefined,
+    });
+    request.acknowledgedCycle += waitedCycles;
+    ledger.completed(request, 930 + waitedCycles, false);
+    const remote = 680_000n + BigInt(waitedCycles) * 1000n;
+    const expected = [10n, 40n, 5n, 35n, 30n, 0n, 0n].map((cycles) => cycles * 1000n);
+    const farStages = (): bigint[] => operationStages.map((stage) => row.far!.stagesPs[stage]);
+    expect(farStages()).toEqual([...expected, remote, 30_000n]);
+    expect(row.far!.lifePs).toBe(150_000n + remote);
+    // An hour each, three times: what a number would no longer hold goes to the same sums.
+    request.acknowledgedCycle = 900 + 3600e9;
+    for (let turn = 0; turn < 3; turn++) ledger.completed(request, 930 + 3600e9, false);
+    const lifePs = BigInt(row.lifePs) + row.far!.lifePs;
+    expect(lifePs).toBe(150_000n + remote + 3n * (830_000n + 3600n * 10n ** 12n));
+    expect(farStages().reduce((sum, ps) => sum + ps, 0n)).toBe(row.far!.lifePs);
+    expect(row.lifePs).toBeLessThan(2 ** 52);
   });
 
   it('counts failures apart, without stages', () => {

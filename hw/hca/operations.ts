@@ -8,7 +8,7 @@
 
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
-import type { Clock } from '../../sim/index.ts';
+import { type Clock, farPs } from '../../sim/index.ts';
 import type { ContextTable } from './context-table.ts';
 import { NO_ATTEMPT, type SendRecord } from './send-record.ts';
 
@@ -35,6 +35,8 @@ export type OperationStage = (typeof operationStages)[number];
 export interface OperationTap {
   /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
   postedPs(qpn: number, wqeCounter: number): number;
+  /** The same exactly, where it is known and lies so far back that a number is not. */
+  exactPostedPs(qpn: number, wqeCounter: number): bigint;
   /** The request's CQE was handed to the link at this picosecond of the epoch. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void;
 }
@@ -75,6 +77,14 @@ class OperationRow {
   /** From posting to the end of life on the device, measured apart from the stages. */
   lifePs = FLOAT_ZERO;
   readonly stagesPs = new StageTimes();
+  /** What comes on top of both, where numbers would not hold it: hours of waiting. */
+  far: FarTimes | undefined = undefined;
+}
+
+/** Life and stages beyond what numbers hold exactly. */
+export interface FarTimes {
+  readonly lifePs: bigint;
+  readonly stagesPs: Readonly<Record<OperationStage, bigint>>;
 }
 
 export class OperationLedger {
@@ -109,10 +119,15 @@ export class OperationLedger {
       return;
     }
     const tapped = tap === undefined ? Number.NaN : tap.postedPs(qpn, wqeCounter);
-    const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
-    row.lifePs += endPs - postedPs;
-    if (endPs < postedPs) this.disorderCount++;
     row.count++;
+    if (endPs - (Number.isNaN(tapped) ? this.#clock.edgePs(request.fetchBegunCycle) : tapped) > farPs) {
+      this.#addFar(request, row, qpn, Number.isNaN(tapped), cycle);
+    } else {
+      const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
+      row.lifePs += endPs - postedPs;
+      if (endPs < postedPs) this.disorderCount++;
+      if (row.lifePs > farPs) carry(row);
+    }
     row.payloadBytes += request.messageBytes;
     if (isSilent) row.silentCount++;
     else tap?.cqeIssued(qpn, wqeCounter, endPs);
@@ -150,9 +165,8 @@ export class OperationLedger {
    * answered one of them may have come while the last one was under way: its stages end with that answer.
    */
   #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
-    const { earlier, acknowledgedCycle } = request;
-    if (request.gatheredCycle > acknowledgedCycle) request.gatheredCycle = acknowledgedCycle;
-    if (request.transmittedCycle > acknowledgedCycle) request.transmittedCycle = acknowledgedCycle;
+    const { earlier } = request;
+    endLastAttempt(request);
     const gathered = request.takenUpCycle + earlier.gatherCycles;
     const transmitted = gathered + earlier.transmitCycles;
     const timedOut = transmitted + earlier.timeoutCycles;
@@ -162,6 +176,49 @@ export class OperationLedger {
     stagesPs.ackTimeout += this.#stageUntil(timedOut);
     stagesPs.rnrDelay += this.#stageUntil(ready);
     stagesPs.remote += this.#stageUntil(ready + earlier.answerCycles);
+  }
+
+  /**
+   * {@link #addStages} for a request that took more than an hour: its instants lie further apart than numbers tell. The
+   * milestones in the same order.
+   */
+  #addFar(request: SendRecord, row: OperationRow, qpn: number, isUntapped: boolean, endCycle: number): void {
+    const clock = this.#clock;
+    const { earlier } = request;
+    const begunPs = clock.exactEdgePs(request.fetchBegunCycle);
+    const postedPs = isUntapped ? begunPs : this.#tap!.exactPostedPs(qpn, request.wqeCounter);
+    const far = farSumsOf(row);
+    let atPs = postedPs;
+    let lastCycle = request.fetchBegunCycle;
+    const until = (stage: OperationStage, cycle: number): void => {
+      lastCycle = Math.max(lastCycle, cycle);
+      const ps = clock.exactEdgePs(lastCycle);
+      if (ps <= atPs) return;
+      far.stagesPs[stage] += ps - atPs;
+      atPs = ps;
+    };
+    until('doorbell', request.fetchBegunCycle);
+    until('wqeFetch', request.fetchedCycle);
+    until('scheduling', request.takenUpCycle);
+    if (earlier.endCycle !== NO_ATTEMPT) {
+      endLastAttempt(request);
+      let endedCycle = request.takenUpCycle + earlier.gatherCycles;
+      until('payloadRead', endedCycle);
+      endedCycle += earlier.transmitCycles;
+      until('transmit', endedCycle);
+      endedCycle += earlier.timeoutCycles;
+      until('ackTimeout', endedCycle);
+      endedCycle += earlier.rnrDelayCycles;
+      until('rnrDelay', endedCycle);
+      until('remote', endedCycle + earlier.answerCycles);
+    }
+    until('payloadRead', request.gatheredCycle);
+    until('transmit', request.transmittedCycle);
+    until('remote', request.acknowledgedCycle);
+    const endPs = clock.exactEdgePs(endCycle);
+    if (endPs > atPs) far.stagesPs.completion += endPs - atPs;
+    far.lifePs += endPs - postedPs;
+    row.far = far;
   }
 
   /** Ends a stage with the milestone at `cycle`, or where the stage before it ended. Returns the picoseconds it took. */
@@ -175,4 +232,32 @@ export class OperationLedger {
     this.#atPs = this.#reachedPs;
     return durationPs;
   }
+}
+
+/** The stages of the last attempt end with the answer, which may be one to an attempt before. */
+function endLastAttempt(request: SendRecord): void {
+  const { acknowledgedCycle } = request;
+  if (request.gatheredCycle > acknowledgedCycle) request.gatheredCycle = acknowledgedCycle;
+  if (request.transmittedCycle > acknowledgedCycle) request.transmittedCycle = acknowledgedCycle;
+}
+
+/** A copy of a row's far sums, to add to. */
+function farSumsOf({ far }: OperationRow): { lifePs: bigint; stagesPs: Record<OperationStage, bigint> } {
+  const stages = operationStages.map((stage) => [stage, far?.stagesPs[stage] ?? 0n] as const);
+  return {
+    lifePs: far?.lifePs ?? 0n,
+    stagesPs: Object.fromEntries(stages) as Record<OperationStage, bigint>,
+  };
+}
+
+/** The sums of a row become part of the far ones, and begin again: one more life is then exact in a number. */
+function carry(row: OperationRow): void {
+  const far = farSumsOf(row);
+  far.lifePs += BigInt(row.lifePs);
+  row.lifePs = 0;
+  for (const stage of operationStages) {
+    far.stagesPs[stage] += BigInt(row.stagesPs[stage]);
+    row.stagesPs[stage] = 0;
+  }
+  row.far = far;
 }

@@ -3,7 +3,7 @@
  * signalled send request, by opcode. Fed by the verbs library's tap; what is known of a request is in the entry of
  * {@link OperationTimes}.
  */
-import { Histogram } from '../../sim/index.ts';
+import { farPs, Histogram } from '../../sim/index.ts';
 import type { OperationTap } from '../../userlib/index.ts';
 import type { OperationTimes } from './operation-times.ts';
 
@@ -15,6 +15,8 @@ export class OperationLog implements OperationTap {
   readonly completedCount = new Float64Array(OPCODE_COUNT);
   /** From the CQE's departure at the device until the program took it. */
   readonly takenPs = new Float64Array(OPCODE_COUNT);
+  /** What comes on top of it, of requests that took more than an hour. */
+  readonly farTakenPs: bigint[] = new Array(OPCODE_COUNT).fill(0n);
   /** Requests of queues for which there were no entries: they were posted, and nothing else is known of them. */
   readonly untimedCount = new Float64Array(OPCODE_COUNT);
   readonly #latencies: (Histogram | undefined)[] = new Array(OPCODE_COUNT).fill(undefined);
@@ -48,8 +50,27 @@ export class OperationLog implements OperationTap {
     const issuedPs = times.issuedPsAt(entry);
     this.completedCount[opcode] = this.completedCount[opcode]! + 1;
     if (Number.isNaN(postedPs)) return;
+    if (ownPs - postedPs > farPs) return this.#completedLate(opcode, entry, ownPs);
     this.#histogramOf(opcode).record(ownPs - postedPs);
-    if (issuedPs >= postedPs) this.takenPs[opcode] = this.takenPs[opcode]! + ownPs - issuedPs;
+    if (issuedPs >= postedPs) this.#addTaken(opcode, ownPs - issuedPs);
+  }
+
+  #addTaken(opcode: number, ps: number): void {
+    const takenPs = this.takenPs[opcode]! + ps;
+    this.takenPs[opcode] = takenPs;
+    if (takenPs <= farPs) return;
+    this.farTakenPs[opcode] = this.farTakenPs[opcode]! + BigInt(takenPs);
+    this.takenPs[opcode] = 0;
+  }
+
+  /** A request that was posted long ago. */
+  #completedLate(opcode: number, entry: number, ownPs: number): void {
+    const takenPs = BigInt(ownPs);
+    const postedPs = this.#times.exactPostedPsAt(entry);
+    this.#histogramOf(opcode).recordFar(takenPs - postedPs);
+    if (Number.isNaN(this.#times.issuedPsAt(entry))) return;
+    const issuedPs = this.#times.exactIssuedPsAt(entry);
+    if (issuedPs >= postedPs) this.farTakenPs[opcode] = this.farTakenPs[opcode]! + takenPs - issuedPs;
   }
 
   /** A new epoch: see TimeKeeper. */

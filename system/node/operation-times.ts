@@ -103,6 +103,21 @@ export class OperationTimes {
     return this.#psAt(2 * entry + 1);
   }
 
+  /** {@link postedPsAt} exactly, also where a number would not be. There is one. */
+  exactPostedPsAt(entry: number): bigint {
+    return this.#exactPsAt(2 * entry);
+  }
+
+  /** {@link issuedPsAt} exactly. There is one. */
+  exactIssuedPsAt(entry: number): bigint {
+    return this.#exactPsAt(2 * entry + 1);
+  }
+
+  /** For the HCA: {@link exactPostedPsAt}. */
+  exactPostedPs(qpn: number, wqeCounter: number): bigint {
+    return this.#exactPsAt(2 * this.entryOf(qpn, wqeCounter));
+  }
+
   /** For the HCA: {@link postedPsAt}. */
   postedPs(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
@@ -115,6 +130,11 @@ export class OperationTimes {
     if (entry === NO_ENTRY) return;
     this.#times[2 * entry + 1] = atPs;
     this.#epochs[2 * entry + 1] = this.#epoch;
+  }
+
+  #exactPsAt(place: number): bigint {
+    const us = this.#epochUs[this.#epoch]! - this.#epochUs[this.#epochs[place]!]!;
+    return BigInt(this.#times[place]!) - BigInt(us) * BigInt(psPerUs);
   }
 
   #psAt(place: number): number {

@@ -1,5 +1,5 @@
 /** Puts the ledgers of all logical processes together into one report. */
-import { type ExactPs, Histogram, type HistogramData } from '../../sim/index.ts';
+import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
 import { checksOf } from './checks.ts';
@@ -45,7 +45,7 @@ export function buildReport(
       ...hcaByNode.map((hca) => wireOf(hca, hcaByNode[hca.node ^ 1]!)),
       ...nicByNode.map((nic) => ethernetOf(nic, nicByNode[nic.node ^ 1]!)),
     ],
-    operations: operationsOf(hostByNode, hcaByNode),
+    operations: operationsOf(hostByNode, hcaByNode, exact),
     checks: checksOf(hostByNode, hcaByNode, nicByNode),
     ...exact.field,
   };
@@ -201,23 +201,40 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
 export function operationsOf(
   hosts: readonly Pick<HostLedger, 'operations'>[],
   hcas: readonly HcaLedger[],
+  exact: ExactFigures,
 ): Record<string, OperationReport> {
   const rows = hcas.flatMap(({ operations }) => operations);
   const opcodes = [...new Set(rows.map(({ opcode }) => opcode))].toSorted((left, right) => left - right);
   const named = opcodes.map((opcode) => {
     const device = rows.filter((row) => row.opcode === opcode);
     const host = hosts.flatMap(({ operations }) => operations.filter((row) => row.opcode === opcode));
-    return [device[0]!.name, operationOf(device, host)];
+    return [device[0]!.name, operationOf(device, host, exact)];
   });
   return Object.fromEntries(named) as Record<string, OperationReport>;
 }
 
-function operationOf(device: readonly HcaOperationLedger[], host: HostLedger['operations']): OperationReport {
+function operationOf(
+  device: readonly HcaOperationLedger[],
+  host: HostLedger['operations'],
+  exact: ExactFigures,
+): OperationReport {
+  const { name } = device[0]!;
+  const figureOf = (stage: string, parts: readonly ExactPs[]) =>
+    exact.numberOf(`operations.${name}.milestonesPs.${stage}`, exactSumOf(...parts));
   const sum = (pick: (row: HcaOperationLedger) => number) =>
     device.reduce((total, row) => total + pick(row), 0);
   const stages = Object.keys(device[0]!.stagesPs) as (keyof HcaOperationLedger['stagesPs'])[];
-  const milestones = stages.map((stage) => [stage, sum((row) => row.stagesPs[stage])]);
-  const takenPs = host.reduce((total, row) => total + row.takenPs, 0);
+  const milestones = stages.map((stage) => [
+    stage,
+    figureOf(
+      stage,
+      device.flatMap((row) => [row.stagesPs[stage], row.far?.stagesPs[stage] ?? 0]),
+    ),
+  ]);
+  const takenPs = figureOf(
+    'taken',
+    host.flatMap((row) => [row.takenPs, row.farTakenPs ?? 0]),
+  );
   return {
     count: sum(({ count }) => count),
     failed: sum(({ failed }) => failed),

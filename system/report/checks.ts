@@ -13,6 +13,7 @@
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
  * lead. For machines with NICs the same names stand for what nic-checks.ts says.
  */
+import { type ExactPs, exactSumOf } from '../../sim/index.ts';
 import type { HcaLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -104,7 +105,7 @@ export const sumOf = (values: Iterable<number>): number => {
 };
 
 /** Words for two figures that should be equal and are not. */
-export function unequal(what: string, left: number, right: number): string[] {
+export function unequal(what: string, left: ExactPs, right: ExactPs): string[] {
   return left === right ? [] : [`${what}: ${left} is not ${right}`];
 }
 
@@ -284,8 +285,10 @@ export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: Hca
   const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);
   for (const row of hca.operations) {
     const what = `node ${hca.node} ${row.name}`;
-    const stagesPs = sumOf(Object.values(row.stagesPs));
-    failures.push(...unequal(`${what}, stages in ps`, stagesPs, row.lifePs));
+    const stagesPs = exactSumOf(...Object.values(row.stagesPs), ...Object.values(row.far?.stagesPs ?? {}));
+    failures.push(
+      ...unequal(`${what}, stages in ps`, stagesPs, exactSumOf(row.lifePs, row.far?.lifePs ?? 0)),
+    );
     const seen = host.operations.find(({ opcode }) => opcode === row.opcode);
     if (seen === undefined) continue;
     const withCqe = row.count + row.failed - row.silent;
@@ -293,7 +296,13 @@ export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: Hca
     failures.push(...behind(`${what}, completed`, row.count + row.failed, seen.posted, false));
     const isTiled = row.failed === 0 && row.silent === 0 && seen.completed === row.count;
     if (isTiled && seen.latencyPs !== undefined && seen.latencyPs.count === row.count)
-      failures.push(...unequal(`${what}, latency in ps`, stagesPs + seen.takenPs, seen.latencyPs.sum));
+      failures.push(
+        ...unequal(
+          `${what}, latency in ps`,
+          exactSumOf(stagesPs, seen.takenPs, seen.farTakenPs ?? 0),
+          seen.latencyPs.exactSum === undefined ? seen.latencyPs.sum : BigInt(seen.latencyPs.exactSum),
+        ),
+      );
   }
   return failures;
 }

@@ -3,7 +3,7 @@ import { Opcode } from '../../abi/commands.ts';
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
 import type { ContextCache } from '../../hw/hca/context-cache.ts';
 import { portNames } from '../../hw/hca/core.ts';
-import type { OperationStage } from '../../hw/hca/operations.ts';
+import type { FarTimes, OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames } from '../../hw/hca/operations.ts';
 import { pageRequestSides } from '../../hw/hca/page-faults.ts';
 import type { BlockAccount, ExactPs } from '../../sim/index.ts';
@@ -85,6 +85,8 @@ export interface HcaOperationLedger {
   readonly lifePs: number;
   /** The same, by what was waited for. */
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
+  /** What comes on top of both; absent where numbers hold all. */
+  readonly far?: FarTimes;
 }
 
 /** Packets of a port to itself, which no cable has seen. */
@@ -339,10 +341,21 @@ function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
   const rows: HcaOperationLedger[] = [];
   hca.dataPath.operations.rows.forEach((row, opcode) => {
-    const { count, failedCount: failed, silentCount: silent, payloadBytes, lifePs, stagesPs } = row;
+    const { count, failedCount: failed, silentCount: silent, payloadBytes, lifePs, stagesPs, far } = row;
     if (count + failed === 0) return;
     const name = operationNames[opcode] ?? `0x${opcode.toString(16)}`;
-    rows.push({ opcode, name, count, failed, silent, payloadBytes, lifePs, stagesPs: { ...stagesPs } });
+    const farTimes = far === undefined ? {} : { far };
+    rows.push({
+      opcode,
+      name,
+      count,
+      failed,
+      silent,
+      payloadBytes,
+      lifePs,
+      stagesPs: { ...stagesPs },
+      ...farTimes,
+    });
   });
   return rows;
 }

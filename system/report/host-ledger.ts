@@ -15,6 +15,8 @@ export interface HostOperationLedger {
   readonly posted: number;
   readonly completed: number;
   readonly takenPs: number;
+  /** What comes on top of it; absent where a number holds all. */
+  readonly farTakenPs?: bigint;
   /** From posting until the program took the completion, in picoseconds. */
   readonly latencyPs: HistogramData | undefined;
 }
@@ -172,6 +174,7 @@ function operationsOf({ operations }: HostNode): HostOperationLedger[] {
       posted: operations.postedCount[opcode]!,
       completed: operations.completedCount[opcode]!,
       takenPs: operations.takenPs[opcode]!,
+      ...(operations.farTakenPs[opcode] === 0n ? {} : { farTakenPs: operations.farTakenPs[opcode]! }),
       latencyPs: operations.latencyOf(opcode)?.toData(),
     });
   }

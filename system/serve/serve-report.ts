@@ -169,6 +169,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     operations: operationsOf(
       [],
       slots.map(({ hca }) => hca),
+      exact,
     ),
     checks: checksOf(slots, cabled, far),
     defects,
