@@ -7,9 +7,10 @@
  * Text is gathered in memory and written in large pieces, so that a trace costs the model no simulated time and the
  * computer few calls.
  */
-import { closeSync, existsSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { ConfigurationError } from '../base/assert.ts';
+import { codeOf, writeAll } from '../base/files.ts';
 
 export interface TraceSink {
   write(text: string): void;
@@ -49,7 +50,7 @@ export class TraceFile implements TraceSink {
   flush(): void {
     if (this.#gathered === 0 || this.#handle === undefined) return;
     if (this.#writtenBytes > 0 && this.#writtenBytes + this.#gathered > this.#partBytes) this.#turn();
-    this.#writtenBytes += writeSync(this.#handle, this.#pieces.join(''));
+    this.#writtenBytes += this.#writeAll(this.#handle, this.#pieces.join(''));
     this.#pieces = [];
     this.#gathered = 0;
   }
@@ -73,9 +74,20 @@ export class TraceFile implements TraceSink {
     try {
       return openSync(file, 'w');
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-      throw new ConfigurationError('--trace-file', file, `a file that can be written (${code})`);
+      throw this.#unwritable(error);
     }
+  }
+
+  #writeAll(handle: number, text: string): number {
+    try {
+      return writeAll(handle, text);
+    } catch (error) {
+      throw this.#unwritable(error);
+    }
+  }
+
+  #unwritable(error: unknown): ConfigurationError {
+    return new ConfigurationError('--trace-file', this.file, `a file that can be written (${codeOf(error)})`);
   }
 }
 

@@ -89,5 +89,17 @@ function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'bigint') return `0x${value.toString(16)}`;
   if (value instanceof Uint8Array) return `${value.length} bytes`;
-  return String(value);
+  return typeof value === 'object' && value !== null ? shortJson(value) : String(value);
+}
+
+const shortChars = 60;
+
+/** A value as JSON for a message: cut where it is long, and in words where it is nested too deep to be written. */
+export function shortJson(value: unknown): string {
+  try {
+    const text = JSON.stringify(value) ?? String(value);
+    return text.length > shortChars ? `${text.slice(0, shortChars)}…` : text;
+  } catch {
+    return Array.isArray(value) ? 'a list' : 'an object';
+  }
 }

@@ -1,7 +1,7 @@
 /** The options of `hca compare`: sizes, paths, and how many messages. */
 import { InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { nearestOf } from '../profile/values.ts';
+import { hintFor } from '../profile/values.ts';
 import {
   type CompareArgs,
   type ComparePath,
@@ -39,7 +39,7 @@ export function parsedPaths(text: string): ComparePath[] {
       throw new ConfigurationError(
         'path',
         name,
-        `one of ${comparePaths.join(', ')}; did you mean ${nearestOf(name, comparePaths)}?`,
+        `one of ${comparePaths.join(', ')}${hintFor(name, comparePaths)}`,
       );
   return comparePaths.filter((path) => names.includes(path));
 }

@@ -11,7 +11,7 @@ import { addCutoffCommand } from './cutoff.ts';
 import { devinfo } from './devinfo.ts';
 import { listFaults } from './faults.ts';
 import { addGuestCommand } from './guest.ts';
-import { chunkBytesMax, move } from './move.ts';
+import { chunkBytesMax, defaultFile, move, runFactsFile } from './move.ts';
 import { defaultTraditional, parsedTraditional } from './move-comparison.ts';
 import {
   addFaultOptions,
@@ -20,12 +20,27 @@ import {
   addWatchOption,
   integer,
 } from './options.ts';
-import { exitBadInput, exitFailed } from './output.ts';
+import { checkApart, exitBadInput, exitFailed, fail, watchStandardOutput } from './output.ts';
 import { perf } from './perf.ts';
 import { addPerfOptions, perfTestNames } from './perf-options.ts';
 import { listProfiles } from './profiles.ts';
 import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';
+
+/** Options that name files: those that are written, and those that are read. */
+const written = ['json', 'report', 'html', 'traceFile'] as const;
+const read = ['profile', 'faults'] as const;
+
+/** No command writes over what it reads. @throws ConfigurationError */
+function checkFiles(command: Command): void {
+  const options = command.opts<Readonly<Record<string, string | readonly string[] | undefined>>>();
+  const filesOf = (names: readonly string[]): string[] => names.flatMap((name) => options[name] ?? []);
+  const outputs = filesOf(written);
+  if (command.name() === 'move' && typeof options['report'] === 'string')
+    outputs.push(runFactsFile(options['report']));
+  const isMove = command.name() === 'move';
+  checkApart([...filesOf(read), ...(isMove ? [command.args[0] ?? defaultFile()] : [])], outputs);
+}
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
@@ -108,21 +123,12 @@ function programOf(): Command {
   addServeCommand(program);
   addGuestCommand(program);
   addTortureCommand(program);
+  program.hook('preAction', (_program, command) => checkFiles(command));
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => {} });
   return program;
 }
 
-/** Says what was wrong in one line on standard error. */
-function fail(message: string, exitCode: number): void {
-  process.stderr.write(`hca: ${message.replace(/^error: /, '').split('\n')[0]}\n`);
-  process.exitCode = exitCode;
-}
-
-// Whoever reads the output may have seen enough, like head.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
-});
+watchStandardOutput();
 
 try {
   await programOf().parseAsync();

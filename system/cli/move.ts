@@ -1,8 +1,9 @@
 /** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigurationError } from '../../base/assert.ts';
+import { visible } from '../../base/visible.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
@@ -43,7 +44,7 @@ export const chunkBytesMax = 16 * 1024 ** 2;
 const atomicCountMax = 100;
 
 /** The file of a fresh clone (or of the package) that is moved when none is named. */
-const defaultFile = (): string => {
+export const defaultFile = (): string => {
   const fromHere = fileURLToPath(new URL('../../README.md', import.meta.url));
   const fromDist = fileURLToPath(new URL('../../../README.md', import.meta.url));
   return import.meta.url.endsWith('.ts') ? fromHere : fromDist;
@@ -164,23 +165,20 @@ function movedText({ file, fileBytes, chunkBytes }: MoveArgs, outcome: MoveOutco
   ]);
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
   const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each was asked for.`;
-  const title = `Moved ${file} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`;
+  const title = `Moved ${visible(file)} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`;
   return `${tableOf(title, ['by', 'simulated time', 'rate', 'SHA-256 received', 'and sent'], rows)}\n${counts}`;
 }
 
 /** @throws ConfigurationError unless it is a file that can be read */
 function sizeOfFile(path: string): number {
-  let handle: number;
   try {
-    handle = openSync(path, 'r');
-  } catch (error) {
-    throw new ConfigurationError('FILE', path, `a readable file (${codeOf(error)})`);
-  }
-  try {
-    const stat = fstatSync(handle);
+    const stat = statSync(path);
+    // A pipe is not even opened: that waits for a writer.
     if (!stat.isFile()) throw new ConfigurationError('FILE', path, 'a regular file');
+    accessSync(path, constants.R_OK);
     return stat.size;
-  } finally {
-    closeSync(handle);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError('FILE', path, `a readable file (${codeOf(error)})`);
   }
 }

@@ -1,29 +1,111 @@
-/** How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+/**
+ * How commands write: files atomically, JSON to a file or to standard output, one clear line for bad input.
+ *
+ *     a file            into a temporary one beside it, which takes its name when every byte is on the disk
+ *     a symbolic link   the same for what it points to; the link stays
+ *     device, pipe      written to, as a shell's > would
+ */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
+import { codeOf, writeAll } from '../../base/files.ts';
+import { visible } from '../../base/visible.ts';
 
-/** Exit codes: bad input; and a run that failed or whose results are wrong. */
+export { codeOf } from '../../base/files.ts';
+
+/** Exit codes: bad input; a run that failed or whose results are wrong; a reader that went away (128 + SIGPIPE). */
 export const exitBadInput = 2;
 export const exitFailed = 1;
+const exitReaderGone = 141;
+
+/** Files that were promised before a run and are not written yet. */
+const pending = new Set<string>();
+
+const statOf = (file: string): Stats | undefined => statSync(file, { throwIfNoEntry: false });
+const isSame = (a: Stats | undefined, b: Stats | undefined): boolean =>
+  a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+
+/** Standard output as a file, which other names may lead to: /dev/stdout. */
+function standardOutput(): Stats | undefined {
+  try {
+    return fstatSync(1);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a file is written where it is, since it cannot be replaced: a device, a pipe, or what standard output goes to. */
+const isWrittenInPlace = (found: Stats | undefined): boolean =>
+  found !== undefined && (!found.isFile() || isSame(found, standardOutput()));
+
+/** What a path leads to through symbolic links, whether that exists or not. */
+function targetOf(file: string): string {
+  let path = resolve(file);
+  for (let links = 0; links < 40; links++) {
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return path;
+    path = resolve(realpathSync(dirname(path)), readlinkSync(path));
+  }
+  throw new Error('ELOOP');
+}
+
+const unwritable = (file: string, error: unknown): ConfigurationError =>
+  new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
 
 /**
- * Writes a file whole or not at all: into a temporary file beside it, which then takes its name.
- * @throws ConfigurationError when it cannot be written
+ * Writes a file whole or not at all; what is no file and cannot be replaced is written to.
+ * @throws ConfigurationError when it cannot be written: a file that was there is as it was
  */
 export function writeFileAtomically(file: string, content: string): void {
-  const temporary = `${file}.${process.pid}.tmp`;
+  pending.delete(file);
+  let temporary: string | undefined;
   try {
+    const found = statOf(file);
+    if (isWrittenInPlace(found)) {
+      writeInPlace(file, found, content);
+      return;
+    }
+    const target = targetOf(file);
+    temporary = `${target}.${process.pid}.tmp`;
     const handle = openSync(temporary, 'wx');
     try {
-      writeSync(handle, content);
+      if (found !== undefined) fchmodSync(handle, found.mode & 0o7777);
+      writeAll(handle, content);
       fsyncSync(handle);
     } finally {
       closeSync(handle);
     }
-    renameSync(temporary, file);
+    renameSync(temporary, target);
   } catch (error) {
-    rmSync(temporary, { force: true });
-    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+    if (temporary !== undefined) rmSync(temporary, { force: true });
+    throw unwritable(file, error);
+  }
+}
+
+function writeInPlace(file: string, found: Stats | undefined, content: string): void {
+  if (isSame(found, standardOutput())) {
+    process.stdout.write(content);
+    return;
+  }
+  const handle = openSync(file, 'w');
+  try {
+    writeAll(handle, content);
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -33,16 +115,42 @@ export function writeFileAtomically(file: string, content: string): void {
  */
 export function checkWritable(file: string | undefined): void {
   if (file === undefined || file === '-') return;
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
-    throw new ConfigurationError('output file', file, 'a file that can be written (EISDIR)');
-  const temporary = `${file}.${process.pid}.tmp`;
+  let temporary: string | undefined;
   try {
-    closeSync(openSync(temporary, 'wx'));
+    if (file === '') throw new Error('it has no name');
+    const found = statOf(file);
+    if (found?.isDirectory()) throw new Error('EISDIR');
+    if (isWrittenInPlace(found)) {
+      accessSync(file, constants.W_OK);
+    } else {
+      temporary = `${targetOf(file)}.${process.pid}.tmp`;
+      closeSync(openSync(temporary, 'wx'));
+    }
   } catch (error) {
-    throw new ConfigurationError('output file', file, `a file that can be written (${codeOf(error)})`);
+    throw unwritable(file, error);
   } finally {
-    rmSync(temporary, { force: true });
+    if (temporary !== undefined) rmSync(temporary, { force: true });
   }
+  pending.add(file);
+}
+
+/**
+ * Checks that nothing that is written is also read, or written twice. Devices may be: they keep nothing.
+ * @throws ConfigurationError naming the file
+ */
+export function checkApart(inputs: readonly string[], outputs: readonly string[]): void {
+  const taken = new Map<string, string>();
+  const note = (file: string, what: string): void => {
+    const found = statOf(file);
+    if (found !== undefined && isWrittenInPlace(found)) return;
+    const key = found === undefined ? targetOf(file) : `${found.dev}:${found.ino}`;
+    const other = taken.get(key);
+    if (other !== undefined && (what === 'written' || other === 'written'))
+      throw new ConfigurationError('output file', file, `a file that is not ${other} as well`);
+    taken.set(key, what);
+  };
+  for (const file of inputs) note(file, 'read');
+  for (const file of outputs) if (file !== '-') note(file, 'written');
 }
 
 /** JSON as files hold it: indented, one final newline. */
@@ -58,9 +166,33 @@ export function writeJson(target: string, value: unknown): void {
   else writeFileAtomically(target, jsonText(value));
 }
 
-/** The error code of the operating system, like ENOENT. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+/** Says what was wrong in one line on standard error. */
+export function fail(message: string, exitCode: number): void {
+  process.stderr.write(`hca: ${visible(message.replace(/^error: /, '').split('\n')[0]!)}\n`);
+  process.exitCode = exitCode;
+}
+
+/**
+ * What becomes of a run whose standard output fails. A reader may have seen enough, like head: then files that were promised
+ * are written still, and without any the run ends as by SIGPIPE. A full disk is told, and the exit code is that of a failure.
+ */
+export function watchStandardOutput(): void {
+  let isTold = false;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') {
+      if (pending.size === 0) process.exit(exitReaderGone);
+      return;
+    }
+    if (!isTold) fail(`standard output cannot be written (${codeOf(error)})`, exitFailed);
+    isTold = true;
+    if (pending.size === 0) process.exit(exitFailed);
+  });
+  process.on('exit', (code) => {
+    if (isTold && code === 0) process.exitCode = exitFailed;
+  });
+  process.stderr.on('error', () => {
+    // Nobody can be told.
+  });
 }
 
 /** Prints unless standard output belongs to JSON. */

@@ -1,7 +1,7 @@
 /** The options of `hca perf`, named as in perftest, and what they mean for one size. */
 import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { nearestOf } from '../profile/values.ts';
+import { hintFor } from '../profile/values.ts';
 import {
   isLatencyTest,
   type PerfArgs,
@@ -94,8 +94,8 @@ export function addPerfOptions(command: Command): Command {
 export function checkedTest(name: string): PerfTestName {
   const test = perfTestNames.find((candidate) => candidate === name);
   if (test !== undefined) return test;
-  const nearest = nearestOf(name, perfTestNames);
-  throw new ConfigurationError('test', name, `one of ${perfTestNames.join(', ')}; did you mean ${nearest}?`);
+  const hint = hintFor(name, perfTestNames);
+  throw new ConfigurationError('test', name, `one of ${perfTestNames.join(', ')}${hint}`);
 }
 
 /** What to run: one row of the table each. @throws ConfigurationError for options that contradict the test */

@@ -8,9 +8,9 @@
  * An entry names exactly one kind. Everything is checked and read once, here; what comes out is plain data that any
  * thread can carry out. Events are counted from 1, so that a fault means the same event in every run.
  */
-import { readFileSync } from 'node:fs';
-import { ConfigurationError } from '../../base/assert.ts';
-import { nearestOf } from '../profile/values.ts';
+import { ConfigurationError, shortJson } from '../../base/assert.ts';
+import { readSmallFile } from '../../base/files.ts';
+import { hintFor } from '../profile/values.ts';
 import type { Field } from './fields.ts';
 import { contradictionOf, type Fault, type FaultKind, faultKinds } from './kinds.ts';
 
@@ -28,7 +28,7 @@ const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
  * @throws ConfigurationError naming entry, field, value and range
  */
 export function checkedFaults(plan: unknown, nodeCount: number): readonly Fault[] {
-  if (!Array.isArray(plan)) throw new ConfigurationError('faults', JSON.stringify(plan), 'a list of faults');
+  if (!Array.isArray(plan)) throw new ConfigurationError('faults', shortJson(plan), 'a list of faults');
   return (plan as unknown[]).map((entry, at) => checkedFault(entry, `fault ${at + 1}`, nodeCount));
 }
 
@@ -50,7 +50,7 @@ export function parsedFault(text: string): FaultEntry {
 export function readFaults(path: string): FaultPlan {
   let read: unknown;
   try {
-    read = JSON.parse(readFileSync(path, 'utf8'));
+    read = JSON.parse(readSmallFile(path));
   } catch (error) {
     throw new ConfigurationError('faults file', path, `readable JSON (${(error as Error).message})`);
   }
@@ -60,7 +60,7 @@ export function readFaults(path: string): FaultPlan {
   const surplus = Object.keys(rest)[0];
   if (surplus !== undefined) throw new ConfigurationError(`field of ${path}`, surplus, 'version or faults');
   if (!Array.isArray(faults))
-    throw new ConfigurationError(`faults of ${path}`, JSON.stringify(faults), 'a list of faults');
+    throw new ConfigurationError(`faults of ${path}`, shortJson(faults), 'a list of faults');
   return faults as FaultPlan;
 }
 
@@ -78,7 +78,7 @@ export function faultsOf<Name extends FaultKind>(
 
 function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
-    throw new ConfigurationError(place, JSON.stringify(entry), 'an object of fields');
+    throw new ConfigurationError(place, shortJson(entry), 'an object of fields');
   const kind = kindOf(Object.keys(entry), place);
   const fields: Readonly<Record<string, Field<unknown>>> = faultKinds[kind].fields;
   const given = entry as Readonly<Record<string, unknown>>;
@@ -89,7 +89,7 @@ function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
       throw new ConfigurationError(
         `field of ${place} (${kind})`,
         name,
-        `one of ${known.join(', ')}; did you mean ${nearestOf(name, known)}?`,
+        `one of ${known.join(', ')}${hintFor(name, known)}`,
       );
     }
   }
@@ -105,12 +105,8 @@ function kindOf(names: readonly string[], place: string): FaultKind {
   // No field has the name of another kind; of two kinds the second is an unknown field of the first.
   const found = names.find((name): name is FaultKind => Object.hasOwn(faultKinds, name));
   if (found !== undefined) return found;
-  const nearest = nearestOf(names[0] ?? '', kindNames);
-  throw new ConfigurationError(
-    place,
-    names.join(', '),
-    `a fault by one of ${kindNames.join(', ')}; did you mean ${nearest}?`,
-  );
+  const hint = hintFor(names[0] ?? '', kindNames);
+  throw new ConfigurationError(place, names.join(', '), `a fault by one of ${kindNames.join(', ')}${hint}`);
 }
 
 function readField(field: Field<unknown>, value: unknown, place: string): unknown {

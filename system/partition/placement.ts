@@ -1,6 +1,6 @@
 /** Which logical processes share a thread. The machine is the same in every partition, and so is its report. */
 import { ConfigurationError } from '../../base/assert.ts';
-import { nearestOf } from '../profile/values.ts';
+import { hintFor } from '../profile/values.ts';
 
 /** `single`: one thread; `per-node`: one for each node, cut at the cable; `per-device`: one for each, cut at PCIe too. */
 export const partitions = ['single', 'per-node', 'per-device'] as const;
@@ -10,12 +10,8 @@ export type Partition = (typeof partitions)[number];
 export function checkedPartition(name: string): Partition {
   const partition = partitions.find((candidate) => candidate === name);
   if (partition !== undefined) return partition;
-  const nearest = nearestOf(name, partitions);
-  throw new ConfigurationError(
-    'partition',
-    name,
-    `one of ${partitions.join(', ')}; did you mean ${nearest}?`,
-  );
+  const hint = hintFor(name, partitions);
+  throw new ConfigurationError('partition', name, `one of ${partitions.join(', ')}${hint}`);
 }
 
 /** Names of the logical processes of each thread. */

@@ -4,8 +4,8 @@
  *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError, shortJson } from '../../base/assert.ts';
+import { codeOf, readSmallFile } from '../../base/files.ts';
 import { asInteger } from '../../base/parameter.ts';
 import { checkLinkConfig } from '../../hw/pcie/link-parameters.ts';
 import { checkRootComplexConfig } from '../../hw/pcie/root-complex-parameters.ts';
@@ -18,7 +18,7 @@ import {
   parameterTree,
 } from './parameter-tree.ts';
 import { defaultProfileName, profiles } from './profiles.ts';
-import { checkedValue, nearestOf } from './values.ts';
+import { checkedValue, hintFor } from './values.ts';
 
 export type ParameterValues = Readonly<Record<string, ParameterValue>>;
 
@@ -65,12 +65,8 @@ export function profileValues(nameOrFile: string): ParameterValues {
   if (profile !== undefined) return profile.values;
   if (nameOrFile.includes('/') || nameOrFile.endsWith('.json')) return valuesOfFile(nameOrFile);
   const names = profiles.map(({ name }) => name);
-  const nearest = nearestOf(nameOrFile, names);
-  throw new ConfigurationError(
-    'profile',
-    nameOrFile,
-    `a JSON file or one of ${names.join(', ')}; did you mean ${nearest}?`,
-  );
+  const hint = hintFor(nameOrFile, names);
+  throw new ConfigurationError('profile', nameOrFile, `a JSON file or one of ${names.join(', ')}${hint}`);
 }
 
 /**
@@ -99,13 +95,9 @@ function valuesOfFile(file: string): ParameterValues {
 function readJson(file: string): unknown {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readSmallFile(file);
   } catch (error) {
-    throw new ConfigurationError(
-      'profile',
-      file,
-      `a readable file (${(error as NodeJS.ErrnoException).code ?? 'error'})`,
-    );
+    throw new ConfigurationError('profile', file, `a readable file (${codeOf(error)})`);
   }
   try {
     return JSON.parse(text) as unknown;
@@ -114,10 +106,19 @@ function readJson(file: string): unknown {
   }
 }
 
-function flattened(values: object, prefix: string): Record<string, ParameterValue> {
+/** Parameters lie at most so deep; what is nested deeper is no profile. */
+const nestingMax = 16;
+
+function flattened(values: object, prefix: string, depth = 1): Record<string, ParameterValue> {
+  if (depth > nestingMax)
+    throw new ConfigurationError(
+      'profile',
+      `${prefix.slice(0, 80)}…`,
+      `values nested at most ${nestingMax} deep`,
+    );
   const flat: Record<string, ParameterValue> = {};
   for (const [key, value] of Object.entries(values) as [string, unknown][]) {
-    if (isObject(value)) Object.assign(flat, flattened(value, `${prefix}${key}.`));
+    if (isObject(value)) Object.assign(flat, flattened(value, `${prefix}${key}.`, depth + 1));
     else flat[prefix + key] = checkedValue(prefix + key, value);
   }
   return flat;
@@ -126,7 +127,7 @@ function flattened(values: object, prefix: string): Record<string, ParameterValu
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const describe = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+const describe = (value: unknown): string => (typeof value === 'string' ? value : shortJson(value));
 
 /** What several parameters must satisfy together. */
 function checkConfiguration(config: MachineConfig): void {

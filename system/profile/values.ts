@@ -2,7 +2,7 @@
  * Values for parameters, from the outside: text of the command line or JSON of a file. Whatever is wrong with one is a
  * ConfigurationError that names the path, the value and the range; an unknown path is answered with the nearest one.
  */
-import { ConfigurationError } from '../../base/assert.ts';
+import { ConfigurationError, shortJson } from '../../base/assert.ts';
 import type { NumberParameter, Parameter } from '../../base/parameter.ts';
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 
@@ -10,8 +10,8 @@ import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree
 export function parameterAt(path: string): Parameter {
   const parameter = parametersByPath.get(path);
   if (parameter !== undefined) return parameter;
-  const nearest = nearestOf(path, parametersByPath.keys());
-  throw new ConfigurationError('parameter', path, `a known one; did you mean ${nearest}?`);
+  const hint = hintFor(path, parametersByPath.keys());
+  throw new ConfigurationError('parameter', path, `a known one${hint === '' ? ' (hca profiles)' : hint}`);
 }
 
 /** Checks a value of a file or of the library, and returns it with its type. */
@@ -20,7 +20,7 @@ export function checkedValue(path: string, value: unknown): ParameterValue {
   if (isValueOf(parameter, value)) return value;
   throw new ConfigurationError(
     path,
-    typeof value === 'object' ? JSON.stringify(value) : value,
+    typeof value === 'object' ? shortJson(value) : value,
     rangeOf(parameter),
   );
 }
@@ -53,27 +53,29 @@ export function parsedAssignment(text: string): readonly [path: string, value: P
   return [path, parsedValue(path, text.slice(at + 1).trim())];
 }
 
-/** The candidate with the least edit distance; the first of several. */
-export function nearestOf(word: string, candidates: Iterable<string>): string {
-  let nearest = '';
-  let least = Number.POSITIVE_INFINITY;
+/** The end of a message about an unknown word: the candidate it most looks like, or nothing when it looks like none. */
+export function hintFor(word: string, candidates: Iterable<string>): string {
+  let nearest: string | undefined;
+  // So many of its letters may be wrong.
+  let least = Math.ceil(word.length * 0.4) + 1;
   for (const candidate of candidates) {
-    const distance = Math.min(editDistance(word, candidate), lastNameDistance(word, candidate));
+    const distance = Math.min(editDistance(word, candidate, least), lastNameDistance(word, candidate, least));
     if (distance >= least) continue;
     least = distance;
     nearest = candidate;
   }
-  return nearest;
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
 }
 
 /** A right last name under a wrong or missing group is nearer than its letters say. */
-function lastNameDistance(word: string, candidate: string): number {
+function lastNameDistance(word: string, candidate: string, limit: number): number {
   const lastOf = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
-  return 2 + editDistance(lastOf(word), lastOf(candidate));
+  return 2 + editDistance(lastOf(word), lastOf(candidate), limit);
 }
 
-/** Levenshtein: insertions, deletions and replacements of letters. */
-function editDistance(from: string, to: string): number {
+/** Levenshtein: insertions, deletions and replacements of letters; Infinity when their number alone passes the limit. */
+function editDistance(from: string, to: string, limit: number): number {
+  if (Math.abs(from.length - to.length) > limit) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
