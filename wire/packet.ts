@@ -12,7 +12,8 @@
  *          first, as two or one little-endian 64-bit numbers, and count as header bytes
  *     then the GRH, if there is one, at the next multiple of 4, byte for byte (headers.ts)
  *
- * A datagram (UD) uses the words of RETH and AETH for its own headers: WORD_DATAGRAM_ below.
+ * A datagram (UD) uses the words of RETH and AETH for its own headers: WORD_DATAGRAM_ below. The P_Key of a connection's packet
+ * stands in a word of which its direction has no use: WORD_REQUEST_PKEY and WORD_RESPONSE_PKEY.
  *
  * Flags: FLAG_ below; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
  */
@@ -39,6 +40,9 @@ export const WORD_AETH = 12;
 export const WORD_IMMEDIATE = 13;
 export const WORD_PAYLOAD_BYTES = 14;
 export const WORD_LIDS = 15;
+/** P_Key of a connection's packet: a request has no AETH, a response no immediate. */
+export const WORD_REQUEST_PKEY = WORD_AETH;
+export const WORD_RESPONSE_PKEY = WORD_IMMEDIATE;
 /** Of a datagram: P_Key and, in bits 16 to 19, service level; Q_Key and source QPN of the DETH. */
 export const WORD_DATAGRAM_PKEY = 8;
 export const WORD_DATAGRAM_QKEY = WORD_RKEY;

@@ -17,6 +17,8 @@ export interface DataPathControl {
   qpIsBusy(slot: number): boolean;
   /** True in state SQD while work requests begun are not complete. */
   qpIsDraining(slot: number): boolean;
+  /** True in state SQER while work requests of the send queue are being flushed. */
+  qpIsFlushing(slot: number): boolean;
 
   cqCreated(slot: number): void;
   /** HW2SW_CQ: afterwards neither CQE nor event for it may appear. */

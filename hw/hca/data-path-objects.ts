@@ -108,6 +108,10 @@ export class DataPathObjects implements DataPathControl {
     return pair.state === QpState.SQD && isWorking;
   }
 
+  qpIsFlushing(slot: number): boolean {
+    return this.#parts.flusher.isFlushingSends(slot);
+  }
+
   cqCreated(slot: number): void {
     this.#parts.core.cqs.create(slot);
     this.#parts.core.translator.forgetMtt();

@@ -236,7 +236,7 @@ export class DataPath implements DataPathParts {
     });
     this.requester = this.#makeRequester(setup.address);
     this.requestCompletion = new RequestCompletion(this.records, this.completions, this.scheduler, {
-      qpFailed: (qp, cycle) => this.#errors.fail(qp, cycle),
+      qpFailed: (qp, cycle) => this.#errors.sendFailed(qp, cycle),
       recordCompletedSilently: (request, cycle) => this.#ends.recordDone(request, cycle, true),
     });
     this.acknowledgements = new Acknowledgements(

@@ -30,7 +30,7 @@ import {
 } from '../../wire/packet.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
-import type { PortAddress } from './port-address.ts';
+import { isSamePartition, type PortAddress } from './port-address.ts';
 import { STALL_COMPLETION, WAIT } from './receive-pipeline.ts';
 import {
   LIST_ABSENT,
@@ -50,9 +50,6 @@ export const QPN_GENERAL_SERVICES = 1;
 const STEP_CHECK = 0;
 const STEP_PLACE = 1;
 const STEP_FINISH = 2;
-
-const PKEY_FULL_MEMBER = 0x8000;
-const PKEY_BASE_MASK = 0x7fff;
 
 export interface DatagramListener {
   /** The QP goes to error, with an asynchronous event or 0. */
@@ -219,13 +216,4 @@ export class DatagramReceiver {
     );
     if (this.#syndrome !== 0) this.#listener.qpRefused(qp, 0, cycle);
   }
-}
-
-/** The low 15 bits agree, and one of the two at least is a full member (10.9.1.1). 0 in them is no partition. */
-function isSamePartition(left: number, right: number): boolean {
-  return (
-    (left & PKEY_BASE_MASK) !== 0 &&
-    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK) &&
-    ((left | right) & PKEY_FULL_MEMBER) !== 0
-  );
 }

@@ -6,7 +6,7 @@
  *
  * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell, so the
  * record is looked at again every `errorFlushPollNs`, until `errorFlushLooks` in a row have found nothing: a QP that is left
- * lying in error does not keep time going.
+ * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
@@ -19,6 +19,8 @@ import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 import type { RequestCompletion } from './request-completion.ts';
 import { noRecord } from './send-record.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
+
+const { ERR, SQER } = QpState;
 
 const STALL_COMPLETION = 0;
 const PHASE_NONE = 0;
@@ -79,7 +81,12 @@ export class Flusher {
     if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
-  /** The QP has just gone to error. */
+  /** True while send work requests of a QP whose send queue is in error are being flushed. */
+  isFlushingSends(qp: number): boolean {
+    return this.#core.qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
+  }
+
+  /** The QP, or its send queue, has just gone to error. */
   begin(qp: number, cycle: number): void {
     this.#core.qps.rows[qp]!.hasDoorbell = 1;
     this.#vainLooks[qp] = 0;
@@ -127,10 +134,9 @@ export class Flusher {
       return;
     }
     this.account.serve(cycle, 1);
-    const hasMore =
-      this.#phase[qp] !== PHASE_NONE &&
-      this.#core.qps.rows[qp]!.state === QpState.ERR &&
-      this.#step(qp, cycle);
+    const { state } = this.#core.qps.rows[qp]!;
+    const isInError = state === ERR || state === SQER;
+    const hasMore = isInError && this.#phase[qp] !== PHASE_NONE && this.#step(qp, cycle);
     if (!hasMore) {
       this.#work.pop();
       this.#isQueued[qp] = 0;
@@ -169,7 +175,9 @@ export class Flusher {
       this.#fetch.ask(pair, cycle);
       return false;
     }
-    return this.#beginReceive(qp, cycle);
+    if (pair.state === ERR) return this.#beginReceive(qp, cycle);
+    this.#phase[qp] = PHASE_NONE;
+    return false;
   }
 
   /** The receive WQE of a message half received or refused, then a look at how many are posted. */
@@ -222,8 +230,7 @@ export class Flusher {
 
   #poll(qp: number, life: number): void {
     const { qps, domain, lp } = this.#core;
-    if (life !== this.#life[qp] || qps.rows[qp]!.state !== QpState.ERR || this.#phase[qp] !== PHASE_NONE)
-      return;
+    if (life !== this.#life[qp] || qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, domain.clock.cycleAfter(lp.nowPs));
   }

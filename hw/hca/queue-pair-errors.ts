@@ -1,12 +1,14 @@
 /**
  * What goes wrong with a queue pair, and what becomes of it: refusals by either side, work queues and CQs that cannot be used,
  * payload that cannot be read, answers that do not come. All end in {@link QueuePairErrors.fail}, the error state of the QP
- * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes.
+ * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
+ * queue alone when the service is unreliable.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
 import { EventType } from '../../abi/eqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
+import { UC_OPCODE_BASE, UD_OPCODE_BASE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { ENDED_BY_TIMEOUT, noRecord, type SendRecord } from './send-record.ts';
@@ -29,12 +31,22 @@ export class QueuePairErrors {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
-    pair.state = QpState.ERR;
-    pair.epoch++;
-    this.#parts.scheduler.remove(pair);
-    this.#parts.timers.forget(qp);
+    this.#stopSending(pair, QpState.ERR);
     if (pair.srqn !== -1)
       this.#parts.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+    this.#parts.flusher.begin(qp, cycle);
+  }
+
+  /**
+   * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
+   * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
+   */
+  sendFailed(qp: number, cycle: number): void {
+    const pair = this.#parts.core.qps.rows[qp]!;
+    const { opcodeBase } = pair;
+    if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
+    if (pair.state === QpState.ERR || pair.state === QpState.SQER) return;
+    this.#stopSending(pair, QpState.SQER);
     this.#parts.flusher.begin(qp, cycle);
   }
 
@@ -98,5 +110,12 @@ export class QueuePairErrors {
     pair.lastProgressPs = this.#parts.core.lp.nowPs;
     const psn = (pair.lastAckedPsn + 1) & 0xffffff;
     this.#parts.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
+  }
+
+  #stopSending(pair: QueuePair, state: number): void {
+    pair.state = state;
+    pair.epoch++;
+    this.#parts.scheduler.remove(pair);
+    this.#parts.timers.forget(pair.slot);
   }
 }

@@ -26,7 +26,7 @@ import type { MulticastGroups } from './multicast-groups.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import * as portAddress from './port-address.ts';
-import { isOwnLid, type PortAddress } from './port-address.ts';
+import { isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
 import * as qpTable from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 import * as receivePipeline from './receive-pipeline.ts';
@@ -38,6 +38,7 @@ import type { DataPathViolation } from './violation-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLAG_GRH, WORD_DATAGRAM_SOURCE_QPN, WORD_PAYLOAD_BYTES } = packetConstants;
+const { WORD_REQUEST_PKEY, WORD_RESPONSE_PKEY } = packetConstants;
 const { PORT_RECEIVER } = coreConstants;
 const { QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } = datagramReceiver;
 const { FIRST_MULTICAST_LID } = portAddress;
@@ -264,11 +265,21 @@ export class Receiver {
     const { traits } = packet;
     if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.opcodeBase)
       return this.#drop('packetOpcode');
+    if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair)) return this.#drop('packetPkey');
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
     const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
     return isReady ? pair : this.#drop('packetQpState');
+  }
+
+  /** A connection takes packets of its partition only (9.6.1.1, 10.9.1); others are counted by the port. */
+  #isInPartition(pair: QueuePair): boolean {
+    const packet = this.#packets;
+    const place = (packet.traits & IS_REQUEST) !== 0 ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
+    if (isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
+    this.#address.countPkeyViolation();
+    return false;
   }
 
   #drop(violation: DataPathViolation): undefined {

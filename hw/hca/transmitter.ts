@@ -340,14 +340,17 @@ export class Transmitter {
     offset: number,
   ): void {
     const { opcode, payloadBytes, pair } = packet;
+    const isResponse = packet.request === noRecord;
+    const pkey = this.#address.pkeys[pair.pkeyIndex]!;
     const word = offset >> 2;
     words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
     words[word + WORD_PSN] = packet.psn;
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
     words[word + WORD_RKEY] = packet.key;
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
-    words[word + WORD_AETH] = packet.aeth;
-    words[word + WORD_IMMEDIATE] = packet.immediate;
+    // The P_Key takes the place of what the direction has not: an AETH or an immediate.
+    words[word + WORD_AETH] = isResponse ? packet.aeth : pkey;
+    words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
     if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);

@@ -5,6 +5,7 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { dataPathBench, tightest } from './testing/data-path-bench.ts';
 import { connectedPair, FIRST_PSN_A, pattern, psnA, Region } from './testing/data-path-verbs.ts';
+import { summaryOf } from './testing/scenario.ts';
 
 const uc = { fields: { serviceType: ServiceType.UC } } as const;
 
@@ -117,6 +118,52 @@ describe('an unreliable connection', () => {
       expect(aCq.poll()?.syndrome).toBe(CqeSyndrome.LOCAL_QP_OP_ERR);
       expect(bench.b.port.packets).toEqual([]);
     }
+  });
+
+  /** IBTA vol 1, 10.3.1.5: a completion in error takes the send queue alone to the SQ error state, from which RTS leads. */
+  test.each([{}, tightest])('fails in its send queue alone, which can be brought back (%o)', async (hca) => {
+    const { bench, a, b, aCq, bCq, from, to } = await scene({ hca });
+    const write = {
+      opcode: WqeOpcode.RDMA_WRITE,
+      segments: [from.part(0, 3000)],
+      remote: { address: to.address, key: to.key },
+    };
+    a.receive([from.part(4000, 100)]);
+    a.post({ ...write, isUnsignalled: true });
+    a.post({ ...write, opcode: WqeOpcode.RDMA_READ });
+    a.post(write);
+    a.post(write);
+    a.ring();
+    await bench.run(30);
+    expect(summaryOf(aCq.drain())).toEqual(['send 1: 0x2', 'send 2: 0x5', 'send 3: 0x5']);
+    expect([a.state, b.state, bench.a.dataPath.control.qpIsFlushing(a.slot)]).toEqual([
+      QpState.SQER,
+      QpState.RTS,
+      false,
+    ]);
+    a.send(write);
+    b.send({ opcode: WqeOpcode.SEND, segments: [to.part(0, 100)] });
+    await bench.run(30);
+    const lines = summaryOf(aCq.drain());
+    expect(lines.sort()).toEqual(['receive 0: 0x0', 'send 4: 0x5']);
+    a.modify({ state: QpState.RTS });
+    b.receive([to.part(4096, 200)]);
+    a.send({ opcode: WqeOpcode.SEND, segments: [from.part(7, 200)] });
+    await bench.run(30);
+    expect(summaryOf(aCq.drain())).toEqual(['send 5: 0x0']);
+    expect(summaryOf(bCq.drain())).toEqual(['send 0: 0x0', 'receive 0: 0x0']);
+    expect(to.read(4096, 200)).toEqual(from.read(7, 200));
+  });
+
+  test('goes on receiving in the middle of a message while its send queue fails', async () => {
+    const { bench, a, b, aCq, from, to } = await scene();
+    a.receive([from.part(0, 8000)]);
+    b.send({ opcode: WqeOpcode.SEND, segments: [to.part(0, 8000)] });
+    await bench.until(() => bench.a.port.packets.length >= 2, 20);
+    a.send({ opcode: WqeOpcode.RDMA_READ, segments: [from.part(0, 8)], remote: { address: 0, key: 0 } });
+    await bench.run(30);
+    expect(summaryOf(aCq.drain())).toEqual(['send 0: 0x2', 'receive 0: 0x0']);
+    expect([a.state, from.read(0, 8000)]).toEqual([QpState.SQER, to.read(0, 8000)]);
   });
 
   test('completes unsignalled messages without a CQE and goes on behind a window of them', async () => {

@@ -26,6 +26,8 @@ export const dataPathViolations = {
   /** Datagrams dropped for their Q_Key or P_Key. */
   datagramQkey: 13,
   datagramPkey: 14,
+  /** Packets of connections dropped for their P_Key. */
+  packetPkey: 15,
 } as const;
 
 export type DataPathViolation = keyof typeof dataPathViolations;

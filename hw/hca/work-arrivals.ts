@@ -1,4 +1,4 @@
-/** News that a QP has send work: to the scheduler, or to the flusher when the QP is in error. */
+/** News that a QP has send work: to the scheduler, or to the flusher when the QP or its send queue is in error. */
 import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import type { QueuePair } from './queue-pair.ts';
@@ -6,7 +6,7 @@ import * as sendScheduler from './send-scheduler.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { NOT_PARKED } = sendScheduler;
-const { ERR } = QpState;
+const { ERR, SQER } = QpState;
 
 export class WorkArrivals {
   readonly #parts: DataPathParts;
@@ -17,14 +17,19 @@ export class WorkArrivals {
 
   sendRequested(pair: QueuePair, cycle: number): void {
     const { flusher, scheduler, core } = this.#parts;
-    if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
+    if (isFlushed(pair)) flusher.goOn(pair.slot, cycle);
     else scheduler.makeReady(pair, cycle + core.config.scheduleCycles);
   }
 
   wqesFetched(pair: QueuePair, cycle: number): void {
     const { flusher, scheduler, wqeFetch } = this.#parts;
     if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
-    if (pair.state === ERR) flusher.goOn(pair.slot, cycle);
+    if (isFlushed(pair)) flusher.goOn(pair.slot, cycle);
     else scheduler.makeReady(pair, cycle + 1);
   }
+}
+
+/** What is posted to its send queue completes as flushed. */
+function isFlushed({ state }: QueuePair): boolean {
+  return state === ERR || state === SQER;
 }

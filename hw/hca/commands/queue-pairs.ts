@@ -132,6 +132,8 @@ export function transitionOf(name: QpTransitionName) {
     const mailbox = needsMailbox ? viewOf(yield* readInBox(request, qpMailbox.sizeBytes)) : undefined;
     const mask = mailbox === undefined ? 0 : qpMailbox.fields.optionalParameterMask.get(mailbox, 0);
     const fieldsSet = fieldsSetBy(name, mask);
+    // What was posted before the send queue is brought back is flushed first.
+    if (name === 'SQERR2RTS_QP') yield* until(() => !dataPath.qpIsFlushing(slot));
     dataPath.qpSync(slot); // the QP may have moved to an error state by itself, even while the mailbox was read
     const previousState = fields.state.get(qps.view, base);
     demand((transition.from as readonly number[]).includes(previousState), CommandStatus.BAD_QP_STATE);

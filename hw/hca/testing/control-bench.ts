@@ -42,6 +42,7 @@ export class RecordingDataPath implements DataPathControl {
   qpSync = (slot: number): void => this.onQpSync(slot);
   qpIsBusy = (slot: number): boolean => this.busyQps.has(slot);
   qpIsDraining = (slot: number): boolean => this.busyQps.has(slot);
+  qpIsFlushing = (slot: number): boolean => this.busyQps.has(slot);
   cqCreated = (slot: number): void => this.#note('cqCreated', slot);
   cqDestroyed = (slot: number): void => this.#note('cqDestroyed', slot);
   cqResized = (...values: [number, number, number, number]): void => this.#note('cqResized', ...values);

@@ -2,6 +2,7 @@
 import type { LogicalProcess } from '../../../sim/index.ts';
 import {
   FLOAT_VIRTUAL_ADDRESS,
+  isRequest,
   operandBytes,
   PACKET_PAYLOAD_OFFSET,
   type PacketReceiver,
@@ -16,6 +17,8 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
   WORD_RKEY,
 } from '../../../wire/index.ts';
 import type { PacketPort } from '../packet-port.ts';
@@ -39,6 +42,8 @@ export interface Packet {
   readonly payloadBytes: number;
   readonly lids: number;
   readonly virtualLane: number;
+  /** Of a connection. */
+  readonly pkey: number;
   /** Operands of atomics, as words. */
   readonly operands: readonly number[];
 }
@@ -54,6 +59,8 @@ export interface HandMadePacket {
   readonly aeth?: number;
   readonly immediate?: number;
   readonly lids?: number;
+  /** The default partition when left out. */
+  readonly pkey?: number;
   readonly payload?: Uint8Array;
   readonly operands?: readonly number[];
 }
@@ -152,6 +159,8 @@ export class TappedPort implements PacketPort {
     port.txWords[word + WORD_DMA_LENGTH] = packet.dmaBytes ?? payload.length;
     port.txWords[word + WORD_AETH] = packet.aeth ?? 0;
     port.txWords[word + WORD_IMMEDIATE] = packet.immediate ?? 0;
+    const pkeyPlace = isRequest(packet.opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
+    port.txWords[word + pkeyPlace] = packet.pkey ?? 0xffff;
     port.txWords[word + WORD_LIDS] = packet.lids ?? this.#lids;
     const operands = packet.operands ?? [];
     operands.forEach((value, index) => {
@@ -164,6 +173,7 @@ export class TappedPort implements PacketPort {
     const { rxWords, rxFloats } = this.#port;
     const word = (index: number): number => rxWords[(offset >> 2) + index]!;
     const opcode = word(WORD_OPCODE);
+    const isFromRequester = isRequest(opcode);
     const operands = Array.from({ length: operandBytes(opcode) / 4 }, (_, index) =>
       word(PACKET_PAYLOAD_OFFSET / 4 + index),
     );
@@ -176,9 +186,10 @@ export class TappedPort implements PacketPort {
       address: rxFloats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!,
       rkey: word(WORD_RKEY) >>> 0,
       dmaBytes: word(WORD_DMA_LENGTH) >>> 0,
-      syndrome: word(WORD_AETH) >>> 24,
-      msn: word(WORD_AETH) & 0xffffff,
-      immediate: word(WORD_IMMEDIATE),
+      syndrome: isFromRequester ? 0 : word(WORD_AETH) >>> 24,
+      msn: isFromRequester ? 0 : word(WORD_AETH) & 0xffffff,
+      immediate: isFromRequester ? word(WORD_IMMEDIATE) : 0,
+      pkey: word(isFromRequester ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY),
       payloadBytes: word(WORD_PAYLOAD_BYTES),
       lids: word(WORD_LIDS),
       virtualLane: virtualLaneOf(word(WORD_PACKET_FLAGS)),
