@@ -297,7 +297,7 @@ describe('a QP that is reset or destroyed', () => {
     for (const wrId of [1, 2]) post(wrId);
     const mine = { qpn: qp.qpNum, isSend: 1, opcode: WqeOpcode.RDMA_WRITE };
     const theirs = { qpn: other.qpNum, isSend: 1, opcode: WqeOpcode.RDMA_WRITE };
-    [other.sendRing.slots[0]!.wrId, other.sendRing.slots[1]!.wrId] = [71, 72];
+    [other.sendRing.slotAt(0).wrId, other.sendRing.slotAt(1).wrId] = [71, 72];
     other.sendRing.head = 2;
     process.complete(cq, 0, { ...mine, wqeCounter: 0 });
     process.complete(cq, 1, { ...theirs, wqeCounter: 0 });

@@ -154,7 +154,7 @@ describe('a posted work request', () => {
       const expected = fromHex(line.bytes);
       const request = requestOf(expected, setup, setup.qp.qpType);
       expect(postSend(setup.qp, request), placeOf(line)).toBe(0);
-      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!.address;
+      const slot = setup.qp.sendRing.slotAt(line.index).address;
       // A WQE that went out in a list rang the doorbell, alone it may go through BlueFlame and carry its counter.
       const wentByDoorbell = controlSegment.fields.qpn.get(viewOf(expected), 0) === 0;
       const actual = setup.process.bytes.slice(slot, slot + expected.length);
@@ -186,7 +186,7 @@ describe('a posted work request', () => {
       setup.qp.context.blueFlameHalf = post.offset === '0x100' ? 1 : 0;
       const wqeBytes = controlSegment.fields.ds.get(viewOf(expected), 0) * 16;
       // What lies behind the WQE in its slot is copied along: put there what lay there.
-      const slot = setup.qp.sendRing.slots[line.index & (setup.qp.sendRing.wqeCount - 1)]!.address;
+      const slot = setup.qp.sendRing.slotAt(line.index).address;
       setup.process.bytes.set(expected.slice(wqeBytes), slot + wqeBytes);
       postSend(setup.qp, requestOf(expected.slice(0, wqeBytes), setup, setup.qp.qpType));
       const stores = setup.process.takeDeviceStores();

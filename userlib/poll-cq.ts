@@ -147,7 +147,7 @@ function completeSend(qp: IbvQp, counter: number): number {
   const ring = qp.sendRing;
   // Unsignalled requests before this one have completed with it.
   ring.tail = (ring.tail + ((counter - ring.tail) & 0xffff)) >>> 0;
-  const { wrId } = ring.slots[ring.tail & ring.slotMask]!;
+  const { wrId } = ring.slotAt(ring.tail);
   ring.tail = (ring.tail + 1) >>> 0;
   return wrId;
 }

@@ -56,7 +56,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     error = inlineLength < 0 ? 0 : checkInline(ring, row, current, inlineLength, memory);
     if (error !== 0) break;
     const counter = ring.head + count;
-    const slot = ring.slots[counter & ring.slotMask]!;
+    const slot = ring.slotAt(counter);
     wqeBytes = wqeBytesOf(row, current, inlineLength);
     storeOffset = cpu.pushMemoryStore(slot.address, wqeBytes);
     const ownerIsSet = (counter & ring.wqeCount) !== 0;
@@ -95,12 +95,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
   if (tap !== undefined) {
     const at = cpu.ownPs;
     for (let posted = 0, of = wr; posted < count; posted++, of = of.next!) {
-      tap.posted(
-        qp.qpNum,
-        (first + posted) & 0xffff,
-        ring.slots[(first + posted) & ring.slotMask]!.opcode,
-        at,
-      );
+      tap.posted(qp.qpNum, (first + posted) & 0xffff, ring.slotAt(first + posted).opcode, at);
       if (tap.watch !== undefined) tap.watch.sendPosted(qp.qpNum, (first + posted) & 0xffff, of, at);
     }
   }
@@ -181,7 +176,7 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
   const at = cpu.pushDeviceStore(blueFlameBusAddress + half, copyBytes, 'writeCombining');
   const bytes = cpu.storeBytes;
   for (let offset = 0; offset < wqeBytes; offset++) bytes[at + offset] = bytes[storeOffset + offset]!;
-  const { address } = ring.slots[ring.head & ring.slotMask]!;
+  const { address } = ring.slotAt(ring.head);
   const memory = context.platform.memory.bytes;
   for (let offset = wqeBytes; offset < copyBytes; offset++) bytes[at + offset] = memory[address + offset]!;
   context.blueFlameHalf ^= 1;
@@ -190,7 +185,7 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
 
 /** Marks the WQE that will be met after the headroom as not written behind its first 64 bytes. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {
-  const { address, wqeBytes } = ring.slots[counter & ring.slotMask]!;
+  const { address, wqeBytes } = ring.slotAt(counter);
   for (let at = inlineBoundaryBytes; at < wqeBytes; at += inlineBoundaryBytes) {
     const offset = qp.cpu.pushMemoryStore(address + at, 4);
     qp.cpu.storeView.setUint32(offset, wqeStamp);

@@ -49,11 +49,29 @@ export interface DoorbellRecord {
   readonly physicalAddress: number;
 }
 
-/** Records of one size, zeroed when taken; a page is unmapped when its last record is given back. */
+/** A page of records, and which of them are free, the next one last. */
+class RecordPage {
+  readonly memory: QueueMemory;
+  readonly count: number;
+  readonly free: number[];
+
+  constructor(memory: QueueMemory, recordBytes: number) {
+    this.memory = memory;
+    this.count = pageBytes / recordBytes;
+    this.free = Array.from({ length: this.count }, (_, index) => this.count - 1 - index);
+  }
+}
+
+/**
+ * Records of one size, zeroed when taken, the lowest of a page first; a page is unmapped when its last record is given back.
+ * Neither taking nor giving looks at other pages.
+ */
 export class RecordPool {
   private readonly memory: UserMemory;
   private readonly recordBytes: number;
-  private readonly pages: { readonly page: QueueMemory; readonly taken: boolean[] }[] = [];
+  private readonly pages = new Map<number, RecordPage>();
+  /** Of these, the pages with a free record, the oldest first. */
+  private readonly withRoom = new Set<RecordPage>();
 
   constructor(memory: UserMemory, recordBytes: number) {
     this.memory = memory;
@@ -62,30 +80,34 @@ export class RecordPool {
 
   /** @returns undefined when the process can have no more memory */
   take(): DoorbellRecord | undefined {
-    let home = this.pages.find(({ taken }) => taken.includes(false));
-    if (home === undefined) {
-      const page = QueueMemory.map(this.memory, pageBytes);
-      if (page === undefined) return undefined;
-      home = { page, taken: new Array<boolean>(pageBytes / this.recordBytes).fill(false) };
-      this.pages.push(home);
-    }
-    const index = home.taken.indexOf(false);
-    home.taken[index] = true;
-    const offset = index * this.recordBytes;
-    const physicalAddress = home.page.physicalOf(offset);
+    const [home = this.newPage()] = this.withRoom;
+    if (home === undefined) return undefined;
+    const offset = home.free.pop()! * this.recordBytes;
+    if (home.free.length === 0) this.withRoom.delete(home);
+    const physicalAddress = home.memory.physicalOf(offset);
     this.memory.bytes.fill(0, physicalAddress, physicalAddress + this.recordBytes);
-    return { address: home.page.address + offset, physicalAddress };
+    return { address: home.memory.address + offset, physicalAddress };
   }
 
   give(record: DoorbellRecord): void {
-    const at = this.pages.findIndex(
-      ({ page }) => record.address >= page.address && record.address < page.address + pageBytes,
-    );
-    const home = this.pages[at];
+    const first = record.address - (record.address % pageBytes);
+    const home = this.pages.get(first);
     if (home === undefined) throw new InvariantError('doorbell record', record.address, 'one of this pool');
-    home.taken[(record.address - home.page.address) / this.recordBytes] = false;
-    if (home.taken.includes(true)) return;
-    home.page.unmap();
-    this.pages.splice(at, 1);
+    home.free.push((record.address - first) / this.recordBytes);
+    home.free.sort((a, b) => b - a);
+    this.withRoom.add(home);
+    if (home.free.length < home.count) return;
+    home.memory.unmap();
+    this.pages.delete(first);
+    this.withRoom.delete(home);
+  }
+
+  private newPage(): RecordPage | undefined {
+    const memory = QueueMemory.map(this.memory, pageBytes);
+    if (memory === undefined) return undefined;
+    const page = new RecordPage(memory, this.recordBytes);
+    this.pages.set(memory.address, page);
+    this.withRoom.add(page);
+    return page;
   }
 }

@@ -111,7 +111,10 @@ export class SendRing {
   /** Free-running counters of 32 bits. */
   head = 0;
   tail = 0;
-  readonly slots: readonly SendSlot[];
+  /** By slot; a queue that was never posted to has none. */
+  readonly #slots: SendSlot[] = [];
+  readonly #buffer: QueueMemory;
+  readonly #offset: number;
   /** What the service carries. */
   readonly rows: SendRows;
   /** The doorbell's dword, as the processor's word. */
@@ -128,9 +131,24 @@ export class SendRing {
     this.maxInline = sizes.maxInline;
     this.rows = sendRowsOf(type);
     this.doorbellWord = swap32(qpn << sendDoorbell.fields.qpn.shift);
-    this.slots = Array.from({ length: this.wqeCount }, (_, slot) => {
-      return new SendSlot(buffer.physicalOf(offset + slot * this.strideBytes), 0);
-    });
+    this.#buffer = buffer;
+    this.#offset = offset;
+  }
+
+  /** The slot of the WQE with this counter. */
+  slotAt(counter: number): SendSlot {
+    return this.#slots[counter & this.slotMask] ?? this.#newSlot(counter & this.slotMask);
+  }
+
+  #newSlot(slot: number): SendSlot {
+    // Those in front first: the array stays without holes.
+    for (let next = this.#slots.length; next <= slot; next++)
+      this.#slots.push(new SendSlot(this.#addressOf(next), this.strideBytes));
+    return this.#slots[slot]!;
+  }
+
+  #addressOf(slot: number): number {
+    return this.#buffer.physicalOf(this.#offset + slot * this.strideBytes);
   }
 
   /** Forgets what was posted: the QP is in RESET. */
@@ -142,8 +160,8 @@ export class SendRing {
   /** Marks every WQE as not valid in the first pass and not written behind its first 64 bytes. */
   initialiseOwnership(memory: UserMemory): void {
     const units = this.strideBytes / wqeUnitBytes;
-    for (const slot of this.slots) {
-      const { address } = slot;
+    for (let slot = 0; slot < this.wqeCount; slot++) {
+      const address = this.#addressOf(slot);
       controlSegment.encodeInto(
         { owner: 1, ds: units & controlSegment.fields.ds.mask },
         memory.bytes,
@@ -152,7 +170,7 @@ export class SendRing {
       for (let at = inlineBoundaryBytes; at < this.strideBytes; at += inlineBoundaryBytes) {
         memory.view.setUint32(address + at, wqeStamp);
       }
-      slot.wqeBytes = this.strideBytes;
     }
+    for (const slot of this.#slots) slot.wqeBytes = this.strideBytes;
   }
 }

@@ -41,8 +41,19 @@ const kindsOf = (type: QpTypeVerb): readonly Kind[] => {
   return type === QpTypeVerb.IBV_QPT_UD ? ['send'] : ['send', 'write'];
 };
 
-/** The rows of QPs of a type. */
+const rowsByType = new Map<QpTypeVerb, SendRows>();
+
+/** The rows of QPs of a type, which all of them share. */
 export function sendRowsOf(type: QpTypeVerb): SendRows {
+  let rows = rowsByType.get(type);
+  if (rows === undefined) {
+    rows = makeRows(type);
+    rowsByType.set(type, rows);
+  }
+  return rows;
+}
+
+function makeRows(type: QpTypeVerb): SendRows {
   const rows: (SendRow | undefined)[] = Array.from({ length: WrOpcode.IBV_WR_ATOMIC_FETCH_AND_ADD + 1 });
   const isDatagram = type === QpTypeVerb.IBV_QPT_UD;
   for (const [request, opcode, kind, hasImmediate] of opcodes) {
