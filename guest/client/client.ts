@@ -129,6 +129,14 @@ export class VfioUserClient {
     return this.#inboxBytes === 0;
   }
 
+  /** Takes all replies that there are, whatever they answer. */
+  forget(): void {
+    this.#pump();
+    do this.#inboxBytes = 0;
+    while (this.#receive() > 0);
+    this.#inboxBytes = 0;
+  }
+
   handshake(data: unknown = qemuCapabilities): Answer {
     return this.request(Command.VERSION, versionPayload(0, 0, `${JSON.stringify(data)}\0`));
   }

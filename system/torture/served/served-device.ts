@@ -1,0 +1,102 @@
+/**
+ * A served HCA, its server and its clients in one thread, with a clock that is counted: each look at it takes a little, so
+ * that the same story runs the same way on any computer, and a device that never comes to rest is given up all the same.
+ *
+ *     VfioUserClient ══ socket ══► VfioUserServer ─► Slot ─► device        turn(): messages, then the model, in turns
+ */
+import { join } from 'node:path';
+import { defaultsOf } from '../../../base/parameter.ts';
+import { VfioUserClient } from '../../../guest/client/client.ts';
+import { Reactor, raiseInterrupt, VfioUserServer } from '../../../guest/index.ts';
+import { makeTemporaryFolder } from '../../guest/temporary-folder.ts';
+import type { MachineConfig } from '../../profile/index.ts';
+import { Emulation } from '../../serve/emulation.ts';
+import { servingParameters } from '../../serve/parameters.ts';
+import type { Slot } from '../../serve/slot.ts';
+
+/** Of each look at the clock: an access is given up after 20,000 looks, some 300,000 steps of the model. */
+const LOOK_MS = 0.05;
+/** Of the model, between two polls of the socket. */
+const SLICE_MS = 5;
+/** Waits of the protocol are of no interest here, and a busy computer must not end them. */
+const longMs = 600_000;
+const MICROSECONDS_PER_MS = 1000;
+
+export class ServedDevice implements Disposable {
+  readonly emulation: Emulation;
+  readonly #server: VfioUserServer;
+  readonly #reactor: Reactor;
+  readonly #folder = makeTemporaryFolder('hca-torture-');
+  readonly #path = join(this.#folder.path, 'hca');
+  #wallMs = 1000;
+  /** Longest time of this thread that one turn has taken, in milliseconds. */
+  longestTurnMs = 0;
+
+  constructor(config: MachineConfig) {
+    this.emulation = new Emulation({
+      config,
+      hcaCount: 1,
+      cabling: 'loopback',
+      faults: [],
+      serving: defaultsOf(servingParameters),
+      timeScale: 1,
+      wall: () => {
+        this.#wallMs += LOOK_MS;
+        return this.#wallMs;
+      },
+      raise: raiseInterrupt,
+      analysis: undefined,
+    });
+    this.#server = new VfioUserServer({
+      path: this.#path,
+      device: this.slot,
+      config: { handshakeWaitMs: longMs, messageWaitMs: longMs, refusalWaitMs: longMs },
+    });
+    this.#reactor = new Reactor([this.#server]);
+  }
+
+  get slot(): Slot {
+    return this.emulation.slots[0]!;
+  }
+
+  get hasClient(): boolean {
+    return this.#server.hasClient;
+  }
+
+  connect(): VfioUserClient {
+    return new VfioUserClient(this.#path, () => this.turn());
+  }
+
+  /** What the clients have sent is carried out, a part at least, and the model works until it rests, for a slice at most. */
+  readonly turn = (): void => {
+    const before = process.threadCpuUsage();
+    this.#reactor.poll(0);
+    this.emulation.work(SLICE_MS);
+    const { user, system } = process.threadCpuUsage(before);
+    this.longestTurnMs = Math.max(this.longestTurnMs, (user + system) / MICROSECONDS_PER_MS);
+  };
+
+  /** All that has been sent is carried out. */
+  settle(): void {
+    while (this.#reactor.poll(0)) this.emulation.work(SLICE_MS);
+    this.emulation.work(SLICE_MS);
+  }
+
+  /** Time passes on the wall, and in the model as far as it gets with it. */
+  pass(durationMs: number): void {
+    this.#wallMs += durationMs;
+    this.turn();
+  }
+
+  /** As the serving loop does behind a defect: the guest is dropped, the device built anew. */
+  recover(): void {
+    this.#server.dropClient('the device failed');
+    this.emulation.rebuild();
+  }
+
+  [Symbol.dispose](): void {
+    this.#reactor.close();
+    this.emulation.close();
+    this.#folder.remove();
+  }
+}
