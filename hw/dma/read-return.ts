@@ -105,6 +105,11 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
     }
   }
 
+  /** Whether a completion that has just arrived answers a read that no reset has taken back. */
+  isAwaited(offset: number): boolean {
+    return this.tags.tagOf(tagOf(this.#words[(offset >> 2) + WORD_DESCRIPTOR]!)).state !== TAG_ABANDONED;
+  }
+
   /** See {@link CompletionRun.take}. */
   takeCompletions(offset: number): boolean {
     return this.#completions.isEmpty && this.#run.take(offset, this.isTagAwaited);

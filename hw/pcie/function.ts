@@ -58,6 +58,8 @@ export interface FunctionOptions {
 export interface CompletionReceiver {
   /** A completion has arrived, now; the receiver has the port consume it. */
   receiveCompletion(offset: number): void;
+  /** Whether the completion answers a read that a reset has not taken back. Asked of those with an error alone. */
+  isAwaited?(offset: number): boolean;
 }
 
 /** What the function is connected to inside the device. */
@@ -284,7 +286,9 @@ export class PcieFunction {
     this.#domain.wake(this.#ingressStage, cycle);
   }
 
+  /** What answers a read of before a reset is discarded silently, and sets nothing in the new life: PCIe Base 3.0, 6.6.2. */
   #noteBadCompletion(offset: number, flags: number): void {
+    if (this.#completions.isAwaited?.(offset) === false) return;
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
     const status = statusOf(flags);
     if (status === STATUS_UNSUPPORTED_REQUEST) this.#latch.addAbort('receivedMasterAbort', cycle);

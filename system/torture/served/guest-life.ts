@@ -185,8 +185,9 @@ export class GuestLife {
     this.ram.forsaken();
   }
 
-  /** Gives back what this process holds of it. */
+  /** Gives back what this process holds of it, whatever has happened. */
   close(): void {
+    this.client.close();
     this.ram.close();
     for (const descriptor of this.eventfds) closeSync(descriptor);
   }

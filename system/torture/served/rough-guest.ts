@@ -12,8 +12,10 @@ import { cqc } from '../../../abi/cqc.ts';
 import { eqc } from '../../../abi/eqc.ts';
 import { initHca } from '../../../abi/init-hca.ts';
 import { MadClass, mad, SmpAttribute } from '../../../abi/mad.ts';
+import { portInfo } from '../../../abi/mad-attributes.ts';
 import { mapEntry } from '../../../abi/map-icm.ts';
 import { mpt } from '../../../abi/mpt.ts';
+import { PerformanceAttribute } from '../../../abi/performance-attributes.ts';
 import { qpMailbox, ServiceType } from '../../../abi/qpc.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
@@ -380,17 +382,22 @@ export class RoughGuest {
         random.chance(0.9) ? 1 : random.uint32(),
       );
     } else if (form === 2) {
+      const isPerformance = random.chance(0.4);
+      const attributes: readonly number[] = Object.values(
+        isPerformance ? PerformanceAttribute : SmpAttribute,
+      );
       const box = mad.encode({
         baseVersion: 1,
-        managementClass: this.#pick([MadClass.SUBN_LID_ROUTED, MadClass.PERF_MGMT]),
+        managementClass: isPerformance ? MadClass.PERF_MGMT : MadClass.SUBN_LID_ROUTED,
         classVersion: 1,
         method: random.between(1, 2),
-        attributeId: random.chance(0.7)
-          ? this.#pick(Object.values(SmpAttribute))
-          : (random.below(0x20) as never),
+        attributeId: (random.chance(0.8) ? this.#pick(attributes) : random.below(0x20)) as never,
         attributeModifier: random.chance(0.7) ? random.below(8) : random.uint32(),
       });
       box.set(this.#bytes(192), 64);
+      // A port that is there, or nothing is set: PortSelect of counters, PortInfo that can be.
+      if (random.chance(0.7)) box[65] = 1;
+      if (random.chance(0.3)) box.set(this.#portInfo(), 64);
       this.#putFlipped(box, 0.2);
       this.#send(Opcode.MAD_IFC, 1);
     } else {
@@ -400,6 +407,23 @@ export class RoughGuest {
         random.below(3),
       );
     }
+  }
+
+  #portInfo(): Uint8Array {
+    const random = this.#random;
+    return portInfo.encode({
+      mkey: random.chance(0.3) ? BigInt(random.uint32()) : 0n,
+      gidPrefix: BigInt(random.uint32()),
+      lid: random.below(8),
+      masterSmLid: random.below(8),
+      portState: random.below(5) as never,
+      neighborMtu: random.below(6) as never,
+      lmc: random.below(8),
+      operationalVls: random.below(8),
+      linkDownDefault: random.below(4),
+      clientReregister: random.below(2),
+      subnetTimeout: random.below(32),
+    });
   }
 
   /** A command that creates or changes an object, with some bits of its context flipped. */

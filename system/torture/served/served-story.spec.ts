@@ -6,82 +6,93 @@ import { playServedStory, type ServedFindingKind, shrinkServedStory } from './se
 vi.setConfig({ testTimeout: 300_000 });
 const unavailable = nativeUnavailableReason();
 
-/** Small stories: a few seconds each on a busy computer. */
-const small = { lives: 2, actions: 150 };
+/** Small stories: a second or two each on an idle computer. */
+const small = { lives: 1, actions: 200 };
 
 describe.skipIf(unavailable !== undefined)('a served device', () => {
-  it.each([1, 2, 3])('is to the guest after rough ones what it was to the first: story %i', (seed) => {
+  it.each([1, 2, 3])('is to the guest after a rough one what it was to the first: story %i', (seed) => {
     expect(playServedStory({ seed, ...small }).findings).toEqual([]);
   });
 
   it('is treated the same way by the same seed', () => {
-    const one = { seed: 11, lives: 1, actions: 100 };
-    expect(playServedStory(one).counts).toEqual(playServedStory(one).counts);
-    expect(playServedStory({ ...one, seed: 12 }).counts).not.toEqual(playServedStory(one).counts);
+    const one = { seed: 11, lives: 1, actions: 60 };
+    const { counts } = playServedStory(one);
+    expect(playServedStory(one).counts).toEqual(counts);
+    expect(playServedStory({ ...one, seed: 12 }).counts).not.toEqual(counts);
   });
 });
 
-/** Mistakes put into the device, and the judge that is to find each. */
-const mistakes: [what: string, ServedFindingKind, sabotage: (device: ServedDevice) => void][] = [
+/** Mistakes put into the device, the judge that is to find each, and a seed by which it does. */
+const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (device: ServedDevice) => void][] =
   [
-    'a node description that outlives its guest',
-    'changed',
-    ({ emulation }) => {
-      const { node } = emulation.hcas[0]!.hca.control.state.parts;
-      node.reset = () => {};
-    },
-  ],
-  [
-    'counters that outlive their guest',
-    'changed',
-    ({ emulation }) => {
-      const { agents } = emulation.hcas[0]!.hca.control.state.parts;
-      agents.reset = () => {};
-    },
-  ],
-  [
-    'a register that throws',
-    'thrown',
-    ({ emulation }) => {
-      const { registers } = emulation.hcas[0]!.hca.control;
-      const read = registers.read.bind(registers);
-      let countdown = 3000;
-      registers.read = (...values) => {
-        if (--countdown < 0) throw new TypeError('sabotaged');
-        return read(...values);
-      };
-    },
-  ],
-  [
-    'a turn that takes longer than a second',
-    'silence',
-    ({ slot }) => {
-      const settle = slot.settle.bind(slot);
-      let countdown = 3000;
-      slot.settle = (nowMs) => {
-        const before = process.threadCpuUsage();
-        if (--countdown === 0) while (process.threadCpuUsage(before).user < 1_100_000);
-        return settle(nowMs);
-      };
-    },
-  ],
-];
+    [
+      'a node description that outlives its guest',
+      'changed',
+      2,
+      ({ emulation }) => {
+        const { node } = emulation.hcas[0]!.hca.control.state.parts;
+        node.reset = () => {};
+      },
+    ],
+    [
+      'counters that outlive their guest',
+      'changed',
+      10,
+      ({ emulation }) => {
+        const { agents } = emulation.hcas[0]!.hca.control.state.parts;
+        agents.reset = () => {};
+      },
+    ],
+    [
+      'a register that throws',
+      'thrown',
+      1,
+      ({ emulation }) => {
+        const { registers } = emulation.hcas[0]!.hca.control;
+        const read = registers.read.bind(registers);
+        // The well-behaved guest before reads some 700 dwords.
+        let countdown = 900;
+        registers.read = (...values) => {
+          if (--countdown < 0) throw new TypeError('sabotaged');
+          return read(...values);
+        };
+      },
+    ],
+    [
+      'a turn that takes longer than a second',
+      'silence',
+      1,
+      ({ slot }) => {
+        const settle = slot.settle.bind(slot);
+        let countdown = 1000;
+        slot.settle = (nowMs) => {
+          const before = process.threadCpuUsage();
+          if (--countdown === 0) while (process.threadCpuUsage(before).user < 1_100_000);
+          return settle(nowMs);
+        };
+      },
+    ],
+  ];
 
 describe.skipIf(unavailable !== undefined)('the judges of a served device', () => {
-  it.each(mistakes)('find %s', (_what, kind, sabotage) => {
-    const found = Array.from({ length: 6 }, (_, at) => at + 1).some((seed) =>
-      playServedStory({ seed, ...small, actions: 400, sabotage }).findings.some(
-        (finding) => finding.kind === kind,
-      ),
-    );
-    expect(found).toBe(true);
+  it.each(mistakes)('find %s', (_what, kind, seed, sabotage) => {
+    const { findings } = playServedStory({ seed, ...small, sabotage });
+    expect(findings.map((finding) => finding.kind)).toContain(kind);
   });
 
   it('shrink a story to the few things that it takes', () => {
-    const sabotage = mistakes[2]![2];
-    const shrunk = shrinkServedStory({ seed: 5, lives: 2, actions: 200, sabotage });
-    expect(shrunk?.story.findings[0]?.kind).toBe('thrown');
-    expect(shrunk!.options.actions!).toBeLessThanOrEqual(200);
+    // Only a rough guest writes to the first page of doorbells.
+    const sabotage = ({ slot }: ServedDevice): void => {
+      const write = slot.regionWrite.bind(slot);
+      slot.regionWrite = (region, offset, bytes) => {
+        if (region === 2 && offset < 4096) throw new TypeError('sabotaged');
+        return write(region, offset, bytes);
+      };
+    };
+    const shrunk = shrinkServedStory({ seed: 3, lives: 1, actions: 60, sabotage });
+    expect(shrunk?.story.findings[0]?.text).toContain('sabotaged');
+    expect(shrunk!.options.actions!).toBeLessThan(60);
+    expect(shrunk!.options.without!.length).toBeGreaterThan(5);
   });
 
   it('shrink nothing where nothing is wrong', () => {

@@ -75,63 +75,101 @@ const hardware: readonly ParameterValues[] = [
 ];
 
 export function playServedStory(options: ServedStoryOptions): ServedStory {
-  const { seed, lives = usualLives, actions = usualActions } = options;
-  const random = new Random(seed, 'served hardware');
+  const random = new Random(options.seed, 'served hardware');
   const set = hardware[random.below(hardware.length)]!;
-  const findings: ServedFinding[] = [];
-  const counts = noCounts();
   const descriptorsBefore = openDescriptors();
-  let longestTurnMs = 0;
+  let story: StoryRun;
   {
     using device = new ServedDevice(configurationOf({ profile: servedProfile, set }));
     options.sabotage?.(device);
-    const descriptorsServed = openDescriptors();
-    const first = wellBehavedLife(device);
-    let guest: RoughGuest | undefined;
-    const find = (life: number, kind: ServedFindingKind, text: string): void => {
-      findings.push({ kind, text, life, actions: [...(guest?.actions ?? [])] });
-    };
-    for (let life = 0; life < lives && findings.length === 0; life++) {
-      const own = new GuestLife(device);
-      guest = new RoughGuest(own, new Random(seed, `served life ${life}`), options.without);
-      const note = (kind: ServedFindingKind, text: string): void => find(life, kind, text);
-      try {
-        guest.live(actions);
-        own.leave();
-      } catch (error) {
-        note('thrown', textOf(error));
-        if (device.hasClient) own.leave();
-      }
-      own.raised();
-      device.pass(50);
-      for (const { access, message, causes } of device.emulation.defects)
-        note('thrown', [`${access}: ${message}`, ...causes.map(({ stack }) => stack)].join('\n'));
-      for (const damage of own.ram.damages()) note('memory', damage);
-      if (own.raised().some((count) => count > 0))
-        note('interrupt', 'a vector was raised after its guest had gone');
-      own.close();
-      for (const kind of kinds) counts[kind] += guest.counts[kind];
-      if (openDescriptors() !== descriptorsServed)
-        note('descriptors', `${openDescriptors()} are open, ${descriptorsServed} were before`);
-      if (device.slot.access.givenUpLoadCount > 0)
-        note('unanswered', `${device.slot.access.givenUpLoadCount} loads were given up`);
-      longestTurnMs = Math.max(longestTurnMs, device.longestTurnMs);
-      if (device.longestTurnMs > silenceMs)
-        note('silence', `${device.longestTurnMs.toFixed(0)} ms in one turn`);
-    }
-    if (findings.length === 0) {
-      const last = wellBehavedLife(device);
-      for (const difference of differencesOf(first, last)) find(lives - 1, 'changed', difference);
+    story = new StoryRun(device, options);
+    story.play();
+  }
+  if (openDescriptors() !== descriptorsBefore) story.find('descriptors', 'the server left descriptors open');
+  const { findings, counts, longestTurnMs } = story;
+  return { seed: options.seed, findings, counts, longestTurnMs };
+}
+
+class StoryRun {
+  readonly findings: ServedFinding[] = [];
+  readonly counts = noCounts();
+  longestTurnMs = 0;
+  readonly #device: ServedDevice;
+  readonly #options: ServedStoryOptions;
+  readonly #descriptorsServed = openDescriptors();
+  #life = 0;
+  #guest: RoughGuest | undefined;
+
+  constructor(device: ServedDevice, options: ServedStoryOptions) {
+    this.#device = device;
+    this.#options = options;
+  }
+
+  play(): void {
+    const { lives = usualLives } = this.#options;
+    try {
+      const first = this.#wellBehavedLife();
+      for (; this.#life < lives && this.findings.length === 0; this.#life++) this.#roughLife();
+      if (this.findings.length > 0) return;
+      const last = this.#wellBehavedLife();
+      for (const difference of differencesOf(first, last)) this.find('changed', difference);
+    } catch (error) {
+      this.find('thrown', error instanceof Error ? (error.stack ?? error.message) : String(error));
     }
   }
-  if (openDescriptors() !== descriptorsBefore)
-    findings.push({
-      kind: 'descriptors',
-      text: 'the server left descriptors open',
-      life: lives,
-      actions: [],
-    });
-  return { seed, findings, counts, longestTurnMs };
+
+  find(kind: ServedFindingKind, text: string): void {
+    this.findings.push({ kind, text, life: this.#life, actions: [...(this.#guest?.actions ?? [])] });
+  }
+
+  #roughLife(): void {
+    const { seed, actions = usualActions, without } = this.#options;
+    const life = new GuestLife(this.#device);
+    const guest = new RoughGuest(life, new Random(seed, `served life ${this.#life}`), without);
+    this.#guest = guest;
+    try {
+      guest.live(actions);
+      life.leave();
+      life.raised();
+      this.#device.pass(50);
+      for (const damage of life.ram.damages()) this.find('memory', damage);
+      if (life.raised().some((count) => count > 0))
+        this.find('interrupt', 'a vector was raised after its guest had gone');
+    } finally {
+      for (const kind of kinds) this.counts[kind] += guest.counts[kind];
+      life.close();
+    }
+    this.#findInDevice();
+  }
+
+  #wellBehavedLife(): readonly string[] {
+    const life = new GuestLife(this.#device);
+    try {
+      life.attach();
+      const guest = new WellBehavedGuest(life);
+      guest.run();
+      guest.conclude();
+      life.leave();
+      return guest.lines;
+    } finally {
+      life.close();
+      this.#findInDevice();
+    }
+  }
+
+  /** What device and server themselves tell. */
+  #findInDevice(): void {
+    const { emulation, slot, longestTurnMs } = this.#device;
+    for (const { access, message, causes } of emulation.defects)
+      this.find('thrown', [`${access}: ${message}`, ...causes.map(({ stack }) => stack)].join('\n'));
+    const { givenUpLoadCount } = slot.access;
+    if (givenUpLoadCount > 0) this.find('unanswered', `${givenUpLoadCount} loads were given up`);
+    this.longestTurnMs = Math.max(this.longestTurnMs, longestTurnMs);
+    if (longestTurnMs > silenceMs) this.find('silence', `${longestTurnMs.toFixed(0)} ms in one turn`);
+    const open = openDescriptors();
+    if (!this.#device.hasClient && open !== this.#descriptorsServed)
+      this.find('descriptors', `${open} are open, ${this.#descriptorsServed} were before`);
+  }
 }
 
 /**
@@ -163,19 +201,6 @@ export function shrinkServedStory(
   return best;
 }
 
-function wellBehavedLife(device: ServedDevice): readonly string[] {
-  const life = new GuestLife(device);
-  try {
-    life.attach();
-    const guest = new WellBehavedGuest(life);
-    guest.run();
-    return guest.conclude();
-  } finally {
-    life.leave();
-    life.close();
-  }
-}
-
 function differencesOf(first: readonly string[], last: readonly string[]): string[] {
   const short = (line = 'nothing'): string =>
     line.length <= shownCharacters ? line : `${line.slice(0, shownCharacters)}…`;
@@ -189,8 +214,5 @@ function differencesOf(first: readonly string[], last: readonly string[]): strin
       return `the last guest found, at character ${same}: ${short(after.slice(from))}; the first: ${short(before.slice(from))} (${before.slice(0, 40)})`;
     });
 }
-
-const textOf = (error: unknown): string =>
-  error instanceof Error ? (error.stack ?? error.message) : String(error);
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
