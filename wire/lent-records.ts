@@ -23,7 +23,7 @@ export class LentRecords {
   readonly #reader: ChannelReader;
   readonly #loans: RecordLoans;
   readonly #takenBytesMax: number;
-  /** Records given back, each visible at the count of loans settled that releases it. */
+  /** Records given back, each visible at the count of loans settled that releases it; as many as the ring has room for. */
   readonly #held: Fifo;
 
   /** @param takenBytesMax room in the ring that records taken may have, and still leave the other end its share */

@@ -38,6 +38,7 @@ export class Flusher {
   readonly #receives: ReceiveWqeFetch;
   readonly #completions: CompletionWriter;
   readonly #requests: RequestCompletion;
+  /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
@@ -59,9 +60,9 @@ export class Flusher {
     this.#receives = receives;
     this.#completions = completions;
     this.#requests = requests;
-    this.#work = new Fifo(2 * core.qps.slotCount);
+    this.#work = new Fifo(core.qps.slotCount);
     core.qps.follow((slotCount) => {
-      this.#work.enlarge(2 * slotCount);
+      this.#work.enlarge(slotCount);
       this.#isQueued = enlarged(this.#isQueued, slotCount);
       this.#phase = enlarged(this.#phase, slotCount);
       this.#life = enlarged(this.#life, slotCount);

@@ -150,6 +150,22 @@ describe('a page that is not there', () => {
     });
   }
 
+  it('is asked for once, however often its QP begins anew before there is room for the event', async () => {
+    const { bench } = await scene();
+    const { pageFaults } = bench.a.dataPath;
+    const { requestCount } = pageFaults;
+    bench.a.act(() => {
+      const { cycle } = bench.a.domain;
+      for (let life = 0; life < 100_000; life++) {
+        pageFaults.forget(0);
+        pageFaults.meet(0, 0, 7, 4096, 4096, 0, cycle);
+      }
+    });
+    await bench.run(5);
+    expect(requestCount[0]).toBe(100_000);
+    expect(bench.a.events.pageTokens).toHaveLength(1);
+  });
+
   it('is not asked for in a region that is pinned', async () => {
     const { bench, a, aCq, target } = await scene();
     const region = new Region(bench.a, PAGE, { holes: [0] });

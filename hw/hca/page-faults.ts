@@ -72,14 +72,16 @@ export class PageFaults {
   #bytes = new Float64Array(0);
   #isWrite = new Uint8Array(0);
   #sinceCycle = new Float64Array(0);
+  /** Entries in wait of room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
   readonly #asking: Fifo;
+  #isQueued = new Uint8Array(0);
   #listener: PageFaultListener | undefined;
 
   constructor(domain: ClockDomain, qps: QpTable, sink: PageRequestSink) {
     this.#domain = domain;
     this.#qps = qps;
     this.#sink = sink;
-    this.#asking = new Fifo(2 * SIDES * qps.slotCount);
+    this.#asking = new Fifo(SIDES * qps.slotCount);
     qps.follow((slotCount) => {
       const entries = SIDES * slotCount;
       this.#state = enlarged(this.#state, entries);
@@ -89,7 +91,8 @@ export class PageFaults {
       this.#bytes = enlarged(this.#bytes, entries);
       this.#isWrite = enlarged(this.#isWrite, entries);
       this.#sinceCycle = enlarged(this.#sinceCycle, entries);
-      this.#asking.enlarge(2 * entries);
+      this.#isQueued = enlarged(this.#isQueued, entries);
+      this.#asking.enlarge(entries);
     });
     this.#stage = domain.addStage(this.#run, this);
     sink.onSpace((cycle) => {
@@ -126,7 +129,10 @@ export class PageFaults {
     this.#isWrite[entry] = isWrite;
     this.#sinceCycle[entry] = cycle;
     this.requestCount[side] = this.requestCount[side]! + 1;
-    this.#asking.push(entry, cycle + 1);
+    if (this.#isQueued[entry] === 0) {
+      this.#isQueued[entry] = 1;
+      this.#asking.push(entry, cycle + 1);
+    }
     this.#domain.wake(this.#stage, cycle + 1);
     return true;
   }
@@ -147,6 +153,7 @@ export class PageFaults {
 
   reset(): void {
     this.#asking.clear();
+    this.#isQueued.fill(0);
     this.#state.fill(IDLE);
   }
 
@@ -154,6 +161,7 @@ export class PageFaults {
     while (this.#asking.headCycle <= cycle) {
       if (!this.#sink.canPost()) return;
       const entry = this.#asking.pop();
+      this.#isQueued[entry] = 0;
       if (this.#state[entry] === ASKING) this.#ask(entry, cycle);
     }
     if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, this.#asking.headCycle);

@@ -18,7 +18,7 @@ export class PayloadWriter {
   readonly #dmaWrite: DmaWrites;
   readonly #port: ReceivedPackets;
   readonly #requester: number;
-  /** Packets still held, each visible at the done count that releases it. */
+  /** Packets still held, each visible at the done count that releases it; as many as the receive buffers hold. */
   readonly #held: Fifo;
   #listener: PayloadListener | undefined;
 

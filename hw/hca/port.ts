@@ -111,6 +111,7 @@ export interface PortSetup {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
+const PENDING_EVENTS_MAX = 64;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 /** Of each of the two tables: enough for all data lanes of the card. */
@@ -139,8 +140,9 @@ export class HcaPort implements PortAddress {
   /** When the trained link is in use, and when the embedded subnet manager acts. */
   #initialisedCycle = NEVER;
   #managedCycle = NEVER;
-  /** Events that wait for room in the event fifo. */
+  /** Events that wait for room in the event fifo; a further one is lost, and counted, as when an event queue is full. */
   #pendingEvents: ((cycle: number) => void)[] = [];
+  lostEventCount = 0;
 
   constructor(setup: PortSetup) {
     this.setup = setup;
@@ -359,7 +361,8 @@ export class HcaPort implements PortAddress {
   }
 
   #post(cycle: number, event: (cycle: number) => void): void {
-    this.#pendingEvents.push(event);
+    if (this.#pendingEvents.length === PENDING_EVENTS_MAX) this.lostEventCount++;
+    else this.#pendingEvents.push(event);
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
 

@@ -27,6 +27,8 @@ export class ReceiveQueueState {
   emptyAnswerCount = 0;
   hasFailed = 0;
   readsUnderWay = 0;
+  /** It stands in the fifo of queues in wait of a look: once, though it be closed and opened meanwhile. */
+  isQueued = 0;
   /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
   needsLook = 0;
 
@@ -35,7 +37,7 @@ export class ReceiveQueueState {
     return (this.posted - this.consumed) & 0xffff;
   }
 
-  /** The queue is new: nothing of it is known. A read under way is still counted. */
+  /** The queue is new: nothing of it is known. A read under way is still counted, and its place in the fifo is its own. */
   begin(): void {
     this.phase = IDLE;
     this.posted = 0;

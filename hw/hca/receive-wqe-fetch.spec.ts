@@ -63,6 +63,24 @@ describe('receive WQEs', () => {
     expect(bench.b.dataPath.receives.evictionCount).toBeGreaterThan(0);
   });
 
+  it('of a queue that is closed and opened again before its turn are looked for once', async () => {
+    const { bench, b, bCq, a, local, remote } = await scene();
+    const recordsBefore = readsOf(bench.b, 'receiveRecord');
+    bench.b.act(() => {
+      const { receives } = bench.b.dataPath;
+      for (let life = 0; life < 100_000; life++) {
+        receives.close(b.slot);
+        receives.open(b.slot);
+        receives.prefetch(b.slot, bench.b.domain.cycle);
+      }
+    });
+    await bench.run(5);
+    expect(readsOf(bench.b, 'receiveRecord') - recordsBefore).toBe(1);
+    b.receive([remote.part(0, 100)]);
+    a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 100)] });
+    await bench.until(() => bCq.takenCount() === 1, 50);
+  });
+
   it('that cannot be read end in a NAK and event 0x05', async () => {
     const { bench, checkBystanders } = await scene();
     const bCq = new Cq(bench.b);

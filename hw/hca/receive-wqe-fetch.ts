@@ -54,7 +54,7 @@ export class ReceiveWqeFetch {
   readonly #recordRequester: number;
   readonly #wqeRequester: number;
   readonly #stage: number;
-  /** Queues in wait of a look: each once. */
+  /** Queues in wait of a look, each once: see {@link ReceiveQueueState.isQueued}. */
   readonly #work: Fifo;
   /** By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. */
   readonly #ofQps: ReceiveQueueState[] = [];
@@ -212,6 +212,7 @@ export class ReceiveWqeFetch {
       for (const state of states) {
         state.phase = IDLE;
         state.readsUnderWay = 0;
+        state.isQueued = 0;
       }
     }
   }
@@ -259,8 +260,20 @@ export class ReceiveWqeFetch {
     const state = this.#stateOf(queue);
     if (state.phase !== IDLE) return;
     state.phase = ASKED;
-    this.#work.push(queue, cycle + 1);
-    this.#core.domain.wake(this.#stage, cycle + 1);
+    this.#enter(queue, state, cycle + 1);
+  }
+
+  #enter(queue: number, state: ReceiveQueueState, cycle: number): void {
+    if (state.isQueued === 0) {
+      state.isQueued = 1;
+      this.#work.push(queue, cycle);
+    }
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  #leave(state: ReceiveQueueState): void {
+    state.isQueued = 0;
+    this.#work.pop();
   }
 
   #run(cycle: number): void {
@@ -275,7 +288,7 @@ export class ReceiveWqeFetch {
     const state = this.#stateOf(queue);
     if (state.phase !== ASKED && state.phase !== RECORD_READ) {
       // The queue was closed while it waited here.
-      this.#work.pop();
+      this.#leave(state);
       this.account.serve(cycle, 1);
       return domain.wake(this.#stage, cycle + 1);
     }
@@ -284,7 +297,7 @@ export class ReceiveWqeFetch {
         ? this.#readRecord(queue, cycle)
         : this.#readWqes(queue, cycle);
     if (stall !== -1) return this.account.stall(cycle, stall);
-    this.#work.pop();
+    this.#leave(state);
     this.account.serve(cycle, 1);
     if (!this.#work.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#work.headCycle));
   }
@@ -304,7 +317,7 @@ export class ReceiveWqeFetch {
   }
 
   #recordDone(queue: number, status: number, cycle: number): void {
-    const { sramView, domain } = this.#core;
+    const { sramView } = this.#core;
     const state = this.#stateOf(queue);
     const place = this.#recordPlace(this.#recordsDone++);
     state.readsUnderWay--;
@@ -322,8 +335,7 @@ export class ReceiveWqeFetch {
       return this.#end(queue, cycle, 0);
     }
     state.phase = RECORD_READ;
-    this.#work.push(queue, cycle + 1);
-    domain.wake(this.#stage, cycle + 1);
+    this.#enter(queue, state, cycle + 1);
   }
 
   #readWqes(queue: number, cycle: number): number {

@@ -68,7 +68,7 @@ export class Receiver {
   readonly #packets: ReceivedPackets;
   readonly #address: PortAddress;
   readonly #writer: PayloadWriter;
-  /** Packets that came by the cable, and by the loopback. */
+  /** Packets that came by the cable, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
   readonly #arrived: Fifo;
   readonly #looped: Fifo;
   /** The fifo whose oldest packet is being worked on, and whether it is that of the loopback. */

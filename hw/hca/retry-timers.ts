@@ -25,6 +25,10 @@ export class RetryTimers {
   readonly #core: HcaCore;
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
+  /**
+   * Timers that have come due and wait for the next edge: at most one of each kind for a QP, since the next one of its kind
+   * is set at that edge or later, and takes longer than a cycle.
+   */
   readonly #due: Fifo;
   readonly #stage: number;
   #listener: TimerListener | undefined;

@@ -52,6 +52,7 @@ export class WqeFetch {
   readonly #lines: WqeLines;
   readonly #listener: WqeFetchListener;
   /** QPs that have asked, each once. */
+  /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is told of the end. */
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
@@ -118,17 +119,17 @@ export class WqeFetch {
       return;
     }
     if (this.#fetch(this.#core.qps.rows[this.#asked.head]!, cycle)) {
-      this.#asked.pop();
       this.account.serve(cycle, 1);
       if (!this.#asked.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#asked.headCycle));
     }
   }
 
-  /** Begins one fetch; false when it has to wait. */
+  /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
   #fetch(pair: QueuePair, cycle: number): boolean {
     const { translator, dmaRead, config } = this.#core;
     if (pair.state === RST) {
       // Destroyed while it waited here.
+      this.#asked.pop();
       this.#finish(pair);
       return true;
     }
@@ -154,6 +155,7 @@ export class WqeFetch {
       return false;
     }
     if (found >= BAD_KEY) {
+      this.#asked.pop();
       this.#finish(pair);
       this.#listener.wqeFetchFailed(pair.slot, cycle);
       return true;
@@ -163,6 +165,7 @@ export class WqeFetch {
       this.account.stall(cycle, STALL_LINES);
       return false;
     }
+    this.#asked.pop();
     this.#begin(pair, line, first, cycle);
     return true;
   }

@@ -20,6 +20,7 @@ export class Completer {
 
   readonly #port: FunctionPort;
   readonly #slotBytes: number;
+  /** Answers, as many as requests may wait: each request holds its non-posted credit until it has been answered. */
   readonly #waiting: Fifo;
   readonly #request: Float64Array;
   readonly #status: Uint8Array;

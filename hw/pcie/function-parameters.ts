@@ -2,7 +2,9 @@
  * What can be chosen about the PCI function: its identity, its BARs, where its capabilities lie, and how long it takes
  * to answer. The PCIe code itself knows no vendor; these defaults make it the card of the interface sheet.
  */
+import { ConfigurationError } from '../../base/assert.ts';
 import { type ConfigOf, flag, number, powerOfTwo } from '../../base/parameter.ts';
+import type { LinkEndConfig } from './link-parameters.ts';
 
 const IDENTITY = 'connectx3-interface.md 1.1';
 const BARS = 'connectx3-interface.md 1.2';
@@ -97,3 +99,17 @@ export const functionParameters = {
 } as const;
 
 export type FunctionConfig = ConfigOf<typeof functionParameters>;
+
+/**
+ * Refuses a request fifo that the credits of its port overrun: the port promises room for as many requests.
+ * @throws ConfigurationError naming the parameter
+ */
+export function checkFunctionConfig(config: FunctionConfig, port: LinkEndConfig): void {
+  const creditCount = port.postedHeaders + port.nonPostedHeaders;
+  if (config.requestFifoDepth >= creditCount) return;
+  throw new ConfigurationError(
+    'pcie.function.requestFifoDepth',
+    config.requestFifoDepth,
+    `at least the header credits of pcie.endpointPort: ${port.postedHeaders} posted and ${port.nonPostedHeaders} non-posted`,
+  );
+}

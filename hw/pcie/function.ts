@@ -127,6 +127,7 @@ export class PcieFunction {
       this.#decoderEffects(),
     );
     this.counters = this.#decoder.counters;
+    // At least the header credits that the port advertises (checkFunctionConfig): it cannot overflow.
     this.#requests = new Fifo(config.requestFifoDepth);
     this.#egressStage = domain.addStage(this.#egress, this);
     this.#ingressStage = domain.addStage(this.#ingress, this);

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { ConfigurationError, shortJson } from '../../base/assert.ts';
 import { codeOf, readSmallFile } from '../../base/files.ts';
 import { asInteger } from '../../base/parameter.ts';
+import { checkFunctionConfig } from '../../hw/pcie/function-parameters.ts';
 import { checkLinkConfig } from '../../hw/pcie/link-parameters.ts';
 import { checkRootComplexConfig } from '../../hw/pcie/root-complex-parameters.ts';
 import { canonicalJson } from './canonical-json.ts';
@@ -140,6 +141,7 @@ function checkConfiguration(config: MachineConfig): void {
     );
   checkLinkConfig(link, endpointPort);
   checkLinkConfig(link, rootPort);
+  checkFunctionConfig(config.pcie.function, endpointPort);
   checkRootComplexConfig(rootComplex, link, rootPort);
   if (enumeration.maxPayloadBytes > link.maxPayloadBytes) {
     throw new ConfigurationError(

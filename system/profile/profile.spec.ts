@@ -84,6 +84,17 @@ describe('a wrong choice is refused in one line that names it', () => {
     );
   });
 
+  it('for a fifo that the credits of its port would overrun', () => {
+    const set = { 'pcie.function.requestFifoDepth': 79 };
+    expect(messageOf(() => configurationOf({ set }))).toBe(
+      'pcie.function.requestFifoDepth is 79, expected at least the header credits of pcie.endpointPort: 64 posted and 16 non-posted',
+    );
+    expect(
+      configurationOf({ set: { ...set, 'pcie.endpointPort.postedHeaders': 63 } }).pcie.function
+        .requestFifoDepth,
+    ).toBe(79);
+  });
+
   it('for profiles that do not exist or cannot be read', () => {
     expect(messageOf(() => configurationOf({ profile: 'conectx3-fdr' }))).toContain(
       'did you mean connectx3-fdr?',
