@@ -78,6 +78,39 @@ describe('the response engine', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0, 0]);
   });
 
+  /** IBTA vol 1, 9.7.5.1.4: a repeated READ request is executed again, from the PSN that it names. */
+  it('answers a READ that is repeated while it is answered from the repeated request on, and not both', async () => {
+    const { bench, a, b, aCq, local, remote, target } = await scene({
+      hca: { responseBufferPackets: 2 },
+      b: { fields: { logMaxResponderReads: 0 } },
+    });
+    a.send({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 16_000)], remote: target });
+    await bench.until(() => bench.a.port.packets.length >= 2, 20);
+    bench.a.act(() =>
+      bench.a.port.inject(
+        {
+          opcode: Opcode.RC_RDMA_READ_REQUEST,
+          qpn: b.qpn,
+          psn: psnA(2),
+          address: target.address + 2048,
+          rkey: target.key,
+          dmaBytes: 16_000 - 2048,
+        },
+        bench.a.domain.clock.edgePs(bench.a.domain.cycle),
+      ),
+    );
+    await bench.run(40);
+    expect(syndromesOf(aCq.drain())).toEqual([0]);
+    expect(local.read(0, 16_000)).toEqual(remote.read(0, 16_000));
+    const psns = bench.a.port.packets.map(({ psn }) => psn);
+    const restart = psns.lastIndexOf(psnA(2));
+    // What comes before the restart is the first answer's beginning, what comes from it on the rest of the READ, once.
+    expect(psns.slice(0, restart)).toEqual(Array.from({ length: restart }, (_, index) => psnA(index)));
+    expect(psns.slice(restart)).toEqual(Array.from({ length: 14 }, (_, index) => psnA(2 + index)));
+    expect(restart).toBeGreaterThan(psns.indexOf(psnA(2)));
+    expect(restart).toBeLessThan(16);
+  });
+
   it('refuses a READ whose memory is gone by the time it is answered, and fails the QP', async () => {
     const { bench, a, aCq, local, checkBystanders } = await scene();
     const wrong = new Region(bench.b, 8192, { holes: [1] });
