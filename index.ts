@@ -9,8 +9,26 @@
  *     await machine.run();
  *     console.log((await machine.report()).checks.balanced);
  */
+
+// What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
+export type { Finding } from './analyser/lint/findings.ts';
+export type { RuleName, Severity } from './analyser/lint/rules.ts';
+export type { TraceCategory } from './analyser/trace-event.ts';
+export type { TraceFormat } from './analyser/trace-text.ts';
 export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
-export { ProgramFailedError } from './host/index.ts';
+export type { OnDemandCounts } from './driver/on-demand/pager.ts';
+export type { Handle, MtuVerb, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
+export type { CoreThread } from './host/core-thread.ts';
+export type { CpuCause, CpuReport } from './host/cpu-account.ts';
+export type { Host } from './host/host.ts';
+export { ProcessKilledError, ProgramFailedError, ProgramStuckError } from './host/host-error.ts';
+export type { InterruptCounts } from './host/interrupt-controller.ts';
+export type { MemoryCounts } from './host/mm/counts.ts';
+export type { Process } from './host/process.ts';
+export type { FarTimes, OperationStage } from './hw/hca/operations.ts';
+export type { SocketCalls } from './net/socket/socket-calls.ts';
+export type { ExactPs } from './sim/epoch.ts';
+export type { HistogramData } from './sim/histogram.ts';
 export {
   DeadlockError,
   ProcessFailedError,
@@ -19,9 +37,23 @@ export {
   type RunOutcome,
   WorkerLostError,
 } from './sim/index.ts';
+export type { Random } from './sim/random.ts';
+export type { ProcessInstant } from './sim/run-errors.ts';
+export type { Analysis } from './system/analysis/attach.ts';
+export type { AnalysisOptions, TraceOptions } from './system/analysis/options.ts';
 export type { FaultEntry, FaultKind, FaultPlan } from './system/faults/index.ts';
 export { Machine, type MachineOptions } from './system/machine.ts';
+export type { UnownedAccess } from './system/node/access-watch.ts';
+export type { MemoryTraffic } from './system/node/memory-traffic.ts';
+export type { NicSoftware } from './system/node/nic-software.ts';
+export type { ProgramMemory } from './system/node/program-memory.ts';
+export type { ProgressListener } from './system/node/program-runner.ts';
+export type { ProgramAccess, Race, RaceSide } from './system/node/race-watch.ts';
+export type { HostSpent, TransferMeter } from './system/node/transfer-meter.ts';
+export type { Verbs } from './system/node/verbs.ts';
 export { type Partition, partitions } from './system/partition/placement.ts';
+export type { Watch } from './system/plan.ts';
+export type { ConfigurationChoice, ParameterValues } from './system/profile/configuration.ts';
 export {
   configurationOf,
   type MachineConfig,
@@ -29,6 +61,8 @@ export {
   type ProfileListing,
   profileListing,
 } from './system/profile/index.ts';
+export type { ParameterRow } from './system/profile/listing.ts';
+export type { Profile } from './system/profile/profiles.ts';
 export type {
   Exchange,
   JsonValue,
@@ -39,7 +73,9 @@ export type {
   ProgramOptions,
   ProgramState,
 } from './system/program.ts';
+export { openMessageChannel } from './system/programs/message-pingpong.ts';
 export {
+  barrier,
   connectRc,
   createBuffer,
   createRcQps,
@@ -48,9 +84,16 @@ export {
   type RcEndpoint,
   type RcPeer,
 } from './system/programs/rc-endpoint.ts';
+export type * from './system/report/exact-figures.ts';
+export type * from './system/report/hca-ledger.ts';
+export type * from './system/report/host-ledger.ts';
+export type * from './system/report/ledger-link.ts';
+export type * from './system/report/nic-ledger.ts';
 export { renderReport } from './system/report/render.ts';
-export type { Report } from './system/report/schema.ts';
+export type * from './system/report/schema.ts';
 export type { RunFacts } from './system/run-facts.ts';
+export type { AccessCount } from './system/serve/access-counters.ts';
+export type { Defect, DefectCause } from './system/serve/defect.ts';
 export {
   renderServeReport,
   type ServedMachine,
@@ -58,4 +101,11 @@ export {
   type ServeReport,
   serve,
 } from './system/serve/index.ts';
+export type { ServeListeners } from './system/serve/serve.ts';
+export type { ServeStart } from './system/serve/serve-messages.ts';
+export type { ServeOrder } from './system/serve/serve-options.ts';
+export type * from './system/serve/serve-report.ts';
+export type { Cabling } from './system/serve/served-plan.ts';
+export type { SlotAccesses } from './system/serve/slot-ledger.ts';
 export * from './userlib/index.ts';
+export * from './userlib/messaging/index.ts';

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Declarations } from './declarations.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
 
@@ -13,6 +14,11 @@ const folder = mkdtempSync(join(tmpdir(), 'hca-package-'));
 const installed = join(folder, 'node_modules', 'hca-emulator');
 const bin = join(installed, 'bin', 'hca.js');
 let files: readonly string[] = [];
+/** Types whose members belong to the driver, the network and the fault tables, not to programs. */
+const handles = new Set([
+  ...['VerbsPlatform', 'VerbsCpu', 'KernelDevice', 'NicSoftware', 'SocketCalls'],
+  ...['FaultKind', 'MachineConfig', 'MessagingConfig', 'ServeStart', 'ServeOrder', 'ServeReportParts'],
+]);
 
 const run = (command: string, args: readonly string[], cwd = folder): string =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -145,6 +151,37 @@ describe('the package', () => {
       ...[...strict, '--verbatimModuleSyntax', ...target, main],
     ]);
     expect(run(process.execPath, [join(folder, 'main.js')])).toBe('ended 1 2 both\n');
+  });
+
+  it('exports every name that its declarations and its pages mention', () => {
+    const declarations = new Declarations(join(installed, 'dist'));
+    const names = declarations.exportsOf('index.d.ts');
+    const exported = new Set([...names.values()].map((place) => place.join(' ')));
+    const list = "console.log(JSON.stringify(Object.keys(await import('hca-emulator'))))";
+    const values = new Set(JSON.parse(run(process.execPath, [written('names.js', list)])) as string[]);
+    // Handles of the machine's inner parts have names, so that they can be handed on; what they are made of is not the API.
+    const isHandle = (name: string, text: string): boolean =>
+      handles.has(name) ||
+      (/^export (declare )?(abstract )?(class|function)/.test(text) && !values.has(name));
+    const missing: string[] = [];
+    for (const [name, place] of names) {
+      if (isHandle(name, declarations.textOf(place))) continue;
+      for (const type of declarations.typesIn(place))
+        if (!exported.has(type.join(' '))) missing.push(`${type[1]} of ${type[0]}, in ${name}`);
+    }
+    expect(names.size).toBeGreaterThan(200);
+    expect(missing).toEqual([]);
+    const inPages = ['messaging.md', 'memory.md', 'faults.md', 'traditional.md'].flatMap((page) =>
+      [
+        ...readFileSync(join(installed, 'docs', page), 'utf8').matchAll(
+          /`(?:open|create|connect|render)[A-Z]\w*`/g,
+        ),
+      ].map(([name]) => name.slice(1, -1)),
+    );
+    expect(inPages).toContain('openMessageChannel');
+    expect(inPages.filter((name) => !names.has(name))).toEqual([]);
+    for (const name of ['barrier', 'openMessageChannel', 'Analysis', 'HostSpent', 'Report'])
+      expect(names.has(name), name).toBe(true);
   });
 
   it('compiles and runs the sample of its README', () => {

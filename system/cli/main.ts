@@ -28,8 +28,8 @@ import { addServeCommand } from './serve.ts';
 import { addTortureCommand } from './torture.ts';
 
 /** Options that name files: those that are written, and those that are read. */
-const written = ['json', 'report', 'html', 'traceFile'] as const;
-const read = ['profile', 'faults'] as const;
+const written = ['json', 'report', 'html', 'traceFile', 'save'] as const;
+const read = ['profile', 'faults', 'story'] as const;
 
 /** No command writes over what it reads. @throws ConfigurationError */
 function checkFiles(command: Command): void {

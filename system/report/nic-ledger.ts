@@ -5,7 +5,7 @@ import type { NicNode } from '../node/nic-node.ts';
 import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
 
-type Counts = Readonly<Record<string, number>>;
+export type NicCounts = Readonly<Record<string, number>>;
 
 export interface NicLedger {
   readonly node: number;
@@ -18,12 +18,12 @@ export interface NicLedger {
   readonly cancelledMessages: number;
   readonly pcie: LinkEndLedger;
   /** The two halves of the port of the cable: wire/ethernet-counters.ts. */
-  readonly transmitted: Counts;
-  readonly received: Counts;
+  readonly transmitted: NicCounts;
+  readonly received: NicCounts;
   readonly busyPs: number;
   readonly isQuiet: boolean;
   /** hw/nic/counters.ts. */
-  readonly counters: Counts;
+  readonly counters: NicCounts;
   /** Messages by vector, as the interrupt block sent them. */
   readonly messages: readonly number[];
   /** Frames that the port has handed to the MAC, which has not come to them. */
