@@ -10,6 +10,7 @@ import { icmPageBytes } from '../abi/map-icm.ts';
 import { log2Exact } from '../base/units.ts';
 import type { EventSink } from './async-events.ts';
 import type { Device } from './device.ts';
+import type { EventQueue } from './eq.ts';
 import { KernelError, require } from './kernel-error.ts';
 import type { CreateCq } from './kernel-verbs.ts';
 import type { Cpu, ProcessMemory } from './platform.ts';
@@ -17,6 +18,8 @@ import { mapBuffer, mapRecord, type UserBuffer, type UserRecord, unmapBuffer } f
 
 export interface CompletionQueue {
   readonly cqn: number;
+  /** Where its completion events go. */
+  readonly eq: EventQueue;
   buffer: UserBuffer;
   readonly record: UserRecord;
 }
@@ -56,7 +59,7 @@ export async function createCq(
       await releaseContext(cpu, device, cqn);
       throw error;
     }
-    return { cqn, buffer, record };
+    return { cqn, eq, buffer, record };
   } catch (error) {
     if (cqn >= 0) device.numbers.cqs.release(cqn);
     if (record !== undefined) process.unpin(cpu, record.pages);
@@ -120,6 +123,9 @@ export async function destroyCq(
   cq: CompletionQueue,
 ): Promise<void> {
   await device.commands.execute(cpu, 'HW2SW_CQ', { inputModifier: cq.cqn, opcodeModifier: 1 });
+  // Its last events are in the EQ, perhaps with their interrupt on its way. Numbers are used again at once: what is left
+  // there would be taken for an event of the next CQ (Linux: synchronize_irq in mlx4_cq_free).
+  if (cq.eq.hasEntries) await cq.eq.handleInterrupt(cpu);
   device.router.cqs.delete(cq.cqn);
   await releaseContext(cpu, device, cq.cqn);
   device.numbers.cqs.release(cq.cqn);

@@ -118,6 +118,15 @@ describe('an interrupt that does not come', () => {
     expect(late.report.elapsedPs - plain.report.elapsedPs).toBeLessThan(3.1e9);
   });
 
+  it('in time, brings no event of a CQ to the next one of its number', async () => {
+    const { results, report } = await runPrograms(
+      [programOf('faulty', 'successor', 0), programOf('faulty', 'predecessor', 1)],
+      { faults: [{ interrupt: 'late', vector: 1, nth: 1, delay: '400us' }] },
+    );
+    expect(results[0]).toEqual({ isSameNumber: true, found: [1, 1, 1] });
+    expectBalanced(report);
+  });
+
   it('for a completion, is made up for by the health timer within two looks', async () => {
     const programs = [
       programOf('faulty', 'waiter', 0, { args: { patienceUs: 5e6 } }),

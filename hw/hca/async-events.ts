@@ -46,6 +46,11 @@ export class AsyncEvents {
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
+  /** True when all events have been handed to the event writer. */
+  get isEmpty(): boolean {
+    return this.#types.isEmpty;
+  }
+
   reset(): void {
     this.#types.clear();
     this.#numbers.clear();

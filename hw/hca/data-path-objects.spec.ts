@@ -55,3 +55,22 @@ describe('CLOSE_HCA in the middle of traffic', () => {
       }
     });
 });
+
+describe('an object that is destroyed', () => {
+  it('is busy until its asynchronous events have been posted: they come before the end of the command', async () => {
+    const { bench, a, aCq, local, target } = await scene();
+    const { control } = bench.b.dataPath;
+    bench.b.events.hasRoom = false;
+    // A WRITE with a wrong key fails the peer's QP, with an event.
+    const remote = { address: target.address, key: target.key + 1 };
+    const [slot] = bench.b.dataPath.tables.qps.liveSlots();
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote });
+    await bench.until(() => aCq.drain().length > 0, 50);
+    bench.b.act(() => control.qpDestroyed(slot!));
+    await bench.run(20);
+    expect(control.qpIsBusy(slot!)).toBe(true);
+    bench.b.act(() => bench.b.events.makeRoom(bench.b.domain.cycle));
+    await bench.until(() => !control.qpIsBusy(slot!), 10);
+    expect(bench.b.events.lines).toHaveLength(1);
+  });
+});

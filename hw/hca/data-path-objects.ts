@@ -97,7 +97,8 @@ export class DataPathObjects implements DataPathControl {
       this.#parts.requester.isServing(slot) ||
       this.#parts.receiver.isServing(slot) ||
       this.#parts.responses.isBusy(slot) ||
-      this.#parts.receives.isBusy(slot)
+      this.#parts.receives.isBusy(slot) ||
+      !this.#parts.asyncEvents.isEmpty
     );
   }
 
@@ -138,7 +139,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   cqIsBusy(slot: number): boolean {
-    return this.#parts.completions.isBusy(slot);
+    return this.#parts.completions.isBusy(slot) || !this.#parts.asyncEvents.isEmpty;
   }
 
   cqIsResizing(): boolean {
@@ -162,7 +163,8 @@ export class DataPathObjects implements DataPathControl {
   }
 
   srqIsBusy(slot: number): boolean {
-    return this.#parts.receives.isBusy(this.#parts.receives.srqQueue(slot));
+    const queue = this.#parts.receives.srqQueue(slot);
+    return this.#parts.receives.isBusy(queue) || !this.#parts.asyncEvents.isEmpty;
   }
 
   srqSync(slot: number): void {

@@ -205,6 +205,23 @@ describe('Translator', () => {
     expect(access(0, 0x200, 7, 0, 1, 1)).toBe(BAD_KEY);
   });
 
+  it('keeps no failure for an access that comes after what it read for has ended', () => {
+    const { access, writeMpt, writeMtt, memory, translator, settle } = bench();
+    writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
+    writeMpt(2, region(0x200, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
+    writeMtt(0, [0x9000n]);
+    for (const forget of [() => translator.forgetMtt(), () => access(0, 0x200, 7, 0, 1, 1)]) {
+      translator.forgetAll();
+      // The read fails, and nobody asks again: the QP that did has been destroyed.
+      memory.limit = ICM_HOST;
+      expect(translator.translate(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
+      settle();
+      memory.limit = 2 ** 52;
+      forget();
+      expect(access(0, 0x100, 7, 0, 1, 1)).toBe(TRANSLATED);
+    }
+  });
+
   it('sees a changed entry after mptChanged, and a rewritten MTT range with it', () => {
     const { access, translator, writeMpt, writeMtt } = bench();
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0x200, logPageSize: 12 }));

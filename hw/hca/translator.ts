@@ -67,6 +67,7 @@ export class Translator {
   readonly #fillKind: Uint8Array;
   readonly #fillTag: Float64Array;
   readonly #isFilling: Uint8Array;
+  /** By port: what could not be read, until the port has asked for it again, or for something else; or -1. */
   readonly #failedTag: Float64Array;
   /** An access counts as a miss once, however often it is retried. */
   readonly #missedMpt: Float64Array;
@@ -296,9 +297,11 @@ export class Translator {
     if (this.#isFilling[port] === 0) return;
     this.#isFilling[port] = 0;
     const tag = this.#fillTag[port]!;
-    if (status !== 0) this.#failedTag[port] = tag * 2 + this.#fillKind[port]!;
-    else if (this.#fillGeneration[port] === this.#generation)
-      this.#bufferedTag[port * 2 + this.#fillKind[port]!] = tag;
+    const kind = this.#fillKind[port]!;
+    if (this.#fillGeneration[port] === this.#generation) {
+      if (status !== 0) this.#failedTag[port] = tag * 2 + kind;
+      else this.#bufferedTag[port * 2 + kind] = tag;
+    }
     const wakeCycle = cycle + 1 + this.#setup.missCycles;
     this.#wakePort[port]!(wakeCycle);
     this.retryTurnedAway(wakeCycle);
@@ -355,6 +358,7 @@ export class Translator {
       this.#turnedAway |= 1 << port;
       return PENDING;
     }
+    this.#failedTag[port] = -1;
     this.#isFilling[port] = 1;
     this.#fillKind[port] = kind;
     this.#fillTag[port] = tag;
@@ -374,6 +378,7 @@ export class Translator {
   #forgetReads(): void {
     this.#generation++;
     this.#bufferedTag.fill(-1);
+    this.#failedTag.fill(-1);
   }
 
   /** A line of a cache may hold something else: what was found before is not to be trusted. */

@@ -23,7 +23,7 @@ import {
 } from '../../userlib/index.ts';
 import { codeOf, statusesOf, takeAll, takeWithin } from './outcomes.ts';
 import { areEqual, patternOf, readOf, receiveOf, remoteAt, segment, sendOf, writeOf } from './requests.ts';
-import { type PairOptions, Side } from './side.ts';
+import { type Pair, type PairOptions, Side } from './side.ts';
 
 export interface FaultyArgs {
   readonly timeoutCode?: number;
@@ -126,6 +126,44 @@ export async function waiter(program: ProgramContext): Promise<JsonValue> {
   const statuses = statusesOf(await takeAll(sendCq));
   await side.barrier('over');
   return { isWoken: cq === sendCq, statuses };
+}
+
+/**
+ * Destroys a CQ whose event nobody has taken, and makes another, which gets the same number: the events that it brings, and
+ * the completions found behind each. -1 is a wait in vain.
+ */
+export async function successor(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  const channel = await createCompChannel(side.context);
+  const first = await createCq(side.context, 8, null, channel, 0);
+  const pair = await side.pair('first', { sendCq: first });
+  const write = (by: Pair) => postSend(by.qp, writeOf([segment(by.buffer, 0, 64)], remoteAt(by, 0)));
+  reqNotifyCq(first, 0);
+  write(pair);
+  await takeAll(first);
+  await destroyQp(pair.qp);
+  await destroyCq(first);
+  const second = await createCq(side.context, 8, null, channel, 0);
+  const next = await side.pair('second', { sendCq: second });
+  const found: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    reqNotifyCq(second, 0);
+    if (round === 0) await program.cpu.sleep(1000 * microsecond);
+    write(next);
+    const cq = await getCqEvent(channel, 2000 * microsecond);
+    if (cq !== undefined) ackCqEvents(cq, 1);
+    found.push(cq === undefined ? -1 : (await takeAll(second, 0)).length);
+  }
+  await side.barrier('over');
+  return { isSameNumber: first.ring.cqn === second.ring.cqn, found };
+}
+
+export async function predecessor(program: ProgramContext): Promise<JsonValue> {
+  const side = await Side.open(program);
+  await side.pair('first');
+  await side.pair('second');
+  await side.barrier('over');
+  return null;
 }
 
 export async function idler(program: ProgramContext): Promise<JsonValue> {
