@@ -250,6 +250,26 @@ describe('Translator', () => {
     expect(access(0, 0x100, 7, 0, 1, 1)).toBe(TRANSLATED);
   });
 
+  it('throws away a read that has failed, or is about to, when the entries change', () => {
+    for (const isDone of [true, false]) {
+      const { translator, access, writeMpt, writeMtt, memory, settle } = bench();
+      writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
+      writeMpt(2, region(0x200, { lengthBytes: 4096n, mttAddress: 64, logPageSize: 12 }));
+      writeMtt(0, [0x9000n]);
+      writeMtt(64, [0x7000n]);
+      expect(access(0, 0x200, 7, 0, 1, 1)).toBe(TRANSLATED);
+      memory.limit = ICM_HOST + MTT_ICM;
+      expect(translator.translate(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
+      settle();
+      expect(translator.translate(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
+      if (isDone) settle();
+      translator.forgetMtt();
+      if (!isDone) settle();
+      memory.limit = 2 ** 52;
+      expect(access(0, 0x100, 7, 0, 1, 1)).toBe(TRANSLATED);
+    }
+  });
+
   it('finds the entry of a key whose upper bits lie beyond the table', () => {
     const { access, writeMpt, writeMtt } = bench();
     writeMtt(0, [0x9000n]);

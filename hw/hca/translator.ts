@@ -317,7 +317,6 @@ export class Translator {
   reset(): void {
     this.forgetAll();
     this.#isFilling.fill(0);
-    this.#failedTag.fill(-1);
     this.#turnedAway = 0;
   }
 
