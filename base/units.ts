@@ -1,5 +1,5 @@
 /**
- * Units of time and size. Time is an integer number of picoseconds in a float64 (a safe integer holds 2.5 hours);
+ * Units of time and size. Time is an integer number of picoseconds in a float64 (a safe integer holds 2.5 hours: sim/epoch.ts);
  * sizes are bytes with binary multiples. A constructor names the unit exactly once, and says how it rounds.
  */
 import { ConfigurationError } from './assert.ts';

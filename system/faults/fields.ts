@@ -8,9 +8,11 @@
  *
  * A reader answers undefined for what it does not understand; whoever calls it says where that was.
  */
+
 import { CommandStatus } from '../../abi/command-status.ts';
 import { commandNameOf, commands } from '../../abi/commands.ts';
 import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/units.ts';
+import { delayPsMax } from '../../sim/index.ts';
 
 /** Which of the events that are counted, from 1, both included. */
 export interface Nth {
@@ -94,7 +96,7 @@ export function nth(doc: string): Field<Nth> {
 /** Simulated time, in picoseconds when it has been read. */
 export function time(doc: string): Field<number> {
   return {
-    range: 'a time such as 250ns, 10us, 1.5ms or 2s (a bare number is picoseconds)',
+    range: 'a time such as 250ns, 10us, 1.5ms or 2s (a bare number is picoseconds), up to 8998s',
     doc,
     isRequired: true,
     preset: 0,
@@ -216,5 +218,5 @@ function timeOf(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*(|ps|ns|us|µs|ms|s)$/i.exec(text);
   if (match === null) return undefined;
   const ps = Math.round(Number(match[1]) * timeUnits[match[2]!.toLowerCase()]!);
-  return Number.isSafeInteger(ps) ? ps : undefined;
+  return ps <= delayPsMax ? ps : undefined;
 }
