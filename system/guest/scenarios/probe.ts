@@ -1,6 +1,9 @@
 /** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
 
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { linuxSequence } from '../../analysis/probe-sequence.ts';
+import { servedProfile } from '../../serve/index.ts';
 import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
@@ -37,6 +40,32 @@ async function portState(stage: Stage): Promise<string> {
     .match(/active_width.*|active_speed.*|port_lid.*/g)!
     .map((line) => line.replace(/\s+/g, ' '))
     .join(', ');
+}
+
+/** `hca devinfo` of what is served, in a process of its own, with a completion vector for each of the guest's processors. */
+function simulatedDevinfo(processors: number): string {
+  const here = import.meta.url;
+  const main = new URL(here.endsWith('.ts') ? '../../cli/main.ts' : '../../cli/main.js', here);
+  const set = `driver.completionVectorsMax=${processors}`;
+  const parameters = [fileURLToPath(main), 'devinfo', '--profile', servedProfile, '--set', set];
+  return execFileSync(process.execPath, parameters, { encoding: 'utf8' });
+}
+
+/** Without the kernel's connection manager, which adds a flag of its own to the port's (IB_PORT_CM_SUP). */
+async function compareDevinfo(stage: Stage): Promise<string> {
+  const listing = await stage.check('rmmod rdma_ucm rdma_cm ib_cm && ibv_devinfo -v && modprobe rdma_ucm');
+  const processors = Number(await stage.check('nproc'));
+  const [guest, simulated] = [listing, simulatedDevinfo(processors)].map((text) =>
+    text.trim().split('\n'),
+  ) as [string[], string[]];
+  const differences = Array.from({ length: Math.max(guest.length, simulated.length) }, (_, at) => at)
+    .filter((at) => guest[at] !== simulated[at])
+    .map(
+      (at) =>
+        `line ${at + 1}: in the guest ${guest[at] ?? 'nothing'}, of hca devinfo ${simulated[at] ?? 'nothing'}`,
+    );
+  if (differences.length > 0) throw new ScenarioFailure(differences.join('\n'));
+  return `${guest.length} lines`;
 }
 
 const steps: readonly Step[] = [
@@ -85,6 +114,7 @@ const steps: readonly Step[] = [
       return `${seen.size} kinds of commands`;
     },
   },
+  { title: 'hca devinfo prints what ibv_devinfo -v prints, line by line', run: compareDevinfo },
   {
     title: `the drivers unload and load again ${reloadCount} times, and data moves afterwards`,
     async run(stage) {
