@@ -107,9 +107,9 @@ export class PartRuns {
     let startPs = this.#nowPs;
     for (let stretchPs = this.#stretchPs; ; ) {
       const limit = this.#inEpoch(limitPs);
-      // Where nothing is due a stretch begins with what comes next.
-      const fromPs = this.#quietPs === NEVER ? this.#nowPs : Math.max(this.#nowPs, this.#quietPs);
-      const endPs = Math.min(limit, fromPs + stretchPs);
+      // Where nothing is due in all of it a stretch begins with what comes next.
+      const isIdle = this.#quietPs !== NEVER && this.#quietPs > this.#nowPs + stretchPs;
+      const endPs = Math.min(limit, (isIdle ? this.#quietPs : this.#nowPs) + stretchPs);
       const run: RunPart = (port, ps) => port.runUntilEnded(drainPs, ps);
       const { reason, isDone, isAtEnd, shiftPs } = await this.#runStretch(run, endPs).catch(
         (failure: unknown) => this.#explain(failure),
