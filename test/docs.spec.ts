@@ -121,7 +121,7 @@ describe('the README shows', () => {
       const pattern = line
         .replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
         .replaceAll('…', '.*')
-        .replace(/(?<=in )\d+\\\.\d+ s/, String.raw`\d+\.\d+ s`)
+        .replace(/(?<=(?:in|after) )\d+\\\.\d+ s/g, String.raw`\d+\.\d+ s`)
         .replace(/Node v.*/, String.raw`Node v[\d.]+ Configuration [\da-f]{12}\.`);
       const at = printed.findIndex((text) => new RegExp(`^${pattern}$`).test(text));
       expect(at, line).toBeGreaterThanOrEqual(0);
