@@ -159,14 +159,12 @@ export class SendRing {
 
   /** Marks every WQE as not valid in the first pass and not written behind its first 64 bytes. */
   initialiseOwnership(memory: UserMemory): void {
-    const units = this.strideBytes / wqeUnitBytes;
+    const ds = (this.strideBytes / wqeUnitBytes) & controlSegment.fields.ds.mask;
+    const first = this.#addressOf(0);
+    controlSegment.encodeInto({ owner: 1, ds }, memory.bytes, first);
     for (let slot = 0; slot < this.wqeCount; slot++) {
       const address = this.#addressOf(slot);
-      controlSegment.encodeInto(
-        { owner: 1, ds: units & controlSegment.fields.ds.mask },
-        memory.bytes,
-        address,
-      );
+      memory.bytes.copyWithin(address, first, first + controlSegment.sizeBytes);
       for (let at = inlineBoundaryBytes; at < this.strideBytes; at += inlineBoundaryBytes) {
         memory.view.setUint32(address + at, wqeStamp);
       }
