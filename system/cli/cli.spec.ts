@@ -112,6 +112,23 @@ describe('a run that fails', () => {
   });
 });
 
+describe('hca', () => {
+  it('says its version', async () => {
+    const { code, out, err } = await hca('--version');
+    const { version } = JSON.parse(readFileSync(join(main, '../../../package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect([code, out, err]).toEqual([0, `hca-emulator ${version}, Node ${process.version}\n`, '']);
+  });
+
+  it('lists parameters and faults in lines that can be read, without a terminal too', async () => {
+    for (const command of ['profiles', 'faults']) {
+      const { out } = await hca(command);
+      expect(Math.max(...out.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(120);
+    }
+  });
+});
+
 describe('Ctrl-C in the middle of a run', () => {
   it('ends it at once, and leaves no file half written', async () => {
     const before = readdirSync(folder);

@@ -1,6 +1,6 @@
 /** `hca faults`: every fault that can be injected, its fields, and an option to try. */
 import { faultListing } from '../faults/index.ts';
-import { tableOf } from '../report/table.ts';
+import { listingColumns, tableOf } from '../report/table.ts';
 import { Screen, writeJson } from './output.ts';
 
 export function listFaults({ json }: { readonly json?: string }): void {
@@ -9,7 +9,7 @@ export function listFaults({ json }: { readonly json?: string }): void {
   const screen = new Screen(json);
   const kinds = listing.map(({ kind, doc, seen, example }) => [kind, doc, seen, example]);
   const head = ['fault', 'what happens', 'what is seen', 'for example (--fault)'];
-  screen.print(tableOf('Faults (--fault field=value,... or --faults FILE)', head, kinds));
+  screen.print(tableOf('Faults (--fault field=value,... or --faults FILE)', head, kinds, listingColumns()));
   const fields = listing.flatMap((row) =>
     row.fields.map(({ name, isRequired, range, doc }, at) => [
       at === 0 ? row.kind : '',
@@ -23,6 +23,7 @@ export function listFaults({ json }: { readonly json?: string }): void {
       'Fields (* needed; and node, 0 when left out)',
       ['fault', 'field', 'what it may be', 'meaning'],
       fields,
+      listingColumns(),
     ),
   );
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
+import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
@@ -44,9 +45,20 @@ function checkFiles(command: Command): void {
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
+/** The version of the package that this file belongs to, as sources or compiled. */
+function versionText(): string {
+  const path = import.meta.url.endsWith('.ts') ? '../../package.json' : '../../../package.json';
+  const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as {
+    name: string;
+    version: string;
+  };
+  return `${name} ${version}, Node ${process.version}`;
+}
+
 function programOf(): Command {
   const program = new Command('hca')
     .description('A ConnectX-3 class RDMA adapter, its hosts and its cable, with every cycle accounted for.')
+    .version(versionText(), '-V, --version', 'print the version of the emulator and of Node')
     .showHelpAfterError(false)
     .exitOverride()
     .configureOutput({ writeErr: () => {} });

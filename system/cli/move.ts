@@ -112,7 +112,8 @@ export async function move(file: string | undefined, options: MoveOptions): Prom
   screen.print(movedText(args, outcome));
   screen.print(renderReport(report));
   screen.print(
-    `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s${comparedText}: partition ${facts.partition}, ` +
+    `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s${comparedText}.\n` +
+      `Partition ${facts.partition}, ` +
       `${facts.threads} thread${facts.threads === 1 ? '' : 's'}, Node ${facts.node}. Configuration ${report.configHash.slice(0, 12)}.`,
   );
   const analyses = await machine.analyses();

@@ -25,6 +25,7 @@ import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf, writeAll } from '../../base/files.ts';
 import { visible } from '../../base/visible.ts';
+import { terminalColumns } from '../report/table.ts';
 
 export { codeOf } from '../../base/files.ts';
 
@@ -195,6 +196,34 @@ export function watchStandardOutput(): void {
   });
 }
 
+/** Rows of tables and plots have characters of frames (U+2500 to U+257F): they are as wide as they are. */
+const frame = /[\u2500-\u257f]/;
+
+/**
+ * Text for a terminal of so many columns: a sentence that is longer goes on in the next line, behind two spaces, at a space and
+ * not within a word.
+ */
+export function wrapped(text: string, columns: number): string {
+  if (!Number.isFinite(columns)) return text;
+  return text
+    .split('\n')
+    .map((line) => (line.length <= columns || frame.test(line) ? line : wrappedLine(line, columns)))
+    .join('\n');
+}
+
+function wrappedLine(line: string, columns: number): string {
+  const indent = /^ */.exec(line)![0].length + 2;
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > columns) {
+    const at = rest.lastIndexOf(' ', columns);
+    if (at <= indent) break;
+    lines.push(rest.slice(0, at).trimEnd());
+    rest = ' '.repeat(indent) + rest.slice(at).trimStart();
+  }
+  return [...lines, rest].join('\n');
+}
+
 /** Prints unless standard output belongs to JSON. */
 export class Screen {
   readonly #isQuiet: boolean;
@@ -208,7 +237,8 @@ export class Screen {
     if (!this.#isQuiet) process.stdout.write(text);
   }
 
+  /** Writes sentences and tables for the width of the terminal. */
   print(text = ''): void {
-    if (!this.#isQuiet) process.stdout.write(`${text}\n`);
+    if (!this.#isQuiet) process.stdout.write(`${wrapped(text, terminalColumns())}\n`);
   }
 }

@@ -34,8 +34,12 @@ export interface PerfRow {
   readonly analyses?: readonly Analysis[];
 }
 
-export default async function runPerf({ machine: options, args }: PerfOrder): Promise<PerfRow> {
-  await using machine = await Machine.create(options);
+/** @param onProgress told of the client's messages; not in a worker */
+export default async function runPerf(
+  { machine: options, args }: PerfOrder,
+  onProgress?: MachineOptions['onProgress'],
+): Promise<PerfRow> {
+  await using machine = await Machine.create(onProgress === undefined ? options : { ...options, onProgress });
   const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
   const kind = args.isLatency ? 'latency' : 'bandwidth';
   for (const [node, role] of ['Client', 'Server'].entries()) {

@@ -17,6 +17,7 @@ import { isWithinLink } from './perf-bound.ts';
 import { cacheNotes } from './perf-notes.ts';
 import { checkedTest, type PerfChoice, perfArgsOf, withoutEffect } from './perf-options.ts';
 import runPerf, { type PerfOrder, type PerfRow } from './perf-run.ts';
+import { CountBar } from './progress-bar.ts';
 import { TaskPool } from './task-pool.ts';
 
 export interface PerfOptions extends AnalysisChoice, PerfChoice, MachineChoice, FaultChoice {
@@ -32,12 +33,21 @@ export async function perf(name: string, options: PerfOptions): Promise<void> {
   checkWritable(options.json);
   checkWritable(analysis?.trace?.file);
   const screen = new Screen(options.json);
-  screen.print(headerOf(rows[0]!));
+  screen.write(`${headerOf(rows[0]!)}\n`);
   const orders = rows.map((args) => ({ machine: analysed(machine, analysis, args, rows.length), args }));
   const results: PerfRow[] = [];
-  for await (const row of inOrder(orders)) {
-    results.push(row);
-    screen.print(lineOf(row));
+  const bar =
+    orders.length === 1
+      ? new CountBar(messagesOf(rows[0]!), 'messages')
+      : new CountBar(orders.length, 'sizes');
+  try {
+    for await (const row of inOrder(orders, bar)) {
+      results.push(row);
+      bar.erase();
+      screen.write(`${lineOf(row)}\n`);
+    }
+  } finally {
+    bar.stop();
   }
   for (const { args, races = [] } of results)
     for (const line of raceLines(races.map((found) => ({ races: found }))))
@@ -70,6 +80,10 @@ const runOf = ({ args, faults }: PerfRow) => ({
   faults,
 });
 
+/** Messages that the client of a row counts. */
+const messagesOf = ({ isLatency, iterations, qpCount }: PerfArgs): number =>
+  isLatency ? iterations : iterations * qpCount;
+
 /** The machine of one row: of several rows each has a log of its own, with the size in its name. */
 function analysed(
   machine: MachineOptions,
@@ -88,14 +102,21 @@ function analysed(
 }
 
 /** Runs one order here, several side by side on a pool; yields in the order of the orders whatever is done first. */
-async function* inOrder(orders: readonly PerfOrder[]): AsyncGenerator<PerfRow> {
+async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGenerator<PerfRow> {
   if (orders.length === 1) {
-    yield await runPerf(orders[0]!);
+    yield await runPerf(orders[0]!, (node, done) => {
+      if (node === 0) bar.update(done);
+    });
     return;
   }
   await using pool = new TaskPool<PerfOrder, PerfRow>('perf-run');
   const rows = orders.map((order) => pool.run(order));
-  for (const row of rows) row.catch(() => undefined);
+  let doneCount = 0;
+  for (const row of rows)
+    row.then(
+      () => bar.update(++doneCount),
+      () => undefined,
+    );
   for (const row of rows) yield await row;
 }
 

@@ -1,6 +1,6 @@
 /** `hca profiles`: the named profiles, and every parameter with unit, default, range, source and meaning. */
 import { profileListing } from '../profile/index.ts';
-import { tableOf } from '../report/table.ts';
+import { listingColumns, tableOf } from '../report/table.ts';
 import { Screen, writeJson } from './output.ts';
 
 export function listProfiles({ json }: { readonly json?: string }): void {
@@ -14,7 +14,9 @@ export function listProfiles({ json }: { readonly json?: string }): void {
       .map(([path, value]) => `${path}=${value}`)
       .join('\n'),
   ]);
-  screen.print(tableOf('Profiles (--profile NAME)', ['name', 'what it is', 'changes'], profiles));
+  screen.print(
+    tableOf('Profiles (--profile NAME)', ['name', 'what it is', 'changes'], profiles, listingColumns()),
+  );
   const rows = listing.parameters.map((row) => [
     row.path,
     String(row.default),
@@ -24,5 +26,5 @@ export function listProfiles({ json }: { readonly json?: string }): void {
     row.doc,
   ]);
   const head = ['path', 'default', 'unit', 'range', 'source', 'meaning'];
-  screen.print(tableOf('Parameters (--set path=value)', head, rows));
+  screen.print(tableOf('Parameters (--set path=value)', head, rows, listingColumns()));
 }

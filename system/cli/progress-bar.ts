@@ -23,6 +23,11 @@ export class CountBar {
     this.#bar?.update(done);
   }
 
+  /** Takes the bar from the terminal, so that a line can be printed; the next update shows it again. */
+  erase(): void {
+    if (this.#bar !== undefined) process.stderr.write('\r\u001b[K');
+  }
+
   stop(): void {
     this.#bar?.stop();
   }

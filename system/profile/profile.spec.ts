@@ -66,6 +66,9 @@ describe('a wrong choice is refused in one line that names it', () => {
       'parameter is "pcie.link.lane", expected a known one; did you mean pcie.link.lanes?',
     );
     expect(messageOf(() => parsedAssignment('coreClockMHz=1'))).toContain('did you mean hca.coreClockMHz?');
+    expect(messageOf(() => parsedAssignment('zebra=1'))).toBe(
+      'parameter is "zebra", expected a known one (hca profiles)',
+    );
   });
 
   it('for values out of range or of another type', () => {

@@ -21,11 +21,12 @@ export async function bandwidthServer(program: ProgramContext): Promise<undefine
   await barrier(program, 'done');
 }
 
-async function sendAll({ args, streams, sends }: PerfLink): Promise<BandwidthResult> {
+async function sendAll({ program, args, streams, sends }: PerfLink): Promise<BandwidthResult> {
   const messages = new Messages(args, streams);
   while (messages.doneCount < messages.total) {
     messages.post();
     messages.completed(sends.checked(await sends.arrival()), sends.taken);
+    program.progress(messages.doneCount, messages.total);
   }
   return messages.result();
 }

@@ -53,6 +53,7 @@ async function writePingPong(link: PerfLink, isClient: boolean): Promise<Float64
     startsPs[sent] = cpu.localPs;
     if (sent === args.iterations) break;
     bytes[marked] = ++sent & 0xff;
+    program.progress(sent, args.iterations);
     link.streams[0]!.post(true);
     await sends.wait();
   }
@@ -63,6 +64,7 @@ async function sendPingPong(link: PerfLink, isClient: boolean): Promise<Float64A
   const { program, args, sends } = link;
   const startsPs = new Float64Array(args.iterations + 1);
   for (let count = 0; count < args.iterations; count++) {
+    program.progress(count, args.iterations);
     if (isClient) startsPs[count] = program.cpu.localPs;
     else await takeOne(link);
     const isSignalled =
@@ -86,6 +88,7 @@ async function readInTurn(link: PerfLink): Promise<Float64Array> {
   const { program, args, sends } = link;
   const startsPs = new Float64Array(args.iterations + 1);
   for (let count = 0; count < args.iterations; count++) {
+    program.progress(count, args.iterations);
     startsPs[count] = program.cpu.localPs;
     link.streams[0]!.post(true);
     await sends.wait();

@@ -7,8 +7,11 @@ import Table from 'cli-table3';
 export type Cell = string | number;
 
 /** Columns of the terminal that standard output is, else those that COLUMNS names, else any number. */
-const terminalColumns = (): number =>
+export const terminalColumns = (): number =>
   process.stdout.columns ?? (Number(process.env['COLUMNS']) || Number.POSITIVE_INFINITY);
+
+/** Columns of tables that are made of sentences: nobody reads a line of a thousand. */
+export const listingColumns = (): number => Math.min(terminalColumns(), 120);
 
 /** A border, and a space on either side. */
 const frameColumns = 3;
@@ -21,11 +24,17 @@ export function tableOf(
   columns = terminalColumns(),
 ): string {
   const widths = head.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => String(row[column] ?? '').length)),
+    Math.max(name.length, ...rows.map((row) => widthOfCell(row[column]))),
   );
   const parts = groupsOf(widths, columns).map((group) => partOf(group, head, rows, widths, columns));
   return [title, ...parts].join('\n');
 }
+
+/** A cell may have several lines. */
+const widthOfCell = (cell: Cell | undefined): number =>
+  String(cell ?? '')
+    .split('\n')
+    .reduce((widest, line) => Math.max(widest, line.length), 0);
 
 /** Columns that fit beside each other, each group with the first one. */
 function groupsOf(widths: readonly number[], columns: number): number[][] {
