@@ -41,6 +41,8 @@ export interface ConnectionFigures {
 }
 
 const bytes = 64;
+/** QPs whose numbers are under way to the other host at once. */
+const qpsAtOnce = 1024;
 const bytesPerMib = 2 ** 20;
 
 interface Side {
@@ -62,9 +64,13 @@ async function connected(program: ProgramContext, { qps: count, inFlight }: Conn
     qps.push(await createQp(endpoint.pd, init));
   }
   const note = { address: buffer.address, rkey: buffer.region.rkey };
-  const peer = await connectRc(endpoint, qps, 'connections', note);
-  const { address, rkey } = peer.note as unknown as typeof note;
-  return { qps, cq, buffer, remote: { remoteAddr: address, rkey } };
+  let remote = { remoteAddr: 0, rkey: 0 };
+  for (let at = 0; at < count; at += qpsAtOnce) {
+    const peer = await connectRc(endpoint, qps.slice(at, at + qpsAtOnce), `connections from ${at}`, note);
+    const { address, rkey } = peer.note as unknown as typeof note;
+    remote = { remoteAddr: address, rkey };
+  }
+  return { qps, cq, buffer, remote };
 }
 
 export async function client(program: ProgramContext): Promise<JsonValue> {
