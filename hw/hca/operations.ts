@@ -74,6 +74,8 @@ class OperationRow {
   /** Work requests without a CQE: their life ends with the acknowledgement. */
   silentCount = 0;
   payloadBytes = FLOAT_ZERO;
+  /** PSNs that they took: packets of their requests, or of the responses to a READ. */
+  psnCount = FLOAT_ZERO;
   /** From posting to the end of life on the device, measured apart from the stages. */
   lifePs = FLOAT_ZERO;
   readonly stagesPs = new StageTimes();
@@ -129,6 +131,7 @@ export class OperationLedger {
       if (row.lifePs > farPs) carry(row);
     }
     row.payloadBytes += request.messageBytes;
+    row.psnCount += request.psnCount;
     if (isSilent) row.silentCount++;
     else tap?.cqeIssued(qpn, wqeCounter, endPs);
   }

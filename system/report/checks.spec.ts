@@ -107,6 +107,8 @@ const spoilers: {
     'packets received': ({ hcas }) => firstOf(hcas[1]!.wire.received).packets--,
     'bytes received': ({ hcas }) => firstOf(hcas[1]!.wire.received).bytes--,
     'payload received': ({ hcas }) => firstOf(hcas[1]!.wire.received).payloadBytes++,
+    'the busy time': ({ hcas }) => (hcas[0]!.wire.busyPs += 1000),
+    'packets that a fault corrupted': ({ hcas }) => hcas[0]!.wire.faultyPackets++,
     'a NAK that nobody sent': ({ hcas }) => {
       hcas[0]!.transport['rnrNakReceived'] = 1;
     },
@@ -124,11 +126,27 @@ const spoilers: {
     'a stage': ({ hcas }) => hcas[0]!.operations[0]!.stagesPs.remote++,
     'the life': ({ hcas }) => hcas[0]!.operations[0]!.lifePs--,
     'operations out of order': ({ hcas }) => hcas[0]!.operationDisorders++,
+    'WQEs taken up': ({ hcas }) => hcas[0]!.wqesTaken++,
+    'PSNs of the requests': ({ hcas }) => hcas[0]!.operations[0]!.psnCount--,
+    'payload of the requests': ({ hcas }) => hcas[0]!.operations[0]!.payloadBytes++,
+    'a first packet taken for a repeated one': ({ hcas }) => {
+      const { transmitted, retransmitted } = hcas[0]!.wire;
+      const [name, first] = Object.entries(transmitted).find(([opcode]) => opcode.includes('WRITE'))!;
+      first.packets--;
+      retransmitted[name] = { packets: 1, bytes: 0, payloadBytes: 0 };
+    },
     'completions taken': ({ hosts }) => hosts[0]!.operations[0]!.completed++,
     'requests posted': ({ hosts }) => (hosts[0]!.operations[0]!.posted -= 1),
     'time until taken': ({ hosts }) => hosts[0]!.operations[0]!.takenPs++,
     'the latencies': ({ hosts }) => hosts[0]!.operations[0]!.latencyPs!.sum++,
   },
+};
+
+/** What two balances know independently fails both. */
+const known: Readonly<Record<string, readonly string[]>> = {
+  'a packet of the loopback that nobody received': ['blocks', 'operations'],
+  'packets of an opcode sent': ['wire', 'operations'],
+  'payload of an opcode sent': ['wire', 'operations'],
 };
 
 describe('the books of a run', () => {
@@ -143,7 +161,7 @@ describe('the books of a run', () => {
         const { balanced, ...checks } = checksAfter(spoil);
         expect(balanced).toBe(false);
         const failed = Object.entries(checks).filter(([, { holds }]) => !holds);
-        expect(failed.map(([check]) => check)).toEqual([balance]);
+        expect(failed.map(([check]) => check)).toEqual(known[name] ?? [balance]);
       });
     }
   }

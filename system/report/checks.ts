@@ -14,7 +14,7 @@
  * lead. For machines with NICs the same names stand for what nic-checks.ts says.
  */
 import { type ExactPs, exactSumOf } from '../../sim/index.ts';
-import type { HcaLedger, PacketLedger } from './hca-ledger.ts';
+import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
@@ -41,7 +41,12 @@ function hcaChecksOf(
     pcie: checkOf(hosts.flatMap((host, node) => pcieFailures(host, hcas[node]!))),
     interrupts: checkOf(hosts.flatMap((host, node) => interruptFailures(host, hcas[node]!))),
     wire: checkOf(hcas.flatMap((hca) => wireFailures(hca, hcas[hca.node ^ 1]!))),
-    operations: checkOf(hosts.flatMap((host, node) => operationFailures(host, hcas[node]!))),
+    operations: checkOf(
+      hosts.flatMap((host, node) => [
+        ...operationFailures(host, hcas[node]!),
+        ...requestFailures(host, hcas[node]!, hcas[node ^ 1]!),
+      ]),
+    ),
   };
 }
 
@@ -224,6 +229,13 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
     ...unequal(`${what}, packets by opcode`, booked.packets, sender.wire.transmittedPackets),
     ...unequal(`${what}, bytes by opcode`, booked.bytes, sender.wire.transmittedBytes),
     ...behind(`${what}, packets`, arrived.packets + dropped, booked.packets, isQuiet),
+    ...busyFailures(what, sender),
+    ...behind(
+      `${what}, packets corrupted by faults`,
+      totalOf(receiver.wire.corrupted).packets,
+      sender.wire.faultyPackets,
+      isQuiet && dropped === 0,
+    ),
   ];
   failures.push(...nakFailures(sender, receiver, isQuiet));
   if (dropped > 0) return failures;
@@ -233,6 +245,14 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
     ...behind(`${what}, payload`, arrived.payloadBytes, booked.payloadBytes, isQuiet),
     ...opcodeFailures(what, sender, receiver, isQuiet),
   ];
+}
+
+/** The cable is busy for as long as its bytes take, less a picosecond at most each time that it was idle. */
+function busyFailures(what: string, { wire, nowPs }: HcaLedger): string[] {
+  const { busyPs, linkPs, transmittedPackets, flowControlPackets, isQuiet } = wire;
+  const roundings = transmittedPackets + flowControlPackets + 1;
+  const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - roundings && (!isQuiet || busyPs <= nowPs);
+  return isRight ? [] : [`${what}, busy: ${busyPs} ps of ${nowPs}, where its bytes take ${linkPs}`];
 }
 
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
@@ -280,6 +300,84 @@ function totalOf(...books: readonly Readonly<Record<string, PacketLedger>>[]): P
     payloadBytes: sumOf(rows.map(({ payloadBytes }) => payloadBytes)),
   };
 }
+
+const cqeBytes = 32;
+
+/**
+ * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
+ * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
+ * operations may lag behind the port.
+ */
+function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): string[] {
+  const what = `node ${hca.node}`;
+  const rows = hca.operations;
+  const completed = sumOf(rows.map(({ count, failed }) => count + failed));
+  const posted = sumOf(host.operations.map((row) => row.posted));
+  const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
+  const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
+  const firsts = [hca.wire.transmitted, hca.loopback.transmitted];
+  const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+  const isComplete =
+    isConnected && posted === completed && rows.every(({ failed }) => failed === 0) && hca.wire.isQuiet;
+  const sent = (pattern: RegExp): PacketLedger => totalOf(...firsts.map((books) => named(books, pattern)));
+  const answers = totalOf(
+    ...[peer.wire.transmitted, hca.loopback.transmitted].map((books) => named(books, /READ_RESPONSE/)),
+  );
+  const of = (pattern: RegExp, pick: (row: HcaOperationLedger) => number): number =>
+    sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
+  const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
+  return [
+    ...behind(`${what}, WQEs taken up`, hca.wqesTaken, posted, isComplete),
+    ...(host.pcie.isQuiet && hca.pcie.isQuiet
+      ? behind(`${what}, completions of requests by CQEs`, withCqe, cqes, false)
+      : []),
+    ...(isConnected
+      ? [
+          ...behind(
+            `${what}, packets of SENDs and WRITEs`,
+            of(/SEND|WRITE/, pickPsns),
+            pushes.packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, payload of them`,
+            of(/SEND|WRITE/, pickPayload),
+            pushes.payloadBytes,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, READ requests`,
+            of(/READ/, pickCount),
+            sent(/READ_REQUEST/).packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, atomic requests`,
+            of(/CMP_SWAP|FETCH_ADD/, pickCount),
+            sent(/^RC_(COMPARE_SWAP|FETCH_ADD)$/).packets,
+            isComplete,
+          ),
+          ...behind(
+            `${what}, responses to READs`,
+            of(/READ/, pickPsns),
+            answers.packets,
+            isComplete && peer.wire.isQuiet && peer.operations.every(({ failed }) => failed === 0),
+          ),
+        ]
+      : []),
+  ];
+}
+
+const pickPsns = ({ psnCount }: HcaOperationLedger): number => psnCount;
+const pickPayload = ({ payloadBytes }: HcaOperationLedger): number => payloadBytes;
+const pickCount = ({ count }: HcaOperationLedger): number => count;
+
+/** The rows of the books whose name matches. */
+const named = (
+  books: Readonly<Record<string, PacketLedger>>,
+  pattern: RegExp,
+): Readonly<Record<string, PacketLedger>> =>
+  Object.fromEntries(Object.entries(books).filter(([name]) => pattern.test(name)));
 
 export function operationFailures(host: Pick<HostLedger, 'operations'>, hca: HcaLedger): string[] {
   const failures = unequal(`node ${hca.node}, operations out of order`, hca.operationDisorders, 0);

@@ -7,7 +7,7 @@ import type { FarTimes, OperationStage } from '../../hw/hca/operations.ts';
 import { operationNames } from '../../hw/hca/operations.ts';
 import { pageRequestSides } from '../../hw/hca/page-faults.ts';
 import type { BlockAccount, ExactPs } from '../../sim/index.ts';
-import { opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
+import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
 import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
 
@@ -68,6 +68,9 @@ export interface WireEndLedger {
   readonly flowControlPackets: number;
   readonly linkBytes: number;
   readonly busyPs: number;
+  /** Time that the link bytes take by the data rate, whatever the serializer booked; and packets that a fault corrupted. */
+  readonly linkPs: number;
+  readonly faultyPackets: number;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
   readonly isQuiet: boolean;
@@ -81,6 +84,8 @@ export interface HcaOperationLedger {
   readonly failed: number;
   readonly silent: number;
   readonly payloadBytes: number;
+  /** PSNs that the completed ones took. */
+  readonly psnCount: number;
   /** From posting to the end of life on the device, summed over all. */
   readonly lifePs: number;
   /** The same, by what was waited for. */
@@ -126,6 +131,8 @@ export interface HcaLedger {
   readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];
   readonly operationDisorders: number;
+  /** Send WQEs that the requester took up. */
+  readonly wqesTaken: number;
   /** Times that each fault of the plan has happened here. */
   readonly faultsFired: readonly number[];
   /** Commands completed, by opcode name. */
@@ -156,6 +163,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
     operationDisorders: dataPath.operations.disorderCount,
+    wqesTaken: dataPath.lines.useCount,
     faultsFired: node.faultLog.counts(),
     commands: commandsOf(node),
     pageFaults: pageFaultsOf(node),
@@ -322,10 +330,17 @@ function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     flowControlPackets: transmitted.flowControlCount,
     linkBytes: port.linkBytes,
     busyPs: Math.floor(port.busyPs),
+    linkPs: linkPsOf(port),
+    faultyPackets: transmitted.corruptedCount,
     creditWaitPs: transmitted.creditWaitPs,
     serializerWaitPs: transmitted.serializerWaitPs,
     isQuiet,
   };
+}
+
+function linkPsOf({ config, linkBytes }: WirePort): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  return (linkBytes * numeratorPs) / denominator;
 }
 
 function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
@@ -341,7 +356,16 @@ function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
   const rows: HcaOperationLedger[] = [];
   hca.dataPath.operations.rows.forEach((row, opcode) => {
-    const { count, failedCount: failed, silentCount: silent, payloadBytes, lifePs, stagesPs, far } = row;
+    const {
+      count,
+      failedCount: failed,
+      silentCount: silent,
+      payloadBytes,
+      psnCount,
+      lifePs,
+      stagesPs,
+      far,
+    } = row;
     if (count + failed === 0) return;
     const name = operationNames[opcode] ?? `0x${opcode.toString(16)}`;
     const farTimes = far === undefined ? {} : { far };
@@ -352,6 +376,7 @@ function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
       failed,
       silent,
       payloadBytes,
+      psnCount,
       lifePs,
       stagesPs: { ...stagesPs },
       ...farTimes,
