@@ -159,8 +159,9 @@ class Player {
   readonly #story: Story;
   readonly #index: number;
   readonly #plan: ProgramPlan;
-  /** Cut short once nothing has moved for so long: what comes then is only to end the story. */
-  #patiencePs: number;
+  readonly #patiencePs: number;
+  /** Nothing has moved for so long once: later steps wait less, and only the end waits as long again. */
+  #isImpatient = false;
   readonly #areas: OpenArea[] = [];
   readonly #fills: number[] = [];
   readonly #cqs: (IbvCq | undefined)[] = [];
@@ -226,7 +227,7 @@ class Player {
         await this.#attempt(step.do, () => this.#step(step));
         await this.#pump();
       }
-      await this.#until('sends to complete', () => this.#outstandingCount() === 0);
+      await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
     }
     await this.#meet('sent');
     await this.#linger();
@@ -719,7 +720,7 @@ class Player {
   async #until(
     what: string,
     holds: () => boolean | Promise<boolean>,
-    patiencePs = this.#patiencePs,
+    patiencePs = this.#isImpatient ? basePatiencePs : this.#patiencePs,
   ): Promise<boolean> {
     const { cpu } = this.#program;
     let nap = napPs;
@@ -733,11 +734,11 @@ class Player {
       if (this.#nowPs - movedPs > hastePs) this.#hasten();
       if (this.#nowPs - movedPs > patiencePs) {
         this.#seen.impatience.push(what);
-        this.#patiencePs = basePatiencePs;
+        this.#isImpatient = true;
         return false;
       }
       await cpu.sleep(nap);
-      nap = Math.min(2 * nap, Math.max(napPs, Math.floor((this.#nowPs - movedPs) / 4)), 50 * psPerMs);
+      nap = Math.min(2 * nap, Math.max(50 * psPerMs, Math.floor(patiencePs / 256)));
     }
   }
 

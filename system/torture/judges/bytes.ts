@@ -31,6 +31,8 @@ interface Writing {
   /** Whether all of it is there once it has ended. */
   readonly isCertain: boolean;
   readonly by: string;
+  /** Whether the program itself wrote it. */
+  readonly isOwn?: true;
 }
 
 export function judgeBytes(played: Played): string[] {
@@ -65,11 +67,26 @@ class Shadow {
     return this.#found;
   }
 
-  #add(program: number, area: number, writing: Writing): void {
+  /** What a device writes to a region it writes before the region is gone. */
+  #add(program: number, area: number, asked: Writing): void {
+    const gone = this.#goneOf(program, area);
+    if (gone < asked.fromPs && asked.isOwn !== true) return;
+    const writing = asked.isOwn ? asked : { ...asked, toPs: Math.min(asked.toPs, gone) };
     const key = `${program}.${area}`;
     const list = this.#writings.get(key);
     if (list === undefined) this.#writings.set(key, [writing]);
     else list.push(writing);
+  }
+
+  /** When the area was deregistered; infinity: never. */
+  #goneOf(program: number, area: number): number {
+    const found = this.#played.seen[program]?.deregistrations.find((gone) => gone.area === area);
+    return found?.toPs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether what a program saw in these buffers at a time is still what came in: it writes over regions that are gone. */
+  #isStale(program: number, sges: readonly SgePlan[], atPs: number): boolean {
+    return sges.some(({ area }) => this.#goneOf(program, area) <= atPs);
   }
 
   #addFills(): void {
@@ -77,7 +94,15 @@ class Shadow {
       for (const { area, fill, atPs } of this.#played.seen[program]?.fills ?? []) {
         const bytes = new Uint8Array(areas[area]!.lengthBytes);
         patternInto(bytes, program, area, fill);
-        const at = { offset: 0, length: bytes.length, bytes, fromPs: atPs, toPs: atPs, isCertain: true };
+        const at = {
+          offset: 0,
+          length: bytes.length,
+          bytes,
+          fromPs: atPs,
+          toPs: atPs,
+          isCertain: true,
+          isOwn: true,
+        } as const;
         this.#add(program, area, { ...at, by: `fill ${fill}` });
       }
   }
@@ -188,7 +213,8 @@ class Shadow {
   #addOwn(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
       if (plan.opcode !== IBV_WR_RDMA_READ && !isAtomicVerb(plan.opcode)) continue;
-      const bytes = end?.bytes === undefined ? undefined : Buffer.from(end.bytes, 'base64');
+      const isKnown = end?.bytes !== undefined && !this.#isStale(flow.from.program, plan.sges, end.toPs);
+      const bytes = isKnown ? Buffer.from(end.bytes!, 'base64') : undefined;
       const toPs = end?.toPs ?? Number.POSITIVE_INFINITY;
       this.#scatter(flow.from.program, plan.sges, bytes, 0, post.fromPs, toPs, `request ${plan.id}`);
     }
@@ -217,6 +243,7 @@ class Shadow {
       const sent = flow.brought[index];
       if (sent === undefined || end.bytes === undefined || sent.plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM)
         continue;
+      if (this.#isStale(flow.to.program, plan.sges, end.toPs)) continue;
       const due = this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs);
       const found = Buffer.from(end.bytes, 'base64').subarray(extra, extra + due.length);
       const wrong = firstDifference(found, due);
@@ -230,6 +257,7 @@ class Shadow {
   #judgeReads(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
       if (plan.opcode !== IBV_WR_RDMA_READ || end?.bytes === undefined || plan.remote === undefined) continue;
+      if (this.#isStale(flow.from.program, plan.sges, end.toPs)) continue;
       const { area, offset } = plan.remote;
       const bytes = Buffer.from(end.bytes, 'base64');
       this.#judgeRange(flow.to.program, area, offset, bytes, post.fromPs, end.toPs, `READ ${plan.id}`);

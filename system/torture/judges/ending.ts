@@ -13,7 +13,10 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
       continue;
     }
     if (story.climate === 'broken') continue;
-    for (const what of observations.impatience) found.push(`program ${program} waited in vain for ${what}`);
+    // Whether what is unfinished may be so is for the judge of completions.
+    if (observations.unfinished.length === 0)
+      for (const what of observations.impatience.slice(0, 1))
+        found.push(`program ${program} waited too long for ${what}`);
     if (observations.failure !== null)
       found.push(`program ${program} could not begin: ${observations.failure}`);
     for (const refusal of observations.refusals)
