@@ -1,0 +1,177 @@
+/** Each judge finds what it is for: a story that went well, told otherwise. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { IBV_WC_REM_OP_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
+import { consumesReceive, drawStory, isAtomicVerb } from '../draw-story.ts';
+import type { CompletionSeen, Observations } from '../observations.ts';
+import { type Played, playStory } from '../run-story.ts';
+import { sendsOf } from '../story.ts';
+import { judges } from './index.ts';
+
+/** A calm story with every verb of RC in it. */
+const seed = 121;
+let played: Played;
+
+beforeAll(async () => {
+  const story = { ...drawStory(seed), again: undefined };
+  played = await playStory(story, 'single', undefined);
+});
+
+/** What the judge of a name says of the story as it is told. */
+const verdict = (name: string, told: Partial<Played> = {}): string[] =>
+  judges.find((judge) => judge.name === name)!.judge({ ...played, ...told });
+
+/** The story with what one program saw changed. */
+const seenAs = (program: number, change: (seen: Observations) => Partial<Observations>): Partial<Played> => ({
+  seen: played.seen.map((seen, index) =>
+    index === program && seen !== null ? { ...seen, ...change(seen) } : seen,
+  ),
+});
+
+/** The first program, and its first completion, of which something holds. */
+function firstWhere(
+  holds: (completion: CompletionSeen, opcode: number) => boolean,
+): [number, CompletionSeen] {
+  const opcodes = new Map([...sendsOf(played.story)].map(({ plan }) => [plan.id, plan.opcode]));
+  for (const [program, seen] of played.seen.entries())
+    for (const completion of seen?.completions ?? [])
+      if (holds(completion, opcodes.get(completion.id) ?? -1)) return [program, completion];
+  throw new Error(`no such completion in story ${seed}`);
+}
+
+const withCompletion = (program: number, one: CompletionSeen, other: CompletionSeen[]): Partial<Played> =>
+  seenAs(program, ({ completions }) => ({
+    completions: completions.flatMap((completion) => (completion === one ? other : [completion])),
+  }));
+
+/** The same bytes but for the first. */
+function altered(bytes: string): string {
+  const buffer = Buffer.from(bytes, 'base64');
+  buffer[0] = buffer[0]! ^ 0x80;
+  return buffer.toString('base64');
+}
+
+describe('the judges', () => {
+  it('find nothing in a story that went well', () => {
+    for (const { name } of judges) expect(verdict(name)).toEqual([]);
+  });
+
+  it('find a signalled request that never completed', () => {
+    const [program, completion] = firstWhere((_, opcode) => opcode >= 0);
+    expect(verdict('completions', withCompletion(program, completion, []))).not.toEqual([]);
+  });
+
+  it('find a request that completed twice', () => {
+    const [program, completion] = firstWhere((_, opcode) => opcode >= 0);
+    const told = withCompletion(program, completion, [completion, completion]);
+    expect(verdict('completions', told).join()).toMatch(/completed 2 times/);
+  });
+
+  it('find a completion of a request that nobody posted', () => {
+    const [program, completion] = firstWhere(() => true);
+    const told = withCompletion(program, completion, [completion, { ...completion, id: 1_000_000 }]);
+    expect(verdict('completions', told).join()).toMatch(/never posted/);
+  });
+
+  it('find requests of one queue that completed in another order', () => {
+    const [program, first] = firstWhere((completion, opcode) => opcode >= 0 && completion.qp >= 0);
+    const { completions } = played.seen[program]!;
+    const sent = new Set([...sendsOf(played.story)].map(({ plan }) => plan.id));
+    const second = completions.find(({ id, qp }) => id !== first.id && qp === first.qp && sent.has(id))!;
+    const told = seenAs(program, () => ({
+      completions: completions.map((one) => (one === first ? second : one === second ? first : one)),
+    }));
+    expect(verdict('completions', told).join()).toMatch(/completed after a later one/);
+  });
+
+  it('find an error that nothing explains', () => {
+    const [program, completion] = firstWhere((_, opcode) => opcode >= 0);
+    const told = withCompletion(program, completion, [{ ...completion, status: IBV_WC_REM_OP_ERR }]);
+    expect(verdict('completions', told).join()).toMatch(/REM_OP_ERR/);
+  });
+
+  it('find a length that is not that of the message', () => {
+    const [program, completion] = firstWhere(({ opcode }) => opcode >= 128);
+    const told = withCompletion(program, completion, [{ ...completion, byteLen: completion.byteLen + 1 }]);
+    expect(verdict('completions', told).join()).toMatch(/byteLen/);
+  });
+
+  it('find a wrong byte in what a READ brought, and in what a receive did', () => {
+    for (const holds of [
+      (completion: CompletionSeen, opcode: number) => opcode === IBV_WR_RDMA_READ && completion.byteLen > 0,
+      ({ opcode, byteLen }: CompletionSeen) => opcode === 128 && byteLen > 0,
+    ]) {
+      const [program, completion] = firstWhere(holds);
+      const told = withCompletion(program, completion, [
+        { ...completion, bytes: altered(completion.bytes!) },
+      ]);
+      expect(verdict('bytes', told)).not.toEqual([]);
+    }
+  });
+
+  it('find a byte at the end that nobody wrote', () => {
+    for (const program of [0, 1]) {
+      const told = seenAs(program, ({ finals }) => ({
+        finals: finals.map((bytes, area) => (area === 0 ? altered(bytes) : bytes)),
+      }));
+      expect(verdict('bytes', told).join()).toMatch(/at the end/);
+    }
+  });
+
+  it('find an atomic that returned what the word never held', () => {
+    const [program, completion] = firstWhere(
+      (one, opcode) => isAtomicVerb(opcode) && one.status === IBV_WC_SUCCESS,
+    );
+    const told = withCompletion(program, completion, [{ ...completion, bytes: altered(completion.bytes!) }]);
+    expect(verdict('atomics', told)).not.toEqual([]);
+  });
+
+  it('find a report that counts otherwise than the programs', () => {
+    for (const [name, row] of Object.entries(played.report.operations)) {
+      const operations = { ...played.report.operations, [name]: { ...row, count: row.count + 1 } };
+      expect(verdict('report', { report: { ...played.report, operations } }).join()).toMatch(/successful/);
+    }
+  });
+
+  it("find a latency that the programs' clocks contradict", () => {
+    for (const [name, row] of Object.entries(played.report.operations)) {
+      if (row.latencyPs === null) continue;
+      const latencyPs = { ...row.latencyPs, max: row.latencyPs.max * 10 };
+      const operations = { ...played.report.operations, [name]: { ...row, latencyPs } };
+      expect(verdict('report', { report: { ...played.report, operations } }).join()).toMatch(/latency/);
+    }
+  });
+
+  it('find packets that no message demands', () => {
+    const wire = played.report.wire.map((direction) => ({
+      ...direction,
+      opcodes: Object.fromEntries(
+        Object.entries(direction.opcodes).map(([opcode, row]) => [
+          opcode,
+          { ...row, packets: row.packets + 1 },
+        ]),
+      ),
+    }));
+    expect(verdict('report', { report: { ...played.report, wire } }).join()).toMatch(/on the cable/);
+  });
+
+  it('find what is held at the end, and accesses of the device to what is not its', () => {
+    expect(verdict('ending', { leftovers: [{ frames: 1 }, null] }).join()).toMatch(/still holds 1 frames/);
+    const access = { atPs: 1, access: 'read', address: 0x1000, lengthBytes: 64, frame: 'free' } as const;
+    const nodes = played.report.nodes.map((node) => ({
+      ...node,
+      unownedAccesses: { count: 1, first: [access] },
+    }));
+    expect(verdict('ending', { report: { ...played.report, nodes } }).join()).toMatch(/a free frame/);
+  });
+
+  it('find a message that came twice', () => {
+    const [program, completion] = firstWhere(({ opcode }) => opcode === 128);
+    const opcodes = [...sendsOf(played.story)].filter(({ plan }) => consumesReceive(plan.opcode));
+    expect(opcodes.length).toBeGreaterThan(0);
+    const told = withCompletion(program, completion, [
+      completion,
+      { ...completion, id: completion.id + 1_000_000 },
+    ]);
+    expect(verdict('completions', told)).not.toEqual([]);
+  });
+});

@@ -1,0 +1,53 @@
+/** Stories by seed: drawn the same every time, played without a finding, made small when they fail. */
+import { describe, expect, it } from 'vitest';
+import { drawStory } from './draw-story.ts';
+import { renderStory } from './render-story.ts';
+import { runStory } from './run-story.ts';
+import { kindOf, shrinkStory } from './shrink.ts';
+import type { Story } from './story.ts';
+
+/** Quick ones of every climate; among them such as found something once. */
+const seeds = [3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 27, 31, 34, 36, 37];
+
+describe('stories', () => {
+  it.each(seeds)('of seed %i are played without a finding', { timeout: 300_000 }, async (seed) => {
+    const { findings, refused } = await runStory(drawStory(seed));
+    expect(findings).toEqual([]);
+    expect(refused).toBeUndefined();
+  });
+
+  it('are drawn the same from the same seed, and otherwise from another', () => {
+    expect(drawStory(7)).toEqual(drawStory(7));
+    expect(drawStory(8)).not.toEqual(drawStory(7));
+  });
+
+  it('survive JSON, so that they can be kept', () => {
+    const story = drawStory(12);
+    expect(JSON.parse(JSON.stringify(story))).toEqual(JSON.parse(JSON.stringify(drawStory(12))));
+    expect(renderStory(JSON.parse(JSON.stringify(story)) as Story)).toEqual(renderStory(story));
+  });
+
+  it('that fail are made small, and still fail in the same way', { timeout: 300_000 }, async () => {
+    // The story says that a request has a flaw which it has not: its success is a finding.
+    const story = drawStory(10);
+    const liar: Story = {
+      ...story,
+      again: undefined,
+      programs: story.programs.map((plan) => ({
+        ...plan,
+        steps: plan.steps.map((step) =>
+          step.do === 'post'
+            ? { ...step, wrs: step.wrs.map((wr) => ({ ...wr, flaw: 'misaligned' as const })) }
+            : step,
+        ),
+      })),
+    };
+    const { findings } = await runStory(liar);
+    expect(findings).not.toEqual([]);
+    const shrunk = await shrinkStory(liar, findings, 30);
+    const kinds = new Set(findings.map(kindOf));
+    expect(shrunk.findings.some((finding) => kinds.has(kindOf(finding)))).toBe(true);
+    expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
+    expect(renderStory(shrunk.story).length).toBeLessThan(12);
+  });
+});
