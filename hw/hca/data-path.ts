@@ -371,10 +371,10 @@ export class DataPath implements DataPathParts {
       completionSpace: (cycle) => this.#ends.completionSpace(cycle),
     });
     this.transmitter.connect(this.requester, this.responses, {
-      requestSent: ({ request, pair, isLast }, cycle) => {
+      requestSent: ({ request, pair, isLast, psn }, cycle) => {
         if (isLast === 1) request.transmittedCycle = cycle;
         if (pair.opcodeBase !== 0) return this.#ends.sentForGood(request, pair, isLast, cycle);
-        this.timers.sentAt(pair, cycle);
+        this.timers.sentAt(pair, psn, cycle);
       },
       payloadFailed: (request, pair, cycle) => this.#errors.payloadFailed(request, pair, cycle),
     });

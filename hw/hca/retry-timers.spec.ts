@@ -62,6 +62,22 @@ describe('the local ACK timeout', () => {
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([psnA(0), psnA(1), psnA(1)]);
   });
 
+  it('begins anew with the first of several requests that follow a pause together', async () => {
+    const given = await scene({ ackTimeout: TIMEOUT_CODE });
+    const { bench, a, aCq } = given;
+    a.send(write(given));
+    // Both are requests in hand before the first of them leaves; the timer of the one before is due 2 us later.
+    await bench.run(14);
+    bench.b.port.drops = () => true;
+    a.send(write(given));
+    a.send(write(given));
+    await bench.run(15);
+    expect(syndromesOf(aCq.drain())).toEqual([0]);
+    expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([psnA(0), psnA(1), psnA(2)]);
+    await bench.run(5);
+    expect(bench.b.port.packets.map(({ psn }) => psn).slice(3, 4)).toEqual([psnA(1)]);
+  });
+
   it('does not come while answers keep coming', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;

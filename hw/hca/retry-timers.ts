@@ -6,6 +6,7 @@
  * and a busy one an event per timeout.
  */
 import { Fifo } from '../../sim/index.ts';
+import { PSN_MASK } from '../../wire/psn.ts';
 import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
@@ -54,10 +55,16 @@ export class RetryTimers {
     this.#listener = listener;
   }
 
-  /** A packet that wants an answer was sent at an edge; most find a timer set and others under way. */
-  sentAt(pair: QueuePair, cycle: number): void {
-    if (pair.hasTimer === 1 && pair.recordCount !== 1) return;
-    this.sent(pair, this.#core.domain.clock.edgePs(cycle));
+  /**
+   * A packet that wants an answer was sent at an edge; most find a timer set and others under way. The timeout begins with
+   * the oldest packet that is not answered: where all before it are, an earlier timer's instant is not its own.
+   */
+  sentAt(pair: QueuePair, psn: number, cycle: number): void {
+    const isOldest = psn === ((pair.lastAckedPsn + 1) & PSN_MASK);
+    if (pair.hasTimer === 1 && pair.recordCount !== 1 && !isOldest) return;
+    const nowPs = this.#core.domain.clock.edgePs(cycle);
+    if (isOldest) pair.lastProgressPs = nowPs;
+    this.sent(pair, nowPs);
   }
 
   /** A packet that wants an answer was sent at `nowPs`. */
