@@ -26,6 +26,7 @@ import {
 import { integer } from './options.ts';
 import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
+import { tortureServed } from './torture-served.ts';
 
 interface SeedRange {
   readonly first: number;
@@ -41,6 +42,7 @@ interface TortureOptions {
   readonly shrink?: true;
   readonly tries: number;
   readonly save?: string;
+  readonly served?: true;
   readonly json?: string;
 }
 
@@ -64,6 +66,7 @@ export function addTortureCommand(program: Command): void {
     )
     .option('--shrink', 'make the story that failed as small as it can be and still fail')
     .option('--tries <n>', 'stories to play for that at most', integer(1, 100_000), 600)
+    .option('--served', 'play rough guests at a served device instead')
     .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .action(torture);
@@ -88,7 +91,8 @@ async function torture(options: TortureOptions): Promise<void> {
   checkWritable(json);
   checkWritable(save);
   const screen = new Screen(json);
-  if (story !== undefined) await one(storyOf(story), options, screen);
+  if (options.served === true) tortureServed(options, screen);
+  else if (story !== undefined) await one(storyOf(story), options, screen);
   else if (seed !== undefined) await one(drawStory(seed), options, screen);
   else await many(options, screen);
 }
