@@ -3,8 +3,9 @@
  * thousands begin in the middle of all that is under way, at every phase of the clocks, and nothing may be seen of them.
  */
 import { describe, expect, it, vi } from 'vitest';
+import type { MachineOptions } from '../system/machine.ts';
 import type { ProgramOptions } from '../system/program.ts';
-import { bytesOf, type Outcome, programsOf, runPrograms } from './machines.ts';
+import { bytesOf, type Outcome, programOf, programsOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -20,8 +21,49 @@ const factsOf = ({ report, results }: Outcome): [string, unknown] => [bytesOf(re
 /** Lengths of an epoch that are not whole microseconds, nor whole cycles of any clock. */
 const lengthsPs = [3_000_001, 7_654_321, 100_000_123];
 
-describe('a run', () => {
+/** Under loss: TCP's timers, the NIC's interrupt moderation and rings. */
+const streams = (): ProgramOptions[] =>
+  [0, 1].map((node) =>
+    programOf('traditional', 'stream', node, {
+      args: { bytes: 60_000, port: 80, callBytes: 8_192, from: 0 },
+    }),
+  );
+const lossy = {
+  'machine.adapter': 'nic',
+  'ethernet.lossPerMillion': 30_000,
+  'net.stack.retransmitMinUs': 1_000,
+  'net.stack.retransmitInitialUs': 5_000,
+};
+
+const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], MachineOptions]>> = {
+  'polling and sleeping programs': [mixture, {}],
+  'programs that poll, with instants shuffled': [mixture, { shuffleSeed: 7 }],
+  'packets lost and sent again': [
+    () => [programOf('faulty', 'sender', 0), programOf('faulty', 'receiver', 1)],
+    { faults: [{ packet: 'corrupted', nth: '20-200' }] },
+  ],
+  'regions paged on demand': [
+    () => programsOf('on-demand', 'everyOperation', { sender: true, receiver: true }),
+    {},
+  ],
+  'sockets over a NIC that loses frames': [streams, { set: lossy }],
+};
+
+describe.each(Object.entries(scenarios))('a run of %s', (_name, [programs, options]) => {
+  let whole: Promise<Outcome> | undefined;
   it.each(lengthsPs)('is the same, byte for byte, with epochs of %i ps', async (epochPs) => {
-    expect(factsOf(await runPrograms(mixture(), { epochPs }))).toEqual(factsOf(await runPrograms(mixture())));
+    whole ??= runPrograms(programs(), options);
+    const cut = await runPrograms(programs(), { ...options, epochPs });
+    expect(factsOf(cut)).toEqual(factsOf(await whole));
   });
+});
+
+describe('a run in workers', () => {
+  it.each(['per-node', 'per-device'] as const)(
+    'is the same with epochs, in partition %s',
+    async (partition) => {
+      const cut = await runPrograms(mixture(), { partition, epochPs: 40_000_009 });
+      expect(factsOf(cut)).toEqual(factsOf(await runPrograms(mixture())));
+    },
+  );
 });

@@ -189,6 +189,7 @@ export class Nic implements BarTarget {
       this.#effects(),
       setup.macAddress,
     );
+    domain.addEdgeKeeper(this);
   }
 
   /** The cycle accounts of all blocks, for the report. */
