@@ -158,7 +158,7 @@ describe('what cannot be run is refused', () => {
       [() => machine.readRegister32(0, 2, 2 ** 40), 'offset is 1099511627776'],
       [() => machine.readRegister32(0, 1 as 0, 0), 'bar is 1, expected 0 or 2'],
       [async () => machine.progressOf(2), 'node is 2'],
-      [() => Machine.create({ watch: 'all' as 'races' }), 'watch is "all", expected races'],
+      [() => Machine.create({ watch: 'all' as 'races' }), 'watch is "all", expected one of races, accesses'],
     ];
     for (const [look, words] of refused) {
       const error: unknown = await Promise.resolve(look()).catch((thrown: unknown) => thrown);
