@@ -68,7 +68,10 @@ describe('bad input ends with exit code 2 and one line that names it', () => {
     ],
     ['did you mean write-lat', ['perf', 'write-lta']],
     ['--qps is 2, expected 1', ['perf', 'read-lat', '--qps', '2']],
-    ['--pattern is random, expected left out without --region', ['perf', 'write-bw', '--pattern', 'random']],
+    [
+      '--pattern is "random", expected left out without --region',
+      ['perf', 'write-bw', '--pattern', 'random'],
+    ],
     ['--region is 4096, expected left out: write-lat', ['perf', 'write-lat', '--region', '4K']],
     ['--region is 63, expected at least --size 64', ['perf', 'read-bw', '-s', '64', '--region', '63']],
     ['--rx-depth is 9000, expected at most 4095', ['perf', 'send-bw', '-q', '1024', '-r', '9000']],
