@@ -38,8 +38,11 @@ describe('a report', () => {
       expect(node.interrupts[0]).toMatchObject({ ...vector, delivered: count, handled: count });
       expect(node.pcie.toDevice.classes).toMatchObject({ doorbell: { tlps: count, bytes: count } });
       expect(node.pcie.toHost.classes).toMatchObject({ cqe: { tlps: count, bytes: count } });
-      for (const cache of ['qpc', 'cqc', 'eqc', 'srqc', 'mpt', 'mtt'])
-        expect(node.hca!.caches[cache], cache).toEqual({ hits: count, misses: count, evictions: count });
+      for (const cache of ['qpc', 'cqc', 'eqc', 'srqc', 'mpt', 'mtt']) {
+        const { users = {}, ...row } = node.hca!.caches[cache]!;
+        expect(row, cache).toEqual({ hits: count, misses: count, evictions: count });
+        for (const user of Object.values(users)) expect(user, cache).toEqual({ hits: count, misses: count });
+      }
     }
     for (const operation of ['SEND', 'READ', 'CMP_SWAP', 'FETCH_ADD'])
       expect(report.operations[operation], operation).toMatchObject({
