@@ -74,7 +74,7 @@ export class LogicalProcess {
   failure: unknown;
   /** How long {@link settle} waits for programs by the wall clock before it has {@link stuckError} end the run; Infinity: for ever. */
   patienceMs = NEVER;
-  /** The failure of programs that were waited for in vain. */
+  /** The failure of programs that did not end within the patience. */
   stuckError: () => unknown = () => new RunError(`programs of ${this.name} wait for what is not simulated`);
 
   #inbound: InboundPort[] = [];

@@ -61,7 +61,7 @@ describe('a file that cannot be written whole', () => {
     expect(readdirSync(folder)).toEqual(['out.json']);
   });
 
-  it('is told of when it is a device that is full', () => {
+  it('is reported when it is a device that is full', () => {
     const { code, err } = shell('hca profiles --json /dev/full');
     expect([code, err]).toEqual([2, expect.stringMatching(/"\/dev\/full".*\(ENOSPC\)/)]);
   });

@@ -40,7 +40,7 @@ export function judgeCompletions(played: Played): string[] {
     )!;
     found.push(...judgeOrder(flow), ...judgeArrivals(flow, played.story), ...judgeFields(flow));
     if (played.story.climate !== 'broken')
-      found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(flow, back));
+      found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(played.story, flow, back));
   }
   return found;
 }
@@ -340,7 +340,7 @@ function mustFail(story: Story, flow: Flow, tale: SendTale): boolean {
 }
 
 /** Whether everything that deserves a completion has one. */
-function judgeCoverage(flow: Flow, back: Flow): string[] {
+function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
   const { from, sends } = flow;
   if (isOutOfService(from.seen, from.qp)) return [];
   const failedAt = sends.find(isFailed)?.place ?? Number.POSITIVE_INFINITY;
@@ -351,14 +351,16 @@ function judgeCoverage(flow: Flow, back: Flow): string[] {
         end === undefined && (post.isSignalled || place > failedAt) && place < lastEnded,
     )
     .map((tale) => `${named(flow, tale)} never completed, but later ones did`);
+  // Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever.
   const mayHang =
+    from.plan.transport === 'RC' &&
     from.plan.timeout === 0 &&
-    (isOutOfService(flow.to.seen, flow.to.qp) || back.sends.some(isFailed) || isInError(flow.to, back, flow));
+    (lossesOf(story) > 0 ||
+      isOutOfService(flow.to.seen, flow.to.qp) ||
+      back.sends.some(isFailed) ||
+      isInError(flow.to, back, flow));
   const pending = sends.filter(({ end, post }) => end === undefined && post.isSignalled);
-  if (pending.length > 0 && !mayHang && found.length === 0 && !isLossyForEver(flow))
+  if (pending.length > 0 && !mayHang && found.length === 0)
     found.push(`${named(flow, pending[0]!)} never completed`);
   return found;
 }
-
-/** Without a time-out a lost packet is waited for for ever. */
-const isLossyForEver = ({ from }: Flow): boolean => from.plan.transport === 'RC' && from.plan.timeout === 0;

@@ -60,6 +60,21 @@ describe('the judges', () => {
     expect(verdict('completions', withCompletion(program, completion, []))).not.toEqual([]);
   });
 
+  it('find the last request of a queue without a time-out that never completed, where nothing was lost', () => {
+    const { story } = played;
+    const timeoutOf = (program: number, qp: number): number => story.programs[program]!.qps[qp]!.timeout;
+    for (const [program, seen] of played.seen.entries()) {
+      const signalled = new Set(seen!.posts.filter(({ isSignalled }) => isSignalled).map(({ id }) => id));
+      const last = seen!.completions.findLast(
+        ({ id, qp }) => signalled.has(id) && qp >= 0 && timeoutOf(program, qp) === 0,
+      );
+      if (last === undefined) continue;
+      expect(verdict('completions', withCompletion(program, last, [])).join()).toMatch(/never completed/);
+      return;
+    }
+    expect.unreachable('the story has a queue without a time-out');
+  });
+
   it('find a request that completed twice', () => {
     const [program, completion] = firstWhere((_, opcode) => opcode >= 0);
     const told = withCompletion(program, completion, [completion, completion]);
