@@ -1,0 +1,31 @@
+/** A defect put into the model on purpose, to see whether the stories of `hca torture` find it. */
+export interface Mistake {
+  /** Short and unique: names the mistake on the command line and in the table of docs/torture.md. */
+  readonly name: string;
+  /** What is wrong then, in one sentence. */
+  readonly what: string;
+  readonly kind: MistakeKind;
+  /** From the root of the repository. */
+  readonly file: string;
+  /** Text that occurs exactly once in the file … */
+  readonly find: string;
+  /** … and what stands there instead; the result still compiles. */
+  readonly replace: string;
+}
+
+export const mistakeKinds = [
+  'comparison off by one',
+  'generation not raised',
+  'fence left out',
+  'counter not reset',
+  'check skipped',
+  'wrong stage',
+  'wrong order',
+  'wrong length',
+  'wrong address',
+  'lost event',
+  'resource not returned',
+  'wrong status',
+  'wrong time',
+] as const;
+export type MistakeKind = (typeof mistakeKinds)[number];
