@@ -11,6 +11,8 @@ export interface Mistake {
   readonly find: string;
   /** … and what stands there instead; the result still compiles. */
   readonly replace: string;
+  /** Whether rough guests at a served device (`hca torture --served`) are to find it. */
+  readonly served?: true;
 }
 
 export const mistakeKinds = [

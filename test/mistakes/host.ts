@@ -1,0 +1,3 @@
+import type { Mistake } from './mistake.ts';
+
+export const hostMistakes: readonly Mistake[] = [];

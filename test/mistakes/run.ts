@@ -1,0 +1,90 @@
+/**
+ * `npm run mistakes`: tests the tester. Each seeded mistake is put into a copy of the source, alone, and `hca torture` has
+ * to find it. Prints one line for each, and at the end the table for docs/torture.md.
+ */
+import { writeFileSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+import { allMistakes, mistakesByArea } from './index.ts';
+import type { Mistake } from './mistake.ts';
+import { SourceTree } from './source-tree.ts';
+import { type Trial, tryMistake, UnchangedSource } from './trial.ts';
+
+interface Options {
+  readonly minutes: number;
+  readonly only?: readonly string[];
+  readonly area?: readonly string[];
+  readonly jobs: number;
+  readonly json?: string;
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('expected a number above 0.');
+  return value;
+}
+
+const { minutes, only, area, jobs, json } = new Command('mistakes')
+  .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
+  .option('--minutes <n>', 'time for each mistake', positive, 10)
+  .option('--only <names...>', 'these mistakes')
+  .option('--area <areas...>', `mistakes of these areas: ${Object.keys(mistakesByArea).join(', ')}`)
+  .option('--jobs <n>', 'mistakes at once', positive, 1)
+  .option('--json <file>', 'write what came of each, as JSON')
+  .parse()
+  .opts<Options>();
+
+const wanted = chosen(only, area);
+const trials: Trial[] = [];
+using tree = new SourceTree();
+const unchanged = new UnchangedSource(tree);
+const waiting = [...wanted];
+await Promise.all(Array.from({ length: Math.min(jobs, wanted.length) }, work));
+process.stdout.write(`\n${markdownOf(trials)}\n`);
+
+/** @throws Error for a name or an area that there is not */
+function chosen(names: readonly string[] | undefined, areas: readonly string[] | undefined): Mistake[] {
+  if (names === undefined && areas === undefined) return [...allMistakes];
+  const byArea = (areas ?? []).flatMap((name) => {
+    const found = mistakesByArea[name];
+    if (found === undefined) throw new Error(`no area ${name}`);
+    return found;
+  });
+  const byName = (names ?? []).map((name) => {
+    const found = allMistakes.find((mistake) => mistake.name === name);
+    if (found === undefined) throw new Error(`no mistake ${name}`);
+    return found;
+  });
+  return [...new Set([...byArea, ...byName])];
+}
+
+async function work(): Promise<void> {
+  using own = new SourceTree();
+  for (let mistake = waiting.shift(); mistake !== undefined; mistake = waiting.shift()) {
+    const trial = await tryMistake(mistake, own, unchanged, minutes);
+    trials.push(trial);
+    process.stdout.write(`${lineOf(trial)}\n`);
+    if (json !== undefined) writeFileSync(json, `${JSON.stringify(trials, null, 1)}\n`);
+  }
+}
+
+function lineOf({ mistake, find, stories, seconds }: Trial): string {
+  const effort = `${stories} stories, ${seconds.toFixed(0)} s`;
+  const outcome =
+    find === undefined ? 'MISSED' : `found by ${find.by}, seed ${find.seed}: ${find.what.slice(0, 160)}`;
+  return `${mistake.name.padEnd(36)} ${effort.padEnd(22)} ${outcome}`;
+}
+
+function markdownOf(all: readonly Trial[]): string {
+  const rows = wanted.flatMap((wantedMistake) => {
+    const trial = all.find(({ mistake }) => mistake === wantedMistake);
+    if (trial === undefined) return [];
+    const { mistake, find, stories, seconds } = trial;
+    const effort = `${find === undefined ? '' : `seed ${find.seed}, `}${stories} stories, ${seconds.toFixed(0)} s`;
+    return [
+      `| ${mistake.name} | ${mistake.file} | ${mistake.kind} | ${find?.by ?? '**missed**'} | ${effort} |`,
+    ];
+  });
+  const head = ['| mistake | file | kind | found by | seed, stories, seconds |', '|---|---|---|---|---|'];
+  const foundCount = all.filter(({ find }) => find !== undefined).length;
+  return [...head, ...rows, '', `${foundCount} of ${all.length} found.`].join('\n');
+}

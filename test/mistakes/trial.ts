@@ -1,0 +1,150 @@
+/**
+ * One mistake against the stories: `hca torture` runs in a tree that has the mistake, until a story has a finding that the
+ * unchanged source does not have for the same seed, or the time is up.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Mistake } from './mistake.ts';
+import type { SourceTree } from './source-tree.ts';
+
+export interface Trial {
+  readonly mistake: Mistake;
+  /** Undefined: missed. */
+  readonly find: Find | undefined;
+  /** Stories that were begun until it was found, or until the time was up. */
+  readonly stories: number;
+  readonly seconds: number;
+}
+
+export interface Find {
+  /** The judge; `process` when the command itself ended badly. */
+  readonly by: string;
+  readonly seed: number;
+  readonly what: string;
+}
+
+/** Stories that nobody has looked at while writing the judges; the same for every mistake. */
+const firstSeed = 5_000_000;
+/** The command line tells no more failures than this; then it is begun again behind them. */
+const failuresMax = 25;
+/** A story that is under way when the time is up is waited for: so long at most. */
+const patienceMs = 330_000;
+
+const findingPattern = /^seed (\d+)(?: \(\w+\))?: FOUND by ([^:]+): (.*)$/;
+
+/** Whether a seed fails in the unchanged source; each is played once. */
+export class UnchangedSource {
+  readonly #tree: SourceTree;
+  readonly #failures = new Map<string, Promise<boolean>>();
+
+  constructor(tree: SourceTree) {
+    this.#tree = tree;
+  }
+
+  fails(seed: number, isServed: boolean): Promise<boolean> {
+    const key = `${seed} ${isServed}`;
+    const known = this.#failures.get(key) ?? this.#play(seed, isServed);
+    this.#failures.set(key, known);
+    return known;
+  }
+
+  async #play(seed: number, isServed: boolean): Promise<boolean> {
+    const child = torture(this.#tree, isServed, ['--seed', String(seed)]);
+    child.stdout?.resume();
+    await once(child, 'close');
+    return child.exitCode !== 0;
+  }
+}
+
+export async function tryMistake(
+  mistake: Mistake,
+  tree: SourceTree,
+  unchanged: UnchangedSource,
+  minutes: number,
+): Promise<Trial> {
+  using _change = tree.make(mistake);
+  const beganMs = performance.now();
+  const secondsNow = (): number => (performance.now() - beganMs) / 1000;
+  let seed = firstSeed;
+  for (;;) {
+    const left = minutes - secondsNow() / 60;
+    const stretch = left <= 0 ? undefined : await stretchOf(mistake, tree, unchanged, seed, left);
+    if (stretch === undefined || stretch.next === undefined || stretch.find !== undefined) {
+      const stories = (stretch?.find?.seed ?? stretch?.last ?? seed - 1) - firstSeed + 1;
+      return { mistake, find: stretch?.find, stories, seconds: secondsNow() };
+    }
+    seed = stretch.next;
+  }
+}
+
+interface Stretch {
+  readonly find: Find | undefined;
+  /** Last seed of which anything is known. */
+  readonly last: number;
+  /** Where to go on; undefined when the time was up. */
+  readonly next: number | undefined;
+}
+
+async function stretchOf(
+  mistake: Mistake,
+  tree: SourceTree,
+  unchanged: UnchangedSource,
+  from: number,
+  minutes: number,
+): Promise<Stretch> {
+  const isServed = mistake.served === true;
+  const child = torture(tree, isServed, [
+    ...['--seeds', `${from}..${from + 1_000_000}`, '--minutes', String(minutes)],
+    ...(isServed ? [] : ['--jobs', '1']),
+  ]);
+  let complaint = '';
+  child.stderr?.on('data', (text) => {
+    complaint = `${complaint}${text}`.slice(-2000);
+  });
+  const limit = setTimeout(() => child.kill('SIGKILL'), minutes * 60_000 + patienceMs);
+  const closed = once(child, 'close');
+  const failed = new Set<number>();
+  let storyCount = 0;
+  let last = from - 1;
+  try {
+    for await (const line of createInterface({ input: child.stdout! })) {
+      const tally = /^(\d+) (?:served )?stories/.exec(line);
+      if (tally !== null) storyCount = Number(tally[1]);
+      const [, number, by, what] = findingPattern.exec(line) ?? [];
+      if (number === undefined) continue;
+      last = Number(number);
+      if (failed.has(last)) continue;
+      failed.add(last);
+      if (!(await unchanged.fails(last, isServed)))
+        return { find: { by: by!, seed: last, what: what! }, last, next: undefined };
+      if (failed.size === failuresMax) return { find: undefined, last, next: last + 1 };
+    }
+    await closed;
+    last = Math.max(last, from + storyCount - 1);
+    const endedBadly = child.exitCode !== 0 && child.exitCode !== 1 && child.signalCode !== 'SIGKILL';
+    const what =
+      complaint
+        .trim()
+        .split('\n')
+        .find((line) => /error/i.test(line)) ?? complaint.trim();
+    return {
+      find: endedBadly ? { by: 'process', seed: last + 1, what } : undefined,
+      last,
+      next: undefined,
+    };
+  } finally {
+    clearTimeout(limit);
+    child.kill('SIGKILL');
+    await closed;
+  }
+}
+
+function torture({ folder }: SourceTree, isServed: boolean, options: readonly string[]): ChildProcess {
+  return spawn(
+    process.execPath,
+    [join(folder, 'system/cli/main.ts'), 'torture', ...(isServed ? ['--served'] : []), ...options],
+    { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+}
