@@ -2,7 +2,7 @@
  * ibv_post_send. Each request is checked, written into its slot and handed over; the list ends with one doorbell, or a
  * lone short request goes whole through BlueFlame.
  *
- *   check -> WQE into the slot -> … -> BlueFlame copy, or doorbell with the QPN -> stamp the headroom
+ *   check -> WQE into the slot -> stamp the headroom -> … -> BlueFlame copy, or doorbell with the QPN -> stamp the last
  *
  * Promises: nothing is half-posted, requests before a bad one are posted, `badWr` names the bad one; nothing is
  * allocated. Every number must fit its type in C (numbers.ts). Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
@@ -41,6 +41,7 @@ const { IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR } = QpStateVerb;
 export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): number {
   const { cpu, sendRing: ring, context } = qp;
   const { costs, tap, memory } = context.platform;
+  const isStamped = ring.strideBytes > inlineBoundaryBytes;
   let cycles = costs.postSend;
   let count = 0;
   let error = 0;
@@ -70,6 +71,8 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     if (inlineLength > 0) {
       cycles += costs.postSendPerInlineByte64 * Math.ceil(inlineLength / inlineBoundaryBytes);
     }
+    // Before the next one is written: in a list longer than the headroom that may be the very slot.
+    if (isStamped && hasNext(current)) stamp(qp, ring, counter + ring.spareWqes);
     count++;
   }
   if (error !== 0 && badWr !== undefined) {
@@ -88,9 +91,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     cycles += costs.mmioStore;
   }
   ring.head = (first + count) >>> 0;
-  if (ring.strideBytes > inlineBoundaryBytes) {
-    for (let posted = 0; posted < count; posted++) stamp(qp, ring, first + posted + ring.spareWqes);
-  }
+  if (isStamped) stamp(qp, ring, ring.head - 1 + ring.spareWqes);
   cpu.commit('post', cycles);
   if (tap !== undefined) {
     const at = cpu.ownPs;
@@ -182,6 +183,8 @@ function ringByBlueFlame(qp: IbvQp, storeOffset: number, wqeBytes: number): numb
   context.blueFlameHalf ^= 1;
   return copyBytes / blueFlameCopyBytes;
 }
+
+const hasNext = ({ next }: IbvSendWr): boolean => next !== null && next !== undefined;
 
 /** Marks the WQE that will be met after the headroom as not written behind its first 64 bytes. */
 function stamp(qp: IbvQp, ring: SendRing, counter: number): void {

@@ -128,9 +128,9 @@ describe('postSend', () => {
     const qp = await newQp();
     process.stores.length = 0;
     postSend(qp, list(2));
-    // Stamps of the headroom follow.
-    const kinds = process.stores.slice(0, 3).map(({ kind }) => kind);
-    expect(kinds).toEqual(['memory', 'memory', 'uncached']);
+    // WQE, stamp, WQE, doorbell, stamp: the last stamp keeps the doorbell waiting no longer.
+    const kinds = process.stores.map(({ kind }) => kind);
+    expect(kinds).toEqual(['memory', 'memory', 'memory', 'uncached', 'memory']);
   });
 
   it('charges the post, its segments, its inline data and the stores to the device', async () => {
@@ -168,6 +168,29 @@ describe('postSend', () => {
     postSend(qp, write());
     expect(process.view.getUint32(ring.slotAt(ring.spareWqes).address + 64)).toBe(wqeStamp);
     expect(process.view.getUint32(ring.slotAt(ring.spareWqes).address)).not.toBe(wqeStamp);
+  });
+
+  it('leaves the requests of a list longer than the headroom whole', async () => {
+    const qp = await newQp({ maxSendWr: 16, maxInlineData: 400 });
+    const { sendRing: ring } = qp;
+    const length = 200;
+    const addr = process.map(length);
+    const sgList = [{ addr, length, lkey: 0 }];
+    const inline = { sgList, numSge: 1, sendFlags: IBV_SEND_INLINE };
+    expect(ring.spareWqes).toBeLessThan(12);
+    expect(
+      postSend(
+        qp,
+        list(12, (index) => write({ wrId: index, ...inline })),
+      ),
+    ).toBe(0);
+    for (let counter = 0; counter < 12; counter++) {
+      const { address } = ring.slotAt(counter);
+      const counts = inlinePieces(32, length).map(
+        ({ headerOffset }) => inlineHeader.decode(process.bytes, address + headerOffset).byteCount,
+      );
+      expect(counts).toEqual(inlinePieces(32, length).map(({ byteCount }) => byteCount));
+    }
   });
 
   it('alternates the halves of the BlueFlame register over all QPs of the process', async () => {
@@ -269,7 +292,8 @@ describe('postSend refuses', () => {
     expect(postSend(qp, { ...first, next: second }, bad)).toBe(EINVAL);
     expect(bad).toEqual({ wr: second, index: 1 });
     expect(qp.sendRing.head).toBe(1);
-    expect(process.stores.slice(0, 2).map(({ kind }) => kind)).toEqual(['memory', 'uncached']);
+    // The one WQE, the stamp before the one that failed, the doorbell, the last stamp.
+    expect(process.stores.map(({ kind }) => kind)).toEqual(['memory', 'memory', 'uncached', 'memory']);
     expect(postSend(qp, second, bad)).toBe(EINVAL);
     expect(qp.sendRing.head).toBe(1);
   });
