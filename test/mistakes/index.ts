@@ -1,15 +1,25 @@
 /** All seeded mistakes, by area of the code. */
 import { dmaMistakes } from './dma.ts';
+import { driverMistakes } from './driver.ts';
+import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
 import type { Mistake } from './mistake.ts';
+import { onceFoundMistakes } from './part-b.ts';
 import { pcieMistakes } from './pcie.ts';
 import { reportMistakes } from './report.ts';
+import { userlibMistakes } from './userlib.ts';
+import { wireMistakes } from './wire.ts';
 
 export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   pcie: pcieMistakes,
   dma: dmaMistakes,
   host: hostMistakes,
   report: reportMistakes,
+  hca: hcaMistakes,
+  wire: wireMistakes,
+  driver: driverMistakes,
+  userlib: userlibMistakes,
+  onceFound: onceFoundMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();
