@@ -219,6 +219,7 @@ function printTally({ stories, refused, coverage, failures }: Tally, seconds: nu
   };
   counted('Faults injected', coverage.faults);
   counted('Steps of programs', coverage.steps);
+  counted('Objects of programs', coverage.objects);
   const met = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
   screen.print(`Parameters changed: ${met} of ${drawnPaths.length}; the ranges met are in the JSON.`);
   const rate = (stories / seconds).toFixed(2);

@@ -53,7 +53,7 @@ async function play(pool: Piscina, seed: number): Promise<StoryOutcome> {
     const what = isEndless
       ? `the model had not come back after ${storyLimitMs / 1000} s`
       : `the worker failed: ${error instanceof Error ? error.message : String(error)}`;
-    const nothing = { ends: {}, faults: {}, steps: {}, parameters: {} };
+    const nothing = { ends: {}, faults: {}, steps: {}, objects: {}, parameters: {} };
     return {
       seed,
       climate: 'calm',

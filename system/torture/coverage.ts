@@ -3,7 +3,7 @@ import { wcStatusStr } from '../../userlib/index.ts';
 import type { ParameterValue } from '../profile/parameter-tree.ts';
 import { verbNameOf } from './render-story.ts';
 import type { Played } from './run-story.ts';
-import { sendsOf } from './story.ts';
+import { isOnDemandArea, type Story, sendsOf } from './story.ts';
 
 /** Counts by key; plain data that crosses threads. */
 export interface Coverage {
@@ -11,6 +11,8 @@ export interface Coverage {
   readonly ends: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly steps: Readonly<Record<string, number>>;
+  /** What programs own, and how. */
+  readonly objects: Readonly<Record<string, number>>;
   readonly parameters: Readonly<Record<string, ParameterRange>>;
 }
 
@@ -21,7 +23,7 @@ export interface ParameterRange {
   readonly greatest: ParameterValue;
 }
 
-export const noCoverage: Coverage = { ends: {}, faults: {}, steps: {}, parameters: {} };
+export const noCoverage: Coverage = { ends: {}, faults: {}, steps: {}, objects: {}, parameters: {} };
 
 export function coverageOf({ story, seen }: Played): Coverage {
   const ends: Record<string, Record<string, number>> = {};
@@ -46,7 +48,19 @@ export function coverageOf({ story, seen }: Played): Coverage {
   const parameters = Object.fromEntries(
     Object.entries(story.set).map(([path, value]) => [path, { count: 1, least: value, greatest: value }]),
   );
-  return { ends, faults, steps, parameters };
+  return { ends, faults, steps, objects: objectsOf(story), parameters };
+}
+
+function objectsOf({ programs }: Story): Record<string, number> {
+  const objects: Record<string, number> = {};
+  const count = (name: string): void => {
+    objects[name] = (objects[name] ?? 0) + 1;
+  };
+  for (const { areas, qps } of programs) {
+    for (const area of areas) count(isOnDemandArea(area) ? `${area.kind} on demand` : `${area.kind} pinned`);
+    for (const { transport } of qps) count(`${transport} QP`);
+  }
+  return objects;
 }
 
 export function joinCoverage(left: Coverage, right: Coverage): Coverage {
@@ -54,6 +68,7 @@ export function joinCoverage(left: Coverage, right: Coverage): Coverage {
     ends: joined(left.ends, right.ends, (one, other) => joined(one, other, sum)),
     faults: joined(left.faults, right.faults, sum),
     steps: joined(left.steps, right.steps, sum),
+    objects: joined(left.objects, right.objects, sum),
     parameters: joined(left.parameters, right.parameters, (one, other) => ({
       count: one.count + other.count,
       least: one.least < other.least ? one.least : other.least,

@@ -19,6 +19,7 @@ import {
 import { partitions } from '../partition/placement.ts';
 import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';
+import { withOnDemand } from './draw-on-demand.ts';
 import {
   type AreaKind,
   type Climate,
@@ -50,7 +51,7 @@ export function drawStory(seed: number): Story {
     partition: random.chance(0.7) ? partitions[0] : partitions[1 + random.below(2)]!,
     shuffleSeed: random.below(2 ** 31),
   };
-  return {
+  const story: Story = {
     seed,
     climate,
     set,
@@ -59,6 +60,7 @@ export function drawStory(seed: number): Story {
     programs: draft.programs(),
     links: draft.links,
   };
+  return withOnDemand(new Random(seed, 'on demand'), story);
 }
 
 export function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {

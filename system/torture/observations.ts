@@ -40,6 +40,13 @@ export interface Observations {
   readonly receives: readonly PostSeen[];
   readonly completions: readonly CompletionSeen[];
   readonly fills: readonly { readonly area: number; readonly fill: number; readonly atPs: number }[];
+  /** Ranges of areas that were given back with madvise(2): zeros from then on. */
+  readonly givenBack: readonly {
+    readonly area: number;
+    readonly offset: number;
+    readonly length: number;
+    readonly atPs: number;
+  }[];
   readonly peeks: readonly {
     readonly area: number;
     readonly offset: number;

@@ -81,6 +81,7 @@ import { toInit, toRtr, toRts } from '../programs/rc-states.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
 import {
+  isOnDemandArea,
   lengthOf,
   type ProgramPlan,
   patternInto,
@@ -183,6 +184,7 @@ class Player {
     receives: [],
     completions: [],
     fills: [],
+    givenBack: [],
     peeks: [],
     deregistrations: [],
     broken: [],
@@ -433,6 +435,8 @@ class Player {
         return this.#destroy(step.qp);
       case 'churn':
         return this.#churn(step.pages);
+      case 'giveBack':
+        return this.#giveBack(step.area, step.page, step.pages);
       case 'exit':
         return;
     }
@@ -638,6 +642,26 @@ class Player {
     const address = memory.map(pages * pageBytes);
     memory.write(address, new Uint8Array(pages * pageBytes).fill(0x5a));
     memory.unmap(address, pages * pageBytes);
+  }
+
+  async #giveBack(area: number, page: number, pages: number): Promise<void> {
+    const plan = this.#plan.areas[area];
+    if (plan === undefined || !isOnDemandArea(plan)) return;
+    const isSource = plan.kind === 'source';
+    if (isSource) await this.#until('a refill', () => this.#awaitedCount() === 0);
+    if (isSource && this.#isReadByOwn(area)) return;
+    const { address, lengthBytes } = this.#areas[area]!;
+    const first = Math.ceil((address + 8 * plan.atomicWords) / pageBytes) + page;
+    const end = Math.min(first + pages, Math.floor((address + lengthBytes) / pageBytes));
+    if (first >= end) return;
+    const { cpu, memory } = this.#program;
+    // What the program did before lies behind it: the pages go at this very time.
+    await cpu.settle();
+    const offset = first * pageBytes - address;
+    const length = (end - first) * pageBytes;
+    this.#seen.givenBack.push({ area, offset, length, atPs: this.#nowPs });
+    memory.advise(first * pageBytes, length, 'dontNeed');
+    if (isSource) this.#fill(area);
   }
 
   // Waiting.

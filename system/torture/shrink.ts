@@ -2,6 +2,7 @@
  * Makes a story smaller as long as it still fails in the same way: pieces are left out by halves, then one by one (delta
  * debugging: Zeller and Hildebrandt, IEEE TSE 28/2, 2002), then what is left is made plainer.
  */
+import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
 import type { Finding } from './finding.ts';
 import { runStory } from './run-story.ts';
 import type { ProgramPlan, SendPlan, Step, Story } from './story.ts';
@@ -190,6 +191,11 @@ function plainerStories({ programs }: Story): ((story: Story) => Story)[] {
     qps({ mtu: 3 }),
     qps({ readsOut: 1, readsIn: 1 }),
     areas({ shiftBytes: 0 }),
+    (story) =>
+      withPrograms(story, (plan) => ({
+        ...plan,
+        areas: plan.areas.map((area) => ({ ...area, access: area.access & ~IBV_ACCESS_ON_DEMAND })),
+      })),
     (story) => withSends(story, (send) => ({ ...send, isFenced: false, isSolicited: false })),
     (story) => withSends(story, (send) => ({ ...send, isInline: false })),
     (story) => withSends(story, (send) => ({ ...send, isSignalled: true })),

@@ -6,6 +6,7 @@
  *     programs ── areas, CQs, SRQs, QPs ── steps (post, receive, drain, deregister, …)
  *        └── links: which QP of which program is connected to which
  */
+import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
 import type { FaultEntry } from '../faults/index.ts';
 import type { Partition } from '../partition/placement.ts';
 import type { ParameterValues } from '../profile/index.ts';
@@ -171,8 +172,13 @@ export type Step =
   | { readonly do: 'awaitEvent'; readonly cq: number; readonly solicitedOnly: boolean }
   | { readonly do: 'modify'; readonly qp: number; readonly to: 'SQD' | 'RTS' | 'ERR' }
   | { readonly do: 'destroy'; readonly qp: number }
-  /** madvise(MADV_DONTNEED) over part of a scratch mapping beside the areas; makes memory management move. */
+  /** Maps, writes and unmaps a scratch mapping beside the areas; makes memory management move. */
   | { readonly do: 'churn'; readonly pages: number }
+  /**
+   * madvise(MADV_DONTNEED) over whole pages of an area that is registered on demand, from the `page`-th on: they read as
+   * zeros afterwards. A source is filled anew at once, and given back only while no request of the program reads it.
+   */
+  | { readonly do: 'giveBack'; readonly area: number; readonly page: number; readonly pages: number }
   /** Ends the program here, with everything open. */
   | { readonly do: 'exit' };
 
@@ -193,6 +199,8 @@ export function* sendsOf(story: Story): Generator<{ program: number; qp: number;
     for (const step of steps)
       if (step.do === 'post') for (const plan of step.wrs) yield { program, qp: step.qp, plan };
 }
+
+export const isOnDemandArea = ({ access }: AreaPlan): boolean => (access & IBV_ACCESS_ON_DEMAND) !== 0;
 
 export const lengthOf = (sges: readonly SgePlan[]): number =>
   sges.reduce((sum, { length }) => sum + length, 0);

@@ -6,6 +6,7 @@ import { IBV_WC_SUCCESS, IBV_WR_ATOMIC_FETCH_AND_ADD } from '../../../userlib/in
 import { isAtomicVerb } from '../draw-story.ts';
 import type { Played } from '../run-story.ts';
 import { patternInto, type SendPlan } from '../story.ts';
+import { isGivenBack } from './contents.ts';
 import { flowsOf } from './traffic.ts';
 
 interface Operation {
@@ -22,7 +23,10 @@ export function judgeAtomics(played: Played): string[] {
     for (const { plan, post, end } of flow.sends) {
       if (!isAtomicVerb(plan.opcode) || plan.remote === undefined || plan.flaw !== 'none') continue;
       const key = `${flow.to.program}.${plan.remote.area}.${plan.remote.offset}`;
-      const isDone = end?.status === IBV_WC_SUCCESS && end.bytes !== undefined;
+      const isDone =
+        end?.status === IBV_WC_SUCCESS &&
+        end.bytes !== undefined &&
+        !isGivenBack(flow.from.seen, plan.sges, post.fromPs, end.toPs);
       const operation = {
         plan,
         returned: isDone ? Buffer.from(end.bytes!, 'base64').readBigUInt64LE() : undefined,

@@ -7,6 +7,7 @@
  * A write whose request began at b and had ended at e may be what is found at time t unless b > t, or another certain
  * write began after e and had ended before t. Requests that failed may have written any part of what they carried.
  */
+import { psPerUs } from '../../../base/units.ts';
 import {
   IBV_WC_SUCCESS,
   IBV_WR_RDMA_READ,
@@ -16,8 +17,8 @@ import {
 import { grhBytes, isAtomicVerb } from '../draw-story.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
-import { patternInto, type SgePlan } from '../story.ts';
-import { firstDifference, gatheredOf } from './contents.ts';
+import { isOnDemandArea, patternInto, type SgePlan, type Story } from '../story.ts';
+import { firstDifference, gatheredOf, isGivenBack } from './contents.ts';
 import { type Flow, flowsOf } from './traffic.ts';
 
 /** Something that may have put bytes into an area. */
@@ -51,6 +52,7 @@ class Shadow {
 
   judge(): string[] {
     this.#addFills();
+    this.#addGivenBack();
     const flows = flowsOf(this.#played);
     for (const flow of flows) {
       this.#addRemote(flow);
@@ -84,9 +86,12 @@ class Shadow {
     return found?.toPs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Whether what a program saw in these buffers at a time is still what came in: it writes over regions that are gone. */
-  #isStale(program: number, sges: readonly SgePlan[], atPs: number): boolean {
-    return sges.some(({ area }) => this.#goneOf(program, area) <= atPs);
+  /** Whether a program can have lost what came into these buffers before it looked: it writes over regions that are gone. */
+  #isStale(program: number, sges: readonly SgePlan[], fromPs: number, atPs: number): boolean {
+    return (
+      sges.some(({ area }) => this.#goneOf(program, area) <= atPs) ||
+      isGivenBack(this.#played.seen[program]!, sges, fromPs, atPs)
+    );
   }
 
   #addFills(): void {
@@ -105,6 +110,21 @@ class Shadow {
         } as const;
         this.#add(program, area, { ...at, by: `fill ${fill}` });
       }
+  }
+
+  #addGivenBack(): void {
+    for (const [program, seen] of this.#played.seen.entries())
+      for (const { area, offset, length, atPs } of seen?.givenBack ?? [])
+        this.#add(program, area, {
+          offset,
+          length,
+          bytes: new Uint8Array(length),
+          fromPs: atPs,
+          toPs: atPs + forgettingPs,
+          isCertain: true,
+          isOwn: true,
+          by: 'zeros',
+        });
   }
 
   #gathered(program: number, sges: readonly SgePlan[], atPs: number): Uint8Array {
@@ -148,13 +168,14 @@ class Shadow {
       const sent = flow.brought[index];
       const posted = flow.to.seen.receives.find(({ id }) => id === plan.id)!;
       const isGood = end.status === IBV_WC_SUCCESS && sent !== undefined;
+      const isStale = this.#isStale(flow.to.program, plan.sges, posted.fromPs, end.toPs);
       const hasPayload = sent !== undefined && sent.plan.opcode !== IBV_WR_RDMA_WRITE_WITH_IMM;
       const bytes =
-        isGood && hasPayload
+        isGood && hasPayload && !isStale
           ? this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs)
           : undefined;
       // What a message that was cut short by a loss left in the buffer, its next tenant does not wipe away.
-      if (flow.from.plan.transport === 'UC')
+      if (mayBeCutShort(this.#played.story, flow))
         this.#scatter(
           flow.to.program,
           plan.sges,
@@ -213,7 +234,8 @@ class Shadow {
   #addOwn(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
       if (plan.opcode !== IBV_WR_RDMA_READ && !isAtomicVerb(plan.opcode)) continue;
-      const isKnown = end?.bytes !== undefined && !this.#isStale(flow.from.program, plan.sges, end.toPs);
+      const isKnown =
+        end?.bytes !== undefined && !this.#isStale(flow.from.program, plan.sges, post.fromPs, end.toPs);
       const bytes = isKnown ? Buffer.from(end.bytes!, 'base64') : undefined;
       const toPs = end?.toPs ?? Number.POSITIVE_INFINITY;
       this.#scatter(flow.from.program, plan.sges, bytes, 0, post.fromPs, toPs, `request ${plan.id}`);
@@ -243,7 +265,8 @@ class Shadow {
       const sent = flow.brought[index];
       if (sent === undefined || end.bytes === undefined || sent.plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM)
         continue;
-      if (this.#isStale(flow.to.program, plan.sges, end.toPs)) continue;
+      const posted = flow.to.seen.receives.find(({ id }) => id === plan.id)!;
+      if (this.#isStale(flow.to.program, plan.sges, posted.fromPs, end.toPs)) continue;
       const due = this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs);
       const found = Buffer.from(end.bytes, 'base64').subarray(extra, extra + due.length);
       const wrong = firstDifference(found, due);
@@ -257,7 +280,7 @@ class Shadow {
   #judgeReads(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
       if (plan.opcode !== IBV_WR_RDMA_READ || end?.bytes === undefined || plan.remote === undefined) continue;
-      if (this.#isStale(flow.from.program, plan.sges, end.toPs)) continue;
+      if (this.#isStale(flow.from.program, plan.sges, post.fromPs, end.toPs)) continue;
       const { area, offset } = plan.remote;
       const bytes = Buffer.from(end.bytes, 'base64');
       this.#judgeRange(flow.to.program, area, offset, bytes, post.fromPs, end.toPs, `READ ${plan.id}`);
@@ -317,6 +340,17 @@ class Shadow {
     }
   }
 }
+
+/**
+ * How long a peer's WRITE may still end in pages that were given back: the device forgets them with a doorbell, and the
+ * call does not wait for it (docs/memory.md).
+ */
+const forgettingPs = 200 * psPerUs;
+
+/** Datagrams and packets of unreliable connections that meet a page which is not there are lost. */
+const mayBeCutShort = (story: Story, { from, to }: Flow): boolean =>
+  from.plan.transport === 'UC' ||
+  (from.plan.transport === 'UD' && story.programs[to.program]!.areas.some(isOnDemandArea));
 
 const isOverwritten = (writing: Writing, all: readonly Writing[], atPs: number): boolean =>
   all.some(

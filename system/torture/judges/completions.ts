@@ -17,7 +17,7 @@ import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
 import { ackTimeoutPs } from '../player.ts';
 import type { Played } from '../run-story.ts';
-import type { SendPlan, SgePlan, Story } from '../story.ts';
+import { isOnDemandArea, type SendPlan, type SgePlan, type Story } from '../story.ts';
 import {
   completionOpcodeOf,
   endOfFlaw,
@@ -110,7 +110,7 @@ function judgeArrivals(flow: Flow, story: Story): string[] {
   const posted = to.seen.receives.filter(({ qp }) => qp === to.qp).length;
   const hasRoomForAll = to.plan.srq < 0 && posted <= to.plan.maxRecvWr && posted >= consuming.length;
   if (
-    (from.plan.transport === 'RC' || hasRoomForAll) &&
+    (from.plan.transport === 'RC' || (hasRoomForAll && !hasOnDemand(story, to.program))) &&
     arrivals.length !== consuming.length &&
     !isCutShort(flow)
   )
@@ -119,6 +119,10 @@ function judgeArrivals(flow: Flow, story: Story): string[] {
     );
   return found;
 }
+
+/** Packets that meet an absent page of such an area are answered RNR NAK, and lost where nothing answers. */
+const hasOnDemand = (story: Story, program: number): boolean =>
+  story.programs[program]!.areas.some(isOnDemandArea);
 
 const isCutShort = ({ sends }: Flow): boolean =>
   sends.some(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
@@ -206,7 +210,7 @@ function unexplained(
   if (endsOfBadReceiver.includes(status))
     return isReceiverBad(flow, tale) ? undefined : 'nothing is wrong with what receives it';
   if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
-  if (status === IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(flow, elapsedPs, plan);
+  if (status === IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(story, flow, elapsedPs, plan);
   if (status === IBV_WC_LOC_PROT_ERR && isDeregistered(flow.from.seen, plan.sges)) return undefined;
   if (status === IBV_WC_REM_ACCESS_ERR && plan.remote !== undefined) {
     const { area } = plan.remote;
@@ -268,10 +272,16 @@ export function lossesOf({ faults }: Story): number {
   }, 0);
 }
 
-function rnrUnexplained({ from, to }: Flow, elapsedPs: number, plan: SendPlan): string | undefined {
+function rnrUnexplained(
+  story: Story,
+  { from, to }: Flow,
+  elapsedPs: number,
+  plan: SendPlan,
+): string | undefined {
   const { rnrRetry } = from.plan;
   if (rnrRetry === 7) return 'its QP retries for ever';
-  if (!consumesReceive(plan.opcode)) return 'it takes no receive';
+  // A responder asks for time as well while a page comes in.
+  if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
   const leastPs = rnrRetry * rnrDelayPs(to.plan.rnrTimer);
   return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${rnrRetry} delays take ${leastPs}`;
 }

@@ -24,3 +24,20 @@ export function firstDifference(found: Uint8Array, due: Uint8Array): number {
   for (let at = 0; at < due.length; at++) if (found[at] !== due[at]) return at;
   return -1;
 }
+
+/** Whether the program gave back a page under these buffers between two instants: what came in meanwhile may be gone. */
+export const isGivenBack = (
+  { givenBack }: Observations,
+  sges: readonly SgePlan[],
+  fromPs: number,
+  toPs: number,
+): boolean =>
+  givenBack.some(
+    (given) =>
+      given.atPs >= fromPs &&
+      given.atPs <= toPs &&
+      sges.some(
+        ({ area, offset, length }) =>
+          area === given.area && offset < given.offset + given.length && offset + length > given.offset,
+      ),
+  );

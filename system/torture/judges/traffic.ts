@@ -2,7 +2,12 @@
  * The story as seen from both ends of each connection: who posted what in which order, how it ended, and which receive each
  * message arrived in. Made from the plan and from what the programs saw; nothing of the device is asked.
  */
-import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_WRITE_WITH_IMM } from '../../../userlib/index.ts';
+import {
+  IBV_WC_SUCCESS,
+  IBV_WC_WITH_IMM,
+  IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+} from '../../../userlib/index.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations, PostSeen } from '../observations.ts';
 import type { Played } from '../run-story.ts';
@@ -134,7 +139,9 @@ const skippedOf = ({ plan }: End): number => (plan.transport === 'UD' ? grhBytes
 
 const isOfSize = ({ plan, lengthBytes }: SendTale, { end }: ReceiveTale, from: End): boolean =>
   end.status !== IBV_WC_SUCCESS ||
-  (end.byteLen === lengthBytes + skippedOf(from) && (plan.imm === undefined || end.imm === plan.imm));
+  (end.byteLen === lengthBytes + skippedOf(from) &&
+    (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM) &&
+    (plan.imm === undefined || end.imm === plan.imm));
 
 function hasBytes({ plan, post }: SendTale, { end }: ReceiveTale, from: End): boolean {
   if (end.bytes === undefined || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return true;
