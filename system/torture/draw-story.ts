@@ -202,7 +202,7 @@ class Draft {
       kind,
       access,
       isForeign,
-      shiftBytes: atomicWords > 0 ? shift() & ~7 : shift(),
+      shiftBytes: kind === 'source' ? shift() : shift() & ~7,
       atomicWords,
       usedBytes: atomicWords * 8,
     });
@@ -400,6 +400,11 @@ class Draft {
   ): { area: number; offset: number } {
     const random = this.#random;
     const target = peer.areas[areaIndex.target]!;
+    if (isAtomicVerb(opcode) && flaw === 'remoteRight') {
+      // Aligned, or that would be wrong as well.
+      const offset = this.#place(peer.areas[areaIndex.sink]!, 16);
+      return { area: areaIndex.sink, offset: Math.ceil(offset / 8) * 8 };
+    }
     if (isAtomicVerb(opcode)) {
       const offset = 8 * random.below(target.atomicWords) + (flaw === 'misaligned' ? 4 : 0);
       return { area: flaw === 'foreignKey' ? areaIndex.foreign : areaIndex.target, offset };
