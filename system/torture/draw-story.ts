@@ -17,6 +17,7 @@ import {
   IBV_WR_SEND_WITH_IMM,
 } from '../../userlib/index.ts';
 import { partitions } from '../partition/placement.ts';
+import { withControl } from './draw-control.ts';
 import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';
 import { withOnDemand } from './draw-on-demand.ts';
@@ -60,7 +61,7 @@ export function drawStory(seed: number): Story {
     programs: draft.programs(),
     links: draft.links,
   };
-  return withOnDemand(new Random(seed, 'on demand'), story);
+  return withControl(new Random(seed, 'control'), withOnDemand(new Random(seed, 'on demand'), story));
 }
 
 export function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {
@@ -179,6 +180,7 @@ class Draft {
   programs(): ProgramPlan[] {
     return this.#programs.map(({ node, areas, cqs, srqs, qps, early, steps }) => ({
       node,
+      qpnGap: 0,
       areas: areas.map(({ kind, access, isForeign, shiftBytes, atomicWords, usedBytes }) => ({
         kind,
         lengthBytes: Math.max(usedBytes, 64),

@@ -72,4 +72,10 @@ export interface Observations {
   readonly unfinished: readonly number[];
   /** Calls of post_send that posted anything, and requests in them. */
   readonly doorbells: number;
+  /** Events that had to come and did not. */
+  readonly missing: readonly string[];
+  /** What must not happen, and did. */
+  readonly surprises: readonly string[];
+  /** How often the limit of an SRQ was armed. */
+  readonly limitsArmed: number;
 }

@@ -30,6 +30,7 @@ import {
   getDeviceList,
   IBV_QP_AV,
   IBV_QP_DEST_QPN,
+  IBV_QP_EN_SQD_ASYNC_NOTIFY,
   IBV_QP_PATH_MTU,
   IBV_QP_PKEY_INDEX,
   IBV_QP_PORT,
@@ -49,6 +50,7 @@ import {
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_SEND_SOLICITED,
+  IBV_SRQ_LIMIT,
   IBV_WC_SUCCESS,
   type IbvAh,
   type IbvCompChannel,
@@ -57,6 +59,7 @@ import {
   type IbvMr,
   type IbvPd,
   type IbvQp,
+  type IbvQpInitAttr,
   type IbvRecvWr,
   type IbvSendWr,
   type IbvSge,
@@ -64,6 +67,7 @@ import {
   IbvWc,
   modifyCq,
   modifyQp,
+  modifySrq,
   openDevice,
   type PortAttr,
   pollCq,
@@ -71,6 +75,7 @@ import {
   postSend,
   postSrqRecv,
   queryPort,
+  queryQp,
   regMr,
   reqNotifyCq,
   resizeCq,
@@ -119,6 +124,10 @@ const basePatiencePs = 200 * psPerMs;
 /** A program that has waited so long posts what receives it has. */
 const hastePs = 200 * psPerUs;
 const eventPatiencePs = 50 * psPerUs;
+/** An event comes later than its completion, but not so much later, whatever the hardware. */
+const eventLimitPs = 20 * psPerMs;
+/** What has been under way when a send queue is drained would have shown itself by then. */
+const drainedPs = 100 * psPerUs;
 
 interface PeerNews {
   readonly lid: number;
@@ -135,6 +144,8 @@ interface OpenArea {
 interface OpenQp {
   readonly plan: QpPlan;
   qp: IbvQp | undefined;
+  /** Requests that it was granted room for. */
+  readonly sendRoom: number;
   peer: PeerNews | undefined;
   ah: IbvAh | undefined;
   /** Posted and not known to have ended, in order. */
@@ -163,6 +174,8 @@ class Player {
   readonly #patiencePs: number;
   /** Nothing has moved for so long once: later steps wait less, and only the end waits as long again. */
   #isImpatient = false;
+  /** Its QPs take receives. */
+  #isConnected = false;
   readonly #areas: OpenArea[] = [];
   readonly #fills: number[] = [];
   readonly #cqs: (IbvCq | undefined)[] = [];
@@ -195,6 +208,9 @@ class Player {
     impatience: [],
     unfinished: [],
     doorbells: 0,
+    missing: [],
+    surprises: [],
+    limitsArmed: 0,
   };
 
   constructor(program: ProgramContext, story: Story, index: number) {
@@ -218,6 +234,7 @@ class Player {
     const isSetUp = await this.#attempt('set up', () => this.#setUp());
     const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect()));
     if (!isConnected) this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
+    this.#isConnected = isConnected;
     if (isConnected) for (const step of this.#plan.early) await this.#step(step);
     await this.#meet('begin');
     if (isConnected) {
@@ -286,7 +303,8 @@ class Player {
     for (const { maxWr, maxSge } of srqs)
       this.#srqs.push(await createSrq(this.#pds[0]!, { attr: { maxWr, maxSge } }));
     for (const [index, plan] of qps.entries()) {
-      const qp = await createQp(this.#pds[0]!, {
+      if (index === 1 && this.#plan.qpnGap > 0) await this.#passQpns(plan, this.#plan.qpnGap);
+      const init: IbvQpInitAttr = {
         sendCq: this.#cqs[plan.sendCq]!,
         recvCq: this.#cqs[plan.recvCq]!,
         srq: plan.srq >= 0 ? this.#srqs[plan.srq]! : null,
@@ -299,10 +317,12 @@ class Player {
           maxRecvSge: plan.srq >= 0 ? 0 : plan.maxSge,
           maxInlineData: plan.maxInline,
         },
-      });
+      };
+      const qp = await createQp(this.#pds[0]!, init);
       this.#qps.push({
         plan,
         qp,
+        sendRoom: init.cap.maxSendWr ?? 0,
         peer: undefined,
         ah: undefined,
         outstanding: [],
@@ -313,6 +333,22 @@ class Player {
       });
       this.#qpByNumber.set(qp.qpNum, index);
     }
+  }
+
+  /** Makes QPs and destroys them again, so that the next one has a number that lies so far behind. */
+  async #passQpns({ transport }: QpPlan, count: number): Promise<void> {
+    const passed: IbvQp[] = [];
+    const [cq] = this.#cqs;
+    for (let made = 0; made < count; made++)
+      passed.push(
+        await createQp(this.#pds[0]!, {
+          sendCq: cq!,
+          recvCq: cq!,
+          qpType: typeOf({ transport }),
+          cap: { maxSendWr: 1 },
+        }),
+      );
+    for (const qp of passed) await destroyQp(qp);
   }
 
   #lastIdOf(qp: number): number {
@@ -431,6 +467,15 @@ class Player {
         return this.#awaitEvent(step.cq, step.solicitedOnly);
       case 'modify':
         return this.#modify(step.qp, step.to);
+      case 'quiesce':
+        return this.#quiesce(step.qp);
+      case 'limitShared': {
+        const srq = this.#srqs[step.srq];
+        if (srq === undefined) return;
+        await modifySrq(srq, { srqLimit: step.limit }, IBV_SRQ_LIMIT);
+        this.#seen.limitsArmed++;
+        return;
+      }
       case 'destroy':
         return this.#destroy(step.qp);
       case 'churn':
@@ -473,6 +518,10 @@ class Player {
       open.sinceSignal = isSignalled ? 0 : open.sinceSignal + 1;
       if (isSignalled) open.lastSignalled = plan.id;
     }
+    if (open.outstanding.length > open.sendRoom)
+      this.#seen.surprises.push(
+        `QP ${index} holds ${open.outstanding.length} requests, it was granted room for ${open.sendRoom}`,
+      );
     if (error === 0) return [];
     if (error === ENOMEM) return plans.slice(postedCount);
     this.#seen.posts.push({ id: plans[postedCount]!.id, qp: index, fromPs, toPs, error, isSignalled: false });
@@ -613,8 +662,56 @@ class Player {
     if (cq === undefined || channel === undefined) return;
     reqNotifyCq(cq, solicitedOnly ? 1 : 0);
     if ((await this.#pump()) > 0) return;
-    const found = await getCqEvent(channel, eventPatiencePs);
+    let found = await getCqEvent(channel, eventPatiencePs);
+    if (found === undefined && (await this.#hasWanted(index, solicitedOnly))) {
+      found = await getCqEvent(channel, eventLimitPs);
+      if (found === undefined)
+        this.#seen.missing.push(`an event of CQ ${index}, armed for ${solicitedOnly ? 'solicited' : 'all'}`);
+    }
     if (found !== undefined) ackCqEvents(found, 1);
+  }
+
+  /** Whether completions have come that an armed CQ has to tell of; of those that were solicited only errors are known. */
+  async #hasWanted(cq: number, solicitedOnly: boolean): Promise<boolean> {
+    const first = this.#seen.completions.length;
+    await this.#pump();
+    return this.#seen.completions
+      .slice(first)
+      .some((seen) => seen.cq === cq && (!solicitedOnly || seen.status !== IBV_WC_SUCCESS));
+  }
+
+  /** Stops a send queue, waits until the device says that it is drained, and starts it again. */
+  async #quiesce(index: number): Promise<void> {
+    const open = this.#qps[index];
+    const context = this.#context;
+    if (open?.qp === undefined || context === undefined) return;
+    const { qp } = open;
+    await modifyQp(
+      qp,
+      { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 },
+      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY,
+    );
+    const isDrained = await this.#until(`QP ${index} to be drained`, async () => {
+      const event = await getAsyncEvent(context, psPerUs);
+      if (event === undefined) return false;
+      const name = eventTypeStr(event.eventType);
+      this.#seen.events.push(name);
+      return name === 'IBV_EVENT_SQ_DRAINED' && event.qp === qp;
+    });
+    if (isDrained) {
+      while ((await this.#pump()) > 0);
+      const first = this.#seen.completions.length;
+      await this.#program.cpu.sleep(drainedPs);
+      await this.#pump();
+      const late = this.#seen.completions
+        .slice(first)
+        .find((seen) => seen.qp === index && this.#sendsById.has(seen.id));
+      if (late !== undefined)
+        this.#seen.surprises.push(`request ${late.id} of QP ${index} completed when its queue was drained`);
+    } else if ((await queryQp(qp)).qpState === IBV_QPS_SQD) {
+      this.#seen.missing.push(`the event that QP ${index} is drained`);
+    }
+    await modifyQp(qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
   }
 
   async #modify(index: number, to: 'SQD' | 'RTS' | 'ERR'): Promise<void> {
@@ -755,7 +852,7 @@ class Player {
         nap = napPs;
       }
       if (await holds()) return true;
-      if (this.#nowPs - movedPs > hastePs) this.#hasten();
+      if (this.#isConnected && this.#nowPs - movedPs > hastePs) this.#hasten();
       if (this.#nowPs - movedPs > patiencePs) {
         this.#seen.impatience.push(what);
         this.#isImpatient = true;
@@ -852,7 +949,9 @@ class Player {
   }
 }
 
-const typeOf = ({ transport }: QpPlan): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
+const typeOf = ({
+  transport,
+}: Pick<QpPlan, 'transport'>): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
   (({ RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD }) as const)[transport];
 
 const mailboxOf = (link: number, end: { readonly program: number; readonly qp: number }): string =>

@@ -45,6 +45,8 @@ export interface LinkEnd {
 
 export interface ProgramPlan {
   readonly node: number;
+  /** QP numbers that are passed over between its first QP and its second. */
+  readonly qpnGap: number;
   readonly areas: readonly AreaPlan[];
   readonly cqs: readonly CqPlan[];
   readonly srqs: readonly SrqPlan[];
@@ -171,6 +173,10 @@ export type Step =
   /** Arms the CQ and waits for its event, or 50 µs. */
   | { readonly do: 'awaitEvent'; readonly cq: number; readonly solicitedOnly: boolean }
   | { readonly do: 'modify'; readonly qp: number; readonly to: 'SQD' | 'RTS' | 'ERR' }
+  /** SQD with notification, the event that all is drained, RTS. */
+  | { readonly do: 'quiesce'; readonly qp: number }
+  /** Arms the limit of an SRQ. */
+  | { readonly do: 'limitShared'; readonly srq: number; readonly limit: number }
   | { readonly do: 'destroy'; readonly qp: number }
   /** Maps, writes and unmaps a scratch mapping beside the areas; makes memory management move. */
   | { readonly do: 'churn'; readonly pages: number }

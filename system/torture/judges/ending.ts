@@ -39,4 +39,4 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
 
 /** A QP that broke refuses what only a working one takes. */
 const isExplained = (refusal: string, climate: string): boolean =>
-  climate !== 'calm' && /^(modify|post): /.test(refusal);
+  climate !== 'calm' && /^(modify|post|quiesce): /.test(refusal);

@@ -7,6 +7,7 @@ import { judgeAtomics } from './atomics.ts';
 import { judgeBytes } from './bytes.ts';
 import { judgeCompletions } from './completions.ts';
 import { judgeEnding } from './ending.ts';
+import { judgeEvents } from './events.ts';
 import { judgeReport } from './report.ts';
 
 export interface Judge {
@@ -18,6 +19,7 @@ export interface Judge {
 export const judges: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'completions', judge: judgeCompletions },
+  { name: 'events', judge: judgeEvents },
   { name: 'bytes', judge: judgeBytes },
   { name: 'atomics', judge: judgeAtomics },
   { name: 'report', judge: judgeReport },

@@ -169,6 +169,46 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, wire } }).join()).toMatch(/on the cable/);
   });
 
+  it('find packets that are shorter than their headers and payload', () => {
+    const wire = played.report.wire.map((direction) => ({
+      ...direction,
+      opcodes: Object.fromEntries(
+        Object.entries(direction.opcodes).map(([opcode, row]) => [opcode, { ...row, bytes: row.bytes - 1 }]),
+      ),
+    }));
+    expect(verdict('report', { report: { ...played.report, wire } }).join()).toMatch(/bytes on the cable/);
+  });
+
+  it('find an event that did not come, what must not happen, and an SRQ limit that is told of twice', () => {
+    const missing = ['an event of CQ 0, armed for all'];
+    expect(
+      verdict(
+        'events',
+        seenAs(0, () => ({ missing })),
+      ).join(),
+    ).toMatch(/did not get an event of CQ 0/);
+    const surprises = ['request 1 of QP 0 completed when its queue was drained'];
+    expect(
+      verdict(
+        'events',
+        seenAs(1, () => ({ surprises })),
+      ).join(),
+    ).toMatch(/queue was drained/);
+    const events = ['IBV_EVENT_SRQ_LIMIT_REACHED', 'IBV_EVENT_SRQ_LIMIT_REACHED'];
+    expect(
+      verdict(
+        'events',
+        seenAs(0, () => ({ events, limitsArmed: 2 })),
+      ),
+    ).toEqual([]);
+    expect(
+      verdict(
+        'events',
+        seenAs(0, () => ({ events, limitsArmed: 1 })),
+      ).join(),
+    ).toMatch(/2 times/);
+  });
+
   it('find what is held at the end, and accesses of the device to what is not its', () => {
     expect(verdict('ending', { leftovers: [{ frames: 1 }, null] }).join()).toMatch(/still holds 1 frames/);
     const access = { atPs: 1, access: 'read', address: 0x1000, lengthBytes: 64, frame: 'free' } as const;

@@ -14,6 +14,7 @@ import {
   IBV_WR_SEND_WITH_IMM,
 } from '../../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
+import type { SendPlan } from '../story.ts';
 import { type Flow, flowsOf, type SendTale } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */
@@ -114,13 +115,42 @@ const mtuBytes = (code: number): number => 128 << code;
 /** Packets that a message of this length is cut into. */
 const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
 
+/** Of each packet: LRH and BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8); then its extended headers (9.3, table 38). */
+const frameBytes = 8 + 12 + 4 + 2;
+const immediateBytes = 4;
+const datagramBytes = 8;
+const rdmaBytes = 16;
+const atomicRequestBytes = 28;
+const ackBytes = 4;
+const atomicAnswerBytes = ackBytes + 8;
+const padded = (lengthBytes: number): number => 4 * Math.ceil(lengthBytes / 4);
+
+/** Bytes of the packets of one request and its responses, but for acknowledgements. */
+function bytesOf(plan: SendPlan, isDatagram: boolean, lengthBytes: number, mtu: number): number {
+  const packets = packetsOf(lengthBytes, mtu);
+  const payload = packets * frameBytes + padded(lengthBytes);
+  switch (plan.opcode) {
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return 2 * frameBytes + atomicRequestBytes + atomicAnswerBytes;
+    case IBV_WR_RDMA_READ:
+      // Only the first and the last response say what has been received.
+      return frameBytes + rdmaBytes + payload + ackBytes * Math.min(packets, 2);
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return payload + rdmaBytes + (plan.imm === undefined ? 0 : immediateBytes);
+    default:
+      return payload + (isDatagram ? datagramBytes : 0) + (plan.imm === undefined ? 0 : immediateBytes);
+  }
+}
+
 /** Packets of requests and READ responses that went over the cable once: neither more nor fewer than the lengths demand. */
 function judgePackets({ report, story }: Played, flows: readonly Flow[]): string[] {
   if (story.faults.length > 0) return [];
   const isDisturbed = report.wire.some(({ retransmitted }) => Object.keys(retransmitted).length > 0);
   if (isDisturbed || flows.some(({ sends }) => sends.some(({ end }) => end?.status === IBV_WC_WR_FLUSH_ERR)))
     return [];
-  const due = { requests: 0, payload: 0, responses: 0 };
+  const due = { requests: 0, payload: 0, responses: 0, bytes: 0 };
   for (const { from, to, sends } of flows) {
     if (story.programs[from.program]!.node === story.programs[to.program]!.node) continue;
     const mtu = from.plan.transport === 'UD' ? 4096 : mtuBytes(from.plan.mtu);
@@ -128,21 +158,23 @@ function judgePackets({ report, story }: Played, flows: readonly Flow[]): string
       const isRead = plan.opcode === IBV_WR_RDMA_READ;
       const isAtomic =
         plan.opcode === IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
+      due.bytes += bytesOf(plan, from.plan.transport === 'UD', lengthBytes, mtu);
       due.requests += isRead || isAtomic ? 1 : packetsOf(lengthBytes, mtu);
       if (isRead) due.responses += packetsOf(lengthBytes, mtu);
       if (isAtomic) due.responses++;
       else due.payload += lengthBytes;
     }
   }
-  const went = { requests: 0, payload: 0, responses: 0 };
+  const went = { requests: 0, payload: 0, responses: 0, bytes: 0 };
   for (const { opcodes } of report.wire)
-    for (const [opcode, { packets, payloadBytes }] of Object.entries(opcodes)) {
+    for (const [opcode, { packets, bytes, payloadBytes }] of Object.entries(opcodes)) {
       if (/ACKNOWLEDGE$/.test(opcode) && !/ATOMIC/.test(opcode)) continue;
       const isResponse = /RESPONSE|ATOMIC_ACK/.test(opcode);
       went[isResponse ? 'responses' : 'requests'] += packets;
       went.payload += payloadBytes;
+      went.bytes += bytes;
     }
-  return (['requests', 'responses', 'payload'] as const).flatMap((what) =>
+  return (['requests', 'responses', 'payload', 'bytes'] as const).flatMap((what) =>
     went[what] === due[what]
       ? []
       : [`${went[what]} ${what} on the cable, the messages' lengths demand ${due[what]}`],

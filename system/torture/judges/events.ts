@@ -1,0 +1,22 @@
+/**
+ * Events: each completion that an armed CQ waits for brings one (IBTA 11.4.2.2), a send queue says when it is drained and is
+ * so then (10.3.1.6), the limit of an SRQ is told of at most once for each time that it was armed (10.2.9.4.2). Interrupts may be
+ * late, and in broken stories may be lost.
+ */
+import type { Played } from '../run-story.ts';
+
+export function judgeEvents({ story, seen }: Played): string[] {
+  if (story.climate === 'broken') return [];
+  return seen.flatMap((observations, program) => {
+    if (observations === null) return [];
+    const { missing, surprises, events, limitsArmed } = observations;
+    const limits = events.filter((name) => name === 'IBV_EVENT_SRQ_LIMIT_REACHED').length;
+    const all = [
+      ...missing.map((what) => `did not get ${what}`),
+      ...surprises.map((what) => `found: ${what}`),
+    ];
+    if (limits > limitsArmed)
+      all.push(`was told ${limits} times of limits that it armed ${limitsArmed} times`);
+    return all.map((what) => `program ${program} ${what}`);
+  });
+}
