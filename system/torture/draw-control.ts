@@ -1,9 +1,20 @@
 /**
- * Control that meets traffic: send queues drained and started again, limits of SRQs, numbers of QPs that lie far apart.
+ * Control that meets traffic: send queues drained and started again, limits of SRQs, numbers of QPs that lie far apart,
+ * regions registered again under other keys, QPs that do not allow all that their peers ask for.
  * Drawn over a story that is there already, so that the rest of it stays as it was.
  */
 import type { Random } from '../../sim/index.ts';
-import type { ProgramPlan, Step, Story } from './story.ts';
+import {
+  IBV_ACCESS_REMOTE_ATOMIC,
+  IBV_ACCESS_REMOTE_READ,
+  IBV_ACCESS_REMOTE_WRITE,
+  IBV_WR_ATOMIC_CMP_AND_SWP,
+  IBV_WR_ATOMIC_FETCH_AND_ADD,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+} from '../../userlib/index.ts';
+import type { LinkEnd, ProgramPlan, Step, Story } from './story.ts';
 
 /** Numbers that differ in no low bit are taken for one by whatever looks at the low bits only. */
 const qpnGaps = [255, 1023, 2047];
@@ -14,13 +25,52 @@ export function withControl(random: Random, story: Story): Story {
   const hasLimits = random.chance(0.5);
   const hasGap = random.chance(0.04);
   const gap = qpnGaps[random.below(qpnGaps.length)]!;
+  const renews = random.chance(0.5);
+  const hasLongestDelay = random.chance(0.06);
   const programs = story.programs.map((plan): ProgramPlan => {
-    const steps = plan.steps.flatMap((step) => [
-      step,
+    const steps = plan.steps.flatMap((step): Step[] => [
+      step.do === 'deregister' && renews ? { ...step, isRenewed: true } : step,
       ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan) : []),
       ...(hasLimits && random.chance(0.1) ? limit(random, plan) : []),
     ]);
-    return { ...plan, steps, qpnGap: hasGap && plan.qps.length > 1 ? gap : 0 };
+    const qps = hasLongestDelay ? plan.qps.map((qp) => ({ ...qp, rnrTimer: 0 })) : plan.qps;
+    return { ...plan, qps, steps, qpnGap: hasGap && plan.qps.length > 1 ? gap : 0 };
+  });
+  const controlled = { ...story, programs };
+  return story.climate === 'flawed' && random.chance(0.3) ? withoutRight(random, controlled) : controlled;
+}
+
+const requestsByRight = new Map<number, readonly number[]>([
+  [IBV_ACCESS_REMOTE_READ, [IBV_WR_RDMA_READ]],
+  [IBV_ACCESS_REMOTE_WRITE, [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM]],
+  [IBV_ACCESS_REMOTE_ATOMIC, [IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD]],
+]);
+
+/** One QP of a reliable connection allows one thing less, whatever the keys say. */
+function withoutRight(random: Random, story: Story): Story {
+  const link = story.links[random.below(story.links.length)];
+  if (link === undefined) return story;
+  const side = random.below(2);
+  const strict = link.ends[side]!;
+  const asker = link.ends[1 - side]!;
+  const rights = [...requestsByRight.keys()];
+  const right = rights[random.below(rights.length)]!;
+  if (story.programs[strict.program]!.qps[strict.qp]!.transport !== 'RC') return story;
+  const isRefused = (opcode: number): boolean => requestsByRight.get(right)!.includes(opcode);
+  const programs = story.programs.map((plan, program): ProgramPlan => {
+    const isOf = (end: LinkEnd, qp: number): boolean => end.program === program && end.qp === qp;
+    return {
+      ...plan,
+      qps: plan.qps.map((qp, index) => (isOf(strict, index) ? { ...qp, access: qp.access & ~right } : qp)),
+      steps: plan.steps.map((step) =>
+        step.do === 'post' && isOf(asker, step.qp)
+          ? {
+              ...step,
+              wrs: step.wrs.map((wr) => (isRefused(wr.opcode) ? { ...wr, flaw: 'qpRight' } : wr)),
+            }
+          : step,
+      ),
+    };
   });
   return { ...story, programs };
 }

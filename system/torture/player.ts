@@ -52,6 +52,7 @@ import {
   IBV_SEND_SOLICITED,
   IBV_SRQ_LIMIT,
   IBV_WC_SUCCESS,
+  IBV_WR_RDMA_READ,
   type IbvAh,
   type IbvCompChannel,
   type IbvContext,
@@ -453,7 +454,7 @@ class Player {
         if (!this.#isReadByOwn(step.area) && this.#areas[step.area] !== undefined) this.#fill(step.area);
         return;
       case 'deregister':
-        return this.#deregister(step.area);
+        return this.#deregister(step.area, step.isRenewed === true);
       case 'peek':
         return this.#peek(step.area, step.offset, step.length);
       case 'resizeCq':
@@ -542,7 +543,7 @@ class Player {
       (plan.isInline ? IBV_SEND_INLINE : 0);
     const wr: IbvSendWr = {
       wrId: plan.id,
-      sgList: this.#sges(plan.sges, plan.flaw),
+      sgList: this.#sges(plan.sges, plan.flaw, isNear(plan)),
       numSge: plan.sges.length,
       opcode: plan.opcode,
       sendFlags: flags,
@@ -553,7 +554,8 @@ class Player {
       wr.wr = { ud: { ah: open.ah, remoteQpn: open.peer!.qpNum, remoteQkey: qkey } };
     } else if (remote !== undefined) {
       const [address, rkey] = open.peer!.areas[remote.area]!;
-      const offset = plan.flaw === 'remoteBounds' ? 1 << 30 : remote.offset;
+      const offset =
+        plan.flaw === 'remoteBounds' ? this.#beyond(this.#qps.indexOf(open), plan) : remote.offset;
       const at = { remoteAddr: address + offset, rkey: plan.flaw === 'remoteKey' ? wrongKey : rkey };
       wr.wr = isAtomicVerb(plan.opcode)
         ? {
@@ -568,10 +570,18 @@ class Player {
     return wr;
   }
 
-  #sges(plans: readonly SgePlan[], flaw: string): IbvSge[] {
+  /** Where a request to the peer's area ends behind it: just behind, or far away. */
+  #beyond(index: number, plan: SendPlan): number {
+    const peer = peerOfQp(this.#story, this.#index, index);
+    const area = this.#story.programs[peer?.program ?? -1]?.areas[plan.remote!.area];
+    if (area === undefined || plan.id % 2 === 0) return 1 << 30;
+    return 8 * Math.ceil((area.lengthBytes - lengthOf(plan.sges) + 1) / 8);
+  }
+
+  #sges(plans: readonly SgePlan[], flaw: string, isNear = false): IbvSge[] {
     return plans.map(({ area, offset, length }) => {
       const { address, mr, lengthBytes } = this.#areas[area]!;
-      const beyond = flaw === 'localBounds' ? lengthBytes + 1 : 0;
+      const beyond = flaw === 'localBounds' ? lengthBytes + 1 - (isNear ? offset + length : 0) : 0;
       // A region that is gone keeps its old key, as in a program that forgot.
       const lkey = flaw === 'localKey' ? wrongKey : (mr?.lkey ?? this.#oldKeys.get(area) ?? wrongKey);
       return { addr: address + offset + beyond, length, lkey };
@@ -579,6 +589,8 @@ class Player {
   }
 
   readonly #oldKeys = new Map<number, number>();
+  /** Areas registered once more, under keys that nobody uses. */
+  readonly #renewed: IbvMr[] = [];
   readonly #isReceiveMade = new Set<number>();
 
   #receive(wanted: Deferred): void {
@@ -632,7 +644,7 @@ class Player {
     this.#seen.fills.push({ area, fill, atPs: this.#nowPs });
   }
 
-  async #deregister(area: number): Promise<void> {
+  async #deregister(area: number, isRenewed: boolean): Promise<void> {
     const open = this.#areas[area];
     if (open?.mr === undefined) return;
     const { mr } = open;
@@ -642,6 +654,9 @@ class Player {
     open.mr = undefined;
     this.#seen.deregistrations.push({ area, fromPs, toPs: this.#nowPs });
     this.#fill(area);
+    if (!isRenewed) return;
+    const { access, isForeign } = this.#plan.areas[area]!;
+    this.#renewed.push(await regMr(this.#pds[isForeign ? 1 : 0]!, open.address, open.lengthBytes, access));
   }
 
   #peek(area: number, offset: number, length: number): void {
@@ -931,6 +946,7 @@ class Player {
     for (const channel of this.#channels)
       if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
     for (const srq of this.#srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));
+    for (const mr of this.#renewed) await leave('MR', () => deregMr(mr));
     for (const { mr } of this.#areas) if (mr !== undefined) await leave('MR', () => deregMr(mr));
     for (const pd of this.#pds) await leave('PD', () => deallocPd(pd));
     await leave('device', () => closeDevice(context));
@@ -953,6 +969,9 @@ const typeOf = ({
   transport,
 }: Pick<QpPlan, 'transport'>): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
   (({ RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD }) as const)[transport];
+
+/** Whether a request beyond its own area ends just behind it; what a READ brings would be written up to there. */
+const isNear = ({ id, opcode }: SendPlan): boolean => id % 2 === 1 && opcode !== IBV_WR_RDMA_READ;
 
 const mailboxOf = (link: number, end: { readonly program: number; readonly qp: number }): string =>
   `link ${link} to ${end.program}.${end.qp}`;

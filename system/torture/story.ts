@@ -124,6 +124,7 @@ export const flaws = [
   'remoteKey',
   'remoteBounds',
   'remoteRight',
+  'qpRight',
   'foreignKey',
   'misaligned',
   'tooLong',
@@ -165,7 +166,7 @@ export type Step =
   /** Waits until no request of the program reads the area, then fills it with other bytes. */
   | { readonly do: 'refill'; readonly area: number }
   /** Deregisters the area, whatever is under way, and writes other bytes over it at once. */
-  | { readonly do: 'deregister'; readonly area: number }
+  | { readonly do: 'deregister'; readonly area: number; readonly isRenewed?: boolean }
   /** The program reads a part of an area that peers write to. */
   | { readonly do: 'peek'; readonly area: number; readonly offset: number; readonly length: number }
   | { readonly do: 'resizeCq'; readonly cq: number; readonly entries: number }

@@ -35,6 +35,8 @@ export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   remoteKey: [IBV_WC_REM_ACCESS_ERR],
   remoteBounds: [IBV_WC_REM_ACCESS_ERR],
   remoteRight: [IBV_WC_REM_ACCESS_ERR],
+  // A function that the responder's QP does not support (table 60).
+  qpRight: [IBV_WC_REM_INV_REQ_ERR],
   foreignKey: [IBV_WC_REM_ACCESS_ERR],
   misaligned: [IBV_WC_REM_INV_REQ_ERR],
   tooLong: [IBV_WC_REM_INV_REQ_ERR],

@@ -334,10 +334,14 @@ function mustFail(story: Story, flow: Flow, tale: SendTale): boolean {
     const arrival = flow.arrivals[flow.brought.indexOf(tale)];
     return arrival !== undefined && lengthBytes > arrival.roomBytes;
   }
-  if (plan.flaw === 'misaligned') return true;
+  if (plan.flaw === 'misaligned' || plan.flaw === 'qpRight') return true;
   // No key is looked at for nothing (C9-88, 9.7.4.1.6).
   if (plan.flaw !== 'none' && lengthBytes > 0) return true;
-  const gone = flow.to.seen.deregistrations.find(({ area }) => area === plan.remote?.area);
+  // Nobody answers for an unreliable connection.
+  const gone =
+    flow.from.plan.transport === 'RC'
+      ? flow.to.seen.deregistrations.find(({ area }) => area === plan.remote?.area)
+      : undefined;
   if (gone !== undefined && lengthBytes > 0 && tale.post.fromPs > gone.toPs) return true;
   const own = flow.from.seen.deregistrations.find(({ area }) => plan.sges.some((sge) => sge.area === area));
   return (

@@ -179,6 +179,19 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, wire } }).join()).toMatch(/bytes on the cable/);
   });
 
+  it('find an answer that came sooner than the cable lets it, and more RNR NAKs than their delays leave time for', () => {
+    const { config, nodes } = played.report;
+    const far = { ...config, wire: { ...config.wire, cableMetres: 10_000 } };
+    expect(verdict('report', { report: { ...played.report, config: far } }).join()).toMatch(
+      /the cable and its/,
+    );
+    const refused = nodes.map((node) => ({
+      ...node,
+      hca: { ...node.hca, transport: { rnrNakReceived: 1_000_000 } },
+    }));
+    expect(verdict('report', { report: { ...played.report, nodes: refused } }).join()).toMatch(/RNR NAKs/);
+  });
+
   it('find an event that did not come, what must not happen, and an SRQ limit that is told of twice', () => {
     const missing = ['an event of CQ 0, armed for all'];
     expect(

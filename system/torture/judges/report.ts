@@ -2,6 +2,8 @@
  * The report against what the programs measured themselves: counts of requests, bytes and doorbells, latencies by the
  * programs' own clocks, and in calm stories the packets that the messages' lengths demand (IBTA 9.4, 9.7).
  */
+
+import { psPerNs } from '../../../base/units.ts';
 import {
   IBV_WC_SUCCESS,
   IBV_WC_WR_FLUSH_ERR,
@@ -15,6 +17,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
 import type { SendPlan } from '../story.ts';
+import { rnrDelayPs } from '../verbs-model.ts';
 import { type Flow, flowsOf, type SendTale } from './traffic.ts';
 
 /** Names of the operations in reports, by verb. */
@@ -40,6 +43,8 @@ export function judgeReport(played: Played): string[] {
   return [
     ...judgeOperations(played, flows),
     ...judgeDoorbells(played),
+    ...judgeDistance(played, flows),
+    ...judgeRnrNaks(played, flows),
     ...(played.story.climate === 'calm' ? judgePackets(played, flows) : []),
   ];
 }
@@ -107,6 +112,38 @@ function judgeDoorbells({ report, story, seen }: Played): string[] {
       0,
     );
     return rung === due ? [] : [`node ${node}: ${rung} doorbells, the programs rang ${due}`];
+  });
+}
+
+/** What is answered has gone to the other host and back, through two ports and the cable each way. */
+function judgeDistance({ report, story }: Played, flows: readonly Flow[]): string[] {
+  const { portLatencyNs, cableMetres, cablePsPerMetre } = report.config.wire;
+  const leastPs = 2 * (2 * portLatencyNs * psPerNs + cableMetres * cablePsPerMetre);
+  for (const { from, to, sends } of flows) {
+    if (
+      from.plan.transport !== 'RC' ||
+      story.programs[from.program]!.node === story.programs[to.program]!.node
+    )
+      continue;
+    for (const { plan, post, end } of sends)
+      if (end?.status === IBV_WC_SUCCESS && end.toPs - post.fromPs < leastPs)
+        return [
+          `request ${plan.id} took ${end.toPs - post.fromPs} ps to the other host and back, the cable and its ports take ${leastPs}`,
+        ];
+  }
+  return [];
+}
+
+/** Each RNR NAK keeps its queue still for the time that it names. */
+function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string[] {
+  return report.nodes.flatMap(({ hca }, node) => {
+    const received = hca.transport['rnrNakReceived'] ?? 0;
+    const most = flows
+      .filter(({ from }) => from.plan.transport === 'RC' && story.programs[from.program]!.node === node)
+      .reduce((sum, { to }) => sum + 1 + Math.floor(report.elapsedPs / rnrDelayPs(to.plan.rnrTimer)), 0);
+    return received <= most
+      ? []
+      : [`node ${node}: ${received} RNR NAKs, their delays leave time for ${most}`];
   });
 }
 
