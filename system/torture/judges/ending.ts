@@ -2,25 +2,29 @@
  * Whether the story ended as it must: no throw of the model, no program left waiting, nothing held at the end, and books
  * that balance.
  */
+import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
+import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
+import type { Climate } from '../story.ts';
 
 export function judgeEnding({ story, seen, report, leftovers, error }: Played): string[] {
   const found: string[] = [];
   if (error !== undefined) found.push(`the run ended with ${error.name}: ${error.message}`);
+  const isAnythingBroken = seen.some((observations) => hasFailed(observations));
   for (const [program, observations] of seen.entries()) {
     if (observations === null) {
       if (error === undefined) found.push(`program ${program} did not end`);
       continue;
     }
     if (story.climate === 'broken') continue;
-    // Whether what is unfinished may be so is for the judge of completions.
-    if (observations.unfinished.length === 0)
+    // Whether what is unfinished may be so is for the judge of completions; a peer whose end broke may answer no more.
+    if (observations.unfinished.length === 0 && !isAnythingBroken)
       for (const what of observations.impatience.slice(0, 1))
         found.push(`program ${program} waited too long for ${what}`);
     if (observations.failure !== null)
       found.push(`program ${program} could not begin: ${observations.failure}`);
     for (const refusal of observations.refusals)
-      if (!isExplained(refusal, story.climate)) found.push(`program ${program}: ${refusal}`);
+      if (!isExplained(refusal, story.climate, observations)) found.push(`program ${program}: ${refusal}`);
   }
   for (const [node, held] of leftovers.entries())
     for (const [name, count] of Object.entries(held ?? {}))
@@ -37,6 +41,12 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   return found;
 }
 
-/** A QP that broke refuses what only a working one takes. */
-const isExplained = (refusal: string, climate: string): boolean =>
-  climate !== 'calm' && /^(modify|post|quiesce): /.test(refusal);
+/**
+ * A QP that broke refuses what only a working one takes. In calm weather retries for receives that come late may run out, and
+ * the request that says so is for the judge of completions.
+ */
+const isExplained = (refusal: string, climate: Climate, observations: Observations): boolean =>
+  (climate !== 'calm' || hasFailed(observations)) && /^(modify|post|quiesce): /.test(refusal);
+
+const hasFailed = (observations: Observations | null): boolean =>
+  observations?.completions.some(({ status }) => status !== IBV_WC_SUCCESS) === true;
