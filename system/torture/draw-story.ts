@@ -20,6 +20,7 @@ import { partitions } from '../partition/placement.ts';
 import { withControl } from './draw-control.ts';
 import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';
+import { withKnots } from './draw-knots.ts';
 import { withOnDemand } from './draw-on-demand.ts';
 import {
   type AreaKind,
@@ -61,7 +62,8 @@ export function drawStory(seed: number): Story {
     programs: draft.programs(),
     links: draft.links,
   };
-  return withControl(new Random(seed, 'control'), withOnDemand(new Random(seed, 'on demand'), story));
+  const onDemand = withOnDemand(new Random(seed, 'on demand'), story);
+  return withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand));
 }
 
 export function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {

@@ -192,6 +192,23 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, nodes: refused } }).join()).toMatch(/RNR NAKs/);
   });
 
+  it('find time booked on a time-out that there was not', () => {
+    const operations = Object.fromEntries(
+      Object.entries(played.report.operations).map(([name, row]) => [
+        name,
+        { ...row, milestonesPs: { ...row.milestonesPs, ackTimeout: 1000 } },
+      ]),
+    );
+    expect(verdict('report', { report: { ...played.report, operations } }).join()).toMatch(
+      /booked on ackTimeout/,
+    );
+    const nodes = played.report.nodes.map((node) => ({
+      ...node,
+      hca: { ...node.hca, transport: { ackTimeout: 1 } },
+    }));
+    expect(verdict('report', { report: { ...played.report, nodes } }).join()).toMatch(/booked on ackTimeout/);
+  });
+
   it('find an event that did not come, what must not happen, and an SRQ limit that is told of twice', () => {
     const missing = ['an event of CQ 0, armed for all'];
     expect(

@@ -16,7 +16,7 @@ import {
   IBV_WR_SEND_WITH_IMM,
 } from '../../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
-import type { SendPlan } from '../story.ts';
+import { isOnDemandArea, type SendPlan } from '../story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
 import { type Flow, flowsOf, type SendTale } from './traffic.ts';
 
@@ -45,6 +45,7 @@ export function judgeReport(played: Played): string[] {
     ...judgeDoorbells(played),
     ...judgeDistance(played, flows),
     ...judgeRnrNaks(played, flows),
+    ...judgeStages(played, flows),
     ...(played.story.climate === 'calm' ? judgePackets(played, flows) : []),
   ];
 }
@@ -146,6 +147,27 @@ function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string
       : [`node ${node}: ${received} RNR NAKs, their delays leave time for ${most}`];
   });
 }
+
+/** Time is booked on waiting for a time-out or an RNR delay when there was one, and only then. */
+function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[] {
+  const isSimple =
+    flows.every(({ from, sends }) => from.seen.unfinished.length === 0 && sends.every(isDone)) &&
+    !story.programs.some(({ areas }) => areas.some(isOnDemandArea));
+  return [['ackTimeout', 'ackTimeout'] as const, ['rnrDelay', 'rnrNakReceived'] as const].flatMap(
+    ([stage, event]) => {
+      const count = report.nodes.reduce((sum, { hca }) => sum + (hca.transport[event] ?? 0), 0);
+      const bookedPs = Object.values(report.operations).reduce(
+        (sum, { milestonesPs }) => sum + (milestonesPs[stage] ?? 0),
+        0,
+      );
+      const isRight = count === 0 ? bookedPs === 0 : bookedPs > 0 || !isSimple;
+      return isRight ? [] : [`${bookedPs} ps are booked on ${stage}, and ${event} counts ${count}`];
+    },
+  );
+}
+
+const isDone = ({ end, post }: SendTale): boolean =>
+  end === undefined ? !post.isSignalled : end.status === IBV_WC_SUCCESS;
 
 const mtuBytes = (code: number): number => 128 << code;
 
