@@ -15,6 +15,7 @@ import { type ExactPs, epochLengthPs, type RunOutcome } from '../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
+import type { Held } from './node/held.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
@@ -335,6 +336,15 @@ export class Machine implements AsyncDisposable {
       hcas: parts.flatMap(({ hcas }) => hcas),
       nics: parts.flatMap(({ nics }) => nics),
     };
+  }
+
+  /** What the blocks of each node hold now, by name: as much as when the machine was built, once all software is gone. */
+  async held(): Promise<Held[]> {
+    this.#checkIdle('count what is held');
+    const parts = (await Promise.all(this.#ports.map((port) => port.held()))).flat();
+    return Array.from({ length: this.nodeCount }, (_, node) =>
+      Object.assign({}, ...parts.filter(([of]) => of === node).map(([, held]) => held)),
+    );
   }
 
   /** What the analysers have found so far, by host; empty unless the options ask for an analysis. */

@@ -46,6 +46,11 @@ export class AsyncEvents {
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
+  /** Events that wait for the event writer. */
+  get heldCount(): number {
+    return this.#types.count;
+  }
+
   /** True when all events have been handed to the event writer. */
   get isEmpty(): boolean {
     return this.#types.isEmpty;

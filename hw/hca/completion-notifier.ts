@@ -61,6 +61,11 @@ export class CompletionNotifier {
     return this.#fired !== NONE;
   }
 
+  /** Events that have fired or are due, and are not posted. */
+  get heldCount(): number {
+    return this.#due.count + (this.#fired === NONE ? 0 : 1);
+  }
+
   /** Cycle from which {@link fireDue} has something to do, or Infinity. */
   get dueCycle(): number {
     return this.#due.headCycle;

@@ -124,6 +124,12 @@ export class CompletionWriter {
     return this.#count === this.#capacity;
   }
 
+  /** Completions on their way, events that have fired, a resize, a read of a doorbell record. */
+  get heldCount(): number {
+    const pending = this.notifier.heldCount + (this.#isResizing ? 1 : 0) + (this.#isReadingConsumer ? 1 : 0);
+    return this.#count + pending;
+  }
+
   hasRoom(completions: number): boolean {
     return this.#count + completions <= this.#capacity;
   }

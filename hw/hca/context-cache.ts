@@ -108,6 +108,11 @@ export class ContextCache {
     return this.#ports;
   }
 
+  /** Lines that are being read. */
+  get heldCount(): number {
+    return this.#isFilling.reduce((sum, isFilling) => sum + isFilling, 0);
+  }
+
   /** The way in of a user that asks often. */
   port(port: number): ContextPort {
     return this.#ports[port]!;

@@ -36,6 +36,11 @@ export class EventFifo {
     return this.#pushed === this.#released;
   }
 
+  /** Entries that have not left. */
+  get heldCount(): number {
+    return this.#pushed - this.#released;
+  }
+
   /** True while an entry has not been taken. */
   get hasWaiting(): boolean {
     return this.#taken < this.#pushed;

@@ -117,6 +117,11 @@ export class EventWriter {
     return this.#fifo.isEmpty;
   }
 
+  /** Events that have not left, and interrupts that are still to come. */
+  get heldCount(): number {
+    return this.#fifo.heldCount + this.moderation.heldCount;
+  }
+
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
   postCompletion(eqn: number, cqn: number, cycle: number, joinedCount = 0): void {
     const slot = this.#setup.eqs.slotOf(eqn);

@@ -73,6 +73,11 @@ export class Flusher {
     receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
   }
 
+  /** QPs that wait for their turn. */
+  get heldCount(): number {
+    return this.#work.count;
+  }
+
   wake(cycle: number): void {
     this.#core.domain.wake(this.#stage, cycle);
   }

@@ -93,6 +93,11 @@ export class InterruptModeration {
     eqs.interruptCycle[slot] = NEVER;
   }
 
+  /** Periods that run, and messages that wait for room. */
+  get heldCount(): number {
+    return this.#waiting.length + this.#eqs.interruptCycle.filter((cycle) => cycle !== NEVER).length;
+  }
+
   /** Software wrote the clear-interrupt register. */
   clearPin(cycle: number): void {
     this.#interrupts.setInterruptPin(false, cycle);

@@ -100,6 +100,11 @@ export class PacketQueue {
     return this.#count === 0;
   }
 
+  /** Slots in use. */
+  get heldCount(): number {
+    return this.#count;
+  }
+
   /** Opens a slot for a packet of `pair`. The caller has checked {@link isFull}. */
   open(pair: QueuePair, epoch: number, request: SendRecord): PacketSlot {
     const packet = this.#free;

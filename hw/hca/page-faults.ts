@@ -100,6 +100,11 @@ export class PageFaults {
     });
   }
 
+  /** Pages asked for and not answered. */
+  get heldCount(): number {
+    return this.#state.filter((state) => state === ASKING || state === OUTSTANDING).length;
+  }
+
   connect(listener: PageFaultListener): void {
     this.#listener = listener;
   }

@@ -39,6 +39,11 @@ export class PayloadWriter {
     this.#dmaWrite.onSpace(this.#requester, onSpace);
   }
 
+  /** Writes that have not left, and packets held for them. */
+  get heldCount(): number {
+    return this.requestedCount - this.doneCount + this.#held.count;
+  }
+
   get canWrite(): boolean {
     return this.#dmaWrite.canRequest(this.#requester);
   }

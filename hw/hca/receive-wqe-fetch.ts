@@ -117,6 +117,11 @@ export class ReceiveWqeFetch {
     return this.#lines.evictionCount;
   }
 
+  /** Lines in use, queues that wait for their turn, and reads of doorbell records under way. */
+  get heldCount(): number {
+    return this.#lines.heldCount + this.#work.count + this.#recordsBegun - this.#recordsDone;
+  }
+
   /** The queue is new: nothing of it is known. */
   open(queue: number): void {
     const state = this.#stateOf(queue);

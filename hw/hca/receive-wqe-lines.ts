@@ -30,6 +30,11 @@ export class ReceiveWqeLines {
     this.#lines = Array.from({ length: count }, () => new Line());
   }
 
+  /** Lines that belong to a queue, or into which a read has still to come back. */
+  get heldCount(): number {
+    return this.#lines.filter(({ owner, isFilling }) => owner !== undefined || isFilling === 1).length;
+  }
+
   /** True when the line holds a WQE that has not been used. */
   hasWqe(line: number): boolean {
     const { used, wqes } = this.#lines[line]!;

@@ -118,6 +118,11 @@ export class Requester {
     this.#packets.onSpace(() => wake(core.domain.cycle + 1));
   }
 
+  /** QPs that wait for a record, and the one being served. */
+  get heldCount(): number {
+    return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
+  }
+
   connect(scheduler: SendScheduler): void {
     this.#scheduler = scheduler;
   }

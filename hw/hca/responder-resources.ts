@@ -84,6 +84,11 @@ export class ResponderResources {
     this.#enlarge(FIRST_ENTRIES);
   }
 
+  /** READs and atomics accepted and not answered, and acknowledgements not sent. */
+  get heldCount(): number {
+    return this.rows.reduce((sum, { count, hasAck }) => sum + count + hasAck, 0);
+  }
+
   /** Puts a QP that is not in the ring at its end. */
   enter(pending: PendingResponses): void {
     pending.isInRing = 1;

@@ -103,6 +103,11 @@ export class ResponseEngine {
     core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
   }
 
+  /** Answers owed to peers. */
+  get heldCount(): number {
+    return this.#resources.heldCount;
+  }
+
   wake(cycle: number): void {
     this.#core.domain.wake(this.#stage, cycle);
   }

@@ -51,6 +51,12 @@ export class RetryTimers {
     this.#stage = core.domain.addStage(this.#run, this);
   }
 
+  /** Timers that run for a QP, and those that have come due. */
+  get heldCount(): number {
+    const { rows } = this.#core.qps;
+    return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
+  }
+
   connect(listener: TimerListener): void {
     this.#listener = listener;
   }

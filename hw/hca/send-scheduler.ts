@@ -106,10 +106,21 @@ export class SendScheduler {
     return ring < delayed ? ring : delayed;
   }
 
+  /** QPs in the ring and in the delay line. */
+  get heldCount(): number {
+    return lengthOf(this.#ring) + lengthOf(this.#delayed);
+  }
+
   reset(): void {
     for (const list of [this.#ring, this.#delayed])
       while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
+}
+
+function lengthOf(list: QueuePair): number {
+  let length = 0;
+  for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) length++;
+  return length;
 }
 
 function append(list: QueuePair, pair: QueuePair, cycle: number): void {

@@ -127,6 +127,11 @@ export class Translator {
     return this.#ports;
   }
 
+  /** Lines that are being read. */
+  get heldCount(): number {
+    return this.#isFilling.reduce((sum, isFilling) => sum + isFilling, 0);
+  }
+
   /** The way in of a user that translates often. */
   port(port: number): TranslationPort {
     return this.#ports[port]!;

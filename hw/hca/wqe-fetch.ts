@@ -99,6 +99,11 @@ export class WqeFetch {
     this.#retry(cycle);
   }
 
+  /** Fetches asked for and under way. */
+  get heldCount(): number {
+    return this.#asked.count + this.#outstanding;
+  }
+
   reset(): void {
     this.#asked.clear();
     this.#outstanding = 0;

@@ -132,6 +132,11 @@ export class WqeLines {
     );
   }
 
+  /** Lines that belong to a QP. */
+  get heldCount(): number {
+    return this.rows.filter(({ qp }) => qp !== -1).length;
+  }
+
   /**
    * Line to fill for `qp`: its own, a free one, or the least recently used. {@link noLine} when all are being filled or
    * locked.

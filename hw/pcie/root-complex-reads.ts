@@ -106,6 +106,11 @@ export class RootComplexReads {
     this.#next = this.#reads.oldest;
   }
 
+  /** Reads taken and not answered whole. */
+  get heldCount(): number {
+    return this.#reads.count;
+  }
+
   /** A non-posted request has arrived. */
   receive(offset: number): void {
     const address = this.#floats[(offset >> 3) + FLOAT_ADDRESS]!;

@@ -3,7 +3,7 @@ import type { RunOutcome } from '../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
-import type { MachinePart, PartEffort, PartLedgers } from './part.ts';
+import type { MachinePart, PartEffort, PartHeld, PartLedgers } from './part.ts';
 import type { PartOutlook } from './part-outlook.ts';
 
 export interface PartPort {
@@ -19,6 +19,7 @@ export interface PartPort {
   analyses(): Promise<Analysis[]>;
   closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
+  held(): Promise<PartHeld>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
   physicalAddress(node: number, process: string, address: number): Promise<number>;
@@ -39,6 +40,7 @@ export const partMethods = [
   'analyses',
   'closeAnalysers',
   'ledgers',
+  'held',
   'effort',
   'memoryOf',
   'physicalAddress',
@@ -60,6 +62,7 @@ export function localPort(part: MachinePart): PartPort {
     analyses: async () => part.analyses(),
     closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
+    held: async () => part.held(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
     physicalAddress: async (node, process, address) => part.physicalAddress(node, process, address),

@@ -9,6 +9,7 @@ import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
 import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
+import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
 import { joinLandings } from '../node/join-landings.ts';
 import { lendPayload } from '../node/lend-payload.ts';
@@ -28,6 +29,9 @@ export interface PartLedgers {
   readonly hcas: readonly HcaLedger[];
   readonly nics: readonly NicLedger[];
 }
+
+/** What blocks hold, with their node. */
+export type PartHeld = readonly (readonly [node: number, held: Held])[];
 
 /** Facts of the computation, not of the machine. */
 export interface PartEffort {
@@ -120,6 +124,14 @@ export class MachinePart {
       hcas: this.hcas.map(hcaLedgerOf),
       nics: this.nics.map(nicLedgerOf),
     };
+  }
+
+  /** What the blocks hold now, by node. */
+  held(): PartHeld {
+    return [
+      ...this.hosts.map((host): PartHeld[number] => [host.node, heldByHost(host)]),
+      ...this.hcas.map((hca): PartHeld[number] => [hca.node, heldByHca(hca)]),
+    ];
   }
 
   effort(): PartEffort {

@@ -6,10 +6,12 @@
  *
  * A configuration that the machine refuses with a ConfigurationError is no story: `refused` says why.
  */
+import type { Finding as LintFinding } from '../../analyser/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { psPerSecond } from '../../base/units.ts';
 import type { AnalysisOptions } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
+import type { Held } from '../node/held.ts';
 import type { Partition } from '../partition/placement.ts';
 import type { JsonValue } from '../program.ts';
 import type { Report } from '../report/schema.ts';
@@ -34,6 +36,13 @@ export interface Played {
   readonly report: Report;
   /** What software and memory still held when all programs had ended and the drivers were gone, by node. */
   readonly leftovers: readonly (Readonly<Record<string, number>> | null)[];
+  /**
+   * What the blocks of each node held: in a machine just built, when all programs had ended, and when the drivers were gone.
+   * Undefined where the story did not come so far.
+   */
+  readonly held: Readonly<Record<'fresh' | 'ended' | 'removed', readonly Held[] | undefined>>;
+  /** Rules of the interface that the drivers broke, by the linter. */
+  readonly lint: readonly LintFinding[];
   /** How the run itself ended: undefined is well. */
   readonly error: Error | undefined;
 }
@@ -100,8 +109,9 @@ export async function playStory(
     partition,
     watch: 'accesses',
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
-    ...(analysis === undefined ? {} : { analysis }),
+    analysis: analysis ?? { lint: true },
   });
+  const fresh = await machine.held();
   for (const [program, { node }] of story.programs.entries())
     await machine.load({
       node,
@@ -112,9 +122,16 @@ export async function playStory(
   let error = await errorOf(() => machine.run(simulatedLimitPs(story)));
   const seen = (await machine.results()).map((result) => (result ?? null) as Observations | null);
   let leftovers: (Readonly<Record<string, number>> | null)[] = [null, null];
+  const held: { -readonly [When in keyof Played['held']]: Played['held'][When] } = {
+    fresh,
+    ended: undefined,
+    removed: undefined,
+  };
   if (error === undefined && seen.every((result) => result !== null)) {
     error = await errorOf(async () => {
+      held.ended = await machine.held();
       await machine.removeDrivers();
+      held.removed = await machine.held();
       for (const node of [0, 1])
         await machine.load({
           node,
@@ -125,7 +142,8 @@ export async function playStory(
       leftovers = (await machine.results()).slice(-2) as typeof leftovers;
     });
   }
-  return { story, seen, report: await machine.report(), leftovers, error };
+  const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
+  return { story, seen, report: await machine.report(), leftovers, held, lint, error };
 }
 
 async function errorOf(body: () => Promise<unknown>): Promise<Error | undefined> {

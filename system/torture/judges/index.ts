@@ -8,7 +8,9 @@ import { judgeBytes } from './bytes.ts';
 import { judgeCompletions } from './completions.ts';
 import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
+import { judgeHeld } from './held.ts';
 import { judgeReport } from './report.ts';
+import { judgeRules } from './rules.ts';
 
 export interface Judge {
   readonly name: string;
@@ -23,4 +25,6 @@ export const judges: readonly Judge[] = [
   { name: 'bytes', judge: judgeBytes },
   { name: 'atomics', judge: judgeAtomics },
   { name: 'report', judge: judgeReport },
+  { name: 'held', judge: judgeHeld },
+  { name: 'rules', judge: judgeRules },
 ];

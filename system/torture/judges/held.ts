@@ -1,0 +1,42 @@
+/**
+ * Nothing held at the end: when all programs have ended nothing is under way in the hardware, and when the drivers are gone
+ * every block holds what it held when the machine was built. What software itself still holds is for the judge of the ending.
+ */
+import type { Held } from '../../node/held.ts';
+import type { Played } from '../run-story.ts';
+
+/** What a driver that is still there keeps: its own queues, and pages of ICM. */
+const ofDrivers = new Set([
+  'queuePairs',
+  'completionQueues',
+  'sharedReceiveQueues',
+  'eventQueues',
+  'icmPages',
+  'receiveWqeLines',
+  'sendWqeLines',
+  'iommuPages',
+]);
+
+export function judgeHeld({ story, held }: Played): string[] {
+  if (story.climate === 'broken') return [];
+  return [
+    ...more(held.fresh, held.ended, 'when all programs had ended', (name) => !ofDrivers.has(name)),
+    ...more(held.fresh, held.removed, 'when the drivers were gone', () => true),
+  ];
+}
+
+function more(
+  fresh: readonly Held[] | undefined,
+  later: readonly Held[] | undefined,
+  when: string,
+  isJudged: (name: string) => boolean,
+): string[] {
+  return (later ?? []).flatMap((held, node) =>
+    Object.entries(held).flatMap(([name, count]) => {
+      const before = fresh?.[node]?.[name] ?? 0;
+      return count === before || !isJudged(name)
+        ? []
+        : [`node ${node} held ${count} ${name} ${when}, and ${before} when it was built`];
+    }),
+  );
+}

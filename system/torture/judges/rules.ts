@@ -1,0 +1,10 @@
+/**
+ * The rules of the interface, as the linter of the analyser knows them: it sees what crosses the PCIe link and nothing of what
+ * the device makes of it. Where nothing goes wrong, libraries and drivers keep every rule.
+ */
+import type { Played } from '../run-story.ts';
+
+export function judgeRules({ story, lint }: Played): string[] {
+  if (story.climate === 'broken') return [];
+  return lint.map(({ rule, node, object, text }) => `${node} broke the rule ${rule} at ${object}: ${text}`);
+}
