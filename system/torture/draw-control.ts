@@ -14,7 +14,7 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../userlib/index.ts';
-import type { LinkEnd, ProgramPlan, Step, Story } from './story.ts';
+import { type LinkEnd, type ProgramPlan, patternInto, peerOfQp, type Step, type Story } from './story.ts';
 
 /** Numbers that differ in no low bit are taken for one by whatever looks at the low bits only. */
 const qpnGaps = [255, 1023, 2047];
@@ -26,18 +26,54 @@ export function withControl(random: Random, story: Story): Story {
   const hasGap = random.chance(0.04);
   const gap = qpnGaps[random.below(qpnGaps.length)]!;
   const renews = random.chance(0.5);
+  const sleeps = random.chance(0.5);
+  const postsWhileStopped = random.chance(0.6);
   const hasLongestDelay = random.chance(0.06);
   const programs = story.programs.map((plan): ProgramPlan => {
-    const steps = plan.steps.flatMap((step): Step[] => [
+    const posted = postsWhileStopped ? withPostsWhileStopped(plan) : plan.steps;
+    const steps = posted.flatMap((step): Step[] => [
       step.do === 'deregister' && renews ? { ...step, isRenewed: true } : step,
       ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan) : []),
       ...(hasLimits && random.chance(0.1) ? limit(random, plan) : []),
+      ...(sleeps && step.do === 'post' && random.chance(0.3) ? sleep(plan, step.qp) : []),
     ]);
     const qps = hasLongestDelay ? plan.qps.map((qp) => ({ ...qp, rnrTimer: 0 })) : plan.qps;
     return { ...plan, qps, steps, qpnGap: hasGap && plan.qps.length > 1 ? gap : 0 };
   });
-  const controlled = { ...story, programs };
-  return story.climate === 'flawed' && random.chance(0.3) ? withoutRight(random, controlled) : controlled;
+  const interval = sleeps && random.chance(0.4) ? { 'driver.eqUpdateInterval': 1 + random.below(2) } : {};
+  const controlled = { ...story, set: { ...interval, ...story.set }, programs };
+  const matching = withMatches(random, controlled);
+  return story.climate === 'flawed' && random.chance(0.3) ? withoutRight(random, matching) : matching;
+}
+
+/** Lets half of the COMPARE_SWAPs compare with what the word holds at first, or with what another one has put there. */
+function withMatches(random: Random, story: Story): Story {
+  const swapped = new Map<string, string>();
+  const first = (program: number, area: number, offset: number): string => {
+    const word = new Uint8Array(8);
+    patternInto(word, program, area, 0, offset);
+    return Buffer.from(word).readBigUInt64LE().toString(16);
+  };
+  const programs = story.programs.map(
+    (plan, program): ProgramPlan => ({
+      ...plan,
+      steps: plan.steps.map((step): Step => {
+        if (step.do !== 'post') return step;
+        const peer = peerOfQp(story, program, step.qp);
+        const wrs = step.wrs.map((wr) => {
+          if (wr.opcode !== IBV_WR_ATOMIC_CMP_AND_SWP || wr.remote === undefined || peer === undefined)
+            return wr;
+          const { area, offset } = wr.remote;
+          const place = `${peer.program}.${area}.${offset}`;
+          const known = [first(peer.program, area, offset), swapped.get(place) ?? wr.compareAdd!];
+          if (wr.swap !== undefined) swapped.set(place, wr.swap);
+          return random.chance(0.5) ? { ...wr, compareAdd: known[random.below(2)]! } : wr;
+        });
+        return { ...step, wrs };
+      }),
+    }),
+  );
+  return { ...story, programs };
 }
 
 const requestsByRight = new Map<number, readonly number[]>([
@@ -73,6 +109,25 @@ function withoutRight(random: Random, story: Story): Story {
     };
   });
   return { ...story, programs };
+}
+
+function sleep({ cqs, qps }: ProgramPlan, qp: number): Step[] {
+  const cq = qps[qp]!.sendCq;
+  return cqs[cq]!.hasChannel ? [{ do: 'awaitAll', cq }] : [];
+}
+
+/** What follows a stop, a pause and a start is posted before the start, where the queue has room for it. */
+function withPostsWhileStopped({ qps, steps }: ProgramPlan): Step[] {
+  const moved = [...steps];
+  for (let at = 0; at + 3 < moved.length; at++) {
+    const [stop, pause, start, post] = moved.slice(at, at + 4);
+    if (stop?.do !== 'modify' || stop.to !== 'SQD' || pause === undefined) continue;
+    if (start?.do !== 'modify' || start.to !== 'RTS' || post?.do !== 'post' || post.qp !== stop.qp) continue;
+    if (post.wrs.length > qps[post.qp]!.maxSendWr >> 1) continue;
+    moved.splice(at, 4, { do: 'drain', outstanding: 0 }, stop, pause, post, start);
+    at += 4;
+  }
+  return moved;
 }
 
 function quiesce(random: Random, { qps }: ProgramPlan): Step[] {

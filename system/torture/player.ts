@@ -129,6 +129,7 @@ const eventPatiencePs = 50 * psPerUs;
 const eventLimitPs = 20 * psPerMs;
 /** What has been under way when a send queue is drained would have shown itself by then. */
 const drainedPs = 100 * psPerUs;
+const eventsAckedAtOnce = 3;
 
 interface PeerNews {
   readonly lid: number;
@@ -468,6 +469,8 @@ class Player {
         return this.#awaitEvent(step.cq, step.solicitedOnly);
       case 'modify':
         return this.#modify(step.qp, step.to);
+      case 'awaitAll':
+        return this.#awaitAll(step.cq);
       case 'quiesce':
         return this.#quiesce(step.qp);
       case 'limitShared': {
@@ -683,7 +686,28 @@ class Player {
       if (found === undefined)
         this.#seen.missing.push(`an event of CQ ${index}, armed for ${solicitedOnly ? 'solicited' : 'all'}`);
     }
-    if (found !== undefined) ackCqEvents(found, 1);
+    if (found !== undefined) this.#acknowledge(found);
+  }
+
+  /** As a program does that does not poll: nothing but an event wakes it. */
+  async #awaitAll(index: number): Promise<void> {
+    const cq = this.#cqs[index];
+    const channel = this.#channels[index];
+    if (cq === undefined || channel === undefined) return;
+    for (let rounds = 0; rounds < 64 && this.#awaitedCount(index) > 0; rounds++) {
+      reqNotifyCq(cq, 0);
+      if ((await this.#pump()) > 0) continue;
+      const found = await getCqEvent(channel, eventLimitPs);
+      if (found !== undefined) this.#acknowledge(found);
+      else if (await this.#hasWanted(index, false))
+        this.#seen.missing.push(`an event of CQ ${index}, slept for`);
+      else return;
+    }
+  }
+
+  /** Acknowledges some events later, together. */
+  #acknowledge(cq: IbvCq): void {
+    if (cq.eventsUnacked >= eventsAckedAtOnce) ackCqEvents(cq, cq.eventsUnacked);
   }
 
   /** Whether completions have come that an armed CQ has to tell of; of those that were solicited only errors are known. */
@@ -840,9 +864,10 @@ class Player {
     return bytes;
   }
 
-  /** Requests that will be known to have ended without another post. */
-  #awaitedCount(): number {
-    return this.#qps.reduce((sum, { outstanding, lastSignalled }) => {
+  /** Requests that will be known to have ended without another post; all, or those of one CQ. */
+  #awaitedCount(cq?: number): number {
+    return this.#qps.reduce((sum, { outstanding, lastSignalled, plan }) => {
+      if (cq !== undefined && plan.sendCq !== cq) return sum;
       const last = outstanding.findLastIndex(({ id }) => id === lastSignalled);
       return sum + last + 1;
     }, 0);
@@ -942,7 +967,11 @@ class Player {
     }
     const leave = (what: string, body: () => Promise<unknown>) => this.#attempt(`leave: ${what}`, body);
     for (const { qp } of this.#qps) if (qp !== undefined) await leave('QP', () => destroyQp(qp));
-    for (const cq of this.#cqs) if (cq !== undefined) await leave('CQ', () => destroyCq(cq));
+    for (const cq of this.#cqs) {
+      if (cq === undefined) continue;
+      ackCqEvents(cq, cq.eventsUnacked);
+      await leave('CQ', () => destroyCq(cq));
+    }
     for (const channel of this.#channels)
       if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
     for (const srq of this.#srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));

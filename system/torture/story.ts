@@ -174,6 +174,8 @@ export type Step =
   /** Arms the CQ and waits for its event, or 50 µs. */
   | { readonly do: 'awaitEvent'; readonly cq: number; readonly solicitedOnly: boolean }
   | { readonly do: 'modify'; readonly qp: number; readonly to: 'SQD' | 'RTS' | 'ERR' }
+  /** Sleeps until an event of the CQ comes, again and again, until the sends that complete there have. */
+  | { readonly do: 'awaitAll'; readonly cq: number }
   /** SQD with notification, the event that all is drained, RTS. */
   | { readonly do: 'quiesce'; readonly qp: number }
   /** Arms the limit of an SRQ. */
