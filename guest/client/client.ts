@@ -3,6 +3,7 @@
  * replies while it drives the server (`pump`, a reactor's poll).
  */
 import { ftruncateSync } from 'node:fs';
+import { viewOf } from '../../base/index.ts';
 import type { Initial } from '../../base/layout.ts';
 import { Connection, NOTHING_YET } from '../native/connection.ts';
 import { nativeLibrary } from '../native/library.ts';
@@ -21,6 +22,7 @@ import {
   setInterrupts,
   version,
 } from '../vfio-user/protocol.ts';
+import { Outbox } from './outbox.ts';
 import { sendWith } from './socket.ts';
 
 export interface Answer {
@@ -54,8 +56,12 @@ export class VfioUserClient {
   readonly #pump: () => void;
   readonly #connection: Connection;
   readonly #inbox = new Uint8Array(new ArrayBuffer(2 ** 21));
+  readonly #inboxView = viewOf(this.#inbox);
+  readonly #inboxAddress = nativeLibrary().addressOf(this.#inbox.buffer);
   #inboxBytes = 0;
   #nextId = 1;
+  readonly #outbox = new Outbox();
+  #hasUnanswered = false;
 
   /** Connects; `pump` lets the server do something and does not wait. */
   constructor(path: string, pump: () => void) {
@@ -69,8 +75,19 @@ export class VfioUserClient {
     return this.#connection.descriptor;
   }
 
-  /** Sends bytes in one send, with descriptors; throws NativeCallError where the server is gone. */
+  /** Sends bytes in one send, with descriptors, after what waits; throws NativeCallError where the server is gone. */
   send(bytes: Uint8Array, descriptors: readonly number[] = []): void {
+    this.flush();
+    this.#hasUnanswered = true;
+    this.#sendAll(bytes, descriptors);
+  }
+
+  /** Sends what {@link postLater} and {@link readLater} have left. */
+  flush(): void {
+    if (!this.#outbox.isEmpty) this.#sendAll(this.#outbox.take(), []);
+  }
+
+  #sendAll(bytes: Uint8Array, descriptors: readonly number[]): void {
     let rest = bytes;
     let attached = descriptors;
     for (let tries = 0; rest.length > 0; tries++) {
@@ -91,14 +108,19 @@ export class VfioUserClient {
     payload: Uint8Array,
     { descriptors = [], noReply = false }: SendOptions = {},
   ): number {
-    const id = this.#nextId++ & 0xffff;
-    this.send(messageOf({ id, command, noReply: noReply ? 1 : 0 }, payload), descriptors);
+    const id = this.#newId();
+    this.flush();
+    this.#sendAll(messageOf({ id, command, noReply: noReply ? 1 : 0 }, payload), descriptors);
     return id;
   }
 
   /** Sends one command and waits for its reply. */
   request(command: number, payload: Uint8Array, options: SendOptions = {}): Answer {
-    const id = this.command(command, payload, options);
+    return this.#answerTo(this.command(command, payload, options), command);
+  }
+
+  #answerTo(id: number, command: number): Answer {
+    this.#pump();
     const answer = this.answer();
     if (answer === undefined) throw new Error('the server closed the connection');
     if (answer.id !== id || answer.command !== command)
@@ -129,12 +151,14 @@ export class VfioUserClient {
     return this.#inboxBytes === 0;
   }
 
-  /** Takes all replies that there are, whatever they answer. */
+  /** Sends what waits, and takes all replies that there are, whatever they answer. */
   forget(): void {
+    this.flush();
     this.#pump();
     do this.#inboxBytes = 0;
     while (this.#receive() > 0);
     this.#inboxBytes = 0;
+    this.#hasUnanswered = false;
   }
 
   handshake(data: unknown = qemuCapabilities): Answer {
@@ -180,8 +204,11 @@ export class VfioUserClient {
 
   /** The bytes read, or the errno. */
   read(region: number, offset: number, count: number): Uint8Array | number {
-    const payload = regionAccess.encode({ offset: BigInt(offset), region, count });
-    const answer = this.request(Command.REGION_READ, payload);
+    const id = this.#newId();
+    this.flush();
+    this.#outbox.read(id, region, offset, count);
+    this.flush();
+    const answer = this.#answerTo(id, Command.REGION_READ);
     return answer.errno === 0 ? answer.payload.slice(regionAccess.sizeBytes) : answer.errno;
   }
 
@@ -191,7 +218,33 @@ export class VfioUserClient {
 
   /** As QEMU does for a guest's stores: no reply is wanted. */
   post(region: number, offset: number, bytes: Uint8Array): void {
-    this.command(Command.REGION_WRITE, writePayload(region, offset, bytes), { noReply: true });
+    this.postLater(region, offset, bytes);
+    this.flush();
+  }
+
+  /** Something was sent, or waits to be, that {@link forget} has not taken the replies of. */
+  get hasUnanswered(): boolean {
+    return this.#hasUnanswered;
+  }
+
+  /** As {@link post}, sent with whatever is sent next. */
+  postLater(region: number, offset: number, bytes: Uint8Array): void {
+    this.#hasUnanswered = true;
+    if (this.#outbox.isFullFor(bytes.length)) this.flush();
+    if (this.#outbox.isFullFor(bytes.length)) {
+      this.command(Command.REGION_WRITE, writePayload(region, offset, bytes), { noReply: true });
+      return;
+    }
+    this.#outbox.write(this.#newId(), region, offset, bytes);
+  }
+
+  /** A read that is sent with whatever is sent next; the message id of its reply. */
+  readLater(region: number, offset: number, count: number): number {
+    this.#hasUnanswered = true;
+    if (this.#outbox.isFullFor(0)) this.flush();
+    const id = this.#newId();
+    this.#outbox.read(id, region, offset, count);
+    return id;
   }
 
   close(): void {
@@ -200,10 +253,13 @@ export class VfioUserClient {
 
   #isClosed = false;
 
+  #newId(): number {
+    return this.#nextId++ & 0xffff;
+  }
+
   #receive(): number {
     const room = this.#inbox.length - this.#inboxBytes;
-    const address = nativeLibrary().addressOf(this.#inbox.buffer) + this.#inboxBytes;
-    const count = this.#connection.receive(address, room);
+    const count = this.#connection.receive(this.#inboxAddress + this.#inboxBytes, room);
     if (count > 0) this.#inboxBytes += count;
     else if (count !== NOTHING_YET) this.#isClosed = true;
     return count;
@@ -211,9 +267,12 @@ export class VfioUserClient {
 
   #takeAnswer(): Answer | undefined {
     if (this.#inboxBytes < HEADER_BYTES) return undefined;
-    const { id, command, sizeBytes, errno, isError, type } = header.decode(this.#inbox);
+    const view = this.#inboxView;
+    const [sizeBytes, errno] = [header.fields.sizeBytes.get(view, 0), header.fields.errno.get(view, 0)];
+    const [type, isError] = [header.fields.type.get(view, 0), header.fields.isError.get(view, 0)];
     if (type !== 1 || (isError === 0) !== (errno === 0)) throw new Error('not a proper reply');
     if (this.#inboxBytes < sizeBytes) return undefined;
+    const [id, command] = [header.fields.id.get(view, 0), header.fields.command.get(view, 0)];
     const payload = this.#inbox.slice(HEADER_BYTES, sizeBytes);
     this.#inbox.copyWithin(0, sizeBytes, this.#inboxBytes);
     this.#inboxBytes -= sizeBytes;

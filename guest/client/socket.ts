@@ -1,6 +1,7 @@
 /** The other end of a socket: a connected pair, and a send with descriptors. */
 
 import { constants } from 'node:os';
+import { viewOf } from '../../base/index.ts';
 import { nativeLibrary } from '../native/library.ts';
 import { NativeCallError } from '../native/native-call-error.ts';
 import {
@@ -34,6 +35,7 @@ export function socketPair(): [number, number] {
 const dataBytesMax = 2 ** 20;
 const descriptorsMax = 253;
 const structures = new Uint8Array(new ArrayBuffer(controlOffset + controlBytesOf(descriptorsMax)));
+const view = viewOf(structures);
 const data = new Uint8Array(new ArrayBuffer(dataBytesMax));
 
 /** One sendmsg, with descriptors: bytes sent, 0 where the socket is full. Throws where the peer is gone. */
@@ -43,17 +45,12 @@ export function sendWith(socket: number, bytes: Uint8Array, descriptors: readonl
   data.set(bytes.subarray(0, lengthBytes));
   const controlBytes = descriptors.length === 0 ? 0 : controlBytesOf(descriptors.length);
   const address = native.addressOf(structures.buffer);
-  const base = BigInt(native.addressOf(data.buffer));
-  iovec.encodeInto({ base, lengthBytes: BigInt(lengthBytes) }, structures, vectorOffset);
-  messageHeader.encodeInto(
-    {
-      vectors: BigInt(address + vectorOffset),
-      vectorCount: 1n,
-      control: controlBytes === 0 ? 0n : BigInt(address + controlOffset),
-      controlBytes: BigInt(controlBytes),
-    },
-    structures,
-  );
+  iovec.fields.base.setNumber(view, vectorOffset, native.addressOf(data.buffer));
+  iovec.fields.lengthBytes.setNumber(view, vectorOffset, lengthBytes);
+  messageHeader.fields.vectors.setNumber(view, 0, address + vectorOffset);
+  messageHeader.fields.vectorCount.setNumber(view, 0, 1);
+  messageHeader.fields.control.setNumber(view, 0, controlBytes === 0 ? 0 : address + controlOffset);
+  messageHeader.fields.controlBytes.setNumber(view, 0, controlBytes);
   if (controlBytes > 0) putRights(descriptors);
   const sent = native.sendMessage(socket, address, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) return sent;

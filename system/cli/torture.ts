@@ -43,6 +43,7 @@ interface TortureOptions {
   readonly tries: number;
   readonly save?: string;
   readonly served?: true;
+  readonly actions?: number;
   readonly json?: string;
 }
 
@@ -67,6 +68,11 @@ export function addTortureCommand(program: Command): void {
     .option('--shrink', 'make the story that failed as small as it can be and still fail')
     .option('--tries <n>', 'stories to play for that at most', integer(1, 100_000), 600)
     .option('--served', 'play rough guests at a served device instead')
+    .option(
+      '--actions <n>',
+      'with --served: stop when each kind of action was played so often',
+      integer(1, 1e9),
+    )
     .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .action(torture);

@@ -7,10 +7,9 @@ import { bar0 } from '../../../abi/bar-map.ts';
 import { type CommandName, Opcode } from '../../../abi/commands.ts';
 import { hcr, hcrGoOffset, mailboxBytes, pollingToken } from '../../../abi/hcr.ts';
 import { viewOf } from '../../../base/index.ts';
-import { type VfioUserClient, writePayload } from '../../../guest/client/client.ts';
+import type { VfioUserClient } from '../../../guest/client/client.ts';
 import { INTERRUPT_MSIX, REGION_BAR0, REGION_CONFIG } from '../../../guest/device.ts';
 import { createEventfd, drainEventfd } from '../../../guest/native/poll.ts';
-import { Command, regionAccess } from '../../../guest/vfio-user/protocol.ts';
 import { GuestRam } from './guest-ram.ts';
 import type { ServedDevice } from './served-device.ts';
 
@@ -22,6 +21,13 @@ const ramFileBytes = 8 << 20;
 export const ramBytes = 7 << 20;
 export const vectorCount = 4;
 const ramFill = 0x5a;
+/** As memory is mapped at first: in pieces, so that some can go while others stay. */
+const pieceBytes = 1 << 20;
+export const initialMappings: readonly { readonly address: number; readonly sizeBytes: number }[] =
+  Array.from({ length: ramBytes / pieceBytes }, (_, piece) => ({
+    address: piece * pieceBytes,
+    sizeBytes: pieceBytes,
+  }));
 
 /** Mailboxes of commands. */
 export const inBoxAddress = 0x1000;
@@ -37,13 +43,18 @@ export interface CommandOptions {
 }
 
 export interface CommandOutcome {
-  /** NOT_ENDED: it was still running when the patience was over. */
+  /** NOT_ENDED: it was still running when the patience was over. UNREACHABLE: the register was not there. */
   readonly status: number;
   readonly out: bigint;
   readonly outBox: Uint8Array;
 }
 
 export const NOT_ENDED = -1;
+/** The register reads all ones: nobody answers for it. */
+export const UNREACHABLE = -2;
+const hcrImage = new Uint8Array(hcr.sizeBytes);
+const hcrView = viewOf(hcrImage);
+const noBox = new Uint8Array(mailboxBytes);
 /** Looks at the register while a command runs, a millisecond apart: the longest takes one. */
 const usualPatience = 20;
 const pollMs = 1;
@@ -53,6 +64,8 @@ export class GuestLife {
   readonly client: VfioUserClient;
   readonly ram = new GuestRam(ramFileBytes, ramFill);
   readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
+  /** What the next command writes to the HCR's toggle bit; undefined: the register is to be asked. */
+  #nextToggle: number | undefined;
   /** How often the register of commands is looked at before a command is given up. */
   patience = usualPatience;
   /** What each store carries instead of its value, and what is written into memory instead: for guests that go mad. */
@@ -66,7 +79,7 @@ export class GuestLife {
   /** Version, memory, interrupts: what QEMU says before its guest runs. */
   attach(): void {
     this.client.handshake();
-    this.map(0, ramBytes, 0);
+    for (const { address, sizeBytes } of initialMappings) this.map(address, sizeBytes, address);
     this.client.setEventfds(INTERRUPT_MSIX, 0, vectorCount, this.eventfds);
   }
 
@@ -86,12 +99,16 @@ export class GuestLife {
     return errno;
   }
 
-  /** Firmware: addresses of the BARs, memory decoding, bus mastering, MSI-X. */
+  /** Firmware: power on, addresses of the BARs, memory decoding, bus mastering, MSI-X. */
   enable(): void {
-    this.writeConfig(0x10, 4, bar0Address);
-    this.writeConfig(0x18, 4, bar2Address);
+    this.writeConfig(0x44, 2, 0);
+    for (const [at, address] of [bar0Address, bar2Address].entries()) {
+      this.writeConfig(0x10 + 8 * at, 4, address);
+      this.writeConfig(0x14 + 8 * at, 4, 0);
+    }
     this.writeConfig(0x04, 2, 6);
     this.writeConfig(0x9e, 2, 0x8000);
+    this.forgetToggle();
   }
 
   readConfig(offset: number, lengthBytes: number): Uint8Array {
@@ -102,7 +119,7 @@ export class GuestLife {
   writeConfig(offset: number, lengthBytes: number, value: number): void {
     const bytes = Buffer.alloc(lengthBytes);
     bytes.writeUIntLE(value >>> 0, 0, lengthBytes);
-    this.client.write(REGION_CONFIG, offset, bytes);
+    this.client.post(REGION_CONFIG, offset, bytes);
   }
 
   /** A big-endian register of BAR0; all ones when there is no answer. */
@@ -127,55 +144,70 @@ export class GuestLife {
     this.ram.write(address, this.distort(bytes));
   }
 
+  /** The toggle bit of the HCR may have changed by other means than commands. */
+  forgetToggle(): void {
+    this.#nextToggle = undefined;
+  }
+
   /** Posts a command. */
   post(name: CommandName | number, options: CommandOptions = {}): void {
     const { inputModifier = 0, opcodeModifier = 0, inBox, outBytes } = options;
     if (inBox !== undefined) this.put(inBoxAddress, inBox);
     const base = bar0.registers.hcr.offset;
-    const image = hcr.encode({
-      inParam: BigInt(options.inParam ?? (inBox === undefined ? 0 : inBoxAddress)),
-      inputModifier,
-      outParam: BigInt(outBytes === undefined ? 0 : outBoxAddress),
-      token: pollingToken,
-      go: 1,
-      toggle: 1 - ((this.read32(base + hcrGoOffset) >>> 21) & 1),
-      opcodeModifier,
-      opcode: typeof name === 'number' ? name : Opcode[name],
-    });
-    const view = viewOf(image);
-    for (let at = 0; at < hcr.sizeBytes; at += 4) this.write32(base + at, view.getUint32(at));
+    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + hcrGoOffset) >>> 21) & 1);
+    this.#nextToggle = 1 - toggle;
+    const { fields } = hcr;
+    fields.inParam.setNumber(hcrView, 0, options.inParam ?? (inBox === undefined ? 0 : inBoxAddress));
+    fields.inputModifier.set(hcrView, 0, inputModifier);
+    fields.outParam.setNumber(hcrView, 0, outBytes === undefined ? 0 : outBoxAddress);
+    fields.token.set(hcrView, 0, pollingToken);
+    fields.go.set(hcrView, 0, 1);
+    fields.toggle.set(hcrView, 0, toggle);
+    fields.opcodeModifier.set(hcrView, 0, opcodeModifier);
+    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : Opcode[name]);
+    for (let at = 0; at < hcr.sizeBytes; at += 4)
+      this.client.postLater(REGION_BAR0, base + at, this.distort(hcrImage.subarray(at, at + 4)));
+    this.client.flush();
   }
 
   /** Posts a command and waits for its end. */
   command(name: CommandName | number, options: CommandOptions = {}): CommandOutcome {
-    if (options.outBytes !== undefined) this.ram.write(outBoxAddress, new Uint8Array(mailboxBytes));
-    this.post(name, options);
+    if (options.outBytes !== undefined) this.ram.write(outBoxAddress, noBox);
+    const status = this.statusOf(name, options);
     const base = bar0.registers.hcr.offset;
-    let last = this.read32(base + hcrGoOffset);
-    for (let look = 0; (last & (1 << 23)) !== 0 && look < this.patience; look++) {
-      this.device.pass(pollMs);
-      last = this.read32(base + hcrGoOffset);
-    }
-    const hasEnded = (last & (1 << 23)) === 0;
     return {
-      status: hasEnded ? last >>> 24 : NOT_ENDED,
+      status,
       out: (BigInt(this.read32(base + 12)) << 32n) | BigInt(this.read32(base + 16)),
       outBox: this.ram.read(outBoxAddress, options.outBytes ?? 0),
     };
   }
 
+  /** Posts a command and waits for its end; its status alone, {@link NOT_ENDED} or {@link UNREACHABLE}. */
+  statusOf(name: CommandName | number, options: CommandOptions = {}): number {
+    this.post(name, options);
+    this.device.turn();
+    const goAddress = bar0.registers.hcr.offset + hcrGoOffset;
+    let last = this.read32(goAddress);
+    for (let look = 0; (last & (1 << 23)) !== 0 && last !== 0xffff_ffff && look < this.patience; look++) {
+      this.device.pass(pollMs);
+      last = this.read32(goAddress);
+    }
+    if ((last & (1 << 23)) === 0) return last >>> 24;
+    this.forgetToggle();
+    return last === 0xffff_ffff ? UNREACHABLE : NOT_ENDED;
+  }
+
+  /** All that was sent is carried out, and nobody asks for its answers any more. */
+  synchronise(): void {
+    if (!this.client.hasUnanswered) return;
+    this.client.flush();
+    this.device.settle();
+    this.client.forget();
+  }
+
   /** How often each vector was raised since it was asked last. */
   raised(): number[] {
     return this.eventfds.map(drainEventfd);
-  }
-
-  /** A store whose reply is not waited for, with any header: for {@link VfioUserClient.send}. */
-  static storeMessage(region: number, offset: number, bytes: Uint8Array): [number, Uint8Array] {
-    return [Command.REGION_WRITE, writePayload(region, offset, bytes)];
-  }
-
-  static readMessage(region: number, offset: number, count: number): [number, Uint8Array] {
-    return [Command.REGION_READ, regionAccess.encode({ offset: BigInt(offset), region, count })];
   }
 
   /** The guest's machine goes, as by a killed QEMU. */

@@ -1,5 +1,14 @@
 /** Trouble for a served device: see README.md. */
-export { type Kind as ServedKind, kinds as servedKinds } from './rough-guest.ts';
+export {
+  addCoverage,
+  type CommandCoverage,
+  countedKinds,
+  type Kind as ServedKind,
+  kindMeanings,
+  kinds as servedKinds,
+  noRoughCoverage,
+  type RoughCoverage,
+} from './kinds.ts';
 export {
   playServedStory,
   type ServedFinding,

@@ -1,106 +1,48 @@
 /**
  * A guest's machine that keeps to no rule: messages of any form, any access, commands with any mailbox, contexts and work
- * requests with bits flipped, doorbells without reason. Everything follows from the seed, and what was done is written down.
+ * requests that are odd, doorbells without reason. Everything follows from the seed, and what was done is written down.
  *
  * Each life leaves out a random half of the kinds (swarm testing), begins at a random stage of a driver's bring-up, and
- * mixes nonsense with what is nearly right, which gets further.
+ * mixes nonsense with what is nearly right, which gets further. Stores and loads are sent several at once, as they come
+ * from a machine of many cores; a device that has lost its state is mostly brought up again.
  */
-import { closeSync, openSync } from 'node:fs';
 import { bar0 } from '../../../abi/bar-map.ts';
-import { Opcode } from '../../../abi/commands.ts';
-import { cqc } from '../../../abi/cqc.ts';
-import { eqc } from '../../../abi/eqc.ts';
-import { initHca } from '../../../abi/init-hca.ts';
-import { MadClass, mad, SmpAttribute } from '../../../abi/mad.ts';
-import { portInfo } from '../../../abi/mad-attributes.ts';
-import { mapEntry } from '../../../abi/map-icm.ts';
-import { mpt } from '../../../abi/mpt.ts';
-import { PerformanceAttribute } from '../../../abi/performance-attributes.ts';
-import { qpMailbox, ServiceType } from '../../../abi/qpc.ts';
-import { srqc } from '../../../abi/srqc.ts';
-import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { viewOf } from '../../../base/index.ts';
-import { messageOf } from '../../../guest/client/client.ts';
+import { CommandStatus } from '../../../abi/command-status.ts';
+import type { CommandName } from '../../../abi/commands.ts';
 import { REGION_BAR0, REGION_CONFIG } from '../../../guest/device.ts';
 import { NativeCallError } from '../../../guest/native/native-call-error.ts';
-import { createEventfd } from '../../../guest/native/poll.ts';
-import {
-  Command,
-  dmaMap,
-  dmaUnmap,
-  header,
-  regionAccess,
-  setInterrupts,
-} from '../../../guest/vfio-user/protocol.ts';
+import { Command } from '../../../guest/vfio-user/protocol.ts';
 import type { Random } from '../../../sim/index.ts';
-import { type GuestLife, inBoxAddress, REGION_BAR2, ramBytes } from './guest-life.ts';
+import { Draw } from './draw.ts';
+import { type GuestLife, initialMappings, NOT_ENDED, ramBytes, UNREACHABLE } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
+import { noteFields } from './hostile-fields.ts';
+import { type Kind, kinds, noCounts, noRoughCoverage, noteCommand, usualWeight } from './kinds.ts';
 import {
-  cqn,
-  eqn,
-  key,
-  pd,
-  qpn,
-  type Stage,
-  srqn,
-  stages,
-  uarPage,
-  WellBehavedGuest,
-} from './well-behaved-guest.ts';
+  type RoughCommand,
+  RoughCommands,
+  recordArea,
+  roughMtt,
+  roughTranslations,
+} from './rough-commands.ts';
+import { closeDescriptors, drawMessage } from './rough-messages.ts';
+import { RoughObjects } from './rough-objects.ts';
+import { RoughWork } from './rough-work.ts';
+import { icmAddress, type Stage, stages, WellBehavedGuest } from './well-behaved-guest.ts';
 
-/** What it does; each is counted. */
-export const kinds = [
-  'message',
-  'map',
-  'interrupt',
-  'configuration',
-  'register',
-  'command',
-  'mailbox',
-  'context',
-  'memory',
-  'wqe',
-  'doorbell',
-  'blueFlame',
-  'time',
-  'reset',
-] as const;
-export type Kind = (typeof kinds)[number];
-export type KindCounts = Record<Kind, number>;
-
-export const noCounts = (): KindCounts => Object.fromEntries(kinds.map((kind) => [kind, 0])) as KindCounts;
-
-/** How often each is done beside the others, where it is done at all. */
-const usualWeight: KindCounts = {
-  message: 3,
-  map: 1,
-  interrupt: 1,
-  configuration: 4,
-  register: 6,
-  command: 6,
-  mailbox: 4,
-  context: 6,
-  memory: 2,
-  wqe: 8,
-  doorbell: 8,
-  blueFlame: 3,
-  time: 4,
-  reset: 0.3,
-};
-
-const registerOffsets = Object.values(bar0.registers).map(({ offset }) => offset);
+const registerOffsets = Object.values(bar0.registers)
+  .map(({ offset }) => offset)
+  .filter((offset) => offset !== bar0.registers.reset.offset);
+const hcrOffset = bar0.registers.hcr.offset;
+const hcrEnd = hcrOffset + 28;
+/** Registers of configuration space: header, capabilities, extended capabilities. */
 const configOffsets = [
-  ...[
-    0x04, 0x06, 0x0c, 0x10, 0x14, 0x18, 0x1c, 0x30, 0x3c, 0x44, 0x48, 0x4a, 0x68, 0x69, 0x6a, 0x88, 0x9c,
-    0x9e,
-  ],
-  ...[0x154, 0x158],
+  0x04, 0x06, 0x0c, 0x10, 0x14, 0x18, 0x1c, 0x30, 0x3c, 0x48, 0x4a, 0x6a, 0x88, 0x9c, 0x9e, 0x154, 0x158,
 ];
-const opcodes = Object.values(Opcode);
-const wqeOpcodes = Object.values(WqeOpcode);
-const workQueueArea = { begin: 0x5_0000, bytes: 0x6000 } as const;
-const recordArea = { begin: 0x3000, bytes: 64 } as const;
+/** Those that can reset the function: power state, device control. Everything that was created is gone by it. */
+const resettingOffsets = [0x44, 0x68, 0x69];
 const icmArea = { begin: 0x30_0000, bytes: 0x10_0000 } as const;
+const queueArea = { begin: roughMtt.begin, bytes: roughMtt.count * pageBytes } as const;
 
 interface Mapping {
   readonly address: number;
@@ -111,19 +53,31 @@ interface Mapping {
 
 export class RoughGuest {
   readonly counts = noCounts();
+  readonly coverage = noRoughCoverage();
   /** What it did last, oldest first. */
   readonly actions: string[] = [];
   readonly #life: GuestLife;
   readonly #random: Random;
+  readonly #draw: Draw;
+  readonly #objects: RoughObjects;
+  readonly #commands: RoughCommands;
+  readonly #work: RoughWork;
   readonly #weights: readonly (readonly [Kind, number])[];
   readonly #weightSum: number;
-  readonly #mappings: Mapping[] = [{ address: 0, sizeBytes: ramBytes, fileOffset: 0, writable: 1 }];
-  #wqeCounter = 0;
+  #mappings: Mapping[] = initialMappings.map((mapping) => ({
+    ...mapping,
+    fileOffset: mapping.address,
+    writable: 1,
+  }));
 
   /** @param without kinds that are left out whatever the seed says: for looking what a finding needs */
   constructor(life: GuestLife, random: Random, without: readonly Kind[] = []) {
     this.#life = life;
     this.#random = random;
+    this.#draw = new Draw(random);
+    this.#objects = new RoughObjects(this.#draw);
+    this.#commands = new RoughCommands(this.#draw, this.#objects);
+    this.#work = new RoughWork(this.#draw, this.#objects, life);
     life.patience = roughPatience;
     const weights = kinds.map((kind) => [kind, random.chance(0.4) ? 0 : usualWeight[kind]] as const);
     const left = weights.filter(([kind, weight]) => weight > 0 && !without.includes(kind));
@@ -133,17 +87,16 @@ export class RoughGuest {
 
   /** Begins as a driver does, and then does so many things, or fewer if the server drops it. */
   live(actionCount: number): void {
-    const stage = this.#random.below(stages.length + 1);
     try {
       this.#life.attach();
-      if (stage > 0) {
-        this.#note(`a driver's stages up to "${stages[stage - 1]}"`);
-        new WellBehavedGuest(this.#life).run(stages[stage - 1] as Stage);
-      } else if (this.#random.chance(0.7)) this.#life.enable();
+      if (this.#random.chance(0.1)) {
+        if (this.#random.chance(0.7)) this.#life.enable();
+      } else this.#bringUp(this.#drawStage());
       for (let at = 0; at < actionCount; at++) {
         this.#act();
-        if (this.#random.chance(0.05)) this.#life.device.turn();
+        if (this.#random.chance(flushChance)) this.#life.synchronise();
       }
+      this.#life.synchronise();
       this.#life.device.settle();
     } catch (error) {
       // The server has dropped it: it said what cannot be a message.
@@ -160,111 +113,74 @@ export class RoughGuest {
         left -= weight;
         return left < 0;
       }) ?? this.#weights[0]!;
-    this.counts[kind]++;
     this.#doers[kind]();
   }
 
   readonly #doers: Readonly<Record<Kind, () => void>> = {
-    message: () => this.#sendMessage(),
-    map: () => this.#changeMap(),
-    interrupt: () => this.#changeInterrupts(),
+    message: () => this.#sendMessages(),
     configuration: () => this.#accessConfiguration(),
     register: () => this.#accessRegister(),
-    command: () => this.#postCommand(),
-    mailbox: () => this.#postMailbox(),
-    context: () => this.#postContext(),
-    memory: () => this.#scribble(),
-    wqe: () => this.#writeWqe(),
+    command: () => this.#send('command', this.#commands.any()),
+    context: () => this.#send('context', this.#commands.withContext()),
+    wqe: () => this.#postWork(),
     doorbell: () => this.#ring(),
     blueFlame: () => this.#postBlueFlame(),
+    map: () => this.#changeMap(),
+    interrupt: () => this.#changeInterrupts(),
+    memory: () => this.#scribble(),
     time: () => this.#pass(),
     reset: () => this.#reset(),
   };
 
+  // ---- bring-up ----
+
+  #drawStage(): Stage {
+    return this.#random.chance(0.7) ? 'queue pairs' : this.#draw.pick(stages);
+  }
+
+  #bringUp(last: Stage): void {
+    const life = this.#life;
+    this.#note(`a driver's stages up to "${last}"`);
+    const driver = new WellBehavedGuest(life, { looksAround: false });
+    if (this.#random.chance(0.3) && stages.indexOf(last) > stages.indexOf('memory')) {
+      driver.run('memory');
+      this.#objects.forget();
+      // Refused, it is given again as it should be; accepted, the driver goes on with a device that is odd.
+      const status = this.#carryOut('command', this.#commands.initialise());
+      driver.run(last, status === CommandStatus.OK ? 'event queue' : 'initialise');
+    } else driver.run(last);
+    this.#objects.broughtUp(last);
+    life.put(icmAddress('mtt') + roughMtt.first * 8, roughTranslations());
+  }
+
   // ---- messages ----
 
-  /** A message whose header or payload is odd; most keep the framing, or the life would be short. */
-  #sendMessage(): void {
+  #sendMessages(): void {
     const random = this.#random;
-    const command = random.chance(0.8) ? random.between(1, 17) : random.below(65_536);
-    const payload = this.#payloadFor(command);
-    const message = messageOf(
-      {
-        id: random.below(65_536),
-        command: command as never,
-        noReply: random.below(2),
-        isError: random.chance(0.05) ? 1 : 0,
-      },
-      payload,
-    );
-    const isBroken = random.chance(0.004);
-    if (isBroken) header.fields.sizeBytes.set(viewOf(message), 0, random.uint32());
-    const descriptors = random.chance(0.2) ? this.#descriptors(random.between(1, 4)) : [];
-    this.#note(`message of command ${command}, ${payload.length} bytes${isBroken ? ', broken' : ''}`);
-    try {
-      const { client } = this.#life;
-      client.send(message, descriptors);
-      this.#life.device.settle();
-      client.forget();
-    } finally {
-      for (const descriptor of descriptors) closeSync(descriptor);
-    }
-    if (isBroken) throw new LifeOver();
-    // What it was answered is not looked at: any of these may have changed the map, so none of the memory is watched on.
-    if (command === Command.DMA_MAP || command === Command.DMA_UNMAP) this.#forgetMap();
-  }
-
-  #payloadFor(command: number): Uint8Array {
-    const random = this.#random;
-    const odd = (): bigint => BigInt(this.#oddNumber());
-    switch (random.chance(0.3) ? -1 : command) {
-      case Command.DMA_MAP:
-        return dmaMap.encode({
-          argumentBytes: random.chance(0.9) ? dmaMap.sizeBytes : random.below(200),
-          address: odd(),
-          sizeBytes: odd(),
-          fileOffset: odd(),
-          readable: random.below(2),
-          writable: random.below(2),
-        });
-      case Command.DMA_UNMAP:
-        return dmaUnmap.encode({ argumentBytes: dmaUnmap.sizeBytes, address: odd(), sizeBytes: odd() });
-      case Command.REGION_READ:
-        return regionAccess.encode({ offset: odd(), region: random.below(10), count: random.below(5000) });
-      case Command.REGION_WRITE: {
-        const bytes = this.#bytes(random.below(300));
-        const count = random.chance(0.9) ? bytes.length : random.below(2 ** 31);
-        return Buffer.concat([
-          regionAccess.encode({ offset: odd(), region: random.below(10), count }),
-          bytes,
-        ]);
+    const { client, device } = this.#life;
+    const messages = Array.from({ length: random.between(1, 3) }, () => drawMessage(this.#draw));
+    for (const { bytes, descriptors, isBroken, text, unmaps } of messages) {
+      this.counts.message++;
+      this.#note(text);
+      try {
+        client.send(bytes, descriptors);
+        if (descriptors.length > 0) device.settle();
+      } finally {
+        closeDescriptors(descriptors);
       }
-      case Command.DEVICE_SET_IRQS:
-        return setInterrupts.encode({
-          argumentBytes: setInterrupts.sizeBytes,
-          dataType: random.below(8),
-          action: random.below(8),
-          index: random.below(7),
-          start: random.chance(0.8) ? random.below(200) : random.uint32(),
-          count: random.chance(0.8) ? random.below(8) : random.uint32(),
-        } as never);
-      default:
-        return this.#bytes(random.below(random.chance(0.9) ? 80 : 20_000));
-    }
-  }
-
-  /** Of everything a descriptor may be. */
-  #descriptors(count: number): number[] {
-    return Array.from({ length: count }, () => {
-      switch (this.#random.below(3)) {
-        case 0:
-          return createEventfd();
-        case 1:
-          return openSync('/dev/null', 'r');
-        default:
-          return openSync('/proc/self/stat', 'r');
+      if (isBroken) {
+        device.settle();
+        throw new LifeOver();
       }
-    });
+      // What it was answered is not looked at; only what is mapped like this, or all, can have gone.
+      const { address = -1, isAll = false } = unmaps ?? {};
+      if (isAll || this.#mappings.some((mapping) => mapping.address === address)) {
+        this.#life.synchronise();
+        this.#forgetMap();
+      }
+    }
+    this.#life.synchronise();
+    this.#life.forgetToggle();
   }
 
   // ---- memory map and interrupts ----
@@ -272,6 +188,9 @@ export class RoughGuest {
   #changeMap(): void {
     const random = this.#random;
     const life = this.#life;
+    life.synchronise();
+    this.counts.map++;
+    this.#hasOddMap = true;
     if (random.chance(0.5) && this.#mappings.length > 0) {
       const at = random.below(this.#mappings.length);
       const { address, sizeBytes, fileOffset, writable } = this.#mappings[at]!;
@@ -280,31 +199,40 @@ export class RoughGuest {
       if (errno !== 0) return;
       this.#mappings.splice(at, 1);
       if (writable === 1) life.ram.unmapped(fileOffset, sizeBytes);
+      if (random.chance(0.6)) this.#map(address, sizeBytes, fileOffset, random.chance(0.9) ? 1 : 0);
       return;
     }
-    const pages = random.between(1, ramBytes / pageBytes);
-    const sizeBytes = pages * pageBytes;
+    const pages = random.between(1, random.chance(0.9) ? 64 : ramBytes / pageBytes);
     const fileOffset = random.below(ramBytes / pageBytes - pages + 1) * pageBytes;
     const address = random.chance(0.6) ? fileOffset : random.below(4096) * pageBytes;
-    const writable = random.chance(0.8) ? 1 : 0;
-    const errno = life.map(address, sizeBytes, fileOffset, writable);
+    this.#map(address, pages * pageBytes, fileOffset, random.chance(0.8) ? 1 : 0);
+  }
+
+  #map(address: number, sizeBytes: number, fileOffset: number, writable: number): void {
+    const errno = this.#life.map(address, sizeBytes, fileOffset, writable);
     this.#note(`map ${sizeBytes} at ${address}: ${errno}`);
     if (errno === 0) this.#mappings.push({ address, sizeBytes, fileOffset, writable });
   }
+
+  /** Memory is not mapped as it was at first. */
+  #hasOddMap = false;
 
   /** From here on nothing is known of what is mapped: all of it is taken back, which the server must grant. */
   #forgetMap(): void {
     const life = this.#life;
     life.client.unmap({ all: 1 });
-    for (const { fileOffset, sizeBytes, writable } of this.#mappings.splice(0))
+    for (const { fileOffset, sizeBytes, writable } of this.#mappings)
       if (writable === 1) life.ram.unmapped(fileOffset, sizeBytes);
-    if (life.map(0, ramBytes, 0) === 0)
-      this.#mappings.push({ address: 0, sizeBytes: ramBytes, fileOffset: 0, writable: 1 });
+    this.#mappings = [];
+    for (const { address, sizeBytes } of initialMappings) this.#map(address, sizeBytes, address, 1);
+    this.#hasOddMap = false;
   }
 
   #changeInterrupts(): void {
     const random = this.#random;
     const { client, eventfds } = this.#life;
+    this.#life.synchronise();
+    this.counts.interrupt++;
     const index = random.below(3);
     const start = random.chance(0.7) ? random.below(4) : random.below(128);
     this.#note(`interrupts ${index}, ${start}`);
@@ -317,231 +245,83 @@ export class RoughGuest {
   #accessConfiguration(): void {
     const random = this.#random;
     const life = this.#life;
-    const offset = random.chance(0.7) ? this.#pick(configOffsets) : random.below(4096 - 8);
-    const lengthBytes = this.#pick([1, 2, 4]);
+    this.counts.configuration++;
+    const chance = random.unit();
+    const usual = chance < 0.02 ? resettingOffsets : configOffsets;
+    const offset = chance < 0.7 ? this.#draw.pick(usual) : 0xa0 + random.below(4096 - 0xa8);
+    const lengthBytes = this.#draw.pick([1, 2, 4]);
     if (random.chance(0.4)) {
-      life.readConfig(offset, lengthBytes);
+      life.client.readLater(REGION_CONFIG, offset, lengthBytes);
       return;
     }
-    const bytes = this.#bytes(lengthBytes);
+    const bytes = this.#draw.bytes(lengthBytes);
     this.#note(`configuration ${hex(offset)} = ${hexOf(bytes)}`);
-    life.client.post(REGION_CONFIG, offset, bytes);
-    if (random.chance(0.3)) life.enable();
+    life.client.postLater(REGION_CONFIG, offset, bytes);
+    // Without memory decoding and the addresses of its BARs it would meet nothing any more.
+    if (offset + lengthBytes > 0x04 && offset < 0xa0 && random.chance(0.9)) life.enable();
   }
 
   #accessRegister(): void {
     const random = this.#random;
     const life = this.#life;
+    this.counts.register++;
     const offset = random.chance(0.8)
-      ? this.#pick(registerOffsets) + 4 * random.below(7)
+      ? this.#draw.pick(registerOffsets) + 4 * random.below(7)
       : random.below(0x10_0000 - 64);
     if (random.chance(0.4)) {
-      life.client.read(REGION_BAR0, offset, this.#pick([1, 2, 4, 8, 64]));
+      life.client.readLater(REGION_BAR0, offset, this.#draw.pick([1, 2, 4, 8, 64]));
       return;
     }
-    const bytes = this.#bytes(random.chance(0.8) ? 4 : random.between(1, 64));
+    const bytes = this.#draw.bytes(random.chance(0.8) ? 4 : random.between(1, 64));
     this.#note(`register ${hex(offset)} = ${hexOf(bytes)}`);
-    life.client.post(REGION_BAR0, offset, bytes);
+    life.client.postLater(REGION_BAR0, offset, bytes);
+    if (offset < hcrEnd && offset + bytes.length > hcrOffset) life.forgetToggle();
   }
 
   // ---- commands ----
 
-  /** Any opcode with any parameters. */
-  #postCommand(): void {
-    const random = this.#random;
-    const opcode = random.chance(0.95) ? this.#pick(opcodes) : random.below(4096);
-    if (random.chance(0.5)) this.#life.put(inBoxAddress, this.#bytes(random.chance(0.5) ? 64 : 1024));
-    this.#send(opcode, this.#objectNumber());
+  #send(kind: 'command' | 'context', command: RoughCommand): void {
+    const status = this.#carryOut(kind, command);
+    if (status === undefined) return;
+    if (status === UNREACHABLE) this.#life.enable();
+    const { name } = command;
+    const isReset = status === CommandStatus.BAD_SYS_STATE && !earlyCommands.has(name);
+    const isLost = isReset && this.#random.chance(0.3);
+    if (isLost || status === NOT_ENDED || status === UNREACHABLE) this.#recover(status);
   }
 
-  /** A command whose mailbox is nearly right. */
-  #postMailbox(): void {
-    const random = this.#random;
-    const form = random.below(4);
-    if (form === 0) {
-      const box = initHca.encode({
-        version: 2,
-        logQps: 16,
-        logCqs: 16,
-        logSrqs: 16,
-        logEqs: 7,
-        logDmpts: 16,
-        logMcgEntryBytes: 10,
-      });
-      this.#putFlipped(box);
-      this.#send(Opcode.INIT_HCA, 0);
-    } else if (form === 1) {
-      const entry = mapEntry.encode({
-        icmAddress: BigInt(random.below(8 << 12) * pageBytes),
-        physicalAddress: BigInt(random.below(ramBytes / pageBytes) * pageBytes),
-        logSize4k: random.below(7),
-      });
-      this.#putFlipped(entry, 0.3);
-      this.#send(
-        this.#pick([Opcode.MAP_FA, Opcode.MAP_ICM, Opcode.MAP_ICM_AUX]),
-        random.chance(0.9) ? 1 : random.uint32(),
-      );
-    } else if (form === 2) {
-      const isPerformance = random.chance(0.4);
-      const attributes: readonly number[] = Object.values(
-        isPerformance ? PerformanceAttribute : SmpAttribute,
-      );
-      const box = mad.encode({
-        baseVersion: 1,
-        managementClass: isPerformance ? MadClass.PERF_MGMT : MadClass.SUBN_LID_ROUTED,
-        classVersion: 1,
-        method: random.between(1, 2),
-        attributeId: (random.chance(0.8) ? this.#pick(attributes) : random.below(0x20)) as never,
-        attributeModifier: random.chance(0.7) ? random.below(8) : random.uint32(),
-      });
-      box.set(this.#bytes(192), 64);
-      // A port that is there, or nothing is set: PortSelect of counters, PortInfo that can be.
-      if (random.chance(0.7)) box[65] = 1;
-      if (random.chance(0.3)) box.set(this.#portInfo(), 64);
-      this.#putFlipped(box, 0.2);
-      this.#send(Opcode.MAD_IFC, 1);
-    } else {
-      this.#putFlipped(this.#bytes(256), 1);
-      this.#send(
-        this.#pick([Opcode.SET_PORT, Opcode.SET_NODE, Opcode.WRITE_MCG, Opcode.MGID_HASH]),
-        random.below(3),
-      );
-    }
-  }
-
-  #portInfo(): Uint8Array {
-    const random = this.#random;
-    return portInfo.encode({
-      mkey: random.chance(0.3) ? BigInt(random.uint32()) : 0n,
-      gidPrefix: BigInt(random.uint32()),
-      lid: random.below(8),
-      masterSmLid: random.below(8),
-      portState: random.below(5) as never,
-      neighborMtu: random.below(6) as never,
-      lmc: random.below(8),
-      operationalVls: random.below(8),
-      linkDownDefault: random.below(4),
-      clientReregister: random.below(2),
-      subnetTimeout: random.below(32),
-    });
-  }
-
-  /** A command that creates or changes an object, with some bits of its context flipped. */
-  #postContext(): void {
-    const random = this.#random;
-    const number = this.#objectNumber();
-    const mttAddress = random.below(64) * 8;
-    const doorbellRecordAddress = BigInt(recordArea.begin + random.below(8) * 8);
-    switch (random.below(6)) {
-      case 0:
-        this.#putFlipped(
-          eqc.encode({
-            armState: 9,
-            logEntries: random.between(3, 8),
-            mttAddress,
-            interruptNumber: random.below(5),
-          }),
-        );
-        this.#send(this.#pick([Opcode.SW2HW_EQ, Opcode.HW2SW_EQ, Opcode.MAP_EQ]), random.below(16));
-        break;
-      case 1:
-        this.#putFlipped(
-          cqc.encode({
-            logEntries: random.between(1, 8),
-            uarPage,
-            eqn: random.below(8),
-            mttAddress,
-            doorbellRecordAddress,
-          }),
-        );
-        this.#send(this.#pick([Opcode.SW2HW_CQ, Opcode.HW2SW_CQ, Opcode.MODIFY_CQ]), number);
-        break;
-      case 2:
-        this.#putFlipped(
-          srqc.encode({
-            logWqes: random.between(1, 8),
-            logStride16: random.below(4),
-            srqn: number & 0xff,
-            mttAddress,
-            pd,
-            doorbellRecordAddress,
-          }),
-        );
-        this.#send(this.#pick([Opcode.SW2HW_SRQ, Opcode.HW2SW_SRQ, Opcode.ARM_SRQ]), number);
-        break;
-      case 3:
-        this.#putFlipped(
-          mpt.encode({
-            isRegion: 1,
-            isPhysical: random.below(2),
-            isOnDemand: random.chance(0.2) ? 1 : 0,
-            localReadEnabled: 1,
-            localWriteEnabled: 1,
-            remoteReadEnabled: 1,
-            remoteWriteEnabled: 1,
-            atomicEnabled: 1,
-            keyIndexForm: number,
-            pd,
-            startAddress: 0n,
-            lengthBytes: BigInt(random.below(2 ** 31)),
-            mttAddress,
-            logPageSize: 12,
-          }),
-        );
-        this.#send(this.#pick([Opcode.SW2HW_MPT, Opcode.HW2SW_MPT]), number);
-        break;
-      default:
-        this.#putFlipped(
-          qpMailbox.encode({
-            context: {
-              serviceType: this.#pick([ServiceType.RC, ServiceType.UC, ServiceType.UD, ServiceType.MLX]),
-              pathMigration: 3,
-              pd,
-              sqLogCount: random.between(1, 6),
-              sqLogStride16: 2,
-              rqLogCount: random.between(1, 6),
-              rqLogStride16: random.below(3),
-              uarPage,
-              sendCqn: cqn,
-              receiveCqn: cqn,
-              pathMtu: random.between(1, 5) as never,
-              logMaxMessage: 30,
-              remoteQpn: qpn(random.below(4)),
-              remoteReadEnabled: 1,
-              remoteWriteEnabled: 1,
-              remoteAtomicEnabled: 1,
-              logMaxResponderReads: random.below(5),
-              logMaxRequesterReads: random.below(5),
-              retryCount: random.below(8),
-              rnrRetryCount: random.below(8),
-              minRnrNak: random.below(32),
-              primaryPath: { remoteLid: 1, scheduleQueue: 0x83, ackTimeout: random.between(1, 12) },
-              doorbellRecordAddress,
-              mttAddress,
-            },
-          }),
-        );
-        this.#send(this.#pick(qpOpcodes), number);
-    }
-  }
-
-  #send(opcode: number, inputModifier: number): void {
-    const random = this.#random;
+  /** Its status; undefined when nobody waited for its end. */
+  #carryOut(kind: 'command' | 'context', command: RoughCommand): number | undefined {
     const life = this.#life;
-    const opcodeModifier = random.chance(0.7) ? random.below(4) : random.below(16);
-    const inParam = random.chance(0.9) ? inBoxAddress : this.#oddNumber();
-    const outBytes = random.chance(0.8) ? 0 : undefined;
-    this.#note(
-      `command ${hex(opcode)}, input ${hex(inputModifier)}, modifier ${opcodeModifier}, parameter ${hex(inParam)}`,
-    );
+    const { name, opcode, inputModifier, opcodeModifier, inParam, inBox, outBytes, odd } = command;
+    this.counts[kind]++;
+    this.#note(textOf(command));
     const options = {
       inputModifier,
       opcodeModifier,
       inParam,
+      ...(inBox === undefined ? {} : { inBox }),
       ...(outBytes === undefined ? {} : { outBytes }),
     };
-    if (random.chance(0.7)) life.command(opcode, options);
-    else life.post(opcode, options);
+    life.synchronise();
+    if (this.#random.chance(0.1)) {
+      life.post(opcode, options);
+      return undefined;
+    }
+    const status = life.statusOf(opcode, options);
+    noteCommand(this.coverage.commands, name ?? 'unknown', status);
+    noteFields(this.coverage.fields, odd, status === CommandStatus.OK);
+    if (status === CommandStatus.OK && name !== undefined) this.#objects.succeeded(name, inputModifier);
+    return status;
+  }
+
+  /** The device is not what a driver has made of it: it was reset, or it does not answer. */
+  #recover(status: number): void {
+    const life = this.#life;
+    this.#note(`begins again after status ${status}`);
+    if (this.#hasOddMap) this.#forgetMap();
+    life.client.request(Command.DEVICE_RESET, new Uint8Array(0));
+    this.#bringUp(this.#drawStage());
   }
 
   // ---- memory and work ----
@@ -549,142 +329,50 @@ export class RoughGuest {
   /** Anything, anywhere in what the device reads. */
   #scribble(): void {
     const random = this.#random;
-    const area = this.#pick([workQueueArea, recordArea, icmArea, { begin: 0, bytes: ramBytes }]);
+    this.counts.memory++;
+    const area = this.#draw.pick([queueArea, queueArea, recordArea, icmArea, { begin: 0, bytes: ramBytes }]);
     const length = random.between(1, Math.min(64, area.bytes));
-    this.#life.put(area.begin + random.below(area.bytes - length + 1), this.#bytes(length));
+    this.#life.put(area.begin + random.below(area.bytes - length + 1), this.#draw.bytes(length));
   }
 
-  /** A work request that is nearly right, or a receive, and the doorbell record or the doorbell for it. */
-  #writeWqe(): void {
-    const random = this.#random;
-    const life = this.#life;
-    const qp = random.below(4);
-    const address = workQueueArea.begin + qp * 0x2000 + (this.#wqeCounter++ % 64) * 64;
-    const wqe = this.#bytes(64);
-    const view = viewOf(wqe);
-    if (random.chance(0.9)) {
-      view.setUint32(0, (this.#pick(wqeOpcodes) | (random.below(2) << 31)) >>> 0);
-      view.setUint32(4, random.between(1, 4));
-      view.setUint32(8, random.below(16));
-      view.setUint32(12, random.uint32());
-      for (const at of [16, 32, 48]) {
-        view.setUint32(at, random.chance(0.8) ? random.below(5000) : random.uint32());
-        view.setUint32(at + 4, random.chance(0.8) ? key : random.uint32());
-        view.setUint32(at + 8, 0);
-        view.setUint32(at + 12, random.below(ramBytes));
-      }
-      if (random.chance(0.3)) this.#flip(wqe, random.between(1, 4));
-    }
-    life.put(address, wqe);
-    const posted = new Uint8Array(4);
-    viewOf(posted).setUint32(0, random.below(80));
-    if (random.chance(0.3)) life.put(recordArea.begin + 16 + 8 * random.below(5), posted);
-    if (random.chance(0.7)) this.#ringFor(qp);
+  #postWork(): void {
+    const { requests, doorbells } = this.#work.post((text) => this.#note(text));
+    this.counts.wqe += requests;
+    this.counts.doorbell += doorbells;
   }
 
   #ring(): void {
-    const random = this.#random;
-    if (random.chance(0.6)) {
-      this.#ringFor(random.below(4));
-      return;
-    }
-    const page = random.chance(0.7) ? this.#pick([0, 1, uarPage]) : random.below(2048);
-    const within = random.chance(0.9)
-      ? this.#pick([0x14, 0x20, 0x24, 0x800, 0x808, 0x810, 0x840])
-      : random.below(4092);
-    const value = new Uint8Array(random.chance(0.9) ? 4 : 8);
-    viewOf(value).setUint32(
-      0,
-      random.chance(0.6) ? (random.below(4) << 28) | (random.below(3) << 24) | cqn : random.uint32(),
-    );
-    this.#note(`doorbell ${hex(page * 4096 + within)} = ${hexOf(value)}`);
-    this.#life.client.post(REGION_BAR2, page * 4096 + within, value);
-  }
-
-  #ringFor(qp: number): void {
-    const value = new Uint8Array(4);
-    viewOf(value).setUint32(0, qpn(qp) << 8);
-    this.#note(`send doorbell of QP ${qpn(qp)}`);
-    this.#life.client.post(REGION_BAR2, uarPage * 4096 + 0x14, value);
+    const count = this.#random.between(1, 4);
+    for (let at = 0; at < count; at++) this.#work.ring((text) => this.#note(text));
+    this.counts.doorbell += count;
   }
 
   #postBlueFlame(): void {
-    const random = this.#random;
-    const page = random.chance(0.8) ? uarPage : random.below(1024);
-    const wqe = this.#bytes(64);
-    const view = viewOf(wqe);
-    view.setUint32(0, (random.below(64) << 8) | this.#pick(wqeOpcodes));
-    view.setUint32(4, (qpn(random.below(4)) << 8) | random.between(1, 4));
-    const offset =
-      0x40_0000 + page * 4096 + (random.chance(0.9) ? 256 * random.below(4) : random.below(4000));
-    this.#note(`BlueFlame ${hex(offset)}`);
-    for (let at = 0; at < 64; at += 8) {
-      if (random.chance(0.98)) this.#life.client.post(REGION_BAR2, offset + at, wqe.subarray(at, at + 8));
-    }
+    this.counts.blueFlame++;
+    this.#work.postBlueFlame((text) => this.#note(text));
   }
 
   // ---- time ----
 
   #pass(): void {
-    const ms = this.#pick([0.001, 0.01, 0.1, 1, 20]);
+    this.counts.time++;
+    const ms = this.#draw.pick([0.001, 0.01, 0.1, 1, 20]);
     this.#note(`${ms} ms`);
+    this.#life.synchronise();
     this.#life.device.pass(ms);
   }
 
   #reset(): void {
     const life = this.#life;
+    life.synchronise();
+    this.counts.reset++;
     const isFunction = this.#random.chance(0.5);
     this.#note(isFunction ? 'reset of the function' : 'reset by BAR0');
     if (isFunction) life.client.request(Command.DEVICE_RESET, new Uint8Array(0));
     else life.write32(bar0.registers.reset.offset, 1);
-    if (this.#random.chance(0.7)) life.enable();
-    if (this.#random.chance(0.7)) new WellBehavedGuest(life).run(this.#pick(stages));
-  }
-
-  // ---- numbers ----
-
-  #objectNumber(): number {
-    const random = this.#random;
-    const known = [eqn, cqn, srqn, qpn(0), qpn(1), qpn(2), qpn(3), key >>> 8, 1, 0];
-    if (random.chance(0.8)) return this.#pick(known);
-    return random.chance(0.8) ? random.below(1024) : random.uint32();
-  }
-
-  /** An address or length: nothing, a page, something large, something odd. */
-  #oddNumber(): number {
-    const random = this.#random;
-    switch (random.below(5)) {
-      case 0:
-        return 0;
-      case 1:
-        return random.below(ramBytes / pageBytes) * pageBytes;
-      case 2:
-        return random.below(ramBytes);
-      case 3:
-        return random.uint32();
-      default:
-        return random.uint32() * 2 ** random.below(21);
-    }
-  }
-
-  #putFlipped(box: Uint8Array, chance = 0.5): void {
-    if (this.#random.chance(chance)) this.#flip(box, this.#random.between(1, 6));
-    this.#life.put(inBoxAddress, box);
-  }
-
-  #flip(bytes: Uint8Array, count: number): void {
-    for (let at = 0; at < count; at++) {
-      const byte = this.#random.below(bytes.length);
-      bytes[byte] = bytes[byte]! ^ (1 << this.#random.below(8));
-    }
-  }
-
-  #bytes(count: number): Uint8Array {
-    return Uint8Array.from({ length: count }, () => this.#random.below(256));
-  }
-
-  #pick<T>(from: readonly T[]): T {
-    return from[this.#random.below(from.length)]!;
+    this.#objects.forget();
+    life.forgetToggle();
+    if (this.#random.chance(0.8)) this.#bringUp(this.#drawStage());
   }
 
   #note(text: string): void {
@@ -693,29 +381,30 @@ export class RoughGuest {
   }
 }
 
+/** Commands that are due before INIT_HCA, and refused after it. */
+const earlyCommands: ReadonlySet<CommandName | undefined> = new Set([
+  'MAP_FA',
+  'UNMAP_FA',
+  'RUN_FW',
+  'SET_ICM_SIZE',
+  'MAP_ICM_AUX',
+  'UNMAP_ICM_AUX',
+  'INIT_HCA',
+]);
+
 /** It has said what cannot be a message: whatever it says next is taken for a part of that. */
 class LifeOver extends Error {}
 
 const actionsKept = 40;
 /** A device that was reset by a part of a command does not end it. */
 const roughPatience = 3;
+/** Of sending what has gathered, beside what must wait for an answer. */
+const flushChance = 0.12;
 
-const qpOpcodes = [
-  Opcode.RST2INIT_QP,
-  Opcode.RST2INIT_QP,
-  Opcode.INIT2RTR_QP,
-  Opcode.INIT2RTR_QP,
-  Opcode.RTR2RTS_QP,
-  Opcode.RTR2RTS_QP,
-  Opcode.RTS2RTS_QP,
-  Opcode.INIT2INIT_QP,
-  Opcode.RTS2SQD_QP,
-  Opcode.SQD2RTS_QP,
-  Opcode.SQD2SQD_QP,
-  Opcode.SQERR2RTS_QP,
-  Opcode['2ERR_QP'],
-  Opcode['2RST_QP'],
-] as const;
+function textOf({ name, opcode, inputModifier, opcodeModifier, inParam, odd }: RoughCommand): string {
+  const fields = odd.length > 0 ? `, odd: ${odd.join(' ')}` : '';
+  return `${name ?? 'command'} ${hex(opcode)}, input ${hex(inputModifier)}, modifier ${opcodeModifier}, parameter ${hex(inParam)}${fields}`;
+}
 
 const hex = (value: number): string => `0x${value.toString(16)}`;
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

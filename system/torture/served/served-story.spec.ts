@@ -37,7 +37,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
     [
       'counters that outlive their guest',
       'changed',
-      10,
+      5,
       ({ emulation }) => {
         const { agents } = emulation.hcas[0]!.hca.control.state.parts;
         agents.reset = () => {};
@@ -47,13 +47,11 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       'a register that throws',
       'thrown',
       1,
-      ({ emulation }) => {
+      ({ emulation, slot }) => {
         const { registers } = emulation.hcas[0]!.hca.control;
         const read = registers.read.bind(registers);
-        // The well-behaved guest before reads some 700 dwords.
-        let countdown = 900;
         registers.read = (...values) => {
-          if (--countdown < 0) throw new TypeError('sabotaged');
+          if (slot.sessionCount > 1) throw new TypeError('sabotaged');
           return read(...values);
         };
       },

@@ -12,7 +12,16 @@ import { Random } from '../../../sim/index.ts';
 import { configurationOf, type ParameterValues } from '../../profile/index.ts';
 import { servedProfile } from '../../serve/index.ts';
 import { GuestLife } from './guest-life.ts';
-import { type Kind, type KindCounts, kinds, noCounts, RoughGuest } from './rough-guest.ts';
+import {
+  addCoverage,
+  type Kind,
+  type KindCounts,
+  kinds,
+  noCounts,
+  noRoughCoverage,
+  type RoughCoverage,
+} from './kinds.ts';
+import { RoughGuest } from './rough-guest.ts';
 import { ServedDevice } from './served-device.ts';
 import { WellBehavedGuest } from './well-behaved-guest.ts';
 
@@ -21,7 +30,7 @@ export interface ServedStoryOptions {
   readonly seed: number;
   /** Rough guests: 3 when left out. */
   readonly lives?: number;
-  /** Things that each of them does: 600 when left out. */
+  /** Steps of each of them, some of several things: 2500 when left out. */
   readonly actions?: number;
   /** Kinds of things that are left out, whatever the seed says. */
   readonly without?: readonly Kind[];
@@ -52,12 +61,13 @@ export interface ServedStory {
   readonly seed: number;
   readonly findings: readonly ServedFinding[];
   readonly counts: KindCounts;
+  readonly coverage: RoughCoverage;
   /** Longest time of this thread that a turn of the serving loop took. */
   readonly longestTurnMs: number;
 }
 
 const usualLives = 3;
-const usualActions = 600;
+const usualActions = 2500;
 /** A turn that takes longer is a silence that a guest notices. */
 const silenceMs = 1000;
 /** Differences of the last guest's text that are shown. */
@@ -86,13 +96,14 @@ export function playServedStory(options: ServedStoryOptions): ServedStory {
     story.play();
   }
   if (openDescriptors() !== descriptorsBefore) story.find('descriptors', 'the server left descriptors open');
-  const { findings, counts, longestTurnMs } = story;
-  return { seed: options.seed, findings, counts, longestTurnMs };
+  const { findings, counts, coverage, longestTurnMs } = story;
+  return { seed: options.seed, findings, counts, coverage, longestTurnMs };
 }
 
 class StoryRun {
   readonly findings: ServedFinding[] = [];
   readonly counts = noCounts();
+  readonly coverage = noRoughCoverage();
   longestTurnMs = 0;
   readonly #device: ServedDevice;
   readonly #options: ServedStoryOptions;
@@ -137,6 +148,7 @@ class StoryRun {
         this.find('interrupt', 'a vector was raised after its guest had gone');
     } finally {
       for (const kind of kinds) this.counts[kind] += guest.counts[kind];
+      addCoverage(this.coverage, guest.coverage);
       life.close();
     }
     this.#findInDevice();

@@ -33,11 +33,11 @@ import {
 } from '../../../abi/wqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { type Initial, viewOf } from '../../../base/index.ts';
-import { type CommandOptions, type GuestLife, NOT_ENDED, REGION_BAR2 } from './guest-life.ts';
+import { type CommandOptions, type GuestLife, REGION_BAR2 } from './guest-life.ts';
 
 /** ICM tables, a MiB of addresses each, of which 64 pages are backed. */
-const icmTables = ['qpc', 'cqc', 'srqc', 'eqc', 'dmpt', 'mtt', 'mcg', 'rdmarc'] as const;
-const icmBase = (table: (typeof icmTables)[number]): number => icmTables.indexOf(table) << 24;
+export const icmTables = ['qpc', 'cqc', 'srqc', 'eqc', 'dmpt', 'mtt', 'mcg', 'rdmarc'] as const;
+export const icmBase = (table: (typeof icmTables)[number]): number => icmTables.indexOf(table) << 24;
 const icmPages = 32;
 const logIcmPages = 5;
 const icmBytes = icmTables.length << 24;
@@ -45,12 +45,12 @@ const icmBytes = icmTables.length << 24;
 /** Where things lie in the guest's memory, which is 7 MiB. */
 const firmwareAddress = 0x20_0000;
 const auxiliaryAddress = 0x28_0000;
-const icmAddress = (table: (typeof icmTables)[number]): number =>
+export const icmAddress = (table: (typeof icmTables)[number]): number =>
   0x30_0000 + icmTables.indexOf(table) * icmPages * 4096;
 const recordAddress = 0x3000;
 const eqAddress = 0x4_0000;
 const cqAddress = 0x4_4000;
-const workQueueAddress = (qp: number): number => 0x5_0000 + qp * 0x2000;
+export const workQueueAddress = (qp: number): number => 0x5_0000 + qp * 0x2000;
 export const dataAddress = 0x10_0000;
 
 export const eqn = 4;
@@ -59,11 +59,36 @@ export const srqn = 64;
 export const qpn = (qp: number): number => 64 + qp;
 export const uarPage = 200;
 export const pd = 5;
-const mptIndex = 256;
+export const mptIndex = 256;
 export const key = mptIndex << 8;
 export const logQueue = 5;
+/** Of its only port, once the device's own subnet manager has been there. */
+export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
 const allOnes64 = 0xffff_ffff_ffff_ffffn;
+
+/** What INIT_HCA is given. */
+export const initialProfile = (): Initial<typeof initHca> => ({
+  version: 2,
+  qpcBase: BigInt(icmBase('qpc')),
+  logQps: 16,
+  logRdmarcPerQp: 4,
+  rdmarcBase: BigInt(icmBase('rdmarc')),
+  cqcBase: BigInt(icmBase('cqc')),
+  logCqs: 16,
+  srqcBase: BigInt(icmBase('srqc')),
+  logSrqs: 16,
+  eqcBase: BigInt(icmBase('eqc')),
+  logEqs: 7,
+  dmptBase: BigInt(icmBase('dmpt')),
+  logDmpts: 16,
+  mttBase: BigInt(icmBase('mtt')),
+  mcgBase: BigInt(icmBase('mcg')),
+  logMcgEntryBytes: 10,
+  logMcgHashEntries: 12,
+  logMcgEntries: 13,
+  logUars: 10,
+});
 
 export type Stage = (typeof stages)[number];
 /** In the order in which they are carried out. */
@@ -85,17 +110,25 @@ export class WellBehavedGuest {
   readonly life: GuestLife;
   /** What it found. */
   readonly lines: string[] = [];
+  readonly #looksAround: boolean;
   #lid = 0;
   #consumed = 0;
   readonly #sent = [0, 0];
 
-  constructor(life: GuestLife) {
+  /** @param looksAround false: only what a driver must do is done, and nothing that is merely asked */
+  constructor(life: GuestLife, { looksAround = true } = {}) {
     this.life = life;
+    this.#looksAround = looksAround;
   }
 
-  /** Carries out all stages up to one, and says what it found. */
-  run(last: Stage = 'contexts'): readonly string[] {
-    for (const stage of stages) {
+  /** Of its port, when it has become active. */
+  get lid(): number {
+    return this.#lid;
+  }
+
+  /** Carries out all stages from one to another, and says what it found. */
+  run(last: Stage = 'contexts', first: Stage = 'configuration'): readonly string[] {
+    for (const stage of stages.slice(stages.indexOf(first))) {
       this.#stages[stage]();
       if (stage === last) break;
     }
@@ -128,6 +161,10 @@ export class WellBehavedGuest {
 
   #lookAtConfiguration(): void {
     const { life } = this;
+    if (!this.#looksAround) {
+      life.enable();
+      return;
+    }
     this.#say('configuration space', hexOf(life.readConfig(0, 4096)));
     life.enable();
     this.#say('configuration space, enabled', hexOf(life.readConfig(0, 256)));
@@ -139,9 +176,10 @@ export class WellBehavedGuest {
   }
 
   #startFirmware(): void {
-    this.#command('QUERY_FW', { outBytes: 256 });
+    if (this.#looksAround) this.#command('QUERY_FW', { outBytes: 256 });
     this.#map('MAP_FA', [[0, firmwareAddress, 6]]);
     this.#command('RUN_FW');
+    if (!this.#looksAround) return;
     this.#command('QUERY_DEV_CAP', { outBytes: 256 });
     this.#command('QUERY_ADAPTER', { outBytes: 256 });
     this.#command('MOD_STAT_CFG', { opcodeModifier: 3, outBytes: 256 });
@@ -158,28 +196,8 @@ export class WellBehavedGuest {
   }
 
   #initialise(): void {
-    const profile: Initial<typeof initHca> = {
-      version: 2,
-      qpcBase: BigInt(icmBase('qpc')),
-      logQps: 16,
-      logRdmarcPerQp: 4,
-      rdmarcBase: BigInt(icmBase('rdmarc')),
-      cqcBase: BigInt(icmBase('cqc')),
-      logCqs: 16,
-      srqcBase: BigInt(icmBase('srqc')),
-      logSrqs: 16,
-      eqcBase: BigInt(icmBase('eqc')),
-      logEqs: 7,
-      dmptBase: BigInt(icmBase('dmpt')),
-      logDmpts: 16,
-      mttBase: BigInt(icmBase('mtt')),
-      mcgBase: BigInt(icmBase('mcg')),
-      logMcgEntryBytes: 10,
-      logMcgHashEntries: 12,
-      logMcgEntries: 13,
-      logUars: 10,
-    };
-    this.#command('INIT_HCA', { inBox: initHca.encode(profile) });
+    this.#command('INIT_HCA', { inBox: initHca.encode(initialProfile()) });
+    if (!this.#looksAround) return;
     this.#command('QUERY_HCA', { outBytes: 512 });
     for (const index of [0, 1, 4096]) this.#command('READ_MCG', { inputModifier: index, outBytes: 1024 });
     this.#command('DIAG_RPRT', { opcodeModifier: 2, outBytes: 256 });
@@ -206,13 +224,14 @@ export class WellBehavedGuest {
   #openPort(): void {
     this.#command('INIT_PORT', { inputModifier: 1 });
     const attribute = (): Uint8Array => this.#mad(MadClass.SUBN_LID_ROUTED, SmpAttribute.PORT_INFO, 1);
-    for (let look = 0; look < 100; look++) {
+    for (let look = 0; look < (this.#looksAround ? 100 : 4); look++) {
       const info = portInfo.decode(attribute().slice(smpDataOffset, smpDataOffset + 64));
       this.#lid = info.lid;
       if (info.portState === PortState.ACTIVE) break;
       this.life.device.pass(1);
     }
     this.#say('LID', String(this.#lid));
+    if (!this.#looksAround) return;
     const { NODE_DESC, NODE_INFO, PORT_INFO, SL_TO_VL_TABLE, GUID_INFO, PKEY_TABLE, VL_ARB_TABLE } =
       SmpAttribute;
     for (const id of [NODE_DESC, NODE_INFO, PORT_INFO, SL_TO_VL_TABLE])
@@ -245,7 +264,7 @@ export class WellBehavedGuest {
       lengthBytes: allOnes64,
     });
     this.#command('SW2HW_MPT', { inBox: context, inputModifier: mptIndex });
-    this.#command('QUERY_MPT', { inputModifier: mptIndex, outBytes: 64 });
+    if (this.#looksAround) this.#command('QUERY_MPT', { inputModifier: mptIndex, outBytes: 64 });
   }
 
   #createCompletionQueue(): void {
@@ -419,8 +438,7 @@ export class WellBehavedGuest {
 
   #command(name: Parameters<GuestLife['command']>[0], options: CommandOptions = {}): void {
     const { status, out, outBox } = this.life.command(name, options);
-    const answer =
-      status === NOT_ENDED ? 'did not end' : `status ${status}, ${out.toString(16)} ${hexOf(outBox)}`;
+    const answer = status < 0 ? 'did not end' : `status ${status}, ${out.toString(16)} ${hexOf(outBox)}`;
     this.#say(String(name), answer);
   }
 
