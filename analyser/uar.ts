@@ -83,6 +83,12 @@ export class UarFollower {
       this.#arm(page, address - 4, whole, nowPs);
     } else if (isEqDoorbell(within) && bytes.length === 4)
       this.#eq(eqNumberOfDoorbell(page, within), address, bytes, nowPs);
+    else if (page === 0 && within === uarOffset.invalidate && bytes.length === 4)
+      this.#trace.emit('doorbells', nowPs, 'cached translations forgotten', {
+        objects: { uar: page },
+        address,
+        lengthBytes: bytes.length,
+      });
     else {
       const text = `UAR ${hex(page)} + ${hex(within)}: ${bytes.length} bytes at an offset that is no doorbell`;
       this.#trace.emit('doorbells', nowPs, text, {

@@ -294,6 +294,14 @@ describe('the linter', () => {
     ]);
   });
 
+  it('takes the doorbell that has translations forgotten for one in UAR 0 alone (abi/bar-map.ts)', () => {
+    const bench = up();
+    bench.store32(bar2Address + 0x840, 0);
+    expect(bench.analyser.findings).toEqual([]);
+    bench.store32(bar2Address + 8 * 4096 + 0x840, 0);
+    expect(bench.analyser.findings.map(({ rule }) => rule)).toEqual(['doorbell-offset']);
+  });
+
   it('has nothing to say of a driver that keeps the rules, from bring-up to removal', () => {
     const bench = withQp();
     bench.createSrq();

@@ -6,9 +6,11 @@ import type { Played } from '../run-story.ts';
 import { judgeAtomics } from './atomics.ts';
 import { judgeBytes } from './bytes.ts';
 import { judgeCompletions } from './completions.ts';
+import { judgeCounts } from './counts.ts';
 import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
 import { judgeHeld } from './held.ts';
+import { judgePhysics } from './physics.ts';
 import { judgeReport } from './report.ts';
 import { judgeRules } from './rules.ts';
 
@@ -25,6 +27,8 @@ export const judges: readonly Judge[] = [
   { name: 'bytes', judge: judgeBytes },
   { name: 'atomics', judge: judgeAtomics },
   { name: 'report', judge: judgeReport },
+  { name: 'counts', judge: judgeCounts },
+  { name: 'physics', judge: judgePhysics },
   { name: 'held', judge: judgeHeld },
   { name: 'rules', judge: judgeRules },
 ];
