@@ -1,13 +1,74 @@
-/** Mistakes in the DMA engines: tags, splits, where bytes land, what was waited for. */
+/** Mistakes in the DMA engines: tags, splits, order, what is counted as whose wait. */
 import type { Mistake } from './mistake.ts';
 
 export const dmaMistakes: readonly Mistake[] = [
   {
-    name: 'tag-released-while-expired-read-answers',
-    what: 'A read that has timed out gives its tag back at once, so that late completions go to whoever has it next.',
+    name: 'expired-tag-reused',
+    what: 'A read that has timed out gives its tag back at once, though its completions may still come.',
     kind: 'generation not raised',
     file: 'hw/dma/read-return.ts',
     find: 'this.tags.expire(tag, cycle + this.#timeout());',
     replace: 'this.tags.release(tag);',
+  },
+  {
+    name: 'split-forgets-dword',
+    what: 'A TLP that begins inside a dword spans one dword more than its limit.',
+    kind: 'wrong length',
+    file: 'hw/dma/split.ts',
+    find: 'const inTlp = limitBytes - (pageOffset & 3);',
+    replace: 'const inTlp = limitBytes;',
+  },
+  {
+    name: 'burst-crosses-page',
+    what: 'A run of writes begins at an address that is no multiple of its pieces, and so crosses 4 KiB.',
+    kind: 'check skipped',
+    file: 'hw/dma/write-engine.ts',
+    find: 'if (remainingBytes < bytes || (address & (bytes - 1)) !== 0) return cycle;',
+    replace: 'if (remainingBytes < bytes || (address & 63) !== 0) return cycle;',
+  },
+  {
+    name: 'last-finished-not-reported',
+    what: 'A request that has finished behind the one reported is not reported if it is the last.',
+    kind: 'lost event',
+    file: 'hw/dma/read-return.ts',
+    find: 'while (queue.count > 0 && queue.head.isFinished);',
+    replace: 'while (queue.count > 1 && queue.head.isFinished);',
+  },
+  {
+    name: 'failure-stays-in-entry',
+    what: 'A request begins with the status of the one that had its entry before.',
+    kind: 'counter not reset',
+    file: 'hw/dma/read-queue.ts',
+    find: `    request.status = ok;
+    this.unsentCount++;`,
+    replace: '    this.unsentCount++;',
+  },
+  {
+    name: 'full-fifo-asked-too-late',
+    what: 'Whether a fifo was full is asked when it is so no longer, and nobody is told of its room.',
+    kind: 'lost event',
+    file: 'hw/dma/write-engine.ts',
+    find: `    const wasFull = owner.count === owner.depth;
+    this.#queue.pop();
+`,
+    replace: `    this.#queue.pop();
+    const wasFull = owner.count === owner.depth;
+`,
+  },
+  {
+    name: 'tag-wait-booked-as-link',
+    what: 'What the read engine waits for tags is booked as waiting for the link.',
+    kind: 'wrong stage',
+    file: 'hw/dma/waiting.ts',
+    find: 'if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;',
+    replace: 'if (this.#reason !== NONE) this.linkCycles += cycle - this.#sinceCycle;',
+  },
+  {
+    name: 'strays-of-short-rest',
+    what: 'Bytes that landed ahead of a read given up are kept without the last of them.',
+    kind: 'wrong length',
+    file: 'hw/dma/read-return.ts',
+    find: 'tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);',
+    replace: 'tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes - 1);',
   },
 ];

@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { allMistakes, mistakesByArea } from './index.ts';
+import { KnownStories } from './known-stories.ts';
 import type { Mistake } from './mistake.ts';
 import { SourceTree } from './source-tree.ts';
 import { type Trial, tryMistake, UnchangedSource } from './trial.ts';
@@ -15,6 +16,8 @@ interface Options {
   readonly area?: readonly string[];
   readonly jobs: number;
   readonly json?: string;
+  readonly cheapest?: number;
+  readonly storiesWith?: string;
 }
 
 function positive(text: string): number {
@@ -23,12 +26,14 @@ function positive(text: string): number {
   return value;
 }
 
-const { minutes, only, area, jobs, json } = new Command('mistakes')
+const { minutes, only, area, jobs, json, cheapest, storiesWith } = new Command('mistakes')
   .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
   .option('--minutes <n>', 'time for each mistake', positive, 10)
   .option('--only <names...>', 'these mistakes')
   .option('--area <areas...>', `mistakes of these areas: ${Object.keys(mistakesByArea).join(', ')}`)
   .option('--jobs <n>', 'mistakes at once', positive, 1)
+  .option('--cheapest <n>', 'play the first n stories, the cheapest first, and no others', positive)
+  .option('--stories-with <text>', 'of these, only stories with this text in their JSON')
   .option('--json <file>', 'write what came of each, as JSON')
   .parse()
   .opts<Options>();
@@ -37,6 +42,7 @@ const wanted = chosen(only, area);
 const trials: Trial[] = [];
 using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
+const known = cheapest === undefined ? undefined : new KnownStories(tree, cheapest, storiesWith);
 const waiting = [...wanted];
 await Promise.all(Array.from({ length: Math.min(jobs, wanted.length) }, work));
 process.stdout.write(`\n${markdownOf(trials)}\n`);
@@ -60,7 +66,10 @@ function chosen(names: readonly string[] | undefined, areas: readonly string[] |
 async function work(): Promise<void> {
   using own = new SourceTree();
   for (let mistake = waiting.shift(); mistake !== undefined; mistake = waiting.shift()) {
-    const trial = await tryMistake(mistake, own, unchanged, minutes);
+    const trial =
+      known === undefined || mistake.served === true
+        ? await tryMistake(mistake, own, unchanged, minutes)
+        : await known.tryMistake(mistake, own, minutes);
     trials.push(trial);
     process.stdout.write(`${lineOf(trial)}\n`);
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(trials, null, 1)}\n`);

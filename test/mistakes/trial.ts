@@ -26,7 +26,7 @@ export interface Find {
 }
 
 /** Stories that nobody has looked at while writing the judges; the same for every mistake. */
-const firstSeed = 5_000_000;
+export const firstSeed = 5_000_000;
 /** The command line tells no more failures than this; then it is begun again behind them. */
 const failuresMax = 25;
 /** A story that is under way when the time is up is waited for: so long at most. */
