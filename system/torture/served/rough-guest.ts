@@ -158,8 +158,8 @@ export class RoughGuest {
   #sendMessages(): void {
     const random = this.#random;
     const { client, device } = this.#life;
-    const messages = Array.from({ length: random.between(1, 3) }, () => drawMessage(this.#draw));
-    for (const { bytes, descriptors, isBroken, text, unmaps } of messages) {
+    for (let left = random.between(1, 3); left > 0; left--) {
+      const { bytes, descriptors, isBroken, text, unmaps } = drawMessage(this.#draw);
       this.counts.message++;
       this.#note(text);
       try {

@@ -57,6 +57,19 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       },
     ],
     [
+      'memory that is never given back',
+      'heap',
+      1,
+      ({ slot }) => {
+        const kept: Uint8Array[] = [];
+        const reset = slot.clientGone.bind(slot);
+        slot.clientGone = () => {
+          kept.push(new Uint8Array(40 * 2 ** 20));
+          reset();
+        };
+      },
+    ],
+    [
       'a turn that takes longer than a second',
       'silence',
       1,

@@ -8,6 +8,7 @@
  * that have gone, descriptors and memory of this process, and how long a turn takes.
  */
 import { readdirSync } from 'node:fs';
+import { bytesPerMib } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
 import { configurationOf, type ParameterValues } from '../../profile/index.ts';
 import { servedProfile } from '../../serve/index.ts';
@@ -21,6 +22,7 @@ import {
   noRoughCoverage,
   type RoughCoverage,
 } from './kinds.ts';
+import { memoryInUseBytes } from './memory-in-use.ts';
 import { RoughGuest } from './rough-guest.ts';
 import { ServedDevice } from './served-device.ts';
 import { WellBehavedGuest } from './well-behaved-guest.ts';
@@ -45,6 +47,7 @@ export type ServedFindingKind =
   | 'memory'
   | 'interrupt'
   | 'descriptors'
+  | 'heap'
   | 'silence'
   | 'unanswered';
 
@@ -62,6 +65,8 @@ export interface ServedStory {
   readonly findings: readonly ServedFinding[];
   readonly counts: KindCounts;
   readonly coverage: RoughCoverage;
+  /** What the process uses more at the end of the last life than at the end of the first, after a collection. */
+  readonly grownBytes: number;
   /** Longest time of this thread that a turn of the serving loop took. */
   readonly longestTurnMs: number;
 }
@@ -70,6 +75,8 @@ const usualLives = 3;
 const usualActions = 2500;
 /** A turn that takes longer is a silence that a guest notices. */
 const silenceMs = 1000;
+/** The model makes room for objects as they are created and keeps it; beyond this, something is never given back. */
+const grownBytesMax = 24 * bytesPerMib;
 /** Differences of the last guest's text that are shown. */
 const shownDifferences = 6;
 const shownCharacters = 200;
@@ -96,8 +103,8 @@ export function playServedStory(options: ServedStoryOptions): ServedStory {
     story.play();
   }
   if (openDescriptors() !== descriptorsBefore) story.find('descriptors', 'the server left descriptors open');
-  const { findings, counts, coverage, longestTurnMs } = story;
-  return { seed: options.seed, findings, counts, coverage, longestTurnMs };
+  const { findings, counts, coverage, grownBytes, longestTurnMs } = story;
+  return { seed: options.seed, findings, counts, coverage, grownBytes, longestTurnMs };
 }
 
 class StoryRun {
@@ -105,6 +112,7 @@ class StoryRun {
   readonly counts = noCounts();
   readonly coverage = noRoughCoverage();
   longestTurnMs = 0;
+  grownBytes = 0;
   readonly #device: ServedDevice;
   readonly #options: ServedStoryOptions;
   readonly #descriptorsServed = openDescriptors();
@@ -120,10 +128,17 @@ class StoryRun {
     const { lives = usualLives } = this.#options;
     try {
       const first = this.#wellBehavedLife();
+      const usedBytes = memoryInUseBytes();
       for (; this.#life < lives && this.findings.length === 0; this.#life++) this.#roughLife();
       if (this.findings.length > 0) return;
       const last = this.#wellBehavedLife();
       for (const difference of differencesOf(first, last)) this.find('changed', difference);
+      this.grownBytes = memoryInUseBytes() - usedBytes;
+      if (this.grownBytes > grownBytesMax)
+        this.find(
+          'heap',
+          `${(this.grownBytes / bytesPerMib).toFixed(0)} MiB more than after the first guest`,
+        );
     } catch (error) {
       this.find('thrown', error instanceof Error ? (error.stack ?? error.message) : String(error));
     }
