@@ -220,6 +220,24 @@ describe('faults of the cable', () => {
     expect(receiver).toMatchObject({ written: [false, false], received: [], state: 'RTS' });
   });
 
+  it.each([0, 1])(
+    'each packet of node %i lost, coming twice or behind others: sent again or not carried out again',
+    async (node) => {
+      for (const what of [
+        { packet: 'lost' },
+        { packet: 'duplicated', delay: '1us' },
+        { packet: 'duplicated', delay: '40us' },
+        { packet: 'reordered', by: 1, delay: '3us' },
+        { packet: 'reordered', by: 2, delay: '120us' },
+      ]) {
+        const faults = [{ ...what, node, nth: `${quiet.packets[node]! + 1}-${quiet.packets[node]! + 6}` }];
+        const { outcome, sender, receiver } = await runTraffic(faults, { timeoutCode: 4 });
+        expectDone(sender, receiver);
+        expect(outcome.report.faults?.[0]?.fired).toBeGreaterThan(0);
+      }
+    },
+  );
+
   it.each([0, 1])('a packet of node %i that is late delays, and nothing else', async (node) => {
     const delayPs = 150e6;
     const { outcome, sender, receiver } = await runTraffic([
@@ -315,6 +333,9 @@ it('faults mean the same events in every partition', async () => {
     { read: 'any', nth: quiet.reads + 6, answer: 'poisoned' },
     { packet: 'corrupted', node: 1, nth: quiet.packets[1]! + 1 },
     { packet: 'late', nth: quiet.packets[0]! + 2, delay: '5us' },
+    { packet: 'reordered', nth: quiet.packets[0]! + 3, delay: '7us' },
+    { packet: 'duplicated', nth: `${quiet.packets[0]! + 1}-${quiet.packets[0]! + 4}`, delay: '2us' },
+    { packet: 'lost', node: 1, nth: quiet.packets[1]! + 2 },
     { port: 'down', node: 1, at: quiet.atPs + 105e6, for: '95us' },
   ];
   const runs = [];

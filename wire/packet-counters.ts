@@ -47,6 +47,15 @@ export class TransmitCounters {
   /** Packets corrupted or delayed by an injected fault. */
   corruptedCount = 0;
   delayedCount = 0;
+  /**
+   * What other faults did, by opcode: packets that left and never arrive; copies that were put on the link; packets that were
+   * held back from it, and those of them that were put on it later. What is neither of these two is still held, or was held
+   * when the link went down.
+   */
+  readonly lost = new PacketCounters();
+  readonly copied = new PacketCounters();
+  readonly heldBack = new PacketCounters();
+  readonly letGo = new PacketCounters();
   /** Time a packet waited for credits, and for the serializer, in picoseconds. */
   creditWaitPs = 0;
   serializerWaitPs = 0;

@@ -86,9 +86,11 @@ export class WirePort implements LateSender {
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
   #isOnWire = false;
-  /** When a change of the link begins to count, and when a flow control packet is to be sent; the earlier of the two. */
+  /** When a change of the link begins to count, and when a flow control packet is to be sent; the earliest of all that is due. */
   #changeDuePs = NEVER;
   #flowControlDuePs = NEVER;
+  /** When packets that faults hold back are to be looked at. */
+  #heldDuePs = NEVER;
   #insideDuePs = NEVER;
 
   /** Packets of the data path that went nowhere, because the link was down. */
@@ -121,6 +123,10 @@ export class WirePort implements LateSender {
       linkChanged: (isUp) => this.#linkChanged(isUp),
     });
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
+    this.#sender.onFaults(
+      (atPs) => this.#scheduleHeld(atPs),
+      (atPs) => this.#packetLost(atPs),
+    );
     this.#trainedEvent = lp.queue.addHandler(() => this.#training.complete());
     this.#isPlugged = options.isLoopbackPlug === true;
     lp.addTimeKeeper(this);
@@ -261,11 +267,11 @@ export class WirePort implements LateSender {
 
   /** Bytes this end has put on the link: packets, flow control and framing. */
   get linkBytes(): number {
-    const { packetCount, packetBytes, flowControlCount } = this.transmitted;
+    const { packetCount, packetBytes, flowControlCount, copied, heldBack, letGo } = this.transmitted;
     const { framingBytes } = this.config;
-    return (
-      packetBytes + packetCount * framingBytes + flowControlCount * (FLOW_CONTROL_PACKET_BYTES + framingBytes)
-    );
+    const packets = packetCount + copied.packetTotal + letGo.packetTotal - heldBack.packetTotal;
+    const bytes = packetBytes + copied.byteTotal + letGo.byteTotal - heldBack.byteTotal;
+    return bytes + packets * framingBytes + flowControlCount * (FLOW_CONTROL_PACKET_BYTES + framingBytes);
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -273,6 +279,7 @@ export class WirePort implements LateSender {
     this.#sender.rebase(ps);
     this.#changeDuePs -= ps;
     this.#flowControlDuePs -= ps;
+    this.#heldDuePs -= ps;
     this.#insideDuePs -= ps;
     if (!this.#isPlugged) return;
     this.#writer.flush();
@@ -329,7 +336,7 @@ export class WirePort implements LateSender {
   }
 
   #scheduleFlowControl(nowPs: number): void {
-    if (this.#flowControlDuePs !== NEVER) return;
+    if (this.#flowControlDuePs <= nowPs + 1) return;
     this.#flowControlDuePs = nowPs + 1;
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
     // What goes through a plug comes back to this very process, which must hear of it in time.
@@ -355,7 +362,27 @@ export class WirePort implements LateSender {
       this.#flowControlDuePs = NEVER;
       if (this.#isLinkUp) this.#sender.sendFlowControl(atPs, this.#buffers.credits.takeCreditLimit());
     }
-    this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs);
+    if (this.#heldDuePs <= nowPs) {
+      this.#heldDuePs = NEVER;
+      this.#sender.sendHeld(this.#isOnWire);
+    }
+    this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs, this.#heldDuePs);
+  }
+
+  /** Packets that faults hold back are to be looked at. */
+  #scheduleHeld(atPs: number): void {
+    if (this.#heldDuePs <= atPs) return;
+    this.#heldDuePs = atPs;
+    this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
+    this.#lp.queue.schedule(atPs, this.#insideEvent);
+  }
+
+  /** The other end is to be told what was sent, by then: it has not seen all of it. */
+  #packetLost(atPs: number): void {
+    if (this.#flowControlDuePs <= atPs) return;
+    this.#flowControlDuePs = atPs;
+    this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
+    this.#lp.queue.schedule(atPs, this.#insideEvent);
   }
 
   #receiveFlowControl(word: number): void {
@@ -363,6 +390,7 @@ export class WirePort implements LateSender {
     this.received.flowControlCount++;
     if (!this.#buffers.credits.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
       this.received.creditResynchronizations++;
+      this.#scheduleFlowControl(this.#lp.nowPs);
     }
     this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!);
   }

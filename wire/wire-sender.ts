@@ -10,6 +10,7 @@
 import type { ChannelWriter } from '../sim/channel.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import * as headers from './headers.ts';
+import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import * as linkCredits from './link-credits.ts';
 import { CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
@@ -35,6 +36,8 @@ const { NOT_WAITING, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } = sendWait;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_PLUG = -1;
+/** Between two flow control packets of a lane at most, in times of a lane's symbol (7.9.4). */
+const FLOW_CONTROL_SYMBOLS = 65_536;
 /** In place of a record: the packet has not been sent. */
 export const REFUSED = -1;
 
@@ -50,6 +53,12 @@ export class WireSender {
   readonly #credits = new CreditSender();
   readonly #wait = new SendWait(this.counters);
   readonly #spaceEvent: number;
+  readonly #held = new HeldPackets();
+  /** A packet held back is due and waits for credits: no other takes them. */
+  #isStarved = false;
+  #dueListener: (ps: number) => void = () => {};
+  #lossListener: (ps: number) => void = () => {};
+  readonly #flowControlPs: number;
   /** Queued for the arrival of each record that goes into a loopback plug. */
   #plugEvent = NO_PLUG;
   #spaceListener: () => void = () => {};
@@ -63,6 +72,16 @@ export class WireSender {
     this.serializer = new Serializer(byteTimeOf(config));
     this.#aheadPs = this.serializer.durationPs(config.transmitAheadBytes);
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
+    this.#flowControlPs = this.serializer.durationPs(FLOW_CONTROL_SYMBOLS * Number(config.lanes));
+  }
+
+  /**
+   * `dueListener` is called with the instant at which {@link sendHeld} is to be called, `lossListener` with the one at which the
+   * other end is to be told of credits that a lost packet took.
+   */
+  onFaults(dueListener: (ps: number) => void, lossListener: (ps: number) => void): void {
+    this.#dueListener = dueListener;
+    this.#lossListener = lossListener;
   }
 
   /** `listener` is called when a packet that was refused may be worth another try. */
@@ -148,6 +167,7 @@ export class WireSender {
   /** A flow control packet has brought a new limit. */
   limitReceived(creditLimit: number): void {
     this.#credits.limitReceived(creditLimit, this.#lp.nowPs);
+    if (this.#isStarved) this.#dueListener(this.#lp.nowPs + 1);
     if (this.#wait.reason === WAITING_FOR_CREDITS) this.#spaceListener();
   }
 
@@ -158,7 +178,20 @@ export class WireSender {
 
   /** The link has gone down: whoever waits has its packet discarded. */
   linkDown(): void {
+    this.#dropHeld();
     if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
+  }
+
+  /** Puts what faults hold back and is due on the link, before anything else of this instant. */
+  sendHeld(isOnWire: boolean): void {
+    if (!isOnWire) return this.#dropHeld();
+    const { nowPs } = this.#lp;
+    const held = this.#held;
+    held.capture(this.#writer.bytes);
+    for (let packet = held.firstDue(nowPs); packet !== undefined; packet = held.firstDue(nowPs))
+      if (!this.#letGo(packet, nowPs)) return;
+    const { duePs } = held;
+    if (duePs < NEVER) this.#dueListener(duePs);
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -167,6 +200,7 @@ export class WireSender {
     this.#credits.rebase(ps);
     this.#wait.rebase(ps);
     this.#spaceDuePs -= ps;
+    this.#held.rebase(ps);
   }
 
   // ---- inside ----
@@ -178,7 +212,8 @@ export class WireSender {
       this.#wakeAt(readyPs);
       return false;
     }
-    if (virtualLane === MANAGEMENT_LANE || this.#credits.canSend(blocksOf(packetBytes), nowPs)) return true;
+    if (virtualLane === MANAGEMENT_LANE) return true;
+    if (!this.#isStarved && this.#credits.canSend(blocksOf(packetBytes), nowPs)) return true;
     this.#wait.begin(WAITING_FOR_CREDITS, nowPs);
     if (this.#credits.newLimitPs === nowPs) this.#wakeAt(nowPs + 1);
     return false;
@@ -199,11 +234,119 @@ export class WireSender {
     counters.packetBytes += packetBytes;
     const books = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
     books.count(opcode, packetBytes, payloadBytes);
-    const faultFlags = counters.packetCount >= this.faults.nextPacket ? this.#applyFaults(atPs) : 0;
+    if (counters.packetCount >= this.faults.nextPacket)
+      return this.#putWithFaults(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-    const sentFlags = flags | faultFlags;
-    return this.#open(arrivalPs, PACKET, opcode, shape, payloadBytes, sentFlags, packetBytes, virtualLane);
+    return this.#open(arrivalPs, PACKET, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+  }
+
+  /** The packet just counted, with whatever faults do to it. */
+  #putWithFaults(
+    opcode: number,
+    shape: PacketShape,
+    payloadBytes: number,
+    givenFlags: number,
+    packetBytes: number,
+    atPs: number,
+    virtualLane: number,
+  ): number {
+    const { counters, faults } = this;
+    const { nowPs } = this.#lp;
+    const packet = counters.packetCount;
+    this.#delayLink(packet, atPs);
+    const isLost = faults.isLost(packet);
+    const isCorrupted = !isLost && faults.isCorrupted(packet);
+    const passed = this.#held.passed;
+    const reordering = isLost || passed !== undefined ? undefined : faults.reorderingOf(packet);
+    const copy = this.#held.canCopy ? faults.copyOf(packet) : undefined;
+    const flags = isCorrupted ? givenFlags | FLAG_CORRUPTED : givenFlags;
+    const body = {
+      opcode,
+      payloadBytes,
+      virtualLane,
+      packetBytes,
+      bodyBytes: bodyBytesOf(shape, payloadBytes, flags),
+    };
+    const unread = { ...body, content: undefined };
+    let offset: number;
+    if (reordering === undefined) {
+      if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+      const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
+      if (isCorrupted) counters.corruptedCount++;
+      const kind = isLost ? DISCARDED : PACKET;
+      offset = this.#open(arrivalPs, kind, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    } else {
+      const atEndPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
+      offset = this.#open(atEndPs, DISCARDED, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+      const { passes, delayPs } = reordering;
+      counters.heldBack.count(opcode, packetBytes, payloadBytes);
+      this.#hold({ ...unread, flags, offset, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
+      faults.isEachConcerned = true;
+      reordering.fired();
+    }
+    if (isLost) {
+      counters.lost.count(opcode, packetBytes, payloadBytes);
+      if (virtualLane !== MANAGEMENT_LANE) this.#lossListener(nowPs + this.#flowControlPs);
+    }
+    if (copy !== undefined) {
+      const duePs = atPs + copy.delayPs;
+      this.#hold({ ...unread, flags: givenFlags, offset, isCopy: true, passesLeft: NEVER, duePs });
+      copy.fired();
+    }
+    if (passed !== undefined && passed.virtualLane === virtualLane && --passed.passesLeft <= 0)
+      this.#letGo(passed, atPs);
+    faults.passed(packet);
+    return offset;
+  }
+
+  /** Delays a packet, by holding the link before it. */
+  #delayLink(packet: number, atPs: number): void {
+    const delayPs = this.faults.delayPs(packet);
+    if (delayPs === 0) return;
+    this.counters.delayedCount++;
+    this.serializer.hold(atPs, delayPs);
+  }
+
+  /** From the next instant on all of its record is there to be kept. */
+  #hold(packet: HeldPacket): void {
+    this.#held.hold(packet);
+    this.#dueListener(this.#lp.nowPs + 1);
+  }
+
+  /** Puts a packet held back on the link. False when it waits for credits, before all others. */
+  #letGo(packet: HeldPacket, atPs: number): boolean {
+    const { opcode, payloadBytes, flags, packetBytes, virtualLane, isCopy } = packet;
+    const { counters, faults } = this;
+    const isManagement = virtualLane === MANAGEMENT_LANE;
+    this.#isStarved = !isManagement && !this.#credits.canSend(blocksOf(packetBytes), this.#lp.nowPs);
+    if (this.#isStarved) {
+      packet.duePs = Math.min(packet.duePs, this.#lp.nowPs);
+      if (this.#credits.newLimitPs === this.#lp.nowPs) this.#dueListener(this.#lp.nowPs + 1);
+      return false;
+    }
+    if (!isManagement) this.#credits.sent(blocksOf(packetBytes));
+    (isCopy ? counters.copied : counters.letGo).count(opcode, packetBytes, payloadBytes);
+    if ((flags & FLAG_CORRUPTED) !== 0) counters.corruptedCount++;
+    const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
+    const shape = packetShapes[opcode]!;
+    const offset = this.#append(arrivalPs, PACKET, bodyBytesOf(shape, payloadBytes, flags));
+    this.#held.fill(packet, this.#writer.bytes, offset);
+    this.#writer.words[(offset >> 2) + WORD_PACKET_FLAGS] = wordOfFlags(
+      flags,
+      payloadBytes,
+      virtualLane,
+      packetBytes,
+    );
+    this.#held.release(packet);
+    if (!isCopy) faults.isEachConcerned = false;
+    return true;
+  }
+
+  #dropHeld(): void {
+    this.#held.clear();
+    this.#isStarved = false;
+    this.faults.isEachConcerned = false;
   }
 
   #open(
@@ -216,17 +359,11 @@ export class WireSender {
     packetBytes: number,
     virtualLane: number,
   ): number {
-    const grhRoomBytes = (flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0;
-    const bytes = payloadBytes + shape.operandBytes + grhRoomBytes;
-    const offset = this.#append(arrivalPs, kind, bytes);
+    const offset = this.#append(arrivalPs, kind, bodyBytesOf(shape, payloadBytes, flags));
     const { words } = this.#writer;
     const word = offset >> 2;
     words[word + WORD_OPCODE] = opcode;
-    words[word + WORD_PACKET_FLAGS] =
-      flags |
-      (padBytes(payloadBytes) << PAD_SHIFT) |
-      (virtualLane << VIRTUAL_LANE_SHIFT) |
-      (packetBytes << PACKET_BYTES_SHIFT);
+    words[word + WORD_PACKET_FLAGS] = wordOfFlags(flags, payloadBytes, virtualLane, packetBytes);
     words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
     return offset;
   }
@@ -234,21 +371,6 @@ export class WireSender {
   #append(timePs: number, kind: number, payloadBytes: number): number {
     if (this.#plugEvent !== NO_PLUG) this.#lp.queue.schedule(timePs, this.#plugEvent);
     return this.#writer.append(timePs, kind, payloadBytes);
-  }
-
-  /** Delays the packet just counted, by holding the link before it, or returns the flag that says it is corrupted. */
-  #applyFaults(atPs: number): number {
-    const { counters, faults } = this;
-    const packet = counters.packetCount;
-    const delayPs = faults.delayPs(packet);
-    if (delayPs > 0) {
-      counters.delayedCount++;
-      this.serializer.hold(atPs, delayPs);
-    }
-    const isCorrupted = faults.isCorrupted(packet);
-    if (isCorrupted) counters.corruptedCount++;
-    faults.passed(packet);
-    return isCorrupted ? FLAG_CORRUPTED : 0;
   }
 
   #wakeAt(atPs: number): void {
@@ -262,4 +384,18 @@ export class WireSender {
     this.#spaceDuePs = NEVER;
     if (this.#wait.reason !== NOT_WAITING) this.#spaceListener();
   }
+}
+
+/** Bytes of a packet's record behind the header. */
+function bodyBytesOf({ operandBytes }: PacketShape, payloadBytes: number, flags: number): number {
+  return payloadBytes + operandBytes + ((flags & FLAG_GRH) !== 0 ? GRH_ROOM_BYTES : 0);
+}
+
+function wordOfFlags(flags: number, payloadBytes: number, virtualLane: number, packetBytes: number): number {
+  return (
+    flags |
+    (padBytes(payloadBytes) << PAD_SHIFT) |
+    (virtualLane << VIRTUAL_LANE_SHIFT) |
+    (packetBytes << PACKET_BYTES_SHIFT)
+  );
 }

@@ -10,8 +10,10 @@
  * set it off. Without faults of a kind, nothing of it is attached.
  */
 import { EventType } from '../../abi/eqe.ts';
+import { psPerUs } from '../../base/units.ts';
 import { type CommandFaults, GO_ON, NEVER_END } from '../../hw/hca/command-processor.ts';
 import type { Hca } from '../../hw/hca/hca.ts';
+import type { WirePort } from '../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
 import type { Fault, FaultOf, TimedFault } from './kinds.ts';
@@ -19,17 +21,33 @@ import { faultsOf } from './plan.ts';
 
 /** Injects the faults of a node into its device; to be called once, before time starts. */
 export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca, log: FaultLog): void {
-  const { wirePort } = hca;
   for (const fault of faultsOf(faults, node, 'packet')) {
-    const { packet, nth, delay } = fault;
-    log.firesOnNth(fault, nth, () => wirePort.transmitted.packetCount);
-    if (packet === 'corrupted') wirePort.faults.corruptPackets(nth.first, nth.last);
-    else wirePort.faults.delayPackets(delay!, nth.first, nth.last);
+    injectPacketFault(fault, hca.wirePort, log);
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');
   const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
   if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
+}
+
+/** How long after its packet a copy leaves, and how long a packet waits for others to pass it, unless the fault says. */
+const copyDelayPs = psPerUs;
+const passDelayPs = 10 * psPerUs;
+
+function injectPacketFault(fault: FaultOf<'packet'>, { faults, transmitted }: WirePort, log: FaultLog): void {
+  const { packet, nth, delay, by } = fault;
+  const { first, last } = nth;
+  const fired = (): void => log.fired(fault);
+  if (packet === 'duplicated') {
+    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs, fired }, first, last);
+  } else if (packet === 'reordered') {
+    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs, fired }, first, last);
+  } else {
+    log.firesOnNth(fault, nth, () => transmitted.packetCount);
+    if (packet === 'corrupted') faults.corruptPackets(first, last);
+    else if (packet === 'lost') faults.losePackets(first, last);
+    else faults.delayPackets(delay!, first, last);
+  }
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;

@@ -140,12 +140,22 @@ export const faultKinds = {
   }),
   packet: kind({
     fields: {
-      packet: choice(['corrupted', 'late'], 'what happens on the cable'),
+      packet: choice(
+        ['corrupted', 'late', 'lost', 'duplicated', 'reordered'],
+        'what happens on the cable; late: the link is held, and all behind it',
+      ),
       nth: nth('which packet sent by this node'),
-      delay: optional(time('how late')),
+      delay: optional(
+        time(
+          'how late; how long after its packet a copy leaves, 1us when left out; how long a packet waits for others to pass it, 10us when left out',
+        ),
+      ),
+      by: optional(
+        integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
+      ),
     },
-    doc: 'A packet is corrupted on the cable, or the link is held before it.',
-    seen: 'Nothing but time: the packet is sent again. Every packet corrupted: IBV_WC_RETRY_EXC_ERR.',
+    doc: 'A packet is corrupted on the cable, or lost, or it comes late, twice, or behind packets that were sent after it, as on paths through a fabric. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most.',
+    seen: 'Nothing but time on a reliable connection: what is missing is sent again, what comes twice is not carried out again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a datagram that comes twice takes two receives.',
     example: 'packet=corrupted,nth=5',
   }),
 };
@@ -175,7 +185,11 @@ export function contradictionOf(fault: Fault): readonly [string, unknown, string
     if (fault.at !== undefined && fault.delay !== undefined)
       return ['delay', fault.delay, 'left out when at is given'];
   } else if (fault.kind === 'packet') {
-    if (fault.packet === 'late' && fault.delay === undefined) return ['delay', 'left out', 'a time'];
+    const { packet, delay, by } = fault;
+    if (packet === 'late' && delay === undefined) return ['delay', 'left out', 'a time'];
+    if ((packet === 'duplicated' || packet === 'reordered') && delay === 0)
+      return ['delay', delay, 'at least 1ps'];
+    if (by !== undefined && packet !== 'reordered') return ['by', by, 'left out unless packet is reordered'];
     if (fault.delay !== undefined && fault.delay > FAULT_DELAY_PS_MAX)
       return ['delay', fault.delay, `at most ${FAULT_DELAY_PS_MAX / psPerSecond}s`];
   } else if ('after' in fault) {

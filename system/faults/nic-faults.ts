@@ -25,8 +25,11 @@ export function injectNicFaults(faults: readonly Fault[], node: number, nic: Nic
       );
   for (const fault of faultsOf(faults, node, 'packet')) {
     const { packet, nth, delay } = fault;
+    if (packet === 'duplicated' || packet === 'reordered')
+      throw new ConfigurationError('packet', packet, 'one of corrupted, late, lost with machine.adapter=nic');
     log.firesOnNth(fault, nth, () => nic.port.transmitted.frames);
     if (packet === 'corrupted') nic.port.faults.corruptFrames(nth.first, nth.last);
+    else if (packet === 'lost') nic.port.faults.dropFrames(nth.first, nth.last);
     else nic.port.faults.delayFrames(delay!, nth.first, nth.last);
   }
   const switches = faultsOf(faults, node, 'port', 'cable');

@@ -69,6 +69,9 @@ describe('what is no fault is refused with entry, field, value and range', () =>
     ['interrupt=lost,at=1us', 'field at, is 1000000, expected left out'],
     ['interrupt=spurious,vector=1,at=1us,delay=1us', 'expected left out when at is given'],
     ['packet=corrupted,nth=5-4', 'field nth, is "5-4"'],
+    ['packet=duplicated,delay=0ns', 'field delay, is 0, expected at least 1ps'],
+    ['packet=lost,by=2', 'field by, is 2, expected left out unless packet is reordered'],
+    ['packet=reordered,by=0', 'field by, is "0", expected an integer from 1 to 1024'],
     ['packet=late,delay=1001s', 'field delay, is 1001000000000000, expected at most 1000s'],
     ['catastrophic=0,at=1us', 'field catastrophic, is "0", expected an integer from 1'],
   ])('%s', (text, message) => {

@@ -186,6 +186,13 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
     retransmitted: wire.retransmitted,
     corrupted: packetsOf(receiver.wire.corrupted),
     dropped: Object.values(receiver.wire.dropped).reduce((sum, count) => sum + count, 0),
+    ...(wire.rearranged === undefined
+      ? {}
+      : {
+          lost: packetsOf(wire.rearranged.lost),
+          duplicated: packetsOf(wire.rearranged.copied),
+          reordered: packetsOf(wire.rearranged.heldBack),
+        }),
     discarded: wire.discardedPackets,
     packets: wire.transmittedPackets,
     bytes: wire.transmittedBytes,

@@ -55,6 +55,9 @@ const checksAfter = (spoil: (books: Books) => void): ChecksReport => {
 
 const firstOf = <T>(record: Record<string, T>): T => Object.values(record)[0]!;
 
+const onePacket = { packets: 1, bytes: 30, payloadBytes: 0 };
+const noneRearranged = { lost: {}, copied: {}, heldBack: {}, letGo: {} };
+
 /** Every counter that a balance uses, by the balance that must then fail. */
 const spoilers: {
   readonly [Name in keyof Omit<ChecksReport, 'balanced'>]: Record<string, (books: Books) => void>;
@@ -109,6 +112,15 @@ const spoilers: {
     'payload received': ({ hcas }) => firstOf(hcas[1]!.wire.received).payloadBytes++,
     'the busy time': ({ hcas }) => (hcas[0]!.wire.busyPs += 1000),
     'packets that a fault corrupted': ({ hcas }) => hcas[0]!.wire.faultyPackets++,
+    'a packet that a fault lost': ({ hcas }) => {
+      hcas[0]!.wire.rearranged = { ...noneRearranged, lost: { RC_ACKNOWLEDGE: onePacket } };
+    },
+    'a copy': ({ hcas }) => {
+      hcas[0]!.wire.rearranged = { ...noneRearranged, copied: { RC_ACKNOWLEDGE: onePacket } };
+    },
+    'a packet that is still held': ({ hcas }) => {
+      hcas[0]!.wire.rearranged = { ...noneRearranged, heldBack: { RC_ACKNOWLEDGE: onePacket } };
+    },
     'a NAK that nobody sent': ({ hcas }) => {
       hcas[0]!.transport['rnrNakReceived'] = 1;
     },
@@ -197,4 +209,14 @@ describe('the rendering of a report', () => {
     const checks = checksAfter(({ hosts }) => hosts[0]!.pcie.transmitted.tlps++);
     expect(renderReport({ ...report, checks })).toContain('do NOT balance');
   });
+});
+
+it('requests are not held to packets where a link that was down took some of them', () => {
+  const failuresOf = (discarded: number): readonly string[] =>
+    checksAfter(({ hcas }) => {
+      hcas[0]!.operations[0]!.psnCount++;
+      hcas[0]!.wire.discardedPackets = discarded;
+    }).operations.failures;
+  expect(failuresOf(0).join()).toContain('packets of SENDs and WRITEs');
+  expect(failuresOf(1)).toEqual([]);
 });

@@ -7,7 +7,8 @@
  *     pcie         received by class                     = transmitted, each direction, TLPs and bytes;
  *                  payload of the device's reads, writes = bytes that left memory, that entered it
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
- *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped
+ *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
+ *                                                          what faults took off the cable, and with what they put on it
  *     operations   stages of each operation              = its life; what the host saw = what the device did
  *
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
@@ -223,12 +224,14 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${sender.node} to ${receiver.node}`;
   const booked = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
+  const taken = totalOf(...takenOf(sender));
+  const due = plus(minus(booked, taken), totalOf(...addedOf(sender)));
   const arrived = totalOf(receiver.wire.received, receiver.wire.corrupted);
   const dropped = sumOf(Object.values(receiver.wire.dropped));
   const failures = [
     ...unequal(`${what}, packets by opcode`, booked.packets, sender.wire.transmittedPackets),
     ...unequal(`${what}, bytes by opcode`, booked.bytes, sender.wire.transmittedBytes),
-    ...behind(`${what}, packets`, arrived.packets + dropped, booked.packets, isQuiet),
+    ...behind(`${what}, packets`, arrived.packets + dropped, due.packets, isQuiet),
     ...busyFailures(what, sender),
     ...behind(
       `${what}, packets corrupted by faults`,
@@ -241,37 +244,49 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
   if (dropped > 0) return failures;
   return [
     ...failures,
-    ...behind(`${what}, bytes`, arrived.bytes, booked.bytes, isQuiet),
-    ...behind(`${what}, payload`, arrived.payloadBytes, booked.payloadBytes, isQuiet),
+    ...behind(`${what}, bytes`, arrived.bytes, due.bytes, isQuiet),
+    ...behind(`${what}, payload`, arrived.payloadBytes, due.payloadBytes, isQuiet),
     ...opcodeFailures(what, sender, receiver, isQuiet),
   ];
 }
 
+type Books = Readonly<Record<string, PacketLedger>>;
+
+/** What faults took off the cable, and what they put on it. */
+const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly Books[] =>
+  rearranged === undefined ? [] : [rearranged.lost, rearranged.heldBack];
+const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly Books[] =>
+  rearranged === undefined ? [] : [rearranged.copied, rearranged.letGo];
+
 /** The cable is busy for as long as its bytes take, less a picosecond at most each time that it was idle. */
-function busyFailures(what: string, { wire, nowPs }: HcaLedger): string[] {
+function busyFailures(what: string, sender: HcaLedger): string[] {
+  const { wire, nowPs } = sender;
+  const added = addedOf(sender);
   const { busyPs, linkPs, transmittedPackets, flowControlPackets, isQuiet } = wire;
-  const roundings = transmittedPackets + flowControlPackets + 1;
+  const roundings = transmittedPackets + totalOf(...added).packets + flowControlPackets + 1;
   const isRight = busyPs <= linkPs + 1 && busyPs >= linkPs - roundings && (!isQuiet || busyPs <= nowPs);
   return isRight ? [] : [`${what}, busy: ${busyPs} ps of ${nowPs}, where its bytes take ${linkPs}`];
 }
 
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 
-/** NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP. */
+/** NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP; copies come on top. */
 function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   if (receiver.node < sender.node) return [];
   const ends = sender === receiver ? [sender] : [sender, receiver];
   const isLossless = ends.every(
     ({ wire, loopback, violations }) =>
       sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
-      Object.keys(wire.corrupted).length + Object.keys(violations).length === 0,
+      Object.keys(wire.corrupted).length + Object.keys(violations).length === 0 &&
+      wire.rearranged === undefined,
   );
   const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
+  const copiedAcks = sumOf(ends.map(({ wire }) => wire.rearranged?.copied['RC_ACKNOWLEDGE']?.packets ?? 0));
   return nakKinds.flatMap((kind) =>
     behind(
       `cable ${sender.node} to ${receiver.node}, ${kind}`,
       countOf(`${kind}Received`),
-      countOf(`${kind}Sent`),
+      countOf(`${kind}Sent`) + copiedAcks,
       isQuiet && isLossless,
     ),
   );
@@ -280,13 +295,17 @@ function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): 
 function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   const { transmitted, retransmitted } = sender.wire;
   const { received, corrupted } = receiver.wire;
-  const names = new Set([transmitted, retransmitted, received, corrupted].flatMap(Object.keys));
-  const packets = (books: Readonly<Record<string, PacketLedger>>, name: string) => books[name]?.packets ?? 0;
+  const taken = takenOf(sender);
+  const added = addedOf(sender);
+  const names = new Set([transmitted, retransmitted, received, corrupted, ...added].flatMap(Object.keys));
+  const packets = (books: Books, name: string): number => books[name]?.packets ?? 0;
+  const inAll = (all: readonly Books[], name: string): number =>
+    sumOf(all.map((books) => packets(books, name)));
   return [...names].flatMap((name) =>
     behind(
       `${what}, ${name}`,
       packets(received, name) + packets(corrupted, name),
-      packets(transmitted, name) + packets(retransmitted, name),
+      packets(transmitted, name) + packets(retransmitted, name) - inAll(taken, name) + inAll(added, name),
       isQuiet,
     ),
   );
@@ -300,6 +319,18 @@ function totalOf(...books: readonly Readonly<Record<string, PacketLedger>>[]): P
     payloadBytes: sumOf(rows.map(({ payloadBytes }) => payloadBytes)),
   };
 }
+
+const plus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
+  packets: left.packets + right.packets,
+  bytes: left.bytes + right.bytes,
+  payloadBytes: left.payloadBytes + right.payloadBytes,
+});
+
+const minus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
+  packets: left.packets - right.packets,
+  bytes: left.bytes - right.bytes,
+  payloadBytes: left.payloadBytes - right.payloadBytes,
+});
 
 const cqeBytes = 32;
 
@@ -316,7 +347,9 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
   const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
   const firsts = [hca.wire.transmitted, hca.loopback.transmitted];
-  const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+  // A datagram that met a link which was down completes, and no port has counted it.
+  const isConnected =
+    hca.wire.discardedPackets === 0 && firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =
     isConnected && posted === completed && rows.every(({ failed }) => failed === 0) && hca.wire.isQuiet;
   const sent = (pattern: RegExp): PacketLedger => totalOf(...firsts.map((books) => named(books, pattern)));

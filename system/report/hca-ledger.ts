@@ -71,9 +71,19 @@ export interface WireEndLedger {
   /** Time that the link bytes take by the data rate, whatever the serializer booked; and packets that a fault corrupted. */
   readonly linkPs: number;
   readonly faultyPackets: number;
+  /** What other faults did to packets; left out where there were none. */
+  readonly rearranged?: RearrangedLedger;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
   readonly isQuiet: boolean;
+}
+
+/** Packets that left and never arrive; copies put on the link; packets held back from it, and those of them let go later. */
+export interface RearrangedLedger {
+  readonly lost: Readonly<Record<string, PacketLedger>>;
+  readonly copied: Readonly<Record<string, PacketLedger>>;
+  readonly heldBack: Readonly<Record<string, PacketLedger>>;
+  readonly letGo: Readonly<Record<string, PacketLedger>>;
 }
 
 /** One operation of the send queue as the device saw it. */
@@ -332,10 +342,24 @@ function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     busyPs: Math.floor(port.busyPs),
     linkPs: linkPsOf(port),
     faultyPackets: transmitted.corruptedCount,
+    ...rearrangedOf(transmitted),
     creditWaitPs: transmitted.creditWaitPs,
     serializerWaitPs: transmitted.serializerWaitPs,
     isQuiet,
   };
+}
+
+function rearrangedOf({ lost, copied, heldBack, letGo }: WirePort['transmitted']): {
+  rearranged?: RearrangedLedger;
+} {
+  if (lost.packetTotal + copied.packetTotal + heldBack.packetTotal === 0) return {};
+  const rearranged = {
+    lost: packetsOf(lost),
+    copied: packetsOf(copied),
+    heldBack: packetsOf(heldBack),
+    letGo: packetsOf(letGo),
+  };
+  return { rearranged };
 }
 
 function linkPsOf({ config, linkBytes }: WirePort): number {

@@ -242,11 +242,11 @@ export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'
       bytesText(bytes),
       '',
     ]),
-    ...(['corrupted', 'dropped', 'discarded'] as const)
-      .filter((fate) => direction[fate] > 0)
+    ...(['corrupted', 'lost', 'duplicated', 'reordered', 'dropped', 'discarded'] as const)
+      .filter((fate) => (direction[fate] ?? 0) > 0)
       .map((fate) => [
         `${adapter} ${direction.from} → ${direction.to} ${fate}`,
-        countText(direction[fate]),
+        countText(direction[fate] ?? 0),
         '',
         '',
       ]),

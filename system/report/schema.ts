@@ -129,6 +129,10 @@ export interface WireReport {
   /** Of the packets sent, those that arrived with a wrong CRC, and those that the far port dropped. */
   readonly corrupted: number;
   readonly dropped: number;
+  /** Of the packets sent, what faults did to them; left out where they did nothing. */
+  readonly lost?: number;
+  readonly duplicated?: number;
+  readonly reordered?: number;
   /** Packets that were never sent, because the link was down when their turn came; not among the others. */
   readonly discarded: number;
   readonly packets: number;

@@ -19,8 +19,26 @@ function packetFault(random: Random): FaultEntry {
   const first = 1 + random.below(random.chance(0.5) ? 12 : 200);
   const nth = random.chance(0.2) ? `${first}-${first + random.below(6)}` : first;
   if (random.chance(0.3)) return { packet: 'late', nth, delay: `${1 + random.below(20_000)}ns`, node };
-  return { packet: 'corrupted', nth, node };
+  switch (random.below(5)) {
+    case 0:
+      return { packet: 'lost', nth, node };
+    case 1:
+      return { packet: 'duplicated', nth, delay: `${1 + random.below(rangeNs(random))}ns`, node };
+    case 2:
+      return {
+        packet: 'reordered',
+        nth,
+        by: 1 + random.below(random.chance(0.5) ? 1 : 20),
+        delay: `${1 + random.below(rangeNs(random))}ns`,
+        node,
+      };
+    default:
+      return { packet: 'corrupted', nth, node };
+  }
 }
+
+/** Shorter than a round trip, some round trips, or longer than many a time-out. */
+const rangeNs = (random: Random): number => [1000, 30_000, 3_000_000][random.below(3)]!;
 
 const lateInterrupt = (random: Random): FaultEntry => ({
   interrupt: 'late',

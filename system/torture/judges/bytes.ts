@@ -18,6 +18,7 @@ import { grhBytes, isAtomicVerb } from '../draw-story.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, patternInto, type SgePlan, type Story } from '../story.ts';
+import { isDisordered } from './cable-faults.ts';
 import { firstDifference, gatheredOf, isGivenBack } from './contents.ts';
 import { type Flow, flowsOf } from './traffic.ts';
 
@@ -141,11 +142,18 @@ class Shadow {
         length: lengthBytes,
         bytes: this.#gathered(flow.from.program, plan.sges, post.fromPs),
         fromPs: post.fromPs,
-        toPs: this.#endOf(flow, post.id) ?? end?.toPs ?? Number.POSITIVE_INFINITY,
+        toPs: this.#mayComeAgain(flow)
+          ? Number.POSITIVE_INFINITY
+          : (this.#endOf(flow, post.id) ?? end?.toPs ?? Number.POSITIVE_INFINITY),
         isCertain: this.#isCertain(flow, post.id),
         by: `WRITE ${plan.id}`,
       });
     }
+  }
+
+  /** A packet of an unreliable connection is carried out again, or late, if it comes so. */
+  #mayComeAgain({ from }: Flow): boolean {
+    return from.plan.transport !== 'RC' && isDisordered(this.#played.story);
   }
 
   /** A request without a completion of its own has ended with the next successful one of its queue. */

@@ -27,6 +27,7 @@ import {
   receiveOpcodeOf,
   rnrDelayPs,
 } from '../verbs-model.ts';
+import { copiesOf, lossesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type ReceiveTale, type SendTale } from './traffic.ts';
 
 export function judgeCompletions(played: Played): string[] {
@@ -263,15 +264,6 @@ function hasFlaws(story: Story, link: number): boolean {
   });
 }
 
-/** Packets that the faults of the story can take away at most. */
-export function lossesOf({ faults }: Story): number {
-  return faults.reduce((sum, fault) => {
-    if (fault['packet'] !== 'corrupted') return sum;
-    const [first, last] = String(fault['nth']).split('-').map(Number);
-    return sum + (last === undefined ? 1 : last - first! + 1);
-  }, 0);
-}
-
 function rnrUnexplained(
   story: Story,
   { from, to }: Flow,
@@ -282,8 +274,10 @@ function rnrUnexplained(
   if (rnrRetry === 7) return 'its QP retries for ever';
   // A responder asks for time as well while a page comes in.
   if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
-  const leastPs = rnrRetry * rnrDelayPs(to.plan.rnrTimer);
-  return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${rnrRetry} delays take ${leastPs}`;
+  // An RNR NAK that comes again after its delay counts again.
+  const delays = Math.max(0, rnrRetry - copiesOf(story));
+  const leastPs = delays * rnrDelayPs(to.plan.rnrTimer);
+  return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${delays} delays take ${leastPs}`;
 }
 
 /** Whether a QP has a reason to be in the error state: its own requests, what arrived at it, or its program. */

@@ -9,7 +9,7 @@ import { IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../..
 import { ackTimeoutPs, patienceOf } from '../player.ts';
 import type { Played } from '../run-story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
-import { lossesOf } from './completions.ts';
+import { lossesOf } from './cable-faults.ts';
 import { type Flow, flowsOf, type SendTale } from './traffic.ts';
 
 /** Gigabits of data of one lane. */

@@ -12,6 +12,8 @@ import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations, PostSeen } from '../observations.ts';
 import type { Played } from '../run-story.ts';
 import { lengthOf, type QpPlan, type ReceivePlan, type SendPlan, type Story } from '../story.ts';
+import { receiveOpcodeOf } from '../verbs-model.ts';
+import { copiesOf, isDisordered } from './cable-faults.ts';
 import { firstDifference, gatheredOf } from './contents.ts';
 
 /** One request to send: plan, post, end. */
@@ -96,7 +98,7 @@ function flowOf(story: Story, link: number, from: End, to: End): Flow {
     sends,
     arrivals,
     flushedReceives: receives.filter(({ end }) => end.status === IBV_WC_WR_FLUSH_ERR),
-    brought: from.plan.transport === 'RC' ? inOrder(sends, arrivals) : asSubsequence(sends, arrivals, from),
+    brought: broughtBy(story, from, sends, arrivals),
   };
 }
 
@@ -109,6 +111,18 @@ function receivesOf(story: Story, { program, qp, seen }: End): ReceiveTale[] {
     const plan = plans.get(end.id);
     return plan === undefined || end.qp !== qp ? [] : [{ plan, end, roomBytes: lengthOf(plan.sges) }];
   });
+}
+
+function broughtBy(
+  story: Story,
+  from: End,
+  sends: readonly SendTale[],
+  arrivals: readonly ReceiveTale[],
+): (SendTale | undefined)[] {
+  if (from.plan.transport === 'RC') return inOrder(sends, arrivals);
+  return isDisordered(story)
+    ? inAnyOrder(sends, arrivals, from, copiesOf(story))
+    : asSubsequence(sends, arrivals, from);
 }
 
 /** RC: the k-th message that takes a receive ends in the k-th receive that is taken. */
@@ -135,6 +149,31 @@ function asSubsequence(
   });
 }
 
+/** UC and UD on a cable that duplicates and reorders: any message, and no more of them twice than were duplicated. */
+function inAnyOrder(
+  sends: readonly SendTale[],
+  arrivals: readonly ReceiveTale[],
+  from: End,
+  copiesMax: number,
+): (SendTale | undefined)[] {
+  const consuming = sends.filter(({ plan }) => consumesReceive(plan.opcode));
+  const used = new Set<SendTale>();
+  let copiesLeft = copiesMax;
+  return arrivals.map((arrival) => {
+    const bySize = consuming.filter((sent) => isOfSize(sent, arrival, from) && isOfKind(sent, arrival));
+    const byBytes = bySize.filter((sent) => hasBytes(sent, arrival, from));
+    const fresh = (all: readonly SendTale[]): SendTale | undefined => all.find((sent) => !used.has(sent));
+    let found = fresh(byBytes);
+    if (found === undefined && copiesLeft > 0) {
+      found = byBytes[0];
+      if (found !== undefined) copiesLeft--;
+    }
+    found ??= fresh(bySize);
+    if (found !== undefined) used.add(found);
+    return found;
+  });
+}
+
 const skippedOf = ({ plan }: End): number => (plan.transport === 'UD' ? grhBytes : 0);
 
 const isOfSize = ({ plan, lengthBytes }: SendTale, { end }: ReceiveTale, from: End): boolean =>
@@ -142,6 +181,12 @@ const isOfSize = ({ plan, lengthBytes }: SendTale, { end }: ReceiveTale, from: E
   (end.byteLen === lengthBytes + skippedOf(from) &&
     (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM) &&
     (plan.imm === undefined || end.imm === plan.imm));
+
+/** Whether a receive says of itself what it would of this message: taken by a SEND or a WRITE, with immediate data or without. */
+const isOfKind = ({ plan }: SendTale, { end }: ReceiveTale): boolean =>
+  end.status !== IBV_WC_SUCCESS ||
+  (end.opcode === receiveOpcodeOf(plan.opcode) &&
+    (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM));
 
 function hasBytes({ plan, post }: SendTale, { end }: ReceiveTale, from: End): boolean {
   if (end.bytes === undefined || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return true;

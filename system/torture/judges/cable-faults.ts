@@ -1,0 +1,27 @@
+/** What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3). */
+import type { FaultEntry } from '../../faults/index.ts';
+import type { Story } from '../story.ts';
+
+/** Packets that a fault concerns. */
+function packetsOf(fault: FaultEntry): number {
+  const text = String(fault['nth'] ?? 1);
+  if (text === 'every' || text.endsWith('-')) return Number.POSITIVE_INFINITY;
+  const [first, last] = text.split('-').map(Number);
+  return last === undefined ? 1 : last - first! + 1;
+}
+
+const sumOver = ({ faults }: Story, kinds: readonly string[]): number =>
+  faults.reduce((sum, fault) => sum + (kinds.includes(String(fault['packet'])) ? packetsOf(fault) : 0), 0);
+
+/**
+ * Packets at most that are missing where they were due: gone, or passed by others. Each may cost a retry, and so may a NAK that
+ * comes twice.
+ */
+export const lossesOf = (story: Story): number =>
+  sumOver(story, ['corrupted', 'lost', 'reordered', 'duplicated']);
+
+/** Packets at most that arrive twice. */
+export const copiesOf = (story: Story): number => sumOver(story, ['duplicated']);
+
+/** Whether messages of unreliable services may come in another order, or more than once: their receivers know no duplicates. */
+export const isDisordered = (story: Story): boolean => sumOver(story, ['duplicated', 'reordered']) > 0;
