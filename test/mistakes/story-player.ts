@@ -9,6 +9,9 @@ import type { SourceTree } from './source-tree.ts';
 /** A story that takes longer never ends. */
 const storyLimitMs = 240_000;
 
+/** A process that is to end does so by itself, and so leaves what it has compiled to the next one, or is ended. */
+const endLimitMs = 5000;
+
 export interface PlayedStory {
   readonly seed: number;
   readonly findings: readonly Finding[];
@@ -25,7 +28,10 @@ export class StoryPlayer implements AsyncDisposable {
   #complaint = '';
 
   constructor({ folder }: SourceTree) {
-    const child = spawn(process.execPath, [join(folder, 'test/mistakes/play.ts')], { cwd: folder });
+    const child = spawn(process.execPath, [join(folder, 'test/mistakes/play.ts')], {
+      cwd: folder,
+      env: { ...process.env, NODE_COMPILE_CACHE: join(folder, '.compiled') },
+    });
     this.#child = child;
     this.#closed = once(child, 'close');
     child.stdin.on('error', () => {});
@@ -52,7 +58,9 @@ export class StoryPlayer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL');
+    this.#child.stdin?.end();
+    const limit = setTimeout(() => this.#child.kill('SIGKILL'), endLimitMs);
     await this.#closed;
+    clearTimeout(limit);
   }
 }
