@@ -4,7 +4,7 @@ import type { FaultEntry } from '../faults/index.ts';
 import type { Climate } from './story.ts';
 
 export function drawFaults(random: Random, climate: Climate): FaultEntry[] {
-  if (climate === 'calm' || climate === 'flawed') return random.chance(0.1) ? [lateInterrupt(random)] : [];
+  if (climate === 'calm' || climate === 'flawed') return drawHarmless(random);
   const faults: FaultEntry[] = [];
   const packetCount = 1 + random.below(random.chance(0.3) ? 12 : 3);
   for (let count = 0; count < packetCount; count++) faults.push(packetFault(random));
@@ -12,6 +12,16 @@ export function drawFaults(random: Random, climate: Climate): FaultEntry[] {
   const count = 1 + random.below(3);
   for (let index = 0; index < count; index++) faults.push(deviceFault(random));
   return faults;
+}
+
+/** What programs notice by their clocks at most. */
+function drawHarmless(random: Random): FaultEntry[] {
+  if (random.chance(0.1)) return [lateInterrupt(random)];
+  if (!random.chance(0.1)) return [];
+  const count = 1 + random.below(4);
+  return Array.from({ length: count }, () =>
+    random.chance(0.7) ? spuriousInterrupt(random) : lateInterrupt(random),
+  );
 }
 
 function packetFault(random: Random): FaultEntry {
@@ -39,6 +49,13 @@ function packetFault(random: Random): FaultEntry {
 
 /** Shorter than a round trip, some round trips, or longer than many a time-out. */
 const rangeNs = (random: Random): number => [1000, 30_000, 3_000_000][random.below(3)]!;
+
+const spuriousInterrupt = (random: Random): FaultEntry => ({
+  interrupt: 'spurious',
+  vector: random.below(4),
+  nth: 1 + random.below(30),
+  node: random.below(2),
+});
 
 const lateInterrupt = (random: Random): FaultEntry => ({
   interrupt: 'late',

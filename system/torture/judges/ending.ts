@@ -5,11 +5,12 @@
 import { IBV_WC_SUCCESS } from '../../../userlib/index.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
-import type { Climate } from '../story.ts';
+import type { Climate, Story } from '../story.ts';
 
 export function judgeEnding({ story, seen, report, leftovers, error }: Played): string[] {
   const found: string[] = [];
-  if (error !== undefined) found.push(`the run ended with ${error.name}: ${error.message}`);
+  if (error !== undefined && !isLawfulBoot(story, error))
+    found.push(`the run ended with ${error.name}: ${error.message}`);
   const isAnythingBroken = seen.some((observations) => hasFailed(observations));
   for (const [program, observations] of seen.entries()) {
     if (observations === null) {
@@ -50,3 +51,9 @@ const isExplained = (refusal: string, climate: Climate, observations: Observatio
 
 const hasFailed = (observations: Observations | null): boolean =>
   observations?.completions.some(({ status }) => status !== IBV_WC_SUCCESS) === true;
+
+/** A read of the device that is answered wrongly while its driver probes it: the driver gives up (docs/faults.md). */
+const isLawfulBoot = ({ climate, faults }: Story, { message }: Error): boolean =>
+  climate === 'broken' &&
+  message.startsWith('program boot failed') &&
+  faults.some((fault) => 'read' in fault);
