@@ -9,6 +9,7 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import * as eventQueue from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -20,6 +21,7 @@ import * as rootComplexInterfaces from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
+import type { RootComplexWrites } from './root-complex-writes.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
 import * as tlp from './tlp.ts';
 import { statusOf, tagOf } from './tlp.ts';
@@ -45,6 +47,9 @@ export class RootComplexCpu {
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
+  readonly #writes: RootComplexWrites;
+  /** When the last value was, or will be, given to a core: each has an instant of its own. */
+  #lastReturnPs = FLOAT_ZERO;
   readonly #log: DeviceFaultLog;
   readonly #coreCount: number;
   readonly #latencyCycles: number;
@@ -76,6 +81,7 @@ export class RootComplexCpu {
     lp: LogicalProcess,
     domain: ClockDomain,
     port: PcieLinkPort,
+    writes: RootComplexWrites,
     log: DeviceFaultLog,
     coreCount: number,
     config: RootComplexConfig,
@@ -84,6 +90,7 @@ export class RootComplexCpu {
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
+    this.#writes = writes;
     this.#log = log;
     this.#coreCount = coreCount;
     this.#latencyCycles = latencyCyclesOf(domain, config.cpuStoreLatencyPs);
@@ -227,11 +234,16 @@ export class RootComplexCpu {
     this.#tagTimer[tag] = 0;
     this.#tagStatus[tag] = status;
     this.#tagValue[tag] = value;
-    this.#lp.queue.schedule(this.#lp.nowPs + this.#returnLatencyPs, this.#returnHandler, tag);
+    // Completions do not pass posted writes (PCIe Base 3.1, table 2-39): a core sees what was written before the answer.
+    const settledPs = Math.max(this.#writes.settledPs, this.#lastReturnPs + 1);
+    const returnPs = Math.max(this.#lp.nowPs + this.#returnLatencyPs, settledPs);
+    this.#lastReturnPs = returnPs;
+    this.#lp.queue.schedule(returnPs, this.#returnHandler, tag);
   }
 
   /** A new epoch: see EdgeKeeper. */
-  rebase(cycles: number): void {
+  rebase(ps: number, cycles: number): void {
+    this.#lastReturnPs -= ps;
     for (const queue of this.#queues) queue.rebase(cycles);
   }
 

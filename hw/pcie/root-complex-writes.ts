@@ -4,6 +4,7 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
+import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -58,6 +59,7 @@ export class RootComplexWrites {
   readonly #copies = new AdjoiningCopies();
   /** Name of the loan of the last of them. */
   #loan = 0;
+  /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
 
   constructor(
@@ -89,8 +91,14 @@ export class RootComplexWrites {
     }
     let cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
     if (this.#memory.translationPs !== undefined) cycle = this.#afterTranslation(offset, cycle);
+    else this.#lastCycle = cycle;
     this.#fifo.push(offset, cycle);
     this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** Instant at which all that has arrived has taken effect: what comes behind it is not seen before. */
+  get settledPs(): number {
+    return this.#fifo.isEmpty ? FLOAT_ZERO : this.#domain.clock.edgePs(this.#lastCycle);
   }
 
   /** A new epoch: see EdgeKeeper. */
@@ -173,7 +181,8 @@ export class RootComplexWrites {
     if (this.#fifo.isFull) return false;
     const offset = this.#port.takeMemoryWrite(quietPs);
     if (offset < 0) return false;
-    this.#fifo.push(offset, this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles);
+    this.#lastCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
+    this.#fifo.push(offset, this.#lastCycle);
     return true;
   }
 

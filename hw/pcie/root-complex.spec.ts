@@ -420,6 +420,20 @@ describe('the root complex, to a core', () => {
     expect(seen).toEqual([0, 0xf234_5678, sentPs + 3_056 + 125_000 + 50_000]);
   });
 
+  it('gives a load its value no sooner than memory has what the device wrote before it', () => {
+    // PCIe Base 3.1, table 2-39: a completion does not pass a posted request.
+    const bench = rootComplexBench({ rootComplex: { writeLatencyPs: 5_000_000, readLatencyPs: 5_000_000 } });
+    const seen: number[][] = [];
+    bench.rootComplex.cpuLoad(1, 0x8000_0000, 4, () =>
+      seen.push([...bench.memory.bytes.subarray(0x2000, 0x2040)]),
+    );
+    bench.run(300_000);
+    bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
+    bench.device.sendCompletionData(bench.atDevice[0]!.tag, 0, 12, pattern(4), 0, 4, 4, 0x8000_0000);
+    bench.run(8_000_000);
+    expect(seen).toEqual([[...pattern(64)]]);
+  });
+
   it('reads all ones when the device refuses, poisons, or does not answer in time', () => {
     const bench = rootComplexBench({ rootComplex: { completionTimeoutPs: 50_000_000 } });
     const seen: string[] = [];

@@ -76,7 +76,7 @@ export class RootComplex {
     const egressStage = domain.addStage(this.#egress, this);
     this.#egressStage = egressStage;
     this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
-    this.cpu = new RootComplexCpu(lp, domain, port, this.log, coreCount, config, egressStage);
+    this.cpu = new RootComplexCpu(lp, domain, port, this.writes, this.log, coreCount, config, egressStage);
     port.deliverTo(this);
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
@@ -85,10 +85,10 @@ export class RootComplex {
   }
 
   /** A new epoch: see EdgeKeeper. */
-  rebase(_ps: number, cycles: number): void {
+  rebase(ps: number, cycles: number): void {
     this.writes.rebase(cycles);
     this.reads.rebase(cycles);
-    this.cpu.rebase(cycles);
+    this.cpu.rebase(ps, cycles);
   }
 
   /** What one core gets of the root complex. */
