@@ -22,6 +22,7 @@ import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import * as rootComplexParameters from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
+import type { RootComplexWrites } from './root-complex-writes.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 import * as tlp from './tlp.ts';
 import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
@@ -58,6 +59,7 @@ export class RootComplexReads {
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
   readonly #memory: HostMemory;
+  readonly #writes: RootComplexWrites;
   readonly #log: DeviceFaultLog;
   readonly #latencyCycles: number;
   readonly #outstandingMax: number;
@@ -82,6 +84,7 @@ export class RootComplexReads {
     domain: ClockDomain,
     port: PcieLinkPort,
     memory: HostMemory,
+    writes: RootComplexWrites,
     log: DeviceFaultLog,
     config: RootComplexConfig,
     egressStage: number,
@@ -90,6 +93,7 @@ export class RootComplexReads {
     this.#domain = domain;
     this.#port = port;
     this.#memory = memory;
+    this.#writes = writes;
     this.#words = port.reader.words;
     this.#floats = port.reader.floats;
     this.#log = log;
@@ -129,6 +133,7 @@ export class RootComplexReads {
     read.status = this.#judge(offset, address, lengthBytes);
     // Copied, so that a read worked on for long does not hold up the channel.
     read.credits = this.#port.release(offset);
+    if (this.#memory.translationPs !== undefined) read.readyCycle = this.#writes.settledCycle;
     if (this.#reads.count <= this.#outstandingMax) {
       this.#start(read, this.#domain.clock.cycleAfter(this.#lp.nowPs));
       if (read === this.#next) this.#domain.wake(this.#egressStage, read.readyCycle);
@@ -329,6 +334,8 @@ export class RootComplexReads {
     if (this.#jitterCycles > 0) readyCycle += jitterOf(read, this.#seed, this.#jitterCycles);
     if (this.#memory.translationPs !== undefined) {
       readyCycle += latencyCyclesOf(this.#domain, this.#memory.translationPs(read.address));
+      // A write that came before it may be waiting for its own translation.
+      if (read.readyCycle > readyCycle) readyCycle = read.readyCycle;
     }
     read.readyCycle = readyCycle;
     if (this.#reads.count === 1 || this.#jitterCycles > 0) this.#choose();

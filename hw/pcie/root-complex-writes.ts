@@ -101,6 +101,11 @@ export class RootComplexWrites {
     return this.#fifo.isEmpty ? FLOAT_ZERO : this.#domain.clock.edgePs(this.#lastCycle);
   }
 
+  /** The cycle of that instant, or one that is over. */
+  get settledCycle(): number {
+    return this.#lastCycle;
+  }
+
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#fifo.rebase(cycles);

@@ -60,6 +60,18 @@ describe('the root complex, to a device', () => {
     expect([...bench.memory.bytes.subarray(0x2000, 0x2040)]).toEqual([...pattern(64)]);
   });
 
+  it('lets a read whose address is known see the write before it whose address is being looked up', () => {
+    const bench = rootComplexBench();
+    const walkPs = 5_000_000;
+    let walks = 0;
+    Object.assign(bench.memory, { translationPs: () => (walks++ === 0 ? walkPs : 0) });
+    bench.device.sendMemoryWrite(0x2000, 4, pattern(64), 0, 64);
+    bench.device.sendMemoryRead(0x2000, 4, 64, 1, 0x100);
+    bench.run(8_000_000);
+    expect(bench.atDevice.map(({ bytes }) => bytes)).toEqual([[...pattern(64)]]);
+    expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
+  });
+
   it('lets a read see the write sent before it', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
     bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);

@@ -75,7 +75,7 @@ export class RootComplex {
     this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
     const egressStage = domain.addStage(this.#egress, this);
     this.#egressStage = egressStage;
-    this.reads = new RootComplexReads(lp, domain, port, memory, this.log, config, egressStage);
+    this.reads = new RootComplexReads(lp, domain, port, memory, this.writes, this.log, config, egressStage);
     this.cpu = new RootComplexCpu(lp, domain, port, this.writes, this.log, coreCount, config, egressStage);
     port.deliverTo(this);
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
