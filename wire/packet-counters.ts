@@ -42,8 +42,9 @@ export class TransmitCounters {
   packetCount = 0;
   packetBytes = 0;
   flowControlCount = 0;
-  /** Packets discarded because the link was down. */
+  /** Packets discarded because the link was down, and the same by opcode. */
   discardedCount = 0;
+  readonly discarded = new PacketCounters();
   /** Packets corrupted or delayed by an injected fault. */
   corruptedCount = 0;
   delayedCount = 0;

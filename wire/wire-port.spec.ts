@@ -403,6 +403,10 @@ describe('a wire port', () => {
     });
     await bench.runTo(5_000_000);
     expect(bench.a.port.transmitted.discardedCount).toBe(1);
+    expect(bench.a.port.transmitted.discarded.rows[Opcode.RC_SEND_ONLY]).toMatchObject({
+      packets: 1,
+      payloadBytes: 64,
+    });
     expect(bench.a.port.transmitted.packetCount).toBe(0);
     expect(bench.b.arrivals).toHaveLength(0);
     expect(bench.b.port.received.linkDownDrops).toBe(0);

@@ -139,6 +139,7 @@ export class WireSender {
     const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
     const shape = packetShapes[opcode]!;
     const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
+    this.counters.discarded.count(opcode, packetBytes, payloadBytes);
     return this.#open(arrivalPs, DISCARDED, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
   }
 

@@ -190,6 +190,37 @@ describe('the books of a run', () => {
   });
 });
 
+describe('packets that met a link which was down', () => {
+  const first = 'RC_RDMA_WRITE_FIRST';
+
+  it('may stand for first transmissions that are missing, one each', () => {
+    const missing = ({ hcas }: Books): void => {
+      hcas[0]!.wire.transmitted[first]!.packets--;
+    };
+    expect(checksAfter(missing).operations.holds).toBe(false);
+    const discarded = (books: Books): void => {
+      missing(books);
+      books.hcas[0]!.wire.discardedPackets = 1;
+      books.hcas[0]!.wire.discarded[first] = { packets: 1, bytes: 0, payloadBytes: 0 };
+    };
+    expect(checksAfter(discarded).operations.holds).toBe(true);
+    const missingTwice = (books: Books): void => {
+      discarded(books);
+      missing(books);
+    };
+    expect(checksAfter(missingTwice).operations.holds).toBe(false);
+  });
+
+  it('tell of unreliable requests that completed without any packet on the cable', () => {
+    const unreliable = ({ hcas }: Books): void => {
+      hcas[0]!.wire.transmitted = {};
+      hcas[0]!.wire.discardedPackets = 1;
+      hcas[0]!.wire.discarded['UC_RDMA_WRITE_ONLY'] = { packets: 1, bytes: 0, payloadBytes: 0 };
+    };
+    expect(checksAfter(unreliable).operations.holds).toBe(true);
+  });
+});
+
 describe('the rendering of a report', () => {
   it('is made from the JSON alone', () => {
     const text = renderReport(report);

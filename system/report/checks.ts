@@ -338,6 +338,9 @@ const cqeBytes = 32;
  * Requests by their other records: what software posted, what the requester took up, what left the port for the first time,
  * and the CQEs that came over PCIe. While requests are under way, have failed, or datagrams are among them, the ledger of
  * operations may lag behind the port.
+ *
+ * A packet that met a link which was down has not been transmitted, and counts as repeated or not by the packets around it,
+ * so each such packet may stand for one that is missing among the first transmissions.
  */
 function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): string[] {
   const what = `node ${hca.node}`;
@@ -346,15 +349,20 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
   const posted = sumOf(host.operations.map((row) => row.posted));
   const cqes = (host.pcie.received['cqe']?.payloadBytes ?? 0) / cqeBytes;
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
-  const firsts = [hca.wire.transmitted, hca.loopback.transmitted];
-  // A datagram that met a link which was down completes, and no port has counted it.
-  const isConnected =
-    hca.wire.discardedPackets === 0 && firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+  // A datagram that met a link which was down completes, and is among the discarded packets only.
+  const firsts = [hca.wire.transmitted, hca.wire.discarded, hca.loopback.transmitted];
+  const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =
-    isConnected && posted === completed && rows.every(({ failed }) => failed === 0) && hca.wire.isQuiet;
+    isConnected &&
+    posted === completed &&
+    rows.every(({ failed }) => failed === 0) &&
+    hca.wire.isQuiet &&
+    hca.wire.discardedPackets === 0;
   const sent = (pattern: RegExp): PacketLedger => totalOf(...firsts.map((books) => named(books, pattern)));
   const answers = totalOf(
-    ...[peer.wire.transmitted, hca.loopback.transmitted].map((books) => named(books, /READ_RESPONSE/)),
+    ...[peer.wire.transmitted, peer.wire.discarded, hca.loopback.transmitted].map((books) =>
+      named(books, /READ_RESPONSE/),
+    ),
   );
   const of = (pattern: RegExp, pick: (row: HcaOperationLedger) => number): number =>
     sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
@@ -394,7 +402,10 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
             `${what}, responses to READs`,
             of(/READ/, pickPsns),
             answers.packets,
-            isComplete && peer.wire.isQuiet && peer.operations.every(({ failed }) => failed === 0),
+            isComplete &&
+              peer.wire.isQuiet &&
+              peer.wire.discardedPackets === 0 &&
+              peer.operations.every(({ failed }) => failed === 0),
           ),
         ]
       : []),

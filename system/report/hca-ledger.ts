@@ -59,8 +59,9 @@ export interface WireEndLedger {
   /** The transmitter's own totals, beside its books by opcode. */
   readonly transmittedPackets: number;
   readonly transmittedBytes: number;
-  /** Packets that met a link which was down: neither sent nor counted elsewhere. */
+  /** Packets that met a link which was down: neither sent nor counted elsewhere; and the same by opcode. */
   readonly discardedPackets: number;
+  readonly discarded: Readonly<Record<string, PacketLedger>>;
   readonly received: Readonly<Record<string, PacketLedger>>;
   readonly corrupted: Readonly<Record<string, PacketLedger>>;
   /** Packets that arrived and were dropped, by reason. */
@@ -330,6 +331,7 @@ function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     transmittedPackets: transmitted.packetCount,
     transmittedBytes: transmitted.packetBytes,
     discardedPackets: transmitted.discardedCount,
+    discarded: packetsOf(transmitted.discarded),
     received: packetsOf(received.delivered),
     corrupted: packetsOf(received.corrupted),
     dropped: {
