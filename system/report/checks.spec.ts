@@ -241,13 +241,3 @@ describe('the rendering of a report', () => {
     expect(renderReport({ ...report, checks })).toContain('do NOT balance');
   });
 });
-
-it('requests are not held to packets where a link that was down took some of them', () => {
-  const failuresOf = (discarded: number): readonly string[] =>
-    checksAfter(({ hcas }) => {
-      hcas[0]!.operations[0]!.psnCount++;
-      hcas[0]!.wire.discardedPackets = discarded;
-    }).operations.failures;
-  expect(failuresOf(0).join()).toContain('packets of SENDs and WRITEs');
-  expect(failuresOf(1)).toEqual([]);
-});
