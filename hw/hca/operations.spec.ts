@@ -58,14 +58,20 @@ describe('OperationLedger', () => {
     expect([row.lifePs, row.silentCount]).toEqual([820_000, 1]);
   });
 
-  it('ends the stages of a silent datagram as it leaves, while its last bytes are still being read', () => {
-    const { ledger, row, request, stages } = bench();
-    Object.assign(request, { gatheredCycle: 223, transmittedCycle: 220, acknowledgedCycle: 220 });
-    ledger.completed(request, 220, true);
-    // WQE fetch 110→150, scheduling →155, payload read →220.
-    expect(stages()).toEqual([0, 40, 5, 65, 0, 0, 0, 0, 0].map((cycles) => cycles * 1000));
-    expect(row.lifePs).toBe(110_000);
-  });
+  it.each([
+    [220, true],
+    [222, false],
+  ])(
+    'ends the stages of a datagram with its life at %i, while its last bytes are still being read',
+    (end, isSilent) => {
+      const { ledger, row, request, stages } = bench();
+      Object.assign(request, { gatheredCycle: 223, transmittedCycle: 220, acknowledgedCycle: 220 });
+      ledger.completed(request, end, isSilent);
+      // WQE fetch 110→150, scheduling →155, payload read to the end.
+      expect(stages()).toEqual([0, 40, 5, end - 155, 0, 0, 0, 0, 0].map((cycles) => cycles * 1000));
+      expect(row.lifePs).toBe((end - 110) * 1000);
+    },
+  );
 
   it('gives a WQE that was on chip before it was posted no time of a fetch, and still leaves no gap', () => {
     const { ledger, row, request, stages } = bench({

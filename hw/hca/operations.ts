@@ -120,8 +120,8 @@ export class OperationLedger {
       tap?.cqeIssued(qpn, wqeCounter, endPs);
       return;
     }
-    // An unreliable message leaves the ledger as it leaves, which may be while its last bytes are still being read.
-    if (isSilent && request.gatheredCycle > cycle) request.gatheredCycle = cycle;
+    // An unreliable message is complete as it leaves, which may be while its last bytes are still being read.
+    if (request.gatheredCycle > cycle) request.gatheredCycle = cycle;
     const tapped = tap === undefined ? Number.NaN : tap.postedPs(qpn, wqeCounter);
     row.count++;
     if (endPs - (Number.isNaN(tapped) ? this.#clock.edgePs(request.fetchBegunCycle) : tapped) > farPs) {

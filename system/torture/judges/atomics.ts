@@ -6,7 +6,7 @@ import { IBV_WC_SUCCESS, IBV_WR_ATOMIC_FETCH_AND_ADD } from '../../../userlib/in
 import { isAtomicVerb } from '../draw-story.ts';
 import type { Played } from '../run-story.ts';
 import { type Flaw, patternInto, type SendPlan } from '../story.ts';
-import { isGivenBack } from './contents.ts';
+import { isGivenBack, isTakenAway } from './contents.ts';
 import { flowsOf } from './traffic.ts';
 
 interface Operation {
@@ -29,6 +29,7 @@ export function judgeAtomics(played: Played): string[] {
       const isDone =
         end?.status === IBV_WC_SUCCESS &&
         end.bytes !== undefined &&
+        !isTakenAway(flow.from.seen, plan.sges, end.toPs) &&
         !isGivenBack(flow.from.seen, plan.sges, post.fromPs, end.toPs);
       const operation = {
         plan,

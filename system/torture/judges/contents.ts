@@ -41,3 +41,11 @@ export const isGivenBack = (
           area === given.area && offset < given.offset + given.length && offset + length > given.offset,
       ),
   );
+
+/** Whether the program had taken one of these buffers away, and written over it, by an instant. */
+export const isTakenAway = (
+  { deregistrations }: Observations,
+  sges: readonly SgePlan[],
+  atPs: number,
+): boolean =>
+  deregistrations.some((gone) => gone.toPs <= atPs && sges.some(({ area }) => area === gone.area));
