@@ -725,6 +725,8 @@ class Player {
     const context = this.#context;
     if (open?.qp === undefined || context === undefined) return;
     const { qp } = open;
+    // One that drains already takes no such wish.
+    if (qp.state === IBV_QPS_SQD) return;
     await modifyQp(
       qp,
       { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 },
