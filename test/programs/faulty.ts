@@ -71,6 +71,7 @@ export async function sender(program: ProgramContext): Promise<JsonValue> {
     statuses: statusesOf(taken),
     isInOrder: taken.every(({ wrId }, index) => wrId === index + 1),
     surplus,
+    fromPs,
     tookUs,
     isRead,
     state: await side.stateOf(pair),
