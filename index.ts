@@ -44,6 +44,7 @@ export type { AnalysisOptions, TraceOptions } from './system/analysis/options.ts
 export type { FaultEntry, FaultKind, FaultPlan } from './system/faults/index.ts';
 export { Machine, type MachineOptions } from './system/machine.ts';
 export type { UnownedAccess } from './system/node/access-watch.ts';
+export type { Held } from './system/node/held.ts';
 export type { MemoryTraffic } from './system/node/memory-traffic.ts';
 export type { NicSoftware } from './system/node/nic-software.ts';
 export type { ProgramMemory } from './system/node/program-memory.ts';

@@ -66,6 +66,8 @@ export class ControlSide {
   readonly state: DeviceState;
   readonly #setup: ControlSideSetup;
   readonly #drainStage: number;
+  /** Looks at draining queues since the last of them began or ended. */
+  #drainLooks = 0;
 
   constructor(setup: ControlSideSetup) {
     const { domain, config, icm, reads, writes, sram } = setup;
@@ -153,9 +155,12 @@ export class ControlSide {
       if (parts.dataPath.qpIsDraining(slot) || !this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
       draining.delete(slot);
+      this.#drainLooks = 0;
     }
-    if (draining.size > 0)
-      this.#setup.domain.wake(this.#drainStage, cycle + this.#setup.config.conditionPollCycles);
+    if (draining.size === 0) return;
+    // Twice as far apart after each thousand: who drains for hours is seen a thousandth of that late, not looked at for hours.
+    const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainLooks++ >> 10);
+    this.#setup.domain.wake(this.#drainStage, cycle + distance);
   }
 
   #makePorts(): HcaPort[] {
@@ -204,7 +209,10 @@ export class ControlSide {
       },
       now: () => domain.cycle,
       memoryMapPerPageCycles: config.memoryMapPerPageCycles,
-      watchDraining: () => domain.wake(this.#drainStage, domain.cycle + 1),
+      watchDraining: () => {
+        this.#drainLooks = 0;
+        domain.wake(this.#drainStage, domain.cycle + 1);
+      },
     });
   }
 

@@ -238,6 +238,22 @@ describe('RTS2SQD_QP', () => {
     expect(qpEqe.fields.type.get(eqe, 0)).toBe(EventType.SQ_DRAINED);
     expect(qpEqe.fields.qpn.get(eqe, 0)).toBe(qpn);
   });
+
+  it('looks more and more seldom at a queue that drains for long, and is a thousandth late at most', () => {
+    must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
+    bringTo(QpState.RTS);
+    bench.dataPath.busyQps.add(0);
+    let looks = 0;
+    bench.dataPath.qpIsDraining = (slot) => ++looks > 0 && bench.dataPath.busyQps.has(slot);
+    must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: 0x8000_0000 + qpn });
+    bench.run(1e9);
+    // Distances of 32 cycles, 1,024 times each and then doubled, reach 1e9 cycles after some 15,000 looks.
+    expect(looks).toBeGreaterThan(14_000);
+    expect(looks).toBeLessThan(16_000);
+    bench.dataPath.busyQps.clear();
+    bench.run(1e6 + 10_000);
+    expect(bench.control.events.writtenCount).toBe(1);
+  });
 });
 
 describe('CONF_SPECIAL_QP', () => {
