@@ -58,7 +58,8 @@ function objectsOf({ programs }: Story): Record<string, number> {
   };
   for (const { areas, qps } of programs) {
     for (const area of areas) count(isOnDemandArea(area) ? `${area.kind} on demand` : `${area.kind} pinned`);
-    for (const { transport } of qps) count(`${transport} QP`);
+    for (const { transport, renewal } of qps)
+      count(renewal === undefined ? `${transport} QP` : `${transport} QP again (${renewal.how})`);
   }
   return objects;
 }

@@ -14,7 +14,15 @@ import {
   IBV_WR_RDMA_WRITE,
   IBV_WR_RDMA_WRITE_WITH_IMM,
 } from '../../userlib/index.ts';
-import { type LinkEnd, type ProgramPlan, patternInto, peerOfQp, type Step, type Story } from './story.ts';
+import {
+  isCurrent,
+  type LinkEnd,
+  type ProgramPlan,
+  patternInto,
+  peerOfQp,
+  type Step,
+  type Story,
+} from './story.ts';
 
 /** Numbers that differ in no low bit are taken for one by whatever looks at the low bits only. */
 const qpnGaps = [255, 1023, 2047];
@@ -29,22 +37,30 @@ export function withControl(random: Random, story: Story): Story {
   const sleeps = random.chance(0.5);
   const postsWhileStopped = random.chance(0.6);
   const hasLongestDelay = random.chance(0.06);
-  const programs = story.programs.map((plan): ProgramPlan => {
+  const programs = story.programs.map((plan, program): ProgramPlan => {
     const posted = postsWhileStopped ? withPostsWhileStopped(plan) : plan.steps;
-    const steps = posted.flatMap((step): Step[] => [
-      step.do === 'deregister' && renews ? { ...step, isRenewed: true } : step,
-      ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan) : []),
-      ...(hasLimits && random.chance(0.1) ? limit(random, plan) : []),
-      ...(sleeps && step.do === 'post' && random.chance(0.3) ? sleep(plan, step.qp) : []),
-    ]);
+    const running = new Running(plan);
+    const steps = posted.flatMap((step): Step[] => {
+      running.note(step);
+      return [
+        step.do === 'deregister' && renews ? { ...step, isRenewed: true } : step,
+        ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan, running) : []),
+        ...(hasLimits && random.chance(0.1) ? limit(random, plan) : []),
+        ...(sleeps && step.do === 'post' && random.chance(0.3) ? sleep(plan, step.qp) : []),
+      ];
+    });
     const qps = hasLongestDelay ? plan.qps.map((qp) => ({ ...qp, rnrTimer: 0 })) : plan.qps;
-    return { ...plan, qps, steps, qpnGap: hasGap && plan.qps.length > 1 ? gap : 0 };
+    return { ...plan, qps, steps, qpnGap: hasGap && program === passerOf(story, plan.node) ? gap : 0 };
   });
   const interval = sleeps && random.chance(0.4) ? { 'driver.eqUpdateInterval': 1 + random.below(2) } : {};
   const controlled = { ...story, set: { ...interval, ...story.set }, programs };
   const matching = withMatches(random, controlled);
   return story.climate === 'flawed' && random.chance(0.3) ? withoutRight(random, matching) : matching;
 }
+
+/** The one program of a node that makes so many QPs: those of several at once do not fit memory. */
+const passerOf = ({ programs }: Story, node: number): number =>
+  programs.findIndex((plan) => plan.node === node && plan.qps.length > 1);
 
 /** Lets half of the COMPARE_SWAPs compare with what the word holds at first, or with what another one has put there. */
 function withMatches(random: Random, story: Story): Story {
@@ -130,10 +146,33 @@ function withPostsWhileStopped({ qps, steps }: ProgramPlan): Step[] {
   return moved;
 }
 
-function quiesce(random: Random, { qps }: ProgramPlan): Step[] {
+/** Which QPs of a program are there, with send queues that have not been stopped, behind each of its steps. */
+class Running {
+  readonly #plan: ProgramPlan;
+  readonly #stopped = new Set<number>();
+  #turn = 0;
+
+  constructor(plan: ProgramPlan) {
+    this.#plan = plan;
+  }
+
+  note(step: Step): void {
+    if (step.do === 'turn') this.#turn = step.turn;
+    if (step.do !== 'modify') return;
+    if (step.to === 'SQD') this.#stopped.add(step.qp);
+    else this.#stopped.delete(step.qp);
+  }
+
+  includes(qp: number): boolean {
+    return isCurrent(this.#plan, qp, this.#turn) && !this.#stopped.has(qp);
+  }
+}
+
+/** A queue that is stopped already cannot be asked to say when it is drained (ib_modify_qp_is_ok, SQD to SQD). */
+function quiesce(random: Random, { qps }: ProgramPlan, running: Running): Step[] {
   if (qps.length === 0) return [];
   const qp = random.below(qps.length);
-  return qps[qp]!.transport === 'RC' ? [{ do: 'quiesce', qp }] : [];
+  return qps[qp]!.transport === 'RC' && running.includes(qp) ? [{ do: 'quiesce', qp }] : [];
 }
 
 function limit(random: Random, { srqs }: ProgramPlan): Step[] {

@@ -38,6 +38,7 @@ import {
   type Step,
   type Story,
   type Transport,
+  type Turn,
 } from './story.ts';
 
 /** A story for each seed, the same for ever as long as this file is. */
@@ -47,6 +48,7 @@ export function drawStory(seed: number): Story {
   const set = drawHardware(new Random(seed, 'hardware'));
   const draft = new Draft(new Random(seed, 'programs'), climate);
   draft.draw();
+  const turns = draft.drawTurns(new Random(seed, 'turns'));
   const faults = drawFaults(new Random(seed, 'faults'), climate);
   const isAgain = random.chance(0.3);
   const again = {
@@ -61,6 +63,7 @@ export function drawStory(seed: number): Story {
     again: isAgain ? again : undefined,
     programs: draft.programs(),
     links: draft.links,
+    ...(turns.length > 0 ? { turns } : {}),
   };
   const onDemand = withOnDemand(new Random(seed, 'on demand'), story);
   return withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand));
@@ -153,6 +156,10 @@ class Draft {
   readonly #swarm: Swarm;
   readonly #programs: ProgramDraft[] = [];
   readonly #lateQps = new Set<string>();
+  /** Links whose QPs are there now. */
+  readonly #current: Link[] = [];
+  /** Areas that have had other keys, by `program.area`. */
+  readonly #renewedAreas = new Set<string>();
   #nextId = 1;
   #budgetBytes: number;
 
@@ -177,6 +184,66 @@ class Draft {
       this.#addOperation();
       if (random.chance(0.25)) this.#addOther();
     }
+  }
+
+  /** Goes on, in one of five stories, after turns at which QPs, CQs and areas are made anew. */
+  drawTurns(random: Random): Turn[] {
+    if (!random.chance(0.2)) return [];
+    const count = 1 + random.below(random.chance(0.3) ? 5 : 2);
+    return Array.from({ length: count }, (_, index) => {
+      const turn = this.#drawTurn(random, index + 1);
+      this.#budgetBytes += 1 << 16;
+      const operations = 1 + random.below(Math.min(40, this.#swarm.operations));
+      for (let made = 0; made < operations; made++) {
+        this.#addOperation();
+        if (random.chance(0.25)) this.#addOther();
+        if (random.chance(0.1)) this.#addRegistration(random);
+      }
+      return turn;
+    });
+  }
+
+  #drawTurn(random: Random, turn: number): Turn {
+    const share = pick(random, [0.3, 0.7, 1]);
+    for (const [place, link] of this.#current.entries())
+      if (random.chance(share)) this.#current[place] = this.#renew(random, link, turn);
+    const programs = this.#programs.map(({ cqs, areas }, program) => {
+      const renewed = areas.flatMap((_, area) => (random.chance(0.5) ? [area] : []));
+      for (const area of renewed) this.#renewedAreas.add(`${program}.${area}`);
+      this.#programs[program]!.steps.push({ do: 'turn', turn });
+      return {
+        cqs: cqs.flatMap((_, cq) => (random.chance(0.5) ? [cq] : [])),
+        areas: renewed,
+        isMoved: random.chance(0.5),
+      };
+    });
+    return { programs };
+  }
+
+  #renew(random: Random, { ends }: Link, turn: number): Link {
+    const common = drawConnection(random, this.#climate);
+    const renewed = ends.map(({ program, qp }) => {
+      const { qps } = this.#programs[program]!;
+      const old = qps[qp]!;
+      const how = random.chance(0.5) ? 'create' : 'reset';
+      const index = this.#addQp(program, old.transport, common);
+      const { psn } = qps[index]!;
+      const made = how === 'create' ? qps[index]! : { ...old, ...common, psn };
+      qps[index] = { ...made, renewal: { turn, of: qp, how } };
+      return { program, qp: index };
+    });
+    const link: Link = { ends: [renewed[0]!, renewed[1]!] };
+    this.links.push(link);
+    return link;
+  }
+
+  #addRegistration(random: Random): void {
+    const { steps } = pick(random, this.#programs);
+    steps.push(
+      random.chance(0.5)
+        ? { do: 'reregister', area: areaIndex.source }
+        : { do: 'registerScratch', pages: 1 + random.below(40), kept: random.below(4) },
+    );
   }
 
   programs(): ProgramPlan[] {
@@ -240,7 +307,9 @@ class Draft {
     const right = pick(random, others);
     const common = drawConnection(random, this.#climate);
     const ends = [left, right].map((program) => ({ program, qp: this.#addQp(program, transport, common) }));
-    this.links.push({ ends: [ends[0]!, ends[1]!] });
+    const link: Link = { ends: [ends[0]!, ends[1]!] };
+    this.links.push(link);
+    this.#current.push(link);
   }
 
   #addQp(program: number, transport: Transport, common: Connection): number {
@@ -265,7 +334,7 @@ class Draft {
 
   #addOperation(): void {
     const random = this.#random;
-    const link = pick(random, this.links);
+    const link = pick(random, this.#current);
     const from = link.ends[random.below(2)]!;
     const to = link.ends[0] === from ? link.ends[1]! : link.ends[0];
     const listLength = this.#swarm.hasLists && random.chance(0.3) ? 1 + random.below(6) : 1;
@@ -292,7 +361,7 @@ class Draft {
       : this.#drawLength(qp, consumesReceive(opcode), consumesReceive(opcode) && peer.qps[to.qp]!.srq >= 0);
     if (length > this.#budgetBytes) return undefined;
     this.#budgetBytes -= length;
-    const flaw = this.#drawFlaw(opcode, qp.transport);
+    const flaw = this.#drawFlaw(opcode, qp.transport, from.program, to.program);
     const isInline =
       !isRead && !isAtomic && length <= qp.maxInline && length > 0 && flaw === 'none' && random.chance(0.6);
     const sges = this.#drawSges(
@@ -355,7 +424,7 @@ class Draft {
     return pick(random, edges);
   }
 
-  #drawFlaw(opcode: number, transport: Transport): Flaw {
+  #drawFlaw(opcode: number, transport: Transport, program: number, peer: number): Flaw {
     const random = this.#random;
     if (this.#climate !== 'flawed' || !random.chance(0.06) || transport !== 'RC') return 'none';
     const all: Flaw[] = ['localKey', 'localBounds'];
@@ -363,6 +432,11 @@ class Draft {
     else all.push('remoteKey', 'remoteBounds', 'remoteRight', 'foreignKey');
     if (opcode === IBV_WR_RDMA_READ) all.push('localRight');
     if (isAtomicVerb(opcode)) all.push('misaligned');
+    const isFromSink = opcode === IBV_WR_RDMA_READ || isAtomicVerb(opcode);
+    if (this.#renewedAreas.has(`${program}.${isFromSink ? areaIndex.sink : areaIndex.source}`))
+      all.push('oldLocalKey');
+    const hasRemote = opcode !== IBV_WR_SEND && opcode !== IBV_WR_SEND_WITH_IMM;
+    if (hasRemote && this.#renewedAreas.has(`${peer}.${areaIndex.target}`)) all.push('oldRemoteKey');
     return pick(random, all);
   }
 

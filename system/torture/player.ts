@@ -28,19 +28,11 @@ import {
   getAsyncEvent,
   getCqEvent,
   getDeviceList,
-  IBV_QP_AV,
-  IBV_QP_DEST_QPN,
+  IBV_ACCESS_LOCAL_WRITE,
   IBV_QP_EN_SQD_ASYNC_NOTIFY,
-  IBV_QP_PATH_MTU,
-  IBV_QP_PKEY_INDEX,
-  IBV_QP_PORT,
-  IBV_QP_QKEY,
-  IBV_QP_RQ_PSN,
-  IBV_QP_SQ_PSN,
   IBV_QP_STATE,
   IBV_QPS_ERR,
-  IBV_QPS_INIT,
-  IBV_QPS_RTR,
+  IBV_QPS_RESET,
   IBV_QPS_RTS,
   IBV_QPS_SQD,
   IBV_QPT_RC,
@@ -83,10 +75,11 @@ import {
   VerbsError,
 } from '../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../program.ts';
-import { toInit, toRtr, toRts } from '../programs/rc-states.ts';
+import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
 import {
+  isCurrent,
   isOnDemandArea,
   lengthOf,
   type ProgramPlan,
@@ -94,10 +87,12 @@ import {
   peerOfQp,
   type QpPlan,
   type ReceivePlan,
+  type Renewal,
   type SendPlan,
   type SgePlan,
   type Step,
   type Story,
+  turnOfQp,
 } from './story.ts';
 
 /** What a program is told: the story, and which of its programs it is. */
@@ -114,7 +109,6 @@ export async function play(program: ProgramContext): Promise<JsonValue> {
   return player.seen() as unknown as JsonValue;
 }
 
-const qkey = 0x1111_1111;
 /** A key that the driver never gives out. */
 const wrongKey = 0xdead_be00;
 const pageBytes = 4096;
@@ -138,7 +132,7 @@ interface PeerNews {
 }
 
 interface OpenArea {
-  readonly address: number;
+  address: number;
   mr: IbvMr | undefined;
   readonly lengthBytes: number;
 }
@@ -147,17 +141,20 @@ interface OpenQp {
   readonly plan: QpPlan;
   qp: IbvQp | undefined;
   /** Requests that it was granted room for. */
-  readonly sendRoom: number;
+  sendRoom: number;
   peer: PeerNews | undefined;
+  /** What the peer's areas were before the last turn. */
+  formerPeer: PeerNews | undefined;
   ah: IbvAh | undefined;
   /** Posted and not known to have ended, in order. */
   outstanding: SendPlan[];
   /** Id of the last that was posted to complete with a completion: what comes after it is not waited for. */
   lastSignalled: number;
   sinceSignal: number;
-  /** Id of the last request that the plan posts here: it is signalled, so that the end is seen. */
-  lastId: number;
-  isBroken: boolean;
+  /** Ids of the last requests that the plan posts here before each turn: they are signalled, so that the end is seen. */
+  readonly lastIds: ReadonlySet<number>;
+  /** Whether receives may be posted: in order, the early ones first. */
+  isReady: boolean;
 }
 
 interface Deferred {
@@ -190,6 +187,10 @@ class Player {
   readonly #sendsById = new Map<number, SendPlan>();
   readonly #wcs = Array.from({ length: polledAtOnce }, () => new IbvWc());
   #deferred: Deferred[] = [];
+  /** Receives that have been posted and not completed, by id. */
+  readonly #pendingReceives = new Map<number, Deferred>();
+  readonly #scratch: { readonly mr: IbvMr; readonly address: number; readonly lengthBytes: number }[] = [];
+  #turn = 0;
   #context: IbvContext | undefined;
   #port: PortAttr | undefined;
   #pds: IbvPd[] = [];
@@ -234,10 +235,10 @@ class Player {
 
   async play(): Promise<void> {
     const isSetUp = await this.#attempt('set up', () => this.#setUp());
-    const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect()));
+    const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect(0)));
     if (!isConnected) this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
     this.#isConnected = isConnected;
-    if (isConnected) for (const step of this.#plan.early) await this.#step(step);
+    if (isConnected) await this.#beginEarly(0);
     await this.#meet('begin');
     if (isConnected) {
       for (const step of this.#plan.steps) {
@@ -245,11 +246,14 @@ class Player {
           await this.#leaveEarly();
           return;
         }
+        await this.#reach(this.#turnOf(step));
         await this.#attempt(step.do, () => this.#step(step));
         await this.#pump();
       }
+      await this.#reach(this.#turnCount);
       await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
     }
+    if (!isConnected) await this.#announceTurns();
     await this.#meet('sent');
     await this.#linger();
     this.#look();
@@ -289,7 +293,7 @@ class Player {
 
   async #makeQueues(context: IbvContext): Promise<void> {
     const { cqs, srqs, qps } = this.#plan;
-    for (const [index, { hasChannel, vector }] of cqs.entries()) {
+    for (const [index, { hasChannel }] of cqs.entries()) {
       const needed = qps.reduce(
         (sum, qp) =>
           sum +
@@ -300,40 +304,26 @@ class Player {
       this.#cqNeeds.push(needed);
       const channel = hasChannel ? await createCompChannel(context) : undefined;
       this.#channels.push(channel);
-      this.#cqs.push(await createCq(context, needed, null, channel ?? null, vector % context.numCompVectors));
+      this.#cqs.push(await this.#makeCq(index));
     }
     for (const { maxWr, maxSge } of srqs)
       this.#srqs.push(await createSrq(this.#pds[0]!, { attr: { maxWr, maxSge } }));
     for (const [index, plan] of qps.entries()) {
       if (index === 1 && this.#plan.qpnGap > 0) await this.#passQpns(plan, this.#plan.qpnGap);
-      const init: IbvQpInitAttr = {
-        sendCq: this.#cqs[plan.sendCq]!,
-        recvCq: this.#cqs[plan.recvCq]!,
-        srq: plan.srq >= 0 ? this.#srqs[plan.srq]! : null,
-        qpType: typeOf(plan),
-        sqSigAll: plan.isSignalAll ? 1 : 0,
-        cap: {
-          maxSendWr: plan.maxSendWr,
-          maxRecvWr: plan.srq >= 0 ? 0 : plan.maxRecvWr,
-          maxSendSge: plan.maxSge,
-          maxRecvSge: plan.srq >= 0 ? 0 : plan.maxSge,
-          maxInlineData: plan.maxInline,
-        },
-      };
-      const qp = await createQp(this.#pds[0]!, init);
       this.#qps.push({
         plan,
-        qp,
-        sendRoom: init.cap.maxSendWr ?? 0,
+        qp: undefined,
+        sendRoom: 0,
         peer: undefined,
+        formerPeer: undefined,
         ah: undefined,
         outstanding: [],
         lastSignalled: -1,
         sinceSignal: 0,
-        lastId: this.#lastIdOf(index),
-        isBroken: false,
+        lastIds: this.#lastIdsOf(index),
+        isReady: false,
       });
-      this.#qpByNumber.set(qp.qpNum, index);
+      if (turnOfQp(plan) === 0) await this.#makeQp(index);
     }
   }
 
@@ -353,84 +343,209 @@ class Player {
     for (const qp of passed) await destroyQp(qp);
   }
 
-  #lastIdOf(qp: number): number {
-    let last = -1;
-    for (const step of this.#plan.steps)
-      if (step.do === 'post' && step.qp === qp) last = step.wrs.at(-1)?.id ?? last;
-    return last;
+  async #makeQp(index: number): Promise<void> {
+    const open = this.#qps[index]!;
+    const { plan } = open;
+    const init: IbvQpInitAttr = {
+      sendCq: this.#cqs[plan.sendCq]!,
+      recvCq: this.#cqs[plan.recvCq]!,
+      srq: plan.srq >= 0 ? this.#srqs[plan.srq]! : null,
+      qpType: typeOf(plan),
+      sqSigAll: plan.isSignalAll ? 1 : 0,
+      cap: {
+        maxSendWr: plan.maxSendWr,
+        maxRecvWr: plan.srq >= 0 ? 0 : plan.maxRecvWr,
+        maxSendSge: plan.maxSge,
+        maxRecvSge: plan.srq >= 0 ? 0 : plan.maxSge,
+        maxInlineData: plan.maxInline,
+      },
+    };
+    const qp = await createQp(this.#pds[0]!, init);
+    open.sendRoom = init.cap.maxSendWr ?? 0;
+    this.#isHere(index, qp);
+  }
+
+  #isHere(index: number, qp: IbvQp): void {
+    const open = this.#qps[index]!;
+    open.qp = qp;
+    this.#qpByNumber.set(qp.qpNum, index);
+  }
+
+  /** The last request of a QP before each turn, and before the end. */
+  #lastIdsOf(qp: number): ReadonlySet<number> {
+    const lastByTurn = new Map<number, number>();
+    let turn = 0;
+    for (const step of this.#plan.steps) {
+      turn = Math.max(turn, this.#turnOf(step));
+      const last = step.do === 'post' && step.qp === qp ? step.wrs.at(-1) : undefined;
+      if (last !== undefined) lastByTurn.set(turn, last.id);
+    }
+    return new Set(lastByTurn.values());
   }
 
   // Connecting.
 
-  async #connect(): Promise<void> {
+  /** Tells the peers where QPs and areas are now, and connects the QPs that are new at this turn. */
+  async #connect(turn: number): Promise<void> {
     const { exchange } = this.#program;
-    const areas = this.#areas.map(({ address, mr }) => [address, mr!.rkey] as const);
-    for (const [index, { qp }] of this.#qps.entries()) {
-      const news = { lid: this.#port!.lid, qpNum: qp!.qpNum, areas };
+    const links = this.#plan.qps.flatMap((_, index) => {
       const peer = peerOfQp(this.#story, this.#index, index);
-      if (peer === undefined) continue;
-      if (peer.program === this.#index) this.#qps[peer.qp]!.peer = news;
-      else await exchange.put(mailboxOf(peer.link, peer), news as unknown as JsonValue);
+      return peer !== undefined && isCurrent(this.#plan, index, turn) ? [{ index, peer }] : [];
+    });
+    const areas = this.#areas.map(
+      ({ address, mr }, area) => [address, mr?.rkey ?? this.#oldKeys.get(area) ?? wrongKey] as const,
+    );
+    for (const { index, peer } of links) {
+      const { qp } = this.#qps[index]!;
+      const news = qp === undefined ? null : { lid: this.#port!.lid, qpNum: qp.qpNum, areas };
+      if (peer.program === this.#index) this.#meetPeer(this.#qps[peer.qp]!, news);
+      else await exchange.put(mailboxOf(peer.link, turn, peer), news as unknown as JsonValue);
     }
-    for (const [index, open] of this.#qps.entries()) {
-      const peer = peerOfQp(this.#story, this.#index, index);
-      if (peer === undefined) continue;
+    for (const { index, peer } of links) {
+      const open = this.#qps[index]!;
       if (peer.program !== this.#index) {
-        const box = mailboxOf(peer.link, { program: this.#index, qp: index });
+        const box = mailboxOf(peer.link, turn, { program: this.#index, qp: index });
+        let news: PeerNews | null | undefined;
         await this.#until(`news of link ${peer.link}`, async () => {
-          open.peer ??= (await exchange.poll(box)) as unknown as PeerNews | undefined;
-          return open.peer !== undefined;
+          news = (await exchange.poll(box)) as unknown as PeerNews | null | undefined;
+          return news !== undefined;
         });
+        this.#meetPeer(open, news ?? null);
       }
-      if (open.peer === undefined) continue;
+      const { qp, plan, peer: there } = open;
+      if (qp === undefined || there === undefined || turnOfQp(plan) !== turn) continue;
       const other = this.#story.programs[peer.program]!.qps[peer.qp]!;
-      await this.#ready(open, open.peer, other.psn);
+      await ready(qp, plan, { ...there, psn: other.psn });
+      if (plan.transport === 'UD') open.ah = await createAh(this.#pds[0]!, { dlid: there.lid, portNum: 1 });
     }
   }
 
-  async #ready(open: OpenQp, peer: PeerNews, peerPsn: number): Promise<void> {
-    const qp = open.qp!;
-    const { plan } = open;
-    if (plan.transport === 'RC') {
-      const attributes = {
-        pathMtu: plan.mtu as PortAttr['activeMtu'],
-        readAtomicMax: plan.readsOut,
-        timeoutCode: plan.timeout,
-        retryCount: plan.retryCount,
-        rnrRetryCount: plan.rnrRetry,
-        rnrTimerCode: plan.rnrTimer,
-      };
-      await toInit(qp, plan.access);
-      await toRtr(
-        qp,
-        { lid: peer.lid, qpNum: peer.qpNum, psn: peerPsn },
-        { ...attributes, readAtomicMax: plan.readsIn },
-      );
-      await toRts(qp, plan.psn, attributes);
-    } else if (plan.transport === 'UC') {
-      await toInit(qp, plan.access & 3);
-      await modifyQp(
-        qp,
-        {
-          qpState: IBV_QPS_RTR,
-          pathMtu: plan.mtu as PortAttr['activeMtu'],
-          destQpNum: peer.qpNum,
-          rqPsn: peerPsn,
-          ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
-        },
-        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-      );
-      await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
-    } else {
-      await modifyQp(
-        qp,
-        { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
-        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
-      );
-      await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);
-      await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
-      open.ah = await createAh(this.#pds[0]!, { dlid: peer.lid, portNum: 1 });
+  #meetPeer(open: OpenQp, news: PeerNews | null): void {
+    open.formerPeer = open.peer ?? open.formerPeer;
+    open.peer = news ?? undefined;
+  }
+
+  /** Receives of the QPs that are new at a turn, before anybody sends. */
+  async #beginEarly(turn: number): Promise<void> {
+    for (const open of this.#qps) if (turnOfQp(open.plan) === turn) open.isReady = true;
+    for (const step of this.#plan.early) if (this.#turnOf(step) === turn) await this.#step(step);
+  }
+
+  // Turns.
+
+  get #turnCount(): number {
+    return this.#story.turns?.length ?? 0;
+  }
+
+  /** The turn before which a step cannot be: its QP is not there yet. */
+  #turnOf(step: Step): number {
+    const qp = 'qp' in step ? this.#plan.qps[step.qp] : undefined;
+    const turn = step.do === 'turn' ? step.turn : qp === undefined ? 0 : turnOfQp(qp);
+    return Math.min(this.#turnCount, turn);
+  }
+
+  async #reach(turn: number): Promise<void> {
+    while (this.#turn < turn) await this.#takeTurn(++this.#turn);
+  }
+
+  async #takeTurn(turn: number): Promise<void> {
+    await this.#until('sends to complete', () => this.#outstandingCount() === 0, this.#patiencePs);
+    // Who passes the first meeting knows of the other host's programs; after the second, so do they of this one's.
+    const [here, all, made] = meetingsOf(turn) as [string, string, string];
+    await this.#meet(here);
+    await this.#meet(all);
+    await this.#linger();
+    await this.#attempt('renew', () => this.#renew(turn));
+    await this.#attempt('connect', () => this.#connect(turn));
+    await this.#beginEarly(turn);
+    await this.#meet(made);
+  }
+
+  /** Nobody waits for a program that takes no more turns. */
+  async #announceTurns(): Promise<void> {
+    const { exchange } = this.#program;
+    for (let turn = this.#turn + 1; turn <= this.#turnCount; turn++) {
+      for (const where of meetingsOf(turn)) await this.#announce(where);
+      for (const index of this.#plan.qps.keys()) {
+        const peer = peerOfQp(this.#story, this.#index, index);
+        if (peer !== undefined && peer.program !== this.#index && isCurrent(this.#plan, index, turn))
+          await exchange.put(mailboxOf(peer.link, turn, peer), null);
+      }
     }
+  }
+
+  /** Takes down and makes again what this turn says, QPs before the CQs that they use. */
+  async #renew(turn: number): Promise<void> {
+    const { cqs, areas, isMoved } = this.#story.turns![turn - 1]!.programs[this.#index]!;
+    const renewed = [...this.#plan.qps.entries()].filter(([, plan]) => turnOfQp(plan) === turn);
+    for (const [index, { renewal }] of renewed) await this.#takeDown(index, renewal!);
+    for (const index of cqs) await this.#renewCq(index);
+    for (const area of areas) await this.#renewArea(area, isMoved);
+    for (const [index] of renewed) if (this.#qps[index]!.qp === undefined) await this.#makeQp(index);
+  }
+
+  async #takeDown(index: number, { of: formerIndex, how }: Renewal): Promise<void> {
+    const former = this.#qps[formerIndex]!;
+    const { qp } = former;
+    this.#seen.unfinished.push(...former.outstanding.map(({ id }) => id));
+    former.outstanding = [];
+    former.qp = undefined;
+    this.#qps[index]!.formerPeer = former.peer;
+    for (const [id, pending] of this.#pendingReceives)
+      if (pending.qp === formerIndex) this.#pendingReceives.delete(id);
+    if (qp === undefined) return;
+    if (how === 'create') return destroyQp(qp);
+    await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
+    this.#qps[index]!.sendRoom = former.sendRoom;
+    this.#isHere(index, qp);
+  }
+
+  async #renewCq(index: number): Promise<void> {
+    const cq = this.#cqs[index];
+    const isUsed = this.#qps.some(
+      ({ qp, plan }) => qp !== undefined && (plan.sendCq === index || plan.recvCq === index),
+    );
+    if (cq === undefined || isUsed) return;
+    ackCqEvents(cq, cq.eventsUnacked);
+    await destroyCq(cq);
+    this.#cqs[index] = undefined;
+    this.#cqs[index] = await this.#makeCq(index);
+  }
+
+  #makeCq(index: number): Promise<IbvCq> {
+    const context = this.#context!;
+    const vector = this.#plan.cqs[index]!.vector % context.numCompVectors;
+    return createCq(context, this.#cqNeeds[index]!, null, this.#channels[index] ?? null, vector);
+  }
+
+  async #renewArea(area: number, isMoved: boolean): Promise<void> {
+    const open = this.#areas[area];
+    const isPending = [...this.#pendingReceives.values()].some(({ plan }) => isIn(plan.sges, area));
+    if (open?.mr === undefined || isPending || this.#isReadByOwn(area)) return;
+    await this.#reregister(area, open, open.mr, isMoved ? () => this.#moveArea(area, open) : () => {});
+  }
+
+  /** @param meanwhile done while the memory is the program's alone */
+  async #reregister(area: number, open: OpenArea, mr: IbvMr, meanwhile: () => void): Promise<void> {
+    const { access, isForeign } = this.#plan.areas[area]!;
+    this.#oldKeys.set(area, mr.lkey);
+    open.mr = undefined;
+    await deregMr(mr);
+    meanwhile();
+    open.mr = await regMr(this.#pds[isForeign ? 1 : 0]!, open.address, open.lengthBytes, access);
+  }
+
+  /** The same bytes at another address; others at once in the frames where they were. */
+  #moveArea(area: number, open: OpenArea): void {
+    const { memory } = this.#program;
+    const { shiftBytes } = this.#plan.areas[area]!;
+    const mapped = shiftBytes + open.lengthBytes + pageBytes;
+    const bytes = memory.read(open.address, open.lengthBytes);
+    const from = open.address - shiftBytes;
+    open.address = memory.map(mapped) + shiftBytes;
+    memory.write(open.address, bytes);
+    memory.unmap(from, mapped);
+    this.#churn(Math.ceil(mapped / pageBytes));
   }
 
   // Steps.
@@ -454,6 +569,10 @@ class Player {
         await this.#until('a refill', () => this.#awaitedCount() === 0);
         if (!this.#isReadByOwn(step.area) && this.#areas[step.area] !== undefined) this.#fill(step.area);
         return;
+      case 'reregister':
+        return this.#renewSource(step.area);
+      case 'registerScratch':
+        return this.#registerScratch(step.pages, step.kept);
       case 'deregister':
         return this.#deregister(step.area, step.isRenewed === true);
       case 'peek':
@@ -486,6 +605,7 @@ class Player {
         return this.#churn(step.pages);
       case 'giveBack':
         return this.#giveBack(step.area, step.page, step.pages);
+      case 'turn':
       case 'exit':
         return;
     }
@@ -538,7 +658,7 @@ class Player {
 
   #sendWr(open: OpenQp, plan: SendPlan): IbvSendWr {
     const mustSignal =
-      plan.id === open.lastId || open.sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
+      open.lastIds.has(plan.id) || open.sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
     const flags =
       (plan.isSignalled || mustSignal ? IBV_SEND_SIGNALED : 0) |
       (plan.isFenced ? IBV_SEND_FENCE : 0) |
@@ -559,7 +679,10 @@ class Player {
       const [address, rkey] = open.peer!.areas[remote.area]!;
       const offset =
         plan.flaw === 'remoteBounds' ? this.#beyond(this.#qps.indexOf(open), plan) : remote.offset;
-      const at = { remoteAddr: address + offset, rkey: plan.flaw === 'remoteKey' ? wrongKey : rkey };
+      const former = open.formerPeer?.areas[remote.area]?.[1] ?? wrongKey;
+      const key = plan.flaw === 'remoteKey' || former === rkey ? wrongKey : former;
+      const isKeyWrong = plan.flaw === 'remoteKey' || plan.flaw === 'oldRemoteKey';
+      const at = { remoteAddr: address + offset, rkey: isKeyWrong ? key : rkey };
       wr.wr = isAtomicVerb(plan.opcode)
         ? {
             atomic: {
@@ -586,7 +709,8 @@ class Player {
       const { address, mr, lengthBytes } = this.#areas[area]!;
       const beyond = flaw === 'localBounds' ? lengthBytes + 1 - (isNear ? offset + length : 0) : 0;
       // A region that is gone keeps its old key, as in a program that forgot.
-      const lkey = flaw === 'localKey' ? wrongKey : (mr?.lkey ?? this.#oldKeys.get(area) ?? wrongKey);
+      const old = this.#oldKeys.get(area) ?? wrongKey;
+      const lkey = flaw === 'localKey' ? wrongKey : flaw === 'oldLocalKey' ? old : (mr?.lkey ?? old);
       return { addr: address + offset + beyond, length, lkey };
     });
   }
@@ -597,7 +721,7 @@ class Player {
   readonly #isReceiveMade = new Set<number>();
 
   #receive(wanted: Deferred): void {
-    if (this.#isReceiveMade.has(wanted.plan.id)) return;
+    if (this.#isReceiveMade.has(wanted.plan.id) || this.#qps[wanted.qp]?.isReady === false) return;
     this.#isReceiveMade.add(wanted.plan.id);
     const isQueued = this.#deferred.some(({ qp, srq }) => qp === wanted.qp && srq === wanted.srq);
     if (isQueued || !this.#tryReceive(wanted)) this.#deferred.push(wanted);
@@ -617,6 +741,7 @@ class Player {
     const error = srq !== undefined ? postSrqRecv(srq, wr) : postRecv(open!.qp!, wr);
     if (error === ENOMEM) return false;
     this.#receivesById.set(plan.id, plan);
+    this.#pendingReceives.set(plan.id, { qp: index, srq: shared, plan });
     this.#seen.receives.push({ id: plan.id, qp: index, fromPs, toPs: this.#nowPs, error, isSignalled: true });
     return true;
   }
@@ -631,9 +756,7 @@ class Player {
   }
 
   #isReadByOwn(area: number): boolean {
-    return this.#qps.some(({ outstanding }) =>
-      outstanding.some(({ sges }) => sges.some((sge) => sge.area === area)),
-    );
+    return this.#qps.some(({ outstanding }) => outstanding.some(({ sges }) => isIn(sges, area)));
   }
 
   /** Fills an area with bytes it never had. */
@@ -660,6 +783,26 @@ class Player {
     if (!isRenewed) return;
     const { access, isForeign } = this.#plan.areas[area]!;
     this.#renewed.push(await regMr(this.#pds[isForeign ? 1 : 0]!, open.address, open.lengthBytes, access));
+  }
+
+  async #renewSource(area: number): Promise<void> {
+    await this.#until('a refill', () => this.#awaitedCount() === 0);
+    const open = this.#areas[area];
+    if (open?.mr === undefined || this.#plan.areas[area]!.kind !== 'source' || this.#isReadByOwn(area))
+      return;
+    await this.#reregister(area, open, open.mr, () => this.#fill(area));
+  }
+
+  async #registerScratch(pages: number, kept: number): Promise<void> {
+    const lengthBytes = pages * pageBytes;
+    const address = this.#program.memory.map(lengthBytes);
+    const mr = await regMr(this.#pds[1]!, address, lengthBytes, IBV_ACCESS_LOCAL_WRITE);
+    this.#scratch.push({ mr, address, lengthBytes });
+    while (this.#scratch.length > kept) {
+      const oldest = this.#scratch.shift()!;
+      await deregMr(oldest.mr);
+      this.#program.memory.unmap(oldest.address, oldest.lengthBytes);
+    }
   }
 
   #peek(area: number, offset: number, length: number): void {
@@ -847,6 +990,7 @@ class Player {
       toPs,
     };
     const isOk = wc.status === IBV_WC_SUCCESS;
+    this.#pendingReceives.delete(wc.wrId);
     if (isOk && receive !== undefined) seen.bytes = base64(this.#gather(receive.sges));
     else if (isOk && send?.sges.some(({ area }) => this.#plan.areas[area]!.kind === 'sink'))
       seen.bytes = base64(this.#gather(send.sges));
@@ -956,6 +1100,7 @@ class Player {
 
   async #leaveEarly(): Promise<void> {
     this.#noteUnfinished();
+    await this.#announceTurns();
     for (const where of ['sent', 'looked']) await this.#announce(where);
   }
 
@@ -978,6 +1123,7 @@ class Player {
       if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
     for (const srq of this.#srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));
     for (const mr of this.#renewed) await leave('MR', () => deregMr(mr));
+    for (const { mr } of this.#scratch) await leave('MR', () => deregMr(mr));
     for (const { mr } of this.#areas) if (mr !== undefined) await leave('MR', () => deregMr(mr));
     for (const pd of this.#pds) await leave('PD', () => deallocPd(pd));
     await leave('device', () => closeDevice(context));
@@ -996,6 +1142,8 @@ class Player {
   }
 }
 
+const isIn = (sges: readonly SgePlan[], area: number): boolean => sges.some((sge) => sge.area === area);
+
 const typeOf = ({
   transport,
 }: Pick<QpPlan, 'transport'>): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
@@ -1004,8 +1152,13 @@ const typeOf = ({
 /** Whether a request beyond its own area ends just behind it; what a READ brings would be written up to there. */
 const isNear = ({ id, opcode }: SendPlan): boolean => id % 2 === 1 && opcode !== IBV_WR_RDMA_READ;
 
-const mailboxOf = (link: number, end: { readonly program: number; readonly qp: number }): string =>
-  `link ${link} to ${end.program}.${end.qp}`;
+const meetingsOf = (turn: number): string[] => [`turn ${turn}`, `turn ${turn}, all`, `turned ${turn}`];
+
+const mailboxOf = (
+  link: number,
+  turn: number,
+  end: { readonly program: number; readonly qp: number },
+): string => `link ${link} at turn ${turn} to ${end.program}.${end.qp}`;
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 

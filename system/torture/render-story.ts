@@ -24,7 +24,7 @@ export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opco
 
 /** @returns lines without line ends */
 export function renderStory(story: Story): string[] {
-  const { seed, climate, set, faults, again, programs, links } = story;
+  const { seed, climate, set, faults, again, programs, links, turns = [] } = story;
   const settings = Object.entries(set).map(([path, value]) => `${path}=${value}`);
   const lines = [`story ${seed}, ${climate}: ${settings.join(' ')}`];
   for (const fault of faults)
@@ -41,6 +41,12 @@ export function renderStory(story: Story): string[] {
     );
     lines.push(`${left} ═ ${right}: ${describeQp(story, ends[0])}`);
   }
+  for (const [index, turn] of turns.entries())
+    for (const [program, { cqs, areas, isMoved }] of turn.programs.entries())
+      if (cqs.length + areas.length > 0)
+        lines.push(
+          `turn ${index + 1}, program ${program}: CQs ${cqs.join(' ')}, areas ${areas.join(' ')} made anew${isMoved ? ' elsewhere' : ''}`,
+        );
   for (const [program, { early, steps }] of programs.entries()) {
     for (const step of early) lines.push(`program ${program} first: ${describeStep(step)}`);
     for (const step of steps) lines.push(`program ${program}: ${describeStep(step)}`);
@@ -53,10 +59,12 @@ function describeQp(
   { program, qp }: { readonly program: number; readonly qp: number },
 ): string {
   const plan = story.programs[program]!.qps[qp]!;
-  const { transport, mtu, timeout, retryCount, rnrRetry, rnrTimer, psn } = plan;
+  const { transport, mtu, timeout, retryCount, rnrRetry, rnrTimer, psn, renewal } = plan;
   const reliable =
     transport === 'RC' ? `, time-out ${timeout}, ${retryCount} retries, RNR ${rnrRetry}/${rnrTimer}` : '';
-  return `${transport}, MTU ${128 << mtu}${reliable}, PSN ${psn}`;
+  const since =
+    renewal === undefined ? '' : `, from turn ${renewal.turn} on for QP ${renewal.of} (${renewal.how})`;
+  return `${transport}, MTU ${128 << mtu}${reliable}, PSN ${psn}${since}`;
 }
 
 function describeStep(step: Step): string {

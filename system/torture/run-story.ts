@@ -94,7 +94,8 @@ const players = new URL(`./player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
 /** Beyond what all programs together may wait for: a story that goes on until here does not end. */
-const simulatedLimitPs = (story: Story): bigint => BigInt(60 * psPerSecond) + 40n * BigInt(patienceOf(story));
+const simulatedLimitPs = (story: Story): bigint =>
+  BigInt(60 * psPerSecond) + BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
 
 export async function playStory(
   story: Story,

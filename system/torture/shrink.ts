@@ -72,6 +72,8 @@ class Shrinker {
       await this.#cut(wrKeys, withoutRequests);
       await this.#cut(({ links }) => links.map((_, index) => index), withoutLinks);
       await this.#dropPrograms();
+      await this.#cut(turnKeys, withoutRenewals);
+      await this.#dropTurns();
       for (const plainer of plainerStories(this.story)) await this.#try(plainer(this.story));
     }
   }
@@ -103,6 +105,12 @@ class Shrinker {
     }
   }
 
+  /** The last turns first: what comes after them refers to QPs that are not made then, and does nothing. */
+  async #dropTurns(): Promise<void> {
+    for (let count = this.story.turns?.length ?? 0; count > 0; count--)
+      if (!(await this.#try({ ...this.story, turns: this.story.turns!.slice(0, count - 1) }))) return;
+  }
+
   /** Programs without links and steps, the last first: those before keep their numbers. */
   async #dropPrograms(): Promise<void> {
     for (let index = this.story.programs.length - 1; index > 0; index--) {
@@ -113,6 +121,29 @@ class Shrinker {
     }
   }
 }
+
+/** `turn/program/list/index` of what is renewed. */
+const turnKeys = ({ turns = [] }: Story): string[] =>
+  turns.flatMap(({ programs }, turn) =>
+    programs.flatMap(({ cqs, areas }, program) => [
+      ...cqs.map((cq) => `${turn}/${program}/cqs/${cq}`),
+      ...areas.map((area) => `${turn}/${program}/areas/${area}`),
+    ]),
+  );
+
+const withoutRenewals = (story: Story, keys: ReadonlySet<string>): Story =>
+  story.turns === undefined
+    ? story
+    : {
+        ...story,
+        turns: story.turns.map(({ programs }, turn) => ({
+          programs: programs.map(({ cqs, areas, isMoved }, program) => ({
+            cqs: cqs.filter((cq) => !keys.has(`${turn}/${program}/cqs/${cq}`)),
+            areas: areas.filter((area) => !keys.has(`${turn}/${program}/areas/${area}`)),
+            isMoved,
+          })),
+        })),
+      };
 
 const sizeOf = (story: Story): number => JSON.stringify(story).length;
 

@@ -25,6 +25,25 @@ export interface Story {
   readonly again: Again | undefined;
   readonly programs: readonly ProgramPlan[];
   readonly links: readonly Link[];
+  /** What is renewed each time that all programs meet in mid-story, by turn from 1. */
+  readonly turns?: readonly Turn[];
+}
+
+/**
+ * A place that all programs agree on: everything that was sent has ended. Each takes down and makes again what is listed,
+ * all tell each other the new numbers and keys, and go on.
+ */
+export interface Turn {
+  readonly programs: readonly TurnOfProgram[];
+}
+
+export interface TurnOfProgram {
+  /** CQs to destroy and create, if no QP of an earlier turn uses them any more. */
+  readonly cqs: readonly number[];
+  /** Areas to deregister and register. */
+  readonly areas: readonly number[];
+  /** Whether those areas get another address, and other frames. */
+  readonly isMoved: boolean;
 }
 
 /** Another way to run the same machine: nothing simulated may differ. */
@@ -107,6 +126,15 @@ export interface QpPlan {
   /** First PSN of what this end sends. */
   readonly psn: number;
   readonly access: number;
+  /** Undefined of a QP that is there from the beginning. */
+  readonly renewal?: Renewal;
+}
+
+/** A QP that takes the place of another of the program at a turn: in a new object, or in the same one after RESET. */
+export interface Renewal {
+  readonly turn: number;
+  readonly of: number;
+  readonly how: 'create' | 'reset';
 }
 
 export interface SgePlan {
@@ -128,6 +156,9 @@ export const flaws = [
   'foreignKey',
   'misaligned',
   'tooLong',
+  /** The keys that the area had before it was registered anew. */
+  'oldLocalKey',
+  'oldRemoteKey',
 ] as const;
 export type Flaw = (typeof flaws)[number];
 
@@ -165,6 +196,10 @@ export type Step =
   | { readonly do: 'sleep'; readonly ns: number }
   /** Waits until no request of the program reads the area, then fills it with other bytes. */
   | { readonly do: 'refill'; readonly area: number }
+  /** Waits until no request of the program reads the area, deregisters it, fills it with other bytes, and registers it. */
+  | { readonly do: 'reregister'; readonly area: number }
+  /** Registers a mapping that nothing uses, and deregisters the oldest of such when there are more than `kept`. */
+  | { readonly do: 'registerScratch'; readonly pages: number; readonly kept: number }
   /** Deregisters the area, whatever is under way, and writes other bytes over it at once. */
   | { readonly do: 'deregister'; readonly area: number; readonly isRenewed?: boolean }
   /** The program reads a part of an area that peers write to. */
@@ -188,6 +223,8 @@ export type Step =
    * zeros afterwards. A source is filled anew at once, and given back only while no request of the program reads it.
    */
   | { readonly do: 'giveBack'; readonly area: number; readonly page: number; readonly pages: number }
+  /** Waits for all programs, and renews what the story says; posting on a QP of that turn does so as well. */
+  | { readonly do: 'turn'; readonly turn: number }
   /** Ends the program here, with everything open. */
   | { readonly do: 'exit' };
 
@@ -213,6 +250,14 @@ export const isOnDemandArea = ({ access }: AreaPlan): boolean => (access & IBV_A
 
 export const lengthOf = (sges: readonly SgePlan[]): number =>
   sges.reduce((sum, { length }) => sum + length, 0);
+
+/** The turn from which on a QP is there. */
+export const turnOfQp = ({ renewal }: QpPlan): number => renewal?.turn ?? 0;
+
+/** Whether no other QP has taken this one's place at a turn. */
+export const isCurrent = ({ qps }: ProgramPlan, qp: number, turn: number): boolean =>
+  turnOfQp(qps[qp]!) <= turn &&
+  !qps.some(({ renewal }) => renewal !== undefined && renewal.of === qp && renewal.turn <= turn);
 
 /** The other end of a QP's link, and the link's number; undefined when it has none. */
 export function peerOfQp(

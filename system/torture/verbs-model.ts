@@ -40,11 +40,13 @@ export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   foreignKey: [IBV_WC_REM_ACCESS_ERR],
   misaligned: [IBV_WC_REM_INV_REQ_ERR],
   tooLong: [IBV_WC_REM_INV_REQ_ERR],
+  oldLocalKey: [IBV_WC_LOC_PROT_ERR],
+  oldRemoteKey: [IBV_WC_REM_ACCESS_ERR],
 };
 
 /** Flaws that the responder finds: it answers with a NAK and goes to the error state as well (9.9.3, class C). */
 export const isFoundByResponder = (flaw: Flaw): boolean =>
-  flaw !== 'none' && flaw !== 'localKey' && flaw !== 'localBounds' && flaw !== 'localRight';
+  flaw !== 'none' && !['localKey', 'localBounds', 'localRight', 'oldLocalKey'].includes(flaw);
 
 /** What a receive ends in that the message does not fit, or whose buffers are not good. */
 export const endsOfBadReceive: readonly number[] = [

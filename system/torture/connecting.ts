@@ -1,0 +1,70 @@
+/** Brings a QP of a story from RESET to where it sends and receives, by the attributes of its plan. */
+import {
+  IBV_QP_AV,
+  IBV_QP_DEST_QPN,
+  IBV_QP_PATH_MTU,
+  IBV_QP_PKEY_INDEX,
+  IBV_QP_PORT,
+  IBV_QP_QKEY,
+  IBV_QP_RQ_PSN,
+  IBV_QP_SQ_PSN,
+  IBV_QP_STATE,
+  IBV_QPS_INIT,
+  IBV_QPS_RTR,
+  IBV_QPS_RTS,
+  type IbvQp,
+  modifyQp,
+  type PortAttr,
+} from '../../userlib/index.ts';
+import { type RcAddress, toInit, toRtr, toRts } from '../programs/rc-states.ts';
+import type { QpPlan } from './story.ts';
+
+/** Of all datagram QPs. */
+export const qkey = 0x1111_1111;
+
+/** @throws VerbsError for what the QP or the device refuses */
+export async function ready(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
+  if (plan.transport === 'RC') await readyReliable(qp, plan, peer);
+  else if (plan.transport === 'UC') await readyUnreliable(qp, plan, peer);
+  else await readyDatagram(qp, plan);
+}
+
+async function readyReliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
+  const attributes = {
+    pathMtu: plan.mtu as PortAttr['activeMtu'],
+    readAtomicMax: plan.readsOut,
+    timeoutCode: plan.timeout,
+    retryCount: plan.retryCount,
+    rnrRetryCount: plan.rnrRetry,
+    rnrTimerCode: plan.rnrTimer,
+  };
+  await toInit(qp, plan.access);
+  await toRtr(qp, peer, { ...attributes, readAtomicMax: plan.readsIn });
+  await toRts(qp, plan.psn, attributes);
+}
+
+async function readyUnreliable(qp: IbvQp, plan: QpPlan, peer: RcAddress): Promise<void> {
+  await toInit(qp, plan.access & 3);
+  await modifyQp(
+    qp,
+    {
+      qpState: IBV_QPS_RTR,
+      pathMtu: plan.mtu as PortAttr['activeMtu'],
+      destQpNum: peer.qpNum,
+      rqPsn: peer.psn,
+      ahAttr: { dlid: peer.lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum: 1 },
+    },
+    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+  );
+  await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+async function readyDatagram(qp: IbvQp, plan: QpPlan): Promise<void> {
+  await modifyQp(
+    qp,
+    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey },
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+  );
+  await modifyQp(qp, { qpState: IBV_QPS_RTR }, IBV_QP_STATE);
+  await modifyQp(qp, { qpState: IBV_QPS_RTS, sqPsn: plan.psn }, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
