@@ -15,8 +15,8 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'The delimiters of a data packet take no time on the link.',
     kind: 'wrong time',
     file: 'wire/wire-sender.ts',
-    find: 'const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;',
-    replace: 'const arrivalPs = this.serializer.occupy(atPs, packetBytes) + this.#latencyPs;',
+    find: 'occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;\n    return',
+    replace: 'occupy(atPs, packetBytes) + this.#latencyPs;\n    return',
   },
   {
     name: 'fractions-dropped',
