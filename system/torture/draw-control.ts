@@ -39,12 +39,12 @@ export function withControl(random: Random, story: Story): Story {
   const hasLongestDelay = random.chance(0.06);
   const programs = story.programs.map((plan, program): ProgramPlan => {
     const posted = postsWhileStopped ? withPostsWhileStopped(plan) : plan.steps;
-    const running = new Running(plan);
+    let turn = 0;
     const steps = posted.flatMap((step): Step[] => {
-      running.note(step);
+      if (step.do === 'turn') turn = step.turn;
       return [
         step.do === 'deregister' && renews ? { ...step, isRenewed: true } : step,
-        ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan, running) : []),
+        ...(hasQuiesces && random.chance(0.08) ? quiesce(random, plan, turn) : []),
         ...(hasLimits && random.chance(0.1) ? limit(random, plan) : []),
         ...(sleeps && step.do === 'post' && random.chance(0.3) ? sleep(plan, step.qp) : []),
       ];
@@ -146,33 +146,10 @@ function withPostsWhileStopped({ qps, steps }: ProgramPlan): Step[] {
   return moved;
 }
 
-/** Which QPs of a program are there, with send queues that have not been stopped, behind each of its steps. */
-class Running {
-  readonly #plan: ProgramPlan;
-  readonly #stopped = new Set<number>();
-  #turn = 0;
-
-  constructor(plan: ProgramPlan) {
-    this.#plan = plan;
-  }
-
-  note(step: Step): void {
-    if (step.do === 'turn') this.#turn = step.turn;
-    if (step.do !== 'modify') return;
-    if (step.to === 'SQD') this.#stopped.add(step.qp);
-    else this.#stopped.delete(step.qp);
-  }
-
-  includes(qp: number): boolean {
-    return isCurrent(this.#plan, qp, this.#turn) && !this.#stopped.has(qp);
-  }
-}
-
-/** A queue that is stopped already cannot be asked to say when it is drained (ib_modify_qp_is_ok, SQD to SQD). */
-function quiesce(random: Random, { qps }: ProgramPlan, running: Running): Step[] {
-  if (qps.length === 0) return [];
-  const qp = random.below(qps.length);
-  return qps[qp]!.transport === 'RC' && running.includes(qp) ? [{ do: 'quiesce', qp }] : [];
+function quiesce(random: Random, plan: ProgramPlan, turn: number): Step[] {
+  if (plan.qps.length === 0) return [];
+  const qp = random.below(plan.qps.length);
+  return plan.qps[qp]!.transport === 'RC' && isCurrent(plan, qp, turn) ? [{ do: 'quiesce', qp }] : [];
 }
 
 function limit(random: Random, { srqs }: ProgramPlan): Step[] {
