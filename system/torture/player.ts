@@ -1178,5 +1178,5 @@ export function patienceOf(story: Story): number {
     for (const { transport, timeout, retryCount, rnrRetry } of qps)
       if (transport === 'RC')
         most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
-  return basePatiencePs + (story.climate === 'calm' ? Math.min(most, 10 * rnrDelayMaxPs) : most);
+  return basePatiencePs + most;
 }
