@@ -14,7 +14,7 @@ const durations = new Set([
   ...['latencyPs', 'returnLatencyPs', 'timeoutPs', 'ackLatencyPs', 'aheadPs', 'deliveryPs', 'walkPs'],
   ...['overheadPs', 'limitPs', 'initialPs', 'minPs', 'maxPs', 'numeratorPs', 'periodPs', 'halfStepPs'],
   ...['cyclesPerPs', 'ackTimeoutPs', 'moderationPeriodPs', 'completionTimeoutPs', 'stretchPs', 'epochPs'],
-  ...['windowPs', 'drainPs', 'storePs'],
+  ...['windowPs', 'drainPs', 'storePs', 'flowControlPs'],
   // Sums and what is left.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
   ...[
