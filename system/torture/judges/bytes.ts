@@ -140,7 +140,9 @@ class Shadow {
       this.#add(flow.to.program, area, {
         offset,
         length: lengthBytes,
-        bytes: this.#gathered(flow.from.program, plan.sges, post.fromPs),
+        // What lies before the end of the region that a buffer passes may have gone out: other bytes than were planned.
+        bytes:
+          plan.flaw === 'localBounds' ? undefined : this.#gathered(flow.from.program, plan.sges, post.fromPs),
         fromPs: post.fromPs,
         toPs: this.#mayComeAgain(flow)
           ? Number.POSITIVE_INFINITY
