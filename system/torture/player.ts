@@ -1049,7 +1049,7 @@ class Player {
     }
   }
 
-  /** Waits until every program of another host has come here. */
+  /** Waits until every program of another host has come here: each of its messages may have waited for a receive. */
   async #meet(where: string): Promise<void> {
     const { exchange } = this.#program;
     await this.#announce(where);
@@ -1062,7 +1062,7 @@ class Player {
           isHere ||= (await exchange.poll(box)) !== undefined;
           return isHere;
         },
-        4 * this.#patiencePs,
+        16 * this.#patiencePs,
       );
     }
   }
