@@ -258,47 +258,44 @@ export class WireSender {
     this.#delayLink(packet, atPs);
     const isLost = faults.isLost(packet);
     const isCorrupted = !isLost && faults.isCorrupted(packet);
-    const passed = this.#held.passed;
+    const { passed, canCopy } = this.#held;
     const reordering = isLost || passed !== undefined ? undefined : faults.reorderingOf(packet);
-    const copy = this.#held.canCopy ? faults.copyOf(packet) : undefined;
+    const copy = canCopy ? faults.copyOf(packet) : undefined;
     const flags = isCorrupted ? givenFlags | FLAG_CORRUPTED : givenFlags;
-    const body = {
-      opcode,
-      payloadBytes,
-      virtualLane,
-      packetBytes,
-      bodyBytes: bodyBytesOf(shape, payloadBytes, flags),
-    };
-    const unread = { ...body, content: undefined };
-    let offset: number;
-    if (reordering === undefined) {
-      if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
-      const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-      if (isCorrupted) counters.corruptedCount++;
-      const kind = isLost ? DISCARDED : PACKET;
-      offset = this.#open(arrivalPs, kind, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
-    } else {
-      const atEndPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
-      offset = this.#open(atEndPs, DISCARDED, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    const arrivalPs =
+      reordering === undefined
+        ? this.#occupy(packetBytes, atPs, virtualLane)
+        : Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
+    const kind = isLost || reordering !== undefined ? DISCARDED : PACKET;
+    const offset = this.#open(arrivalPs, kind, opcode, shape, payloadBytes, flags, packetBytes, virtualLane);
+    const bodyBytes = bodyBytesOf(shape, payloadBytes, flags);
+    const body = { opcode, payloadBytes, virtualLane, packetBytes, bodyBytes, offset, content: undefined };
+    if (reordering !== undefined) {
       const { passes, delayPs } = reordering;
       counters.heldBack.count(opcode, packetBytes, payloadBytes);
-      this.#hold({ ...unread, flags, offset, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
+      this.#hold({ ...body, flags, isCopy: false, passesLeft: passes, duePs: atPs + delayPs });
       faults.isEachConcerned = true;
       reordering.fired();
-    }
+    } else if (isCorrupted) counters.corruptedCount++;
     if (isLost) {
       counters.lost.count(opcode, packetBytes, payloadBytes);
       if (virtualLane !== MANAGEMENT_LANE) this.#lossListener(nowPs + this.#flowControlPs);
     }
     if (copy !== undefined) {
       const duePs = atPs + copy.delayPs;
-      this.#hold({ ...unread, flags: givenFlags, offset, isCopy: true, passesLeft: NEVER, duePs });
+      this.#hold({ ...body, flags: givenFlags, isCopy: true, passesLeft: NEVER, duePs });
       copy.fired();
     }
     if (passed !== undefined && passed.virtualLane === virtualLane && --passed.passesLeft <= 0)
       this.#letGo(passed, atPs);
     faults.passed(packet);
     return offset;
+  }
+
+  /** Takes credits and the link for a packet. @returns when it arrives */
+  #occupy(packetBytes: number, atPs: number, virtualLane: number): number {
+    if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+    return this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
   }
 
   /** Delays a packet, by holding the link before it. */
@@ -326,10 +323,9 @@ export class WireSender {
       if (this.#credits.newLimitPs === this.#lp.nowPs) this.#dueListener(this.#lp.nowPs + 1);
       return false;
     }
-    if (!isManagement) this.#credits.sent(blocksOf(packetBytes));
+    const arrivalPs = this.#occupy(packetBytes, atPs, virtualLane);
     (isCopy ? counters.copied : counters.letGo).count(opcode, packetBytes, payloadBytes);
     if ((flags & FLAG_CORRUPTED) !== 0) counters.corruptedCount++;
-    const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
     const shape = packetShapes[opcode]!;
     const offset = this.#append(arrivalPs, PACKET, bodyBytesOf(shape, payloadBytes, flags));
     this.#held.fill(packet, this.#writer.bytes, offset);

@@ -122,7 +122,7 @@ describe('a run of completions', () => {
       { tag: 1 },
       {
         other: (tag) => {
-          tag.strays = new Uint8Array(768);
+          tag.keptBytes = new Uint8Array(768);
         },
       },
     ],

@@ -119,7 +119,7 @@ function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
     words[record + WORD_FLAGS] === FLAG_LANDED &&
     words[record + WORD_BYTE_COUNT] === remainingBytes &&
     tag.state === TAG_ACTIVE &&
-    tag.strays === undefined &&
+    tag.keptBytes === undefined &&
     lengthBytes > 0 &&
     lengthBytes <= remainingBytes
   );

@@ -192,7 +192,7 @@ export class DmaReadEngine extends ReadReturn {
     tag.request = request;
     tag.landingOffset = request.sramOffset;
     tag.remainingBytes = bytes;
-    tag.landingEnd = queue.landsAhead && tag.strays === undefined ? request.sramOffset + bytes : 0;
+    tag.landingEnd = queue.landsAhead && tag.keptBytes === undefined ? request.sramOffset + bytes : 0;
     this.link.sendMemoryRead(
       request.address,
       queue.trafficClass,

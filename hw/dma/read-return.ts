@@ -248,19 +248,19 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
 
   /** Bytes that have landed ahead are in place, unless the place has been given up since. */
   #land(tag: ReadTag, offset: number, bytes: number, flags: number): void {
-    const { strays, landingOffset } = tag;
+    const { keptBytes, landingOffset } = tag;
     if ((flags & FLAG_LANDED) === 0) {
       this.#copier.copy(this.memory, landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
-    } else if (strays !== undefined) {
-      const from = strays.length - tag.remainingBytes;
-      this.memory.set(strays.subarray(from, from + bytes), landingOffset);
+    } else if (keptBytes !== undefined) {
+      const from = keptBytes.length - tag.remainingBytes;
+      this.memory.set(keptBytes.subarray(from, from + bytes), landingOffset);
     }
   }
 
   /** Keeps what has landed ahead for a read that is given up: its completions may still be taken for those of the tag's next. */
   #strand(tag: ReadTag): void {
     const { landingOffset, remainingBytes } = tag;
-    tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
+    tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
     tag.landingEnd = 0;
   }
 

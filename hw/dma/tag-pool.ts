@@ -37,7 +37,7 @@ export class ReadTag {
    * Set once and for all when its read was given up with completions still to come: what of it had landed ahead. From then
    * on nothing lands ahead under this tag, so that a completion which says that it has is of that read.
    */
-  strays: Uint8Array | undefined = undefined;
+  keptBytes: Uint8Array | undefined = undefined;
   /** Of a free tag: the one that is used next after it. */
   nextFree: ReadTag;
 

@@ -158,7 +158,8 @@ export class ControlSide {
       this.#drainLooks = 0;
     }
     if (draining.size === 0) return;
-    // Twice as far apart after each thousand: who drains for hours is seen a thousandth of that late, not looked at for hours.
+    // The distance doubles after every 1,024 looks: a queue that drains for hours takes few of them, and its event is late by
+    // at most a thousandth of that time.
     const distance = this.#setup.config.conditionPollCycles * 2 ** Math.min(24, this.#drainLooks++ >> 10);
     this.#setup.domain.wake(this.#drainStage, cycle + distance);
   }

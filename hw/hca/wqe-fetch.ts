@@ -51,7 +51,6 @@ export class WqeFetch {
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #listener: WqeFetchListener;
-  /** QPs that have asked, each once. */
   /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
   readonly #asked: Fifo;
   readonly #requester: number;

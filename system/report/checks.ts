@@ -270,7 +270,10 @@ function busyFailures(what: string, sender: HcaLedger): string[] {
 
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 
-/** NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP; copies come on top. */
+/**
+ * NAKs that two HCAs have sent are NAKs that they have got, but for those that were lost or came too late for their QP; copies
+ * come on top.
+ */
 function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
   if (receiver.node < sender.node) return [];
   const ends = sender === receiver ? [sender] : [sender, receiver];

@@ -45,7 +45,7 @@ export const dmaMistakes: readonly Mistake[] = [
   },
   {
     name: 'full-fifo-asked-too-late',
-    what: 'Whether a fifo was full is asked when it is so no longer, and nobody is told of its room.',
+    what: 'Whether a fifo was full is asked when it no longer is, so that no waiter wakes when it has room.',
     kind: 'lost event',
     file: 'hw/dma/write-engine.ts',
     find: `    const wasFull = owner.count === owner.depth;
@@ -64,11 +64,11 @@ export const dmaMistakes: readonly Mistake[] = [
     replace: 'if (this.#reason !== NONE) this.linkCycles += cycle - this.#sinceCycle;',
   },
   {
-    name: 'strays-of-short-rest',
+    name: 'late-answer-kept-short',
     what: 'Bytes that landed ahead of a read given up are kept without the last of them.',
     kind: 'wrong length',
     file: 'hw/dma/read-return.ts',
-    find: 'tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);',
-    replace: 'tag.strays ??= this.memory.slice(landingOffset, landingOffset + remainingBytes - 1);',
+    find: 'tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);',
+    replace: 'tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes - 1);',
   },
 ];

@@ -84,7 +84,7 @@ export const pcieMistakes: readonly Mistake[] = [
     replace: '    return this.carry(',
   },
   {
-    name: 'loans-copied-once',
+    name: 'payload-saved-only-once',
     what: 'Memory that is called in a second time is read from the first copy.',
     kind: 'generation not raised',
     file: 'hw/pcie/payload-loans.ts',

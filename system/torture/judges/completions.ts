@@ -39,7 +39,7 @@ export function judgeCompletions(played: Played): string[] {
     const back = flows.find(
       ({ link, from }) => link === flow.link && from !== flow.from && isOtherEnd(flow, from),
     )!;
-    found.push(...judgeOrder(flow), ...judgeArrivals(flow, played.story), ...judgeFields(flow));
+    found.push(...judgeOrder(flow), ...judgeArrivals(flow, back, played.story), ...judgeFields(flow));
     if (played.story.climate !== 'broken')
       found.push(...judgeEnds(played.story, flow, back), ...judgeCoverage(played.story, flow, back));
   }
@@ -98,7 +98,7 @@ function judgeReceiveOrder({ to, arrivals, flushedReceives }: Flow): string[] {
     : [`receive ${order[wrong]} (program ${to.program}) completed where ${posted[wrong]} was due`];
 }
 
-function judgeArrivals(flow: Flow, story: Story): string[] {
+function judgeArrivals(flow: Flow, back: Flow, story: Story): string[] {
   const { arrivals, brought, to, from, sends } = flow;
   const found = arrivals.flatMap(({ end, plan }, index) =>
     brought[index] === undefined && end.status === IBV_WC_SUCCESS
@@ -113,7 +113,8 @@ function judgeArrivals(flow: Flow, story: Story): string[] {
   if (
     (from.plan.transport === 'RC' || (hasRoomForAll && !hasOnDemand(story, to.program))) &&
     arrivals.length !== consuming.length &&
-    !isCutShort(flow)
+    !isCutShort(flow) &&
+    !mayHang(story, flow, back)
   )
     found.push(
       `link ${flow.link}: ${consuming.length} messages sent by program ${from.program}, ${arrivals.length} received`,
@@ -359,16 +360,17 @@ function judgeCoverage(story: Story, flow: Flow, back: Flow): string[] {
         end === undefined && (post.isSignalled || place > failedAt) && place < lastEnded,
     )
     .map((tale) => `${named(flow, tale)} never completed, but later ones did`);
-  // Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever.
-  const mayHang =
-    from.plan.transport === 'RC' &&
-    from.plan.timeout === 0 &&
-    (lossesOf(story) > 0 ||
-      isOutOfService(flow.to.seen, flow.to.qp) ||
-      back.sends.some(isFailed) ||
-      isInError(flow.to, back, flow));
   const pending = sends.filter(({ end, post }) => end === undefined && post.isSignalled);
-  if (pending.length > 0 && !mayHang && found.length === 0)
+  if (pending.length > 0 && !mayHang(story, flow, back) && found.length === 0)
     found.push(`${named(flow, pending[0]!)} never completed`);
   return found;
 }
+
+/** Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever. */
+const mayHang = (story: Story, flow: Flow, back: Flow): boolean =>
+  flow.from.plan.transport === 'RC' &&
+  flow.from.plan.timeout === 0 &&
+  (lossesOf(story) > 0 ||
+    isOutOfService(flow.to.seen, flow.to.qp) ||
+    back.sends.some(isFailed) ||
+    isInError(flow.to, back, flow));

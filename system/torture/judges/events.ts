@@ -1,6 +1,6 @@
 /**
  * Events: each completion that an armed CQ waits for brings one (IBTA 11.4.2.2), a send queue says when it is drained and is
- * so then (10.3.1.6), the limit of an SRQ is told of at most once for each time that it was armed (10.2.9.4.2). Interrupts may be
+ * so then (10.3.1.6), the limit event of an SRQ comes at most once for each time that it was armed (10.2.9.4.2). Interrupts may be
  * late, and in broken stories may be lost.
  */
 import type { Played } from '../run-story.ts';
@@ -16,7 +16,7 @@ export function judgeEvents({ story, seen }: Played): string[] {
       ...surprises.map((what) => `found: ${what}`),
     ];
     if (limits > limitsArmed)
-      all.push(`was told ${limits} times of limits that it armed ${limitsArmed} times`);
+      all.push(`got SRQ limit events ${limits} times, and had armed limits ${limitsArmed} times`);
     return all.map((what) => `program ${program} ${what}`);
   });
 }

@@ -209,7 +209,7 @@ describe('the judges', () => {
     expect(verdict('report', { report: { ...played.report, nodes } }).join()).toMatch(/booked on ackTimeout/);
   });
 
-  it('find an event that did not come, what must not happen, and an SRQ limit that is told of twice', () => {
+  it('find an event that did not come, what must not happen, and a second limit event of an SRQ', () => {
     const missing = ['an event of CQ 0, armed for all'];
     expect(
       verdict(
