@@ -12,7 +12,6 @@ import {
   type Coverage,
   campaign,
   drawnPaths,
-  drawStory,
   type Finding,
   joinCoverage,
   lastMoments,
@@ -22,6 +21,7 @@ import {
   type Story,
   type StoryOutcome,
   shrinkStory,
+  storyOfSeed,
 } from '../torture/index.ts';
 import { integer } from './options.ts';
 import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
@@ -99,7 +99,7 @@ async function torture(options: TortureOptions): Promise<void> {
   const screen = new Screen(json);
   if (options.served === true) tortureServed(options, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
-  else if (seed !== undefined) await one(drawStory(seed), options, screen);
+  else if (seed !== undefined) await one(storyOfSeed(seed), options, screen);
   else await many(options, screen);
 }
 
@@ -198,7 +198,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   );
   if (options.shrink) {
     const { json: _written, ...rest } = options;
-    await one(drawStory(failure.seed), rest, screen);
+    await one(storyOfSeed(failure.seed), rest, screen);
   }
 }
 

@@ -51,8 +51,8 @@ export function coverageOf({ story, seen }: Played): Coverage {
   return { ends, faults, steps, objects: objectsOf(story), parameters };
 }
 
-function objectsOf({ programs }: Story): Record<string, number> {
-  const objects: Record<string, number> = {};
+function objectsOf({ programs, scene }: Story): Record<string, number> {
+  const objects: Record<string, number> = scene === undefined ? {} : { [`scene ${scene.name}`]: 1 };
   const count = (name: string): void => {
     objects[name] = (objects[name] ?? 0) + 1;
   };

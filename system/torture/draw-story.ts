@@ -23,6 +23,7 @@ import { drawHardware } from './draw-hardware.ts';
 import { withKnots } from './draw-knots.ts';
 import { withOnDemand } from './draw-on-demand.ts';
 import {
+  type Again,
   type AreaKind,
   type Climate,
   type CqPlan,
@@ -41,7 +42,7 @@ import {
   type Turn,
 } from './story.ts';
 
-/** A story for each seed, the same for ever as long as this file is. */
+/** A story of players for each seed, the same for ever as long as this file is. */
 export function drawStory(seed: number): Story {
   const random = new Random(seed, 'story');
   const climate = pick(random, climates, [5, 3, 4, 2]);
@@ -51,22 +52,28 @@ export function drawStory(seed: number): Story {
   const turns = draft.drawTurns(new Random(seed, 'turns'));
   const faults = drawFaults(new Random(seed, 'faults'), climate);
   const isAgain = random.chance(0.3);
-  const again = {
-    partition: random.chance(0.7) ? partitions[0] : partitions[1 + random.below(2)]!,
-    shuffleSeed: random.below(2 ** 31),
-  };
   const story: Story = {
     seed,
     climate,
     set,
     faults,
-    again: isAgain ? again : undefined,
+    again: isAgain ? drawAgain(random) : undefined,
     programs: draft.programs(),
     links: draft.links,
     ...(turns.length > 0 ? { turns } : {}),
   };
   const onDemand = withOnDemand(new Random(seed, 'on demand'), story);
   return withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand));
+}
+
+/** Other threads, another order of one instant, and at times epochs so short that many begin. */
+export function drawAgain(random: Random): Again {
+  const again = {
+    partition: random.chance(0.7) ? partitions[0] : partitions[1 + random.below(2)]!,
+    shuffleSeed: random.below(2 ** 31),
+  };
+  const epochPs = random.chance(0.4) ? shortEpochPs * 2 ** random.below(12) : undefined;
+  return epochPs === undefined ? again : { ...again, epochPs };
 }
 
 export function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {
@@ -142,6 +149,9 @@ export const consumesReceive = (opcode: number): boolean =>
 
 export const isAtomicVerb = (opcode: number): boolean =>
   opcode === IBV_WR_ATOMIC_CMP_AND_SWP || opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+/** The shortest that a machine takes is 3 µs. */
+const shortEpochPs = 5_000_000;
 
 /** Bytes of a global route in front of each received datagram (IBTA 11.6.2.1). */
 export const grhBytes = 40;

@@ -1,11 +1,11 @@
 export { campaign } from './campaign.ts';
 export { type Coverage, joinCoverage, noCoverage } from './coverage.ts';
 export { drawnPaths } from './draw-hardware.ts';
-export { drawStory } from './draw-story.ts';
 export type { Finding } from './finding.ts';
 export { lastMoments } from './last-moments.ts';
 export { renderStory } from './render-story.ts';
 export { runStory, type Verdict } from './run-story.ts';
 export { type Shrunk, shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
+export { storyOfSeed } from './story-of-seed.ts';
 export type { StoryOutcome } from './torture-worker.ts';

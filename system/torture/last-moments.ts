@@ -9,10 +9,11 @@ import type { Story } from './story.ts';
 
 const lastPs = 20 * psPerUs;
 const linesMax = 24;
+const alone = { partition: 'single', shuffleSeed: undefined } as const;
 
 /** @returns lines of the hosts' traces, host after host */
 export async function lastMoments(story: Story): Promise<string[]> {
-  const first = await playStory(story, 'single', undefined);
+  const first = await playStory(story, alone);
   const times = first.seen.flatMap((seen) => [
     ...(seen?.posts ?? []).map(({ toPs }) => toPs),
     ...(seen?.completions ?? []).map(({ toPs }) => toPs),
@@ -24,7 +25,7 @@ export async function lastMoments(story: Story): Promise<string[]> {
     const file = join(folder, 'trace.log');
     const filters = [`time=${Math.max(0, endPs - lastPs)}ps..${endPs}ps`];
     const categories = traceDefaults.categories.filter((category) => category !== 'commands');
-    await playStory(story, 'single', undefined, { trace: { ...traceDefaults, categories, filters, file } });
+    await playStory(story, alone, { trace: { ...traceDefaults, categories, filters, file } });
     return [0, 1].flatMap((node) => {
       const lines = readFileSync(traceFileOf(file, `host${node}`), 'utf8')
         .trimEnd()

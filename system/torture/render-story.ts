@@ -8,6 +8,7 @@ import {
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_IMM,
 } from '../../userlib/index.ts';
+import { sceneOf } from './scenes/index.ts';
 import { lengthOf, type ReceivePlan, type SendPlan, type SgePlan, type Step, type Story } from './story.ts';
 
 const verbNames: Readonly<Record<number, string>> = {
@@ -24,7 +25,7 @@ export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opco
 
 /** @returns lines without line ends */
 export function renderStory(story: Story): string[] {
-  const { seed, climate, set, faults, again, programs, links, turns = [] } = story;
+  const { seed, climate, set, faults, again, programs, links, turns = [], scene } = story;
   const settings = Object.entries(set).map(([path, value]) => `${path}=${value}`);
   const lines = [`story ${seed}, ${climate}: ${settings.join(' ')}`];
   for (const fault of faults)
@@ -34,7 +35,11 @@ export function renderStory(story: Story): string[] {
         .join(',')}`,
     );
   if (again !== undefined)
-    lines.push(`again in partition ${again.partition}, shuffled by ${again.shuffleSeed}`);
+    lines.push(
+      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`}`,
+    );
+  if (scene !== undefined)
+    lines.push(`scene ${scene.name}: ${sceneOf(scene).about}`, `with ${JSON.stringify(scene.args)}`);
   for (const { ends } of links) {
     const [left, right] = ends.map(
       ({ program, qp }) => `program ${program} QP ${qp} (host ${programs[program]!.node})`,

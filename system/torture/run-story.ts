@@ -12,14 +12,14 @@ import { psPerSecond } from '../../base/units.ts';
 import type { AnalysisOptions } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 import type { Held } from '../node/held.ts';
-import type { Partition } from '../partition/placement.ts';
-import type { JsonValue } from '../program.ts';
+import type { JsonValue, ProgramOptions } from '../program.ts';
 import type { Report } from '../report/schema.ts';
 import type { Finding } from './finding.ts';
-import { judges } from './judges/index.ts';
+import { judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
 import { patienceOf } from './player.ts';
-import type { Story } from './story.ts';
+import { sceneOf } from './scenes/index.ts';
+import type { Again, Story } from './story.ts';
 
 export interface Verdict {
   readonly findings: readonly Finding[];
@@ -32,6 +32,8 @@ export interface Verdict {
 export interface Played {
   readonly story: Story;
   /** By program; null of one that ended without a result, or never began. */
+  readonly results: readonly (JsonValue | null)[];
+  /** The results of players; empty of a scene. */
   readonly seen: readonly (Observations | null)[];
   readonly report: Report;
   /** What software and memory still held when all programs had ended and the drivers were gone, by node. */
@@ -50,8 +52,8 @@ export interface Played {
 /** Plays and judges. */
 export async function runStory(story: Story): Promise<Verdict> {
   try {
-    const played = await playStory(story, 'single', undefined);
-    const findings = judges.flatMap(({ name, judge }) =>
+    const played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
+    const findings = judgesOf(story).flatMap(({ name, judge }) =>
       judge(played).map((what) => ({ judge: name, what })),
     );
     if (story.again !== undefined && played.error === undefined)
@@ -70,8 +72,9 @@ export async function runStory(story: Story): Promise<Verdict> {
 }
 
 async function compared(story: Story, first: Played, again: NonNullable<Story['again']>): Promise<Finding[]> {
-  const second = await playStory(story, again.partition, again.shuffleSeed);
-  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}`;
+  const second = await playStory(story, again);
+  const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
+  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
     const [before, after] = [JSON.stringify(left) ?? '', JSON.stringify(right) ?? ''];
     if (before === after) return [];
@@ -83,7 +86,7 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
     ];
   };
   return [
-    ...differs('what the programs saw', first.seen, second.seen),
+    ...differs('what the programs saw', first.results, second.results),
     ...differs('the report', first.report, second.report),
   ];
 }
@@ -99,8 +102,7 @@ const simulatedLimitPs = (story: Story): bigint =>
 
 export async function playStory(
   story: Story,
-  partition: Partition,
-  shuffleSeed: number | undefined,
+  { partition, shuffleSeed, epochPs }: Again,
   analysis?: AnalysisOptions,
 ): Promise<Played> {
   const { set, faults } = story;
@@ -110,25 +112,20 @@ export async function playStory(
     partition,
     watch: 'accesses',
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
+    ...(epochPs === undefined ? {} : { epochPs }),
     analysis: analysis ?? { lint: true },
   });
   const fresh = await machine.held();
-  for (const [program, { node }] of story.programs.entries())
-    await machine.load({
-      node,
-      run: { url: players, exportName: 'play' },
-      name: `player${program}`,
-      args: { story, program } as unknown as JsonValue,
-    });
+  for (const program of programsOf(story)) await machine.load(program);
   let error = await errorOf(() => machine.run(simulatedLimitPs(story)));
-  const seen = (await machine.results()).map((result) => (result ?? null) as Observations | null);
+  const results = (await machine.results()).map((result) => result ?? null);
   let leftovers: (Readonly<Record<string, number>> | null)[] = [null, null];
   const held: { -readonly [When in keyof Played['held']]: Played['held'][When] } = {
     fresh,
     ended: undefined,
     removed: undefined,
   };
-  if (error === undefined && seen.every((result) => result !== null)) {
+  if (error === undefined && results.every((result) => result !== null)) {
     error = await errorOf(async () => {
       held.ended = await machine.held();
       await machine.removeDrivers();
@@ -144,7 +141,27 @@ export async function playStory(
     });
   }
   const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
-  return { story, seen, report: await machine.report(), leftovers, held, lint, error };
+  const seen = story.scene === undefined ? (results as unknown as (Observations | null)[]) : [];
+  return { story, seen, results, report: await machine.report(), leftovers, held, lint, error };
+}
+
+function programsOf(story: Story): ProgramOptions[] {
+  if (story.scene !== undefined) {
+    const { programs, module } = sceneOf(story.scene);
+    const { args } = story.scene;
+    return programs.map(({ node, exportName }, program) => ({
+      node,
+      run: { url: module, exportName },
+      name: `${exportName}${program}`,
+      args,
+    }));
+  }
+  return story.programs.map(({ node }, program) => ({
+    node,
+    run: { url: players, exportName: 'play' },
+    name: `player${program}`,
+    args: { story, program } as unknown as JsonValue,
+  }));
 }
 
 async function errorOf(body: () => Promise<unknown>): Promise<Error | undefined> {

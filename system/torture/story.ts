@@ -10,6 +10,7 @@ import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
 import type { FaultEntry } from '../faults/index.ts';
 import type { Partition } from '../partition/placement.ts';
 import type { ParameterValues } from '../profile/index.ts';
+import type { ScenePlan } from './scenes/scene.ts';
 
 /** How far what happens departs from calm traffic; the judges ask for more the calmer a story is. */
 export const climates = ['calm', 'flawed', 'lossy', 'broken'] as const;
@@ -27,6 +28,8 @@ export interface Story {
   readonly links: readonly Link[];
   /** What is renewed each time that all programs meet in mid-story, by turn from 1. */
   readonly turns?: readonly Turn[];
+  /** A scene plays in place of programs of players: there are none then. */
+  readonly scene?: ScenePlan;
 }
 
 /**
@@ -50,6 +53,8 @@ export interface TurnOfProgram {
 export interface Again {
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
+  /** Length of the epochs in which all parts count time; left out: the usual one (sim/epoch.ts). */
+  readonly epochPs?: number;
 }
 
 /** Two ends of a connection, or two datagram QPs that know each other; both may be of one program (loopback). */

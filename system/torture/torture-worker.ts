@@ -1,9 +1,9 @@
 /** One story in a worker: an order by seed or in full, and what came of it as plain data. */
 import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
-import { drawStory } from './draw-story.ts';
 import type { Finding } from './finding.ts';
 import { runStory } from './run-story.ts';
 import type { Climate } from './story.ts';
+import { storyOfSeed } from './story-of-seed.ts';
 
 export interface StoryOrder {
   readonly seed: number;
@@ -18,7 +18,7 @@ export interface StoryOutcome {
 }
 
 export default async function tellStory({ seed }: StoryOrder): Promise<StoryOutcome> {
-  const story = drawStory(seed);
+  const story = storyOfSeed(seed);
   const { findings, refused, played } = await runStory(story);
   const coverage = played === undefined ? noCoverage : coverageOf(played);
   return { seed, climate: story.climate, findings, refused, coverage };

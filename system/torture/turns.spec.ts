@@ -45,7 +45,10 @@ describe('a story with turns', () => {
   const renewalOf = ({ program, end }: Ended) => played.story.programs[program]!.qps[end.qp]?.renewal;
 
   beforeAll(async () => {
-    played = await playStory({ ...drawStory(128), again: undefined }, 'single', undefined);
+    played = await playStory(
+      { ...drawStory(128), again: undefined },
+      { partition: 'single', shuffleSeed: undefined },
+    );
   });
 
   it('goes on after them on QPs that are new objects, and on QPs that went through RESET', () => {
@@ -97,7 +100,10 @@ describe('a story whose requests use keys from before a turn', () => {
     { flaw: 'oldRemoteKey', seed: 387, status: IBV_WC_REM_ACCESS_ERR },
   ])('ends them as wrong keys do ($flaw), and is not what was told when one succeeds', async (keys) => {
     const { flaw, seed, status } = keys;
-    const played = await playStory({ ...drawStory(seed), again: undefined }, 'single', undefined);
+    const played = await playStory(
+      { ...drawStory(seed), again: undefined },
+      { partition: 'single', shuffleSeed: undefined },
+    );
     for (const { name } of judges) expect(verdict(name, played)).toEqual([]);
     // IBTA 11.6.2: a local protection error of the requester; a remote access error of the responder.
     const failed = endedOf(played).find(({ plan, end }) => plan.flaw === flaw && end.status === status)!;

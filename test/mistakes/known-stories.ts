@@ -2,8 +2,9 @@
  * The first stories of the search (trial.ts), in the order of what they cost: what one of them finds, a search in order finds
  * with it at the latest.
  */
-import { drawStory } from '../../system/torture/draw-story.ts';
+
 import { type Story, sendsOf } from '../../system/torture/story.ts';
+import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
 import { StoryPlayer } from './story-player.ts';
@@ -18,7 +19,7 @@ export class KnownStories {
   /** @param text that a story must have in its JSON to be played: a parameter's path, a verb, a step */
   constructor(unchanged: SourceTree, count: number, text = '') {
     this.#unchanged = unchanged;
-    const stories = Array.from({ length: count }, (_, index) => drawStory(firstSeed + index));
+    const stories = Array.from({ length: count }, (_, index) => storyOfSeed(firstSeed + index));
     this.#costs = new Map(
       stories
         .filter((story) => JSON.stringify(story).includes(text))

@@ -11,7 +11,10 @@ import { judgePhysics } from './physics.ts';
 let played: Played;
 
 beforeAll(async () => {
-  played = await playStory({ ...drawStory(121), again: undefined }, 'single', undefined);
+  played = await playStory(
+    { ...drawStory(121), again: undefined },
+    { partition: 'single', shuffleSeed: undefined },
+  );
 }, 60_000);
 
 const withNode = (change: (node: NodeReport) => NodeReport): Played => ({

@@ -8,7 +8,10 @@ import { judgeRules } from './rules.ts';
 let played: Played;
 
 beforeAll(async () => {
-  played = await playStory({ ...drawStory(121), again: undefined }, 'single', undefined);
+  played = await playStory(
+    { ...drawStory(121), again: undefined },
+    { partition: 'single', shuffleSeed: undefined },
+  );
 }, 60_000);
 
 /** The story with another count on the first node at one of the instants. */

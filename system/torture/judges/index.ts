@@ -3,6 +3,8 @@
  * the programs' own clocks.
  */
 import type { Played } from '../run-story.ts';
+import { sceneOf } from '../scenes/index.ts';
+import type { Story } from '../story.ts';
 import { judgeAtomics } from './atomics.ts';
 import { judgeBytes } from './bytes.ts';
 import { judgeCompletions } from './completions.ts';
@@ -20,6 +22,7 @@ export interface Judge {
   judge(played: Played): string[];
 }
 
+/** Of stories of players. */
 export const judges: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'completions', judge: judgeCompletions },
@@ -32,3 +35,27 @@ export const judges: readonly Judge[] = [
   { name: 'held', judge: judgeHeld },
   { name: 'rules', judge: judgeRules },
 ];
+
+/** A scene knows itself what its programs have to see. */
+const ofScenes: readonly Judge[] = [
+  { name: 'ending', judge: judgeEnding },
+  { name: 'scene', judge: judgeScene },
+  { name: 'held', judge: judgeHeld },
+  { name: 'rules', judge: judgeRules },
+];
+
+export const judgesOf = ({ scene }: Story): readonly Judge[] => (scene === undefined ? judges : ofScenes);
+
+function judgeScene({ story, results, report, error }: Played): string[] {
+  const { scene, set, faults } = story;
+  if (scene === undefined) return [];
+  const missing = results.flatMap((result, program) =>
+    result === null && error === undefined ? [`program ${program} of ${scene.name} did not end`] : [],
+  );
+  const { judge } = sceneOf(scene);
+  const found =
+    missing.length > 0 || error !== undefined
+      ? []
+      : judge({ args: scene.args, set, faults, results, report });
+  return [...missing, ...found].map((what) => `${scene.name}: ${what}`);
+}

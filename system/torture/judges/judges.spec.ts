@@ -13,7 +13,7 @@ let played: Played;
 
 beforeAll(async () => {
   const story = { ...drawStory(seed), again: undefined };
-  played = await playStory(story, 'single', undefined);
+  played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 });
 
 /** What the judge of a name says of the story as it is told. */

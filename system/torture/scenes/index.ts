@@ -1,0 +1,14 @@
+/** All scenes, by name; each is told of in its own file. */
+import { ConfigurationError } from '../../../base/assert.ts';
+import type { Scene, ScenePlan } from './scene.ts';
+import { takenAway } from './taken-away.ts';
+
+export const scenes: readonly Scene[] = [takenAway];
+
+/** @throws ConfigurationError for a name that no scene has */
+export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
+  const scene = scenes.find((one) => one.name === name);
+  if (scene === undefined)
+    throw new ConfigurationError('scene', name, `one of ${scenes.map((one) => one.name).join(', ')}`);
+  return scene;
+}

@@ -1,0 +1,197 @@
+/**
+ * What most scenes begin and end with: a program at each host, an area each that the other may reach, one CQ, and reliable
+ * connections between them with attributes of the scene's choice.
+ *
+ *     meetPeer ─► what the scene is about ─► leave
+ */
+import { psPerMs, psPerNs } from '../../../base/units.ts';
+import {
+  ackCqEvents,
+  closeDevice,
+  createCq,
+  deallocPd,
+  deregMr,
+  destroyCq,
+  destroyQp,
+  IBV_SEND_SIGNALED,
+  IBV_WC_SUCCESS,
+  IBV_WR_SEND,
+  type IbvCq,
+  type IbvQp,
+  type IbvSendWr,
+  IbvWc,
+  type PortAttr,
+  pollCq,
+  postSend,
+  type QpCap,
+} from '../../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../../program.ts';
+import {
+  barrier,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  type RcBuffer,
+  type RcEndpoint,
+} from '../../programs/rc-endpoint.ts';
+import {
+  allAccess,
+  type RcAddress,
+  type RcAttributes,
+  toInit,
+  toRtr,
+  toRts,
+} from '../../programs/rc-states.ts';
+
+export interface PairOptions {
+  /** Of the area that the peer may reach. */
+  readonly areaBytes: number;
+  readonly access?: number;
+  readonly qpCount?: number;
+  readonly cqEntries?: number;
+  readonly cap?: Partial<QpCap>;
+  readonly attributes?: Partial<RcAttributes>;
+  /** First PSN of this side's QPs; drawn when left out. */
+  readonly firstPsn?: number;
+  /** Runs while the QPs are in INIT: posts receives before anything can arrive. */
+  readonly beforeReady?: (side: Omit<Side, 'peer'>) => void;
+}
+
+export interface Side {
+  readonly endpoint: RcEndpoint;
+  readonly cq: IbvCq;
+  readonly qps: readonly IbvQp[];
+  readonly area: RcBuffer;
+  readonly peer: PeerSide;
+}
+
+/** What the other side says of itself. */
+export interface PeerSide {
+  readonly address: number;
+  readonly rkey: number;
+}
+
+/** What a scene's programs saw of a completion. */
+export interface Ended {
+  readonly id: number;
+  /** IBV_WC_… by number. */
+  readonly status: number;
+  readonly byteLen: number;
+  /** The core's own time after the poll that took it. */
+  readonly atPs: number;
+}
+
+const usual: RcAttributes = {
+  pathMtu: 5 as PortAttr['activeMtu'],
+  readAtomicMax: 16,
+  timeoutCode: 18,
+  retryCount: 7,
+  rnrRetryCount: 7,
+  rnrTimerCode: 12,
+};
+
+/** The core's own time; exact below 2^53 ps. */
+export const nowPs = ({ cpu }: ProgramContext): number => Number(cpu.instantPs);
+
+/** Opens the device, makes the objects and connects to the program at the other host that calls this as well. */
+export async function meetPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
+  const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, beforeReady } = options;
+  const endpoint = await openEndpoint(program);
+  const cq = await createCq(endpoint.context, cqEntries);
+  const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
+  const area = await createBuffer(endpoint, areaBytes, access);
+  for (const qp of qps) await toInit(qp);
+  beforeReady?.({ endpoint, cq, qps, area });
+  const attributes = { ...usual, ...options.attributes };
+  const firstPsn = options.firstPsn ?? program.random.below(1 << 24);
+  const qpNums = qps.map(({ qpNum }) => qpNum);
+  const own = {
+    address: area.address,
+    rkey: area.region.rkey,
+    lid: endpoint.port.lid,
+    qpNums,
+    psn: firstPsn,
+  };
+  await program.exchange.put('pair', own as unknown as JsonValue);
+  const there = (await program.exchange.take('pair')) as unknown as typeof own;
+  for (const [index, qp] of qps.entries()) {
+    const address: RcAddress = { lid: there.lid, qpNum: there.qpNums[index]!, psn: there.psn };
+    await toRtr(qp, address, attributes);
+    await toRts(qp, firstPsn, attributes);
+  }
+  await barrier(program, 'pair is ready');
+  return { endpoint, cq, qps, area, peer: { address: there.address, rkey: there.rkey } };
+}
+
+/** Polls until so many completions have come, or nothing has for `patiencePs`. */
+export async function completionsOf(
+  { endpoint, cq }: Pick<Side, 'endpoint' | 'cq'>,
+  count: number,
+  patiencePs = 10_000 * psPerMs,
+): Promise<Ended[]> {
+  const { program } = endpoint;
+  const wcs = Array.from({ length: 16 }, () => new IbvWc());
+  const ended: Ended[] = [];
+  let movedPs = nowPs(program);
+  let napPs = 100 * psPerNs;
+  while (ended.length < count && nowPs(program) - movedPs <= patiencePs) {
+    const taken = await pollCq(cq, Math.min(wcs.length, count - ended.length), wcs);
+    const atPs = nowPs(program);
+    for (const { wrId, status, byteLen } of wcs.slice(0, taken))
+      ended.push({ id: wrId, status, byteLen, atPs });
+    if (taken > 0) {
+      movedPs = atPs;
+      napPs = 100 * psPerNs;
+    } else {
+      await program.cpu.sleep(napPs);
+      napPs = Math.min(2 * napPs, patiencePs / 64);
+    }
+  }
+  return ended;
+}
+
+/** A request over one buffer of the own area. */
+export function requestOf(
+  { area, peer }: Side,
+  id: number,
+  opcode: number,
+  {
+    offset,
+    lengthBytes,
+    remoteOffset = offset,
+  }: { offset: number; lengthBytes: number; remoteOffset?: number },
+): IbvSendWr {
+  return {
+    wrId: id,
+    sgList: [{ addr: area.address + offset, length: lengthBytes, lkey: area.region.lkey }],
+    numSge: 1,
+    opcode,
+    sendFlags: IBV_SEND_SIGNALED,
+    ...(opcode === IBV_WR_SEND
+      ? {}
+      : { wr: { rdma: { remoteAddr: peer.address + remoteOffset, rkey: peer.rkey } } }),
+  };
+}
+
+/** @returns 0, or the errno of ibv_post_send */
+export const post = (qp: IbvQp, wr: IbvSendWr): number => postSend(qp, wr, { wr: null, index: 0 });
+
+/** Takes down whatever of the side is still there: nothing of it is left afterwards. */
+export async function leave(
+  side: Side,
+  { qps = side.qps, isAreaGone = false }: { qps?: readonly IbvQp[]; isAreaGone?: boolean } = {},
+): Promise<void> {
+  const { endpoint, cq, area } = side;
+  for (const qp of qps) await destroyQp(qp);
+  ackCqEvents(cq, cq.eventsUnacked);
+  await destroyCq(cq);
+  if (!isAreaGone) await deregMr(area.region);
+  await deallocPd(endpoint.pd);
+  await closeDevice(endpoint.context);
+}
+
+/** Words for completions that are not what a scene expects. */
+export const failuresOf = (ended: readonly Ended[]): string[] =>
+  ended.flatMap(({ id, status }) =>
+    status === IBV_WC_SUCCESS ? [] : [`request ${id} ended in status ${status}`],
+  );

@@ -1,0 +1,64 @@
+/**
+ * A scene is a story told on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with
+ * other numbers and on other hardware each time, and judged by what it expects to see itself.
+ *
+ *     seed ─► scene, arguments, hardware, faults ─► its programs on a machine ─► their results, report ─► its judge
+ *
+ * Stories of players (draw-story.ts) meet what nobody thought of; scenes meet what somebody did, in every variation.
+ */
+import type { Random } from '../../../sim/index.ts';
+import type { FaultEntry } from '../../faults/index.ts';
+import type { ParameterValues } from '../../profile/index.ts';
+import type { JsonValue } from '../../program.ts';
+import type { Report } from '../../report/schema.ts';
+import type { Climate } from '../story.ts';
+
+/** How a story says which scene it is: plain data, like all of a story. */
+export interface ScenePlan {
+  readonly name: string;
+  /** Told to each of its programs. */
+  readonly args: JsonValue;
+}
+
+/** What a scene draws. */
+export interface SceneDraft {
+  readonly args: JsonValue;
+  /** Parameters that the scene needs; they win over those of the drawn hardware. */
+  readonly set?: ParameterValues;
+  /** Whether the rest of the hardware is drawn as for other stories, or the default machine's. */
+  readonly hasDrawnHardware: boolean;
+  readonly faults?: readonly FaultEntry[];
+  /** Left out: calm. What `broken` may leave behind is not held against it. */
+  readonly climate?: Climate;
+}
+
+/** One program of a scene: a function that its module exports. */
+export interface SceneProgram {
+  readonly node: number;
+  readonly exportName: string;
+}
+
+/** What a scene's judge sees. */
+export interface ScenePlayed {
+  readonly args: JsonValue;
+  readonly set: ParameterValues;
+  readonly faults: readonly FaultEntry[];
+  /** What each program returned; null of one that did not end. */
+  readonly results: readonly (JsonValue | null)[];
+  readonly report: Report;
+}
+
+export interface Scene {
+  /** Words with hyphens; names the scene in stories and tables. */
+  readonly name: string;
+  /** What happens, in one sentence. */
+  readonly about: string;
+  /** `import.meta.url` of the module that exports its programs. */
+  readonly module: string;
+  readonly programs: readonly SceneProgram[];
+  draw(random: Random): SceneDraft;
+  /** Whether leftovers of objects and hardware are judged as of any story; default true. */
+  readonly leavesNothing?: false;
+  /** @returns what cannot be; empty when all is well */
+  judge(played: ScenePlayed): string[];
+}

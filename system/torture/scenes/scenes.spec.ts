@@ -1,0 +1,38 @@
+/** Scenes, each played with a few numbers. What their judges find is shown by seeded mistakes (test/mistakes). */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError } from '../../../base/assert.ts';
+import { renderStory } from '../render-story.ts';
+import { runStory } from '../run-story.ts';
+import { drawScene, storyOfSeed } from '../story-of-seed.ts';
+import { sceneOf, scenes } from './index.ts';
+
+describe.each(scenes.map((scene) => ({ name: scene.name, scene })))('the scene $name', ({ scene }) => {
+  it.each([1, 2, 3])('of seed %i is played without a finding', { timeout: 300_000 }, async (seed) => {
+    const story = { ...drawScene(seed, scene), again: undefined };
+    const { findings, refused } = await runStory(story);
+    expect(findings, renderStory(story).join('\n')).toEqual([]);
+    expect(refused).toBeUndefined();
+  });
+});
+
+describe('scenes', () => {
+  it('have names of their own', () => {
+    expect(new Set(scenes.map(({ name }) => name)).size).toBe(scenes.length);
+    expect(() => sceneOf({ name: 'of-nobody' })).toThrow(ConfigurationError);
+  });
+
+  it('are found by seed, beside stories of players', () => {
+    const drawn = Array.from({ length: 100 }, (_, seed) => storyOfSeed(seed));
+    const played = drawn.filter(({ scene }) => scene !== undefined);
+    expect(played.length).toBeGreaterThan(50);
+    expect(played.length).toBeLessThan(100);
+    expect(played.every(({ programs }) => programs.length === 0)).toBe(true);
+  });
+
+  it('end with a finding when a program does not tell', async () => {
+    const story = drawScene(1, scenes[0]!);
+    const liar = { ...story, again: undefined, scene: { ...story.scene!, args: { count: 0 } } };
+    const { findings } = await runStory(liar);
+    expect(findings).not.toEqual([]);
+  });
+});

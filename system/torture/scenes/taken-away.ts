@@ -1,0 +1,141 @@
+/**
+ * Memory is taken away from the device while it works with it, and used for other things at once: what was there before the
+ * call may still arrive, what is written after the call has returned may not, and nobody else writes over it
+ * (IBTA 10.6.7.2: a deregistered region is not accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
+ */
+import { psPerNs, psPerUs } from '../../../base/units.ts';
+import type { Random } from '../../../sim/index.ts';
+import {
+  deregMr,
+  destroyQp,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  type IbvQp,
+} from '../../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../../program.ts';
+import { barrier } from '../../programs/rc-endpoint.ts';
+import { leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import type { Scene, SceneDraft } from './scene.ts';
+
+interface Args {
+  readonly opcode: number;
+  readonly how: 'deregister' | 'destroy';
+  /** 0 asks, 1 answers: whose memory goes. */
+  readonly side: number;
+  readonly count: number;
+  readonly lengthBytes: number;
+  /** Between the last post and the call. */
+  readonly delayNs: number;
+}
+
+/** What a side's bytes are before, and afterwards: the device may spread the first kind and never the second. */
+const before = [0x11, 0x22] as const;
+const after = [0x33, 0x44] as const;
+
+const slow = [
+  {},
+  { 'dma.tagCount': 1 },
+  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 5_000_000 },
+  { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+];
+
+function draw(random: Random): SceneDraft {
+  const args: Args = {
+    opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+    how: random.chance(0.6) ? 'deregister' : 'destroy',
+    side: random.below(2),
+    count: 1 + random.below(4),
+    lengthBytes: 4096 * (1 + random.below(8)),
+    delayNs: random.below(30_000),
+  };
+  return {
+    args: { ...args },
+    set: slow[random.below(slow.length)]!,
+    hasDrawnHardware: random.chance(0.5),
+    climate: 'flawed',
+  };
+}
+
+/** Asks; its memory goes, or the peer's. */
+export async function asker(program: ProgramContext): Promise<JsonValue> {
+  const args = program.args as unknown as Args;
+  const side = await begin(program, args, 0);
+  for (let id = 0; id < args.count; id++)
+    post(
+      side.qps[0]!,
+      requestOf(side, id, args.opcode, { offset: id * args.lengthBytes, lengthBytes: args.lengthBytes }),
+    );
+  return finish(program, args, side, 0);
+}
+
+/** Answers. */
+export async function answerer(program: ProgramContext): Promise<JsonValue> {
+  const args = program.args as unknown as Args;
+  return finish(program, args, await begin(program, args, 1), 1);
+}
+
+async function begin(program: ProgramContext, { count, lengthBytes }: Args, number: 0 | 1): Promise<Side> {
+  const side = await meetPeer(program, {
+    areaBytes: count * lengthBytes,
+    attributes: { timeoutCode: 8, retryCount: 1 },
+  });
+  fill(program, side, before[number]);
+  await barrier(program, 'filled');
+  return side;
+}
+
+const fill = ({ memory }: ProgramContext, { area }: Side, value: number): void =>
+  memory.write(area.address, new Uint8Array(area.lengthBytes).fill(value));
+
+async function finish(program: ProgramContext, args: Args, side: Side, number: 0 | 1): Promise<JsonValue> {
+  const isOwn = args.side === number;
+  let qps: readonly IbvQp[] = side.qps;
+  let isAreaGone = false;
+  if (isOwn) {
+    await program.cpu.sleep(args.delayNs * psPerNs);
+    if (args.how === 'destroy') {
+      await destroyQp(side.qps[0]!);
+      qps = [];
+    } else {
+      await deregMr(side.area.region);
+      isAreaGone = true;
+    }
+    fill(program, side, after[number]);
+  }
+  // All retries of the other side are over by then, whatever the hardware.
+  await program.cpu.sleep(20_000 * psPerUs);
+  await barrier(program, 'over');
+  const counts = countsOf(program.memory.read(side.area.address, side.area.lengthBytes));
+  await leave(side, { qps, isAreaGone });
+  return { counts };
+}
+
+function countsOf(bytes: Uint8Array): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const byte of bytes) counts[byte] = (counts[byte] ?? 0) + 1;
+  return counts;
+}
+
+export const takenAway: Scene = {
+  name: 'taken-away',
+  about: 'a region or a QP goes while requests use its memory, which holds other bytes at once',
+  module: import.meta.url,
+  programs: [
+    { node: 0, exportName: 'asker' },
+    { node: 1, exportName: 'answerer' },
+  ],
+  draw,
+  judge({ args, results }) {
+    const { side } = args as unknown as Args;
+    return results.flatMap((result, number) => {
+      const { counts } = result as { counts: Record<string, number> };
+      const lawful = number === side ? [after[number]!] : before;
+      return Object.entries(counts).flatMap(([byte, count]) =>
+        lawful.includes(Number(byte) as never)
+          ? []
+          : [`program ${number} has ${count} bytes of ${Number(byte).toString(16)}, which may not be there`],
+      );
+    });
+  },
+};

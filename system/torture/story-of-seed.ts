@@ -1,0 +1,35 @@
+/** Which story a seed is: one of players, or a scene. */
+import { Random } from '../../sim/index.ts';
+import { drawHardware } from './draw-hardware.ts';
+import { drawAgain, drawStory } from './draw-story.ts';
+import { scenes } from './scenes/index.ts';
+import type { Scene } from './scenes/scene.ts';
+import type { Story } from './story.ts';
+
+/** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
+const sceneShare = 0.8;
+
+/** The story that `hca torture --seed` plays. */
+export function storyOfSeed(seed: number): Story {
+  const random = new Random(seed, 'scene');
+  return random.chance(sceneShare) ? drawScene(seed, scenes[random.below(scenes.length)]!) : drawStory(seed);
+}
+
+/** A story that plays a scene, with numbers and hardware of the seed. */
+export function drawScene(seed: number, { name, draw }: Scene): Story {
+  const random = new Random(seed, `scene ${name}`);
+  const { args, set = {}, hasDrawnHardware, faults = [], climate = 'calm' } = draw(random);
+  const hardware = hasDrawnHardware
+    ? drawHardware(new Random(seed, 'hardware'))
+    : { 'host.memory.sizeMib': 64 };
+  return {
+    seed,
+    climate,
+    set: { ...hardware, ...set },
+    faults,
+    again: random.chance(0.15) ? drawAgain(random) : undefined,
+    programs: [],
+    links: [],
+    scene: { name, args },
+  };
+}
