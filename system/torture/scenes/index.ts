@@ -1,9 +1,10 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
+import { forked } from './forked.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
 
-export const scenes: readonly Scene[] = [takenAway];
+export const scenes: readonly Scene[] = [forked, takenAway];
 
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
