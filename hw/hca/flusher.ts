@@ -40,6 +40,11 @@ export class Flusher {
   readonly #requests: RequestCompletion;
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
+  /**
+   * QPs whose next look is due, each once. They come from timers, which the event queue may run before or behind answers of
+   * the same instant: so they take their places in {@link #work} at an edge, behind all that came before it.
+   */
+  readonly #polled: Fifo;
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
   #life = new Int32Array(0);
@@ -61,8 +66,10 @@ export class Flusher {
     this.#completions = completions;
     this.#requests = requests;
     this.#work = new Fifo(core.qps.slotCount);
+    this.#polled = new Fifo(core.qps.slotCount);
     core.qps.follow((slotCount) => {
       this.#work.enlarge(slotCount);
+      this.#polled.enlarge(slotCount);
       this.#isQueued = enlarged(this.#isQueued, slotCount);
       this.#phase = enlarged(this.#phase, slotCount);
       this.#life = enlarged(this.#life, slotCount);
@@ -75,7 +82,7 @@ export class Flusher {
 
   /** QPs that wait for their turn. */
   get heldCount(): number {
-    return this.#work.count;
+    return this.#work.count + this.#polled.count;
   }
 
   wake(cycle: number): void {
@@ -115,19 +122,25 @@ export class Flusher {
 
   reset(): void {
     this.#work.clear();
+    this.#polled.clear();
     this.#isQueued.fill(0);
     this.#phase.fill(PHASE_NONE);
   }
 
   #enter(qp: number, cycle: number): void {
-    if (this.#isQueued[qp] === 0) {
-      this.#isQueued[qp] = 1;
-      this.#work.push(qp, cycle + 1);
-    }
+    this.#queue(qp, cycle + 1);
     this.wake(cycle + 1);
   }
 
+  #queue(qp: number, cycle: number): void {
+    if (this.#isQueued[qp] !== 0) return;
+    this.#isQueued[qp] = 1;
+    this.#work.push(qp, cycle);
+  }
+
   #run(cycle: number): void {
+    while (this.#polled.headCycle <= cycle) this.#queue(this.#polled.pop(), cycle);
+    if (!this.#polled.isEmpty) this.wake(this.#polled.headCycle);
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#work.headCycle > cycle) {
       this.account.rest(cycle);
@@ -238,7 +251,9 @@ export class Flusher {
     const { qps, domain, lp } = this.#core;
     if (life !== this.#life[qp] || qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;
-    this.#enter(qp, domain.clock.cycleAfter(lp.nowPs));
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
+    this.#polled.push(qp, cycle);
+    this.wake(cycle);
   }
 
   #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
@@ -249,5 +264,6 @@ export class Flusher {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#work.rebase(cycles);
+    this.#polled.rebase(cycles);
   }
 }
