@@ -48,8 +48,7 @@ describe('stories', () => {
     const { findings } = await runStory(liar);
     expect(findings).not.toEqual([]);
     const shrunk = await shrinkStory(liar, findings, 30);
-    const kinds = new Set(findings.map(kindOf));
-    expect(shrunk.findings.some((finding) => kinds.has(kindOf(finding)))).toBe(true);
+    expect(shrunk.findings.map(kindOf)).toContain(kindOf(findings[0]!));
     expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
     expect(renderStory(shrunk.story).length).toBeLessThan(12);
   });
