@@ -186,6 +186,11 @@ export class CoreThread {
     return this.#store;
   }
 
+  /** Whether it waits for a time or a signal, or is about to leave the core for that, and nothing has ended the wait yet. */
+  get isAwaiting(): boolean {
+    return (this.mode === 'waiting' || this.after === 'leave') && !this.isWoken;
+  }
+
   get storeBytes(): Uint8Array {
     return this.store.bytes;
   }

@@ -314,6 +314,7 @@ export class Core {
   #leave(thread: CoreThread): void {
     if (thread.isWoken) {
       thread.isWoken = false;
+      thread.after = 'resume';
       this.code.resume(thread);
       return;
     }

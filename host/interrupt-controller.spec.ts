@@ -115,6 +115,28 @@ describe('interrupt messages', () => {
     expect(process.nowPs).toBe(Number(other.endedPs) + 1);
   });
 
+  it('raise no signal for a thread whose time was over while their handler had its core', async () => {
+    const test = newTestHost(timing);
+    const { host } = test;
+    const signal = host.newSignal();
+    host.interrupts.attach(0, async (cpu) => {
+      // From 120 ns to 520 ns.
+      cpu.charge('interrupt', 1000);
+      await cpu.settle();
+      signal.raise();
+    });
+    send(test, 0, 0);
+    host.runProgram('p', 0, async ({ cpu }) => {
+      expect(await signal.wait(cpu, 200_000)).toBe(false);
+      const fromPs = cpu.localPs;
+      await cpu.sleep(1_000_000);
+      expect(cpu.localPs - fromPs).toBeGreaterThanOrEqual(1_000_000);
+      // Nobody has had it.
+      expect(await signal.wait(cpu, 0)).toBe(true);
+    });
+    await test.runToEnd();
+  });
+
   it('merge in a storm, so that one waits at most and the program still gets on', async () => {
     const test = newTestHost(timing);
     const { host } = test;

@@ -31,13 +31,15 @@ export class Signal {
 
   raise(): void {
     const { epochUs, nowPs: atPs } = this.#clock;
-    if (this.#waiting.length === 0) {
+    // A thread whose time is over may not have come to leave the list yet.
+    const waiting = this.#waiting.filter(({ isAwaiting }) => isAwaiting);
+    this.#waiting.length = 0;
+    if (waiting.length === 0) {
       this.#raisedPs = Math.min(this.#raisedIn(epochUs), atPs);
       this.#raisedUs = epochUs;
       return;
     }
-    for (const thread of this.#waiting) thread.core.waits.wakeAt(thread, atPs);
-    this.#waiting.length = 0;
+    for (const thread of waiting) thread.core.waits.wakeAt(thread, atPs);
   }
 
   /**
