@@ -8,9 +8,11 @@ import { psPerMs, psPerNs } from '../../../base/units.ts';
 import {
   ackCqEvents,
   closeDevice,
+  createCompChannel,
   createCq,
   deallocPd,
   deregMr,
+  destroyCompChannel,
   destroyCq,
   destroyQp,
   IBV_SEND_SIGNALED,
@@ -49,6 +51,8 @@ export interface PairOptions {
   readonly access?: number;
   readonly qpCount?: number;
   readonly cqEntries?: number;
+  /** The CQ raises its events on a channel of its own. */
+  readonly hasChannel?: true;
   readonly cap?: Partial<QpCap>;
   readonly attributes?: Partial<RcAttributes>;
   /** First PSN of this side's QPs; drawn when left out. */
@@ -97,7 +101,8 @@ export const nowPs = ({ cpu }: ProgramContext): number => Number(cpu.instantPs);
 export async function meetPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
   const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, beforeReady } = options;
   const endpoint = await openEndpoint(program);
-  const cq = await createCq(endpoint.context, cqEntries);
+  const channel = options.hasChannel ? await createCompChannel(endpoint.context) : null;
+  const cq = await createCq(endpoint.context, cqEntries, null, channel);
   const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
   const area = await createBuffer(endpoint, areaBytes, access);
   for (const qp of qps) await toInit(qp);
@@ -185,6 +190,7 @@ export async function leave(
   for (const qp of qps) await destroyQp(qp);
   ackCqEvents(cq, cq.eventsUnacked);
   await destroyCq(cq);
+  if (cq.channel !== null) await destroyCompChannel(cq.channel);
   if (!isAreaGone) await deregMr(area.region);
   await deallocPd(endpoint.pd);
   await closeDevice(endpoint.context);
