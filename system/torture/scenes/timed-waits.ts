@@ -23,7 +23,7 @@ import { completionsOf, failuresOf, leave, meetPeer, nowPs, post, requestOf } fr
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
-const kinds = ['completion', 'async', 'sleep', 'command'] as const;
+const kinds = ['completion', 'completion', 'async', 'sleep', 'sleep', 'command'] as const;
 
 interface Args {
   readonly waits: readonly { readonly kind: (typeof kinds)[number]; readonly lengthNs: number }[];
@@ -32,13 +32,16 @@ interface Args {
 }
 
 function draw(random: Random): SceneDraft {
-  const lengthNs = (): number => Math.floor(2 ** (random.unit() * 22));
+  // In half of the stories most waits are cut short, and the next ones last longer than they would have.
+  const isBusy = random.chance(0.5);
+  const lengthNs = (): number => Math.floor(2 ** (isBusy ? 18 + 4 * random.unit() : 22 * random.unit()));
+  const pauseNs = (): number => Math.floor(2 ** (isBusy ? 13 + 6 * random.unit() : 22 * random.unit()));
   const args: Args = {
     waits: Array.from({ length: 4 + random.below(16) }, () => ({
       kind: kinds[random.below(kinds.length)]!,
       lengthNs: lengthNs(),
     })),
-    pausesNs: Array.from({ length: 1 + random.below(12) }, lengthNs),
+    pausesNs: Array.from({ length: 1 + random.below(isBusy ? 16 : 12) }, pauseNs),
   };
   return { args: args as never, hasDrawnHardware: random.chance(0.5) };
 }
