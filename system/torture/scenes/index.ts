@@ -1,12 +1,21 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
+import { attributesChanged } from './attributes-changed.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
+import { nextQueue } from './next-queue.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
 
-export const scenes: readonly Scene[] = [forked, framesOutOfOrder, takenAway, timedWaits];
+export const scenes: readonly Scene[] = [
+  attributesChanged,
+  forked,
+  framesOutOfOrder,
+  nextQueue,
+  takenAway,
+  timedWaits,
+];
 
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
