@@ -7,6 +7,7 @@ import { nextQueue } from './next-queue.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
+import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   attributesChanged,
@@ -15,6 +16,7 @@ export const scenes: readonly Scene[] = [
   nextQueue,
   takenAway,
   timedWaits,
+  wrongDomain,
 ];
 
 /** @throws ConfigurationError for a name that no scene has */

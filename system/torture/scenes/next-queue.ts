@@ -2,7 +2,7 @@
  * A CQ goes while its event is on its way, and another one takes its number: the new one raises an event when a completion
  * comes to it, and not for those of the one before (ibv_destroy_cq; IBTA 11.2.8.3).
  *
- *     a message to the CQ that stays (its interrupt keeps a core busy) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
+ *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
@@ -37,8 +37,7 @@ import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Round {
-  /** Messages to the CQ that stays, and the time from the last one to that for the other. */
-  readonly before: number;
+  /** From the messages to the CQs that stay to that for the one that goes. */
   readonly pauseNs: number;
   /** From its completion to its end. */
   readonly delayNs: number;
@@ -48,26 +47,35 @@ interface Round {
 
 interface Args {
   readonly vector: number;
+  /** CQs that stay. */
+  readonly stays: number;
   readonly rounds: readonly Round[];
 }
 
 function draw(random: Random): SceneDraft {
   const vectorCount = 4;
-  // Handlers that hold their core for long: what comes meanwhile is handled afterwards.
-  const exitCycles = [750, 50_000, 400_000, 1_000_000][random.below(4)]!;
-  const exitNs = Math.ceil(exitCycles / 2.5);
+  const stays = 1 + random.below(12);
+  // Handlers that have their core for long: what comes meanwhile is handled afterwards.
+  const eventDispatch = random.chance(0.1) ? 250 : 125_000 * (1 + random.below(4));
+  const busyNs = (stays * eventDispatch) / 2.5;
   const args: Args = {
-    vector: random.below(vectorCount),
+    // The first one shares its core with the program that waits for the interrupts of commands.
+    vector: random.chance(0.9) ? 1 + random.below(vectorCount - 1) : 0,
+    stays,
     rounds: Array.from({ length: 1 + random.below(4) }, () => ({
-      before: 1 + random.below(3),
-      pauseNs: random.below(2000 + Math.ceil(exitNs / 2)),
+      pauseNs: 1000 + random.below(15_000 + Math.ceil(busyNs / 4)),
       delayNs: random.chance(0.5) ? 0 : random.below(5000),
       isUsed: random.chance(0.5),
     })),
   };
   return {
     args: args as never,
-    set: { 'host.interrupt.exitCycles': exitCycles, 'driver.completionVectorsMax': vectorCount },
+    set: {
+      'host.cost.eventDispatch': eventDispatch,
+      // Long enough that all events that are to be handled at once have come.
+      'host.interrupt.entryCycles': random.chance(0.2) ? 1500 : 25_000,
+      'driver.completionVectorsMax': vectorCount,
+    },
     hasDrawnHardware: random.chance(0.3),
   };
 }
@@ -78,83 +86,86 @@ export async function bystander({ cpu }: ProgramContext): Promise<JsonValue> {
   return { wrong: [] };
 }
 
-interface Queue {
-  readonly cq: IbvCq;
-  readonly qp: IbvQp;
-}
+const withReceives = { maxRecvWr: 16, maxSendWr: 16 };
+const postOne = (qp: IbvQp): number => postRecv(qp, { wrId: 0, sgList: [], numSge: 0 });
 
-async function newQueue(endpoint: RcEndpoint, label: string, cq: IbvCq): Promise<Queue> {
-  const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxRecvWr: 16, maxSendWr: 16 });
-  await connectRc(endpoint, [qp!], label, null, () => {
-    for (let at = 0; at < 8; at++) postRecv(qp!, { wrId: at, sgList: [], numSge: 0 });
+/** A QP of its own for each CQ, connected to those of the other program. */
+async function connected(endpoint: RcEndpoint, label: string, cqs: readonly IbvCq[]): Promise<IbvQp[]> {
+  const qps: IbvQp[] = [];
+  for (const cq of cqs)
+    qps.push(...(await createRcQps(endpoint, 1, { send: cq, receive: cq }, withReceives)));
+  await connectRc(endpoint, qps, label, null, () => {
+    for (const qp of qps) postOne(qp);
   });
-  return { cq, qp: qp! };
+  return qps;
 }
 
-/** Makes and destroys CQs that share a channel with one that stays. */
+/** Makes and destroys CQs that share a channel with some that stay. */
 export async function owner(program: ProgramContext): Promise<JsonValue> {
-  const { vector, rounds } = program.args as unknown as Args;
+  const { vector, stays, rounds } = program.args as unknown as Args;
   const endpoint = await openEndpoint(program);
   const { context } = endpoint;
   const channel = await createCompChannel(context);
   const newCq = (): Promise<IbvCq> =>
     createCq(context, 63, null, channel, Math.min(vector, context.numCompVectors - 1));
-  const stays = await newQueue(endpoint, 'stays', await newCq());
+  const staying: IbvCq[] = [];
+  for (let at = 0; at < stays; at++) staying.push(await newCq());
+  const qps = await connected(endpoint, 'stays', staying);
   const wrong: string[] = [];
-  for (const [number, { before, delayNs, isUsed }] of rounds.entries()) {
-    for (let at = 0; at < before; at++) postRecv(stays.qp, { wrId: at, sgList: [], numSge: 0 });
-    const goes = await newQueue(endpoint, `goes ${number}`, await newCq());
-    for (const cq of [stays.cq, goes.cq]) await reqNotifyCq(cq, 0);
+  for (const [number, { delayNs, isUsed }] of rounds.entries()) {
+    const goes = await newCq();
+    const [going] = await connected(endpoint, `goes ${number}`, [goes]);
+    for (const cq of [...staying, goes]) await reqNotifyCq(cq, 0);
     await barrier(program, 'armed');
-    wrong.push(...failuresOf(await completionsOf({ endpoint, cq: goes.cq }, 1)));
+    wrong.push(...failuresOf(await completionsOf({ endpoint, cq: goes }, 1)));
     await program.cpu.sleep(delayNs * psPerNs);
-    await destroyQp(goes.qp);
-    await destroyCq(goes.cq);
+    await destroyQp(going!);
+    await destroyCq(goes);
     const next = await newCq();
     await reqNotifyCq(next, 0);
-    wrong.push(...(await eventsOf(channel, [[stays.cq, 'the CQ that stays', 1]], number)));
-    wrong.push(...failuresOf(await completionsOf({ endpoint, cq: stays.cq }, before)));
+    wrong.push(...(await eventsOf(channel, staying, number)));
+    for (const cq of staying) wrong.push(...failuresOf(await completionsOf({ endpoint, cq }, 1)));
+    for (const qp of qps) postOne(qp);
     await barrier(program, 'gone');
     if (isUsed) {
-      const { qp } = await newQueue(endpoint, `next ${number}`, next);
+      const used = await connected(endpoint, `next ${number}`, [next]);
       await barrier(program, 'used');
-      wrong.push(...(await eventsOf(channel, [[next, 'the new CQ', 1]], number)));
+      wrong.push(...(await eventsOf(channel, [next], number)));
       wrong.push(...failuresOf(await completionsOf({ endpoint, cq: next }, 1)));
-      await destroyQp(qp);
+      await destroyQp(used[0]!);
     }
     await destroyCq(next);
   }
   await barrier(program, 'over');
-  await destroyQp(stays.qp);
-  await destroyCq(stays.cq);
+  for (const qp of qps) await destroyQp(qp);
+  for (const cq of staying) await destroyCq(cq);
   await destroyCompChannel(channel);
   await deallocPd(endpoint.pd);
   await closeDevice(context);
   return { wrong };
 }
 
-/** Takes events until none comes for long, and compares how many with what has to come. */
+/** Takes events until none comes for long: one of each CQ that was armed and had a completion, and no other. */
 async function eventsOf(
   channel: IbvCompChannel,
-  expected: readonly (readonly [IbvCq, string, number])[],
+  expected: readonly IbvCq[],
   round: number,
 ): Promise<string[]> {
-  const seen = new Map<IbvCq, number>();
+  const seen: IbvCq[] = [];
   for (
     let cq = await getCqEvent(channel, quietPs);
     cq !== undefined;
     cq = await getCqEvent(channel, quietPs)
   ) {
-    seen.set(cq, (seen.get(cq) ?? 0) + 1);
+    seen.push(cq);
     ackCqEvents(cq, 1);
   }
-  const wrong = expected.flatMap(([cq, name, count]) =>
-    (seen.get(cq) ?? 0) === count
-      ? []
-      : [`round ${round}: ${seen.get(cq) ?? 0} events of ${name} instead of ${count}`],
-  );
-  const strange = [...seen.keys()].filter((cq) => !expected.some(([known]) => known === cq)).length;
-  return strange === 0 ? wrong : [...wrong, `round ${round}: events of ${strange} CQs without a completion`];
+  const wrong = expected.flatMap((cq, number) => {
+    const count = seen.filter((one) => one === cq).length;
+    return count === 1 ? [] : [`round ${round}: ${count} events of CQ ${number} instead of 1`];
+  });
+  const strange = seen.filter((cq) => !expected.includes(cq)).length;
+  return strange === 0 ? wrong : [...wrong, `round ${round}: ${strange} events of CQs without a completion`];
 }
 
 /** Longer than interrupts stay behind one another. */
@@ -162,30 +173,30 @@ const quietPs = 20_000 * psPerUs;
 
 /** Sends. */
 export async function sender(program: ProgramContext): Promise<JsonValue> {
-  const { rounds } = program.args as unknown as Args;
+  const { rounds, stays } = program.args as unknown as Args;
   const endpoint = await openEndpoint(program);
   const cq = await createCq(endpoint.context, 63);
-  const stays = await newQueue(endpoint, 'stays', cq);
-  const qps = [stays.qp];
+  const staying = await connected(endpoint, 'stays', Array<IbvCq>(stays).fill(cq));
+  const qps = [...staying];
   const wrong: string[] = [];
-  const send = async (qp: IbvQp, count: number): Promise<void> => {
-    for (let at = 0; at < count; at++)
-      post(qp, { wrId: at, sgList: [], numSge: 0, opcode: IBV_WR_SEND, sendFlags: IBV_SEND_SIGNALED });
-    wrong.push(...failuresOf(await completionsOf({ endpoint, cq }, count)));
+  const send = async (to: readonly IbvQp[]): Promise<void> => {
+    for (const [wrId, qp] of to.entries())
+      post(qp, { wrId, sgList: [], numSge: 0, opcode: IBV_WR_SEND, sendFlags: IBV_SEND_SIGNALED });
+    wrong.push(...failuresOf(await completionsOf({ endpoint, cq }, to.length)));
   };
-  for (const [number, { before, pauseNs, isUsed }] of rounds.entries()) {
-    const goes = await newQueue(endpoint, `goes ${number}`, cq);
-    qps.push(goes.qp);
+  for (const [number, { pauseNs, isUsed }] of rounds.entries()) {
+    const going = await connected(endpoint, `goes ${number}`, [cq]);
+    qps.push(...going);
     await barrier(program, 'armed');
-    await send(stays.qp, before);
+    await send(staying);
     await program.cpu.sleep(pauseNs * psPerNs);
-    await send(goes.qp, 1);
+    await send(going);
     await barrier(program, 'gone');
     if (!isUsed) continue;
-    const next = await newQueue(endpoint, `next ${number}`, cq);
-    qps.push(next.qp);
+    const next = await connected(endpoint, `next ${number}`, [cq]);
+    qps.push(...next);
     await barrier(program, 'used');
-    await send(next.qp, 1);
+    await send(next);
   }
   await barrier(program, 'over');
   for (const qp of qps) await destroyQp(qp);
