@@ -19,7 +19,7 @@ import * as translatorConstants from './translator.ts';
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ATOMIC_BYTES } = atomicUnit;
 const { PORT_RESPONSE } = coreConstants;
-const { KIND_REPLAY, responderPlaces } = responderResources;
+const { responderPlaces } = responderResources;
 const { ABSENT, REFUSED, STALLED } = responsePackets;
 const { STALL_ATOMIC, STALL_RESPONSE_BUFFER, STALL_TRANSLATION } = responsePackets;
 const { RIGHT_REMOTE_ATOMIC } = translationCache;
@@ -94,16 +94,19 @@ export class AtomicResponses {
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
 
-  /** Queues a repeated atomic with the result kept. False: it is still queued, no longer kept, or there is no room. */
-  addReplay(qp: number, psn: number, writesBefore: number): boolean {
+  /** Whether a repeated atomic can be answered: it is not still queued, its result is kept, and there is room. */
+  canReplay(qp: number, psn: number): boolean {
     const resources = this.#resources;
     if (resources.find(qp, psn) !== NONE) return false;
     const { count, pair } = resources.rows[qp]!;
-    if (count >= responderPlaces(pair) || !this.#results.find(qp, psn)) return false;
-    const entry = resources.append(qp, KIND_REPLAY, psn, 0, writesBefore);
-    resources.operands[entry * 4] = this.#results.low;
-    resources.operands[entry * 4 + 1] = this.#results.high;
-    return true;
+    return count < responderPlaces(pair) && this.#results.find(qp, psn);
+  }
+
+  /** Gives `entry` the result that {@link canReplay} has found. */
+  setReplay(entry: number): void {
+    const { operands } = this.#resources;
+    operands[entry * 4] = this.#results.low;
+    operands[entry * 4 + 1] = this.#results.high;
   }
 
   /** Gives up an atomic whose request has been dropped. False: memory is being read or written for it. */

@@ -128,6 +128,30 @@ export class ResponderResources {
     return entry;
   }
 
+  /**
+   * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
+   * before theirs; but not before the oldest one while that is being worked on.
+   */
+  insert(qp: number, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
+    const pending = this.rows[qp]!;
+    const { head, tail, count } = pending;
+    let before = NONE;
+    let after = head;
+    for (let left = count; left > 0; left--, after = this.#next[after]!) {
+      const isKept = isOldestKept && before === NONE;
+      if (!isKept && psnDistance(psn, this.psn[after]!) < 0) break;
+      before = after;
+    }
+    const entry = this.append(qp, kind, psn, 0, writesBefore);
+    if (before === tail || count === 0) return entry;
+    this.#next[tail] = NONE;
+    this.#next[entry] = after;
+    pending.tail = tail;
+    if (before === NONE) pending.head = entry;
+    else this.#next[before] = entry;
+    return entry;
+  }
+
   /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
   find(qp: number, psn: number): number {
     const { head, count, pair } = this.rows[qp]!;

@@ -244,7 +244,7 @@ export class Responder {
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));
     pair.expectedPsn = (psn + packets) & PSN_MASK;
     const { qp, remoteAddress, remoteKey, dmaBytes } = request;
-    this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, 1, cycle);
+    this.#responses.addRead(qp, psn, remoteAddress, remoteKey, dmaBytes, cycle);
   }
 
   #acceptAtomic(cycle: number): void {

@@ -111,6 +111,31 @@ describe('the response engine', () => {
     expect(restart).toBeLessThan(16);
   });
 
+  /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
+  it.each([1, 3, 5, 8, 20])(
+    'answers repeated requests in the order of their PSNs: response %i of many is lost',
+    async (lost) => {
+      const { bench, a, aCq, local, remote, target } = await scene();
+      const counts = [3, 2, 1, 8, 8, 8, 2];
+      for (const [index, packets] of counts.entries()) {
+        const [at, bytes] = [64 * index, packets * 1024 - 24];
+        const source = { ...target, address: target.address + at };
+        a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(7800 + at, bytes)], remote: source });
+        const word = { ...target, address: target.address + 12_000 };
+        a.post({ opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n, segments: [local.part(0, 8)], remote: word });
+      }
+      let count = 0;
+      bench.a.port.drops = () => ++count === lost;
+      a.ring();
+      const syndromes: number[] = [];
+      await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) === 2 * counts.length, 400);
+      expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
+      expect(bench.b.dataPath.responses.atomicCount).toBe(counts.length);
+      expect(syndromes).toEqual(Array.from({ length: 2 * counts.length }, () => 0));
+      expect(local.read(7800, 8488)).toEqual(remote.read(0, 8488));
+    },
+  );
+
   it('refuses a READ whose memory is gone by the time it is answered, and fails the QP', async () => {
     const { bench, a, aCq, local, checkBystanders } = await scene();
     const wrong = new Region(bench.b, 8192, { holes: [1] });

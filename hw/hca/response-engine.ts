@@ -29,7 +29,7 @@ import { nakEvent } from './transport-counters.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { ANSWERED } = atomicResponses;
-const { KIND_ATOMIC, KIND_READ } = responderResources;
+const { KIND_ATOMIC, KIND_READ, KIND_REPLAY } = responderResources;
 const { PORT_RESPONSE } = coreConstants;
 const { SENT, SENT_LAST } = readResponses;
 const { RC_ACKNOWLEDGE } = Opcode;
@@ -148,22 +148,11 @@ export class ResponseEngine {
     return pending.count > 0 || pending.hasAck === 1 || this.#active === pending;
   }
 
-  /** Accepts a READ request, new (1) or repeated (0). The caller has checked {@link queuedCount}. */
-  addRead(
-    qp: number,
-    psn: number,
-    address: number,
-    key: number,
-    bytes: number,
-    isNew: number,
-    cycle: number,
-  ): void {
+  /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
+  addRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
     const resources = this.#resources;
-    const entry = resources.append(qp, KIND_READ, psn, isNew, this.#writer.requestedCount);
-    resources.address[entry] = address;
-    resources.key[entry] = key;
-    resources.bytes[entry] = bytes;
-    this.#enter(this.#resources.rows[qp]!, cycle + 1);
+    const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
+    this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
   }
 
   /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
@@ -197,23 +186,23 @@ export class ResponseEngine {
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
     if (entry === NONE) {
-      if (pending.count < pending.pair.readResourcesMax) this.addRead(qp, psn, address, key, bytes, 0, cycle);
-      return;
+      if (pending.count >= pending.pair.readResourcesMax) return;
+      const inserted = this.#insert(pending, KIND_READ, psn, cycle);
+      return this.#setRead(pending, inserted, address, key, bytes, cycle);
     }
     if (resources.kind[entry] !== KIND_READ) return;
     if (this.#active === pending && entry === resources.oldest(qp)) this.#packets.abandon(cycle);
     resources.psn[entry] = psn;
-    resources.address[entry] = address;
-    resources.key[entry] = key;
-    resources.bytes[entry] = bytes;
     resources.sent[entry] = 0;
-    this.#enter(pending, cycle + 1);
+    this.#setRead(pending, entry, address, key, bytes, cycle);
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
   replayAtomic(qp: number, psn: number, cycle: number): boolean {
-    if (!this.#atomics.addReplay(qp, psn, this.#writer.requestedCount)) return false;
-    this.#enter(this.#resources.rows[qp]!, cycle + 1);
+    const pending = this.#resources.rows[qp]!;
+    if (!this.#atomics.canReplay(qp, psn)) return false;
+    this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
+    this.#enter(pending, cycle + 1);
     return true;
   }
 
@@ -273,6 +262,31 @@ export class ResponseEngine {
     this.#active = undefined;
     this.#packets.reset();
     this.#atomics.reset();
+  }
+
+  /** A repeated request takes its place; what had been begun of a READ's packet behind it is given up. */
+  #insert(pending: PendingResponses, kind: number, psn: number, cycle: number): number {
+    const isOldestKept = this.#active === pending && this.#atomics.isBusy;
+    const { slot } = pending.pair;
+    const entry = this.#resources.insert(slot, kind, psn, isOldestKept, this.#writer.requestedCount);
+    const isFirst = entry === this.#resources.oldest(slot);
+    if (this.#active === pending && isFirst) this.#packets.abandon(cycle);
+    return entry;
+  }
+
+  #setRead(
+    pending: PendingResponses,
+    entry: number,
+    address: number,
+    key: number,
+    bytes: number,
+    cycle: number,
+  ): void {
+    const resources = this.#resources;
+    resources.address[entry] = address;
+    resources.key[entry] = key;
+    resources.bytes[entry] = bytes;
+    this.#enter(pending, cycle + 1);
   }
 
   #enter(pending: PendingResponses, cycle: number): void {
