@@ -3,19 +3,23 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
+import { lostPackets } from './lost-packets.ts';
 import { nextQueue } from './next-queue.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
+import { unanswered } from './unanswered.ts';
 import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   attributesChanged,
   forked,
   framesOutOfOrder,
+  lostPackets,
   nextQueue,
   takenAway,
   timedWaits,
+  unanswered,
   wrongDomain,
 ];
 
