@@ -57,16 +57,40 @@ const mixes: readonly (readonly number[])[] = [
   [IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE],
 ];
 
-function draw(random: Random): SceneDraft {
-  const mix = mixes[random.below(mixes.length)]!;
-  const mtuCode = 1 + random.below(3);
-  const mtu = mtuBytes({ mtuCode });
-  const packetsMost = random.chance(0.5) ? 3 : 24;
-  const requests = Array.from({ length: 1 + random.below(random.chance(0.5) ? 3 : 14) }, () => {
-    const opcode = mix[random.below(mix.length)]!;
+type Request = Args['requests'][number];
+
+function drawRequests(random: Random, mtu: number): Request[] {
+  const of = (opcode: number, packetsMost: number): Request => {
     const lengthBytes = isAtomic(opcode) ? wordBytes : 1 + random.below(mtu * packetsMost);
     return { opcode, lengthBytes };
-  });
+  };
+  const many = (count: number, opcode: number, packetsMost: number): Request[] =>
+    Array.from({ length: count }, () => of(opcode, packetsMost));
+  switch (random.below(6)) {
+    case 0:
+      // A READ that is still being answered when the rest of it is asked for again.
+      return many(1 + random.below(2), IBV_WR_RDMA_READ, 100);
+    case 1:
+      return many(2 + random.below(14), IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
+    case 2:
+      return [
+        ...many(1 + random.below(3), IBV_WR_RDMA_WRITE, 1),
+        ...many(2 + random.below(3), IBV_WR_RDMA_READ, 64),
+        ...many(2 + random.below(6), IBV_WR_RDMA_WRITE, 2),
+      ];
+    default: {
+      const mix = mixes[random.below(mixes.length)]!;
+      const packetsMost = random.chance(0.5) ? 3 : 24;
+      const count = 1 + random.below(random.chance(0.5) ? 3 : 14);
+      return Array.from({ length: count }, () => of(mix[random.below(mix.length)]!, packetsMost));
+    }
+  }
+}
+
+function draw(random: Random): SceneDraft {
+  const mtuCode = 1 + random.below(3);
+  const mtu = mtuBytes({ mtuCode });
+  const requests = drawRequests(random, mtu);
   const packets = requests.map(({ lengthBytes }) => Math.ceil(lengthBytes / mtu));
   const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + count, 0);
   const asked = sum(packets.map((count, id) => (isRead(requests[id]!.opcode) ? 1 : count)));
@@ -75,18 +99,18 @@ function draw(random: Random): SceneDraft {
   const isSingle = random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = Array.from({ length: count }, (): FaultEntry => {
-    const node = random.below(2);
+    const node = random.chance(hasOwnAnswers ? 0.7 : 0.3) ? 1 : 0;
     const nth = 1 + random.below((due[node] ?? asked) + (isSingle ? 0 : 4));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const isRange = !isSingle && random.chance(0.5);
     return { packet, nth: isRange ? `${nth}-${nth + random.below(6)}` : nth, node };
   });
-  // A copy of an early request comes while a refusal of a later one waits for answers in between.
-  if (random.chance(0.3))
+  // Copies of early requests come while a refusal of a later one waits for answers in between.
+  if (random.chance(0.4))
     faults.push({
       packet: 'duplicated',
-      nth: 1 + random.below(3),
-      delay: `${1 + random.below(20_000)}ns`,
+      nth: `1-${1 + random.below(3)}`,
+      delay: `${1 + random.below(random.chance(0.5) ? 5000 : 40_000)}ns`,
       node: 0,
     });
   const total = sum(packets);
@@ -98,10 +122,10 @@ function draw(random: Random): SceneDraft {
     timeoutCode: 13,
     due,
   };
-  const fewResults = { 'hca.responderAtomicResults': 1 << random.below(4) };
+  const fewResults = { 'hca.responderAtomicResults': 1 << random.below(3) };
   return {
     args: { ...args },
-    set: random.chance(0.5) ? fewResults : {},
+    set: random.chance(0.6) ? fewResults : {},
     hasDrawnHardware: random.chance(0.3),
     faults,
     climate: 'lossy',
@@ -244,18 +268,20 @@ const lawful: readonly number[] = [IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_
 
 /** Retries that the faults cost at least and at most. */
 function costOf({ args, faults }: ScenePlayed): { least: number; most: number } {
-  const { due, requests } = args as unknown as Args;
+  const { due } = args as unknown as Args;
   let [least, most] = [0, 0];
   for (const fault of faults) {
     const [first, last] = rangeOf(fault);
     most += last - first + 1;
-    if (fault['packet'] === 'duplicated') continue;
-    const node = Number(fault['node']);
-    // What is lost is then asked for again: of packets beyond, and of acknowledgements, nobody knows whether they are needed.
-    if (first <= (due[node] ?? 0)) least++;
+    const isCopied = faults.some(
+      (other) =>
+        other['packet'] === 'duplicated' && rangeOf(other)[1] >= first && other['node'] === fault['node'],
+    );
+    if (fault['packet'] === 'duplicated' || isCopied) continue;
+    // Of packets beyond those that are due, and of acknowledgements, nobody knows whether they are needed.
+    if (first <= (due[Number(fault['node'])] ?? 0)) least++;
   }
-  // A READ or an atomic that is lost is answered later: the count of answers is another then.
-  return requests.length === 0 ? { least: 0, most } : { least, most };
+  return { least, most };
 }
 
 /** What the faults did, as the report tells it. */
