@@ -1,6 +1,8 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 // Node loads the sources anew in each process and worker that a test starts. Its cache of stripped and compiled modules,
 // which processes and workers inherit by this variable, saves two thirds of the processor time of a start.
@@ -29,6 +31,9 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // Vitest leaves one core to itself, and of two that is half: a file keeps its one less than one and a half busy.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     reporters: reportersOf('model'),
   },
 });

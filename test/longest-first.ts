@@ -1,0 +1,48 @@
+/**
+ * The order in which vitest takes files: those that take longest first, so that the end of a run is not one long file on one
+ * core while the others have nothing to do. Vitest knows durations only from an earlier run, which a fresh clone has not had.
+ */
+import { existsSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files of more than ten seconds of processor time each, the longest first. */
+export const longest = [
+  'test/on-demand.spec.ts',
+  'system/cli/cli.spec.ts',
+  'test/partitions.spec.ts',
+  'system/cli/cutoff.spec.ts',
+  'system/machine.spec.ts',
+  'system/estimate/estimate.spec.ts',
+  'test/messaging-cache.spec.ts',
+  'test/package.spec.ts',
+  'test/traditional.spec.ts',
+  'test/bad-input-resources.spec.ts',
+  'test/memory.spec.ts',
+  'system/cli/files.spec.ts',
+  'system/torture/served/served-story.spec.ts',
+  'system/torture/torture.spec.ts',
+  'test/comparison.spec.ts',
+  'test/epochs.spec.ts',
+  'test/faults.spec.ts',
+  'test/docs.spec.ts',
+  'test/bad-input-protection.spec.ts',
+] as const;
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+for (const path of longest)
+  if (!existsSync(`${root}${path}`))
+    throw new Error(`test/longest-first.ts names ${path}, which is not there`);
+
+/** Behind the longest come the others as vitest sorts them: by an earlier run or by size. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const places = new Map<string, number>(longest.map((path, place) => [path, place]));
+    const placeOf = ({ moduleId }: TestSpecification): number =>
+      places.get(relative(root, moduleId)) ?? longest.length;
+    const sorted = await super.sort(files);
+    return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
+  }
+}
