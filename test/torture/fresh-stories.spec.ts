@@ -1,0 +1,45 @@
+/**
+ * A minute of stories that nobody has played before, beside the fixed ones of `system/torture`. The wall clock bounds how
+ * long the test looks, and draws where it begins; no story knows of it. HCA_TORTURE_SEED=N begins at N instead, to play
+ * the same ones again.
+ */
+import { expect, it } from 'vitest';
+import { campaign } from '../../system/torture/campaign.ts';
+
+const lookMs = 60_000;
+/** The story that is under way when the minute ends is played to its end; the campaign itself ends what hangs. */
+const testTimeoutMs = 480_000;
+/** What `hca torture --seed` takes. By the clock seeds stay below it, and above those that tests and pages name. */
+const seedMax = 2 ** 48;
+const seedsPerMs = 16;
+
+/** @throws Error when HCA_TORTURE_SEED is no seed */
+function firstSeed(): number {
+  const asked = process.env['HCA_TORTURE_SEED'];
+  if (asked === undefined) return Date.now() * seedsPerMs;
+  if (!/^\d+$/.test(asked) || Number(asked) > seedMax)
+    throw new Error(`HCA_TORTURE_SEED is "${asked}", expected a whole number up to 2^48`);
+  return Number(asked);
+}
+
+function* seedsFrom(first: number): Generator<number> {
+  for (let seed = first; ; seed++) yield seed;
+}
+
+it('a minute of fresh stories is played without a finding', { timeout: testTimeoutMs }, async () => {
+  const first = firstSeed();
+  console.log(`Fresh stories from seed ${first} on.`);
+  const endMs = performance.now() + lookMs;
+  const found: string[] = [];
+  let [stories, refused] = [0, 0];
+  for await (const outcome of campaign(seedsFrom(first), 1, () => performance.now() > endMs)) {
+    stories++;
+    if (outcome.refused !== undefined) refused++;
+    for (const { judge, what } of outcome.findings)
+      found.push(`npx hca torture --seed ${outcome.seed}    ${judge}: ${what}`);
+  }
+  console.log(`${stories} stories played, ${refused} of them refused by the configuration's checks.`);
+  expect(found, found.join('\n')).toEqual([]);
+  // A run in which every story was refused has looked at nothing.
+  expect(stories).toBeGreaterThan(refused);
+});
