@@ -5,6 +5,7 @@ import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { lostPackets } from './lost-packets.ts';
 import { nextQueue } from './next-queue.ts';
+import { refusedRegistrations } from './refused-registrations.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
@@ -17,6 +18,7 @@ export const scenes: readonly Scene[] = [
   framesOutOfOrder,
   lostPackets,
   nextQueue,
+  refusedRegistrations,
   takenAway,
   timedWaits,
   unanswered,
