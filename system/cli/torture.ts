@@ -20,6 +20,7 @@ import {
   runStory,
   type Story,
   type StoryOutcome,
+  sceneNames,
   shrinkStory,
   storyOfSeed,
 } from '../torture/index.ts';
@@ -36,6 +37,7 @@ interface SeedRange {
 interface TortureOptions {
   readonly seed?: number;
   readonly seeds?: SeedRange;
+  readonly scene?: string;
   readonly story?: string;
   readonly minutes?: number;
   readonly jobs: number;
@@ -57,6 +59,7 @@ export function addTortureCommand(program: Command): void {
     .description('play random stories of programs, hardware and faults, and judge what came of them')
     .option('--seed <n>', 'play the story of this seed, and say what it is', integer(0, seedMax))
     .option('--seeds <first..last>', 'play the stories of these seeds', seedRange)
+    .option('--scene <name>', `play this scene with the seeds: ${sceneNames.join(', ')}`, sceneName)
     .option('--story <file>', 'play the story of a file that --save wrote')
     .option('--minutes <n>', 'play fresh stories for so long (default: 1)', minutes)
     .option(
@@ -85,6 +88,11 @@ function seedRange(text: string): SeedRange {
   return { first, last };
 }
 
+function sceneName(text: string): string {
+  if (sceneNames.includes(text)) return text;
+  throw new InvalidArgumentError(`expected one of ${sceneNames.join(', ')}.`);
+}
+
 function minutes(text: string): number {
   const value = Number(text);
   if (!(value > 0) || value > 100_000)
@@ -93,13 +101,13 @@ function minutes(text: string): number {
 }
 
 async function torture(options: TortureOptions): Promise<void> {
-  const { seed, story, json, save } = options;
+  const { seed, scene, story, json, save } = options;
   checkWritable(json);
   checkWritable(save);
   const screen = new Screen(json);
   if (options.served === true) tortureServed(options, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
-  else if (seed !== undefined) await one(storyOfSeed(seed), options, screen);
+  else if (seed !== undefined) await one(storyOfSeed(seed, scene), options, screen);
   else await many(options, screen);
 }
 
@@ -166,7 +174,7 @@ interface Tally {
 }
 
 async function many(options: TortureOptions, screen: Screen): Promise<void> {
-  const { seeds, jobs, json } = options;
+  const { seeds, scene, jobs, json } = options;
   const first = seeds?.first ?? randomInt(2 ** 40);
   const limitMs =
     seeds !== undefined && options.minutes === undefined
@@ -180,7 +188,8 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
     ? new CountBar(count, 'stories')
     : new CountBar(Math.ceil(limitMs / 1000), 's');
   const tally: Tally = { stories: 0, refused: 0, coverage: noCoverage, failures: [] };
-  for await (const outcome of campaign(numbersFrom(first, count), jobs, () => elapsedMs() > limitMs)) {
+  const isTimeUp = (): boolean => elapsedMs() > limitMs;
+  for await (const outcome of campaign(numbersFrom(first, count), jobs, isTimeUp, scene)) {
     note(tally, outcome);
     for (const { judge, what } of tally.failures.length > failuresPrinted ? [] : outcome.findings.slice(0, 3))
       screen.print(`seed ${outcome.seed} (${outcome.climate}): FOUND by ${judge}: ${what}`);
@@ -194,11 +203,11 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   if (failure === undefined) return;
   process.exitCode = exitFailed;
   screen.print(
-    `Again: hca torture --seed ${failure.seed}${options.shrink ? '' : '    Smaller: add --shrink'}`,
+    `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${options.shrink ? '' : '    Smaller: add --shrink'}`,
   );
   if (options.shrink) {
     const { json: _written, ...rest } = options;
-    await one(storyOfSeed(failure.seed), rest, screen);
+    await one(storyOfSeed(failure.seed, scene), rest, screen);
   }
 }
 

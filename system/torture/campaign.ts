@@ -11,11 +11,15 @@ const storyLimitMs = 300_000;
 /** In the package the modules are JavaScript. */
 const workerFile = import.meta.url.endsWith('.ts') ? './torture-worker.ts' : './torture-worker.js';
 
-/** @param seeds what to play, in order; may be endless */
+/**
+ * @param seeds what to play, in order; may be endless
+ * @param scene name of the one scene to be played
+ */
 export async function* campaign(
   seeds: Iterable<number>,
   jobs: number,
   isTimeUp: () => boolean,
+  scene?: string,
 ): AsyncGenerator<StoryOutcome> {
   const pool = new Piscina({
     filename: new URL(workerFile, import.meta.url).href,
@@ -31,7 +35,11 @@ export async function* campaign(
       while (!isOver && running.size < jobs) {
         const next = isTimeUp() ? undefined : left.next();
         isOver = next === undefined || next.done === true;
-        if (next !== undefined && next.done !== true) running.set(next.value, play(pool, next.value));
+        if (next !== undefined && next.done !== true)
+          running.set(
+            next.value,
+            play(pool, { seed: next.value, ...(scene === undefined ? {} : { scene }) }),
+          );
       }
       if (running.size === 0) return;
       const outcome = await Promise.race(running.values());
@@ -44,8 +52,8 @@ export async function* campaign(
   }
 }
 
-async function play(pool: Piscina, seed: number): Promise<StoryOutcome> {
-  const order: StoryOrder = { seed };
+async function play(pool: Piscina, order: StoryOrder): Promise<StoryOutcome> {
+  const { seed } = order;
   try {
     return (await pool.run(order, { signal: AbortSignal.timeout(storyLimitMs) })) as StoryOutcome;
   } catch (error) {

@@ -5,6 +5,7 @@ export type { Finding } from './finding.ts';
 export { lastMoments } from './last-moments.ts';
 export { renderStory } from './render-story.ts';
 export { runStory, type Verdict } from './run-story.ts';
+export { sceneNames } from './scenes/index.ts';
 export { type Shrunk, shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
 export { storyOfSeed } from './story-of-seed.ts';

@@ -2,15 +2,20 @@
 import { Random } from '../../sim/index.ts';
 import { drawHardware } from './draw-hardware.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
-import { scenes } from './scenes/index.ts';
+import { sceneOf, scenes } from './scenes/index.ts';
 import type { Scene } from './scenes/scene.ts';
 import type { Story } from './story.ts';
 
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
 const sceneShare = 0.8;
 
-/** The story that `hca torture --seed` plays. */
-export function storyOfSeed(seed: number): Story {
+/**
+ * The story that `hca torture --seed` plays.
+ * @param scene name of a scene: that one, with the seed's numbers
+ * @throws ConfigurationError for a name that no scene has
+ */
+export function storyOfSeed(seed: number, scene?: string): Story {
+  if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
   return random.chance(sceneShare) ? drawScene(seed, scenes[random.below(scenes.length)]!) : drawStory(seed);
 }

@@ -7,6 +7,8 @@ import { storyOfSeed } from './story-of-seed.ts';
 
 export interface StoryOrder {
   readonly seed: number;
+  /** Name of the scene to be played; left out: what the seed draws. */
+  readonly scene?: string;
 }
 
 export interface StoryOutcome {
@@ -17,8 +19,8 @@ export interface StoryOutcome {
   readonly coverage: Coverage;
 }
 
-export default async function tellStory({ seed }: StoryOrder): Promise<StoryOutcome> {
-  const story = storyOfSeed(seed);
+export default async function tellStory({ seed, scene }: StoryOrder): Promise<StoryOutcome> {
+  const story = storyOfSeed(seed, scene);
   const { findings, refused, played } = await runStory(story);
   const coverage = played === undefined ? noCoverage : coverageOf(played);
   return { seed, climate: story.climate, findings, refused, coverage };

@@ -25,10 +25,11 @@ export const scenes: readonly Scene[] = [
   wrongDomain,
 ];
 
+export const sceneNames: readonly string[] = scenes.map(({ name }) => name);
+
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   const scene = scenes.find((one) => one.name === name);
-  if (scene === undefined)
-    throw new ConfigurationError('scene', name, `one of ${scenes.map((one) => one.name).join(', ')}`);
+  if (scene === undefined) throw new ConfigurationError('scene', name, `one of ${sceneNames.join(', ')}`);
   return scene;
 }

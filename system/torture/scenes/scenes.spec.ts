@@ -29,6 +29,12 @@ describe('scenes', () => {
     expect(played.every(({ programs }) => programs.length === 0)).toBe(true);
   });
 
+  it('are played by name, with the seed that they are given', () => {
+    expect(storyOfSeed(5, 'taken-away')).toEqual(drawScene(5, sceneOf({ name: 'taken-away' })));
+    expect(storyOfSeed(6, 'taken-away')).not.toEqual(storyOfSeed(5, 'taken-away'));
+    expect(() => storyOfSeed(5, 'of-nobody')).toThrow(ConfigurationError);
+  });
+
   it('end with a finding when a program does not tell', async () => {
     const story = drawScene(1, scenes[0]!);
     const liar = { ...story, again: undefined, scene: { ...story.scene!, args: { count: 0 } } };
