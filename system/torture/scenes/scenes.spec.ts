@@ -5,6 +5,7 @@ import { renderStory } from '../render-story.ts';
 import { runStory } from '../run-story.ts';
 import { drawScene, storyOfSeed } from '../story-of-seed.ts';
 import { sceneOf, scenes } from './index.ts';
+import { pageWith, readPage, sceneTable } from './scene-table.ts';
 
 describe.each(scenes.map((scene) => ({ name: scene.name, scene })))('the scene $name', ({ scene }) => {
   it.each([1, 2, 3])('of seed %i is played without a finding', { timeout: 300_000 }, async (seed) => {
@@ -19,6 +20,10 @@ describe('scenes', () => {
   it('have names of their own', () => {
     expect(new Set(scenes.map(({ name }) => name)).size).toBe(scenes.length);
     expect(() => sceneOf({ name: 'of-nobody' })).toThrow(ConfigurationError);
+  });
+
+  it('stand in docs/torture.md (npm run docs)', () => {
+    expect(pageWith(sceneTable(), readPage())).toBe(readPage());
   });
 
   it('are found by seed, beside stories of players', () => {
