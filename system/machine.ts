@@ -16,6 +16,7 @@ import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { Held } from './node/held.ts';
+import type { LinkPackets } from './node/packet-log.ts';
 import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
 import { PartRuns } from './part-runs.ts';
 import { MachinePart } from './partition/part.ts';
@@ -351,6 +352,12 @@ export class Machine implements AsyncDisposable {
   async analyses(): Promise<Analysis[]> {
     this.#checkIdle('read the analyses');
     return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
+  }
+
+  /** What has crossed the PCIe links, by node and direction; empty unless the analysis keeps packets. */
+  async packets(): Promise<LinkPackets[]> {
+    this.#checkIdle('read the packets');
+    return (await Promise.all(this.#ports.map((port) => port.packets()))).flat();
   }
 
   /** The report of everything so far. */

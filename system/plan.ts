@@ -47,6 +47,7 @@ export interface MachinePlan {
 export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed'> & {
   /** Left out where no host notes when it posted. */
   readonly operationTimes?: readonly SharedArrayBuffer[];
+  readonly analysis?: AnalysisOptions | undefined;
 };
 
 /** Names of the logical processes at the ends of an HCA's two links. */

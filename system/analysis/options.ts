@@ -16,6 +16,8 @@ export interface AnalysisOptions {
   readonly trace?: TraceOptions;
   /** Whether drivers are held against the rules of the interface. */
   readonly lint?: boolean;
+  /** Whether the packets of the PCIe links are kept, to be asked for after a run. */
+  readonly packets?: boolean;
 }
 
 export const traceDefaults = {

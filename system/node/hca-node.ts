@@ -9,6 +9,7 @@ import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
 
 export class HcaNode {
   readonly node: number;
@@ -41,7 +42,7 @@ export class HcaNode {
       linkPeer: pcie.rootPort,
       wire: config.wire,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
-      pcieReader: new ChannelReader(channels[channelKey(host, name)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       nodeIndex: node,

@@ -30,14 +30,7 @@ import {
   PcieLinkPort,
   RootComplex,
 } from '../../hw/pcie/index.ts';
-import {
-  ChannelReader,
-  ChannelWriter,
-  type ExactPs,
-  exactPs,
-  LogicalProcess,
-  Random,
-} from '../../sim/index.ts';
+import { ChannelWriter, type ExactPs, exactPs, LogicalProcess, Random } from '../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
 import {
   FaultLog,
@@ -55,6 +48,7 @@ import { ExchangePort } from './exchange.ts';
 import { NicSoftware } from './nic-software.ts';
 import { OperationLog } from './operation-log.ts';
 import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
 import { RaceWatch } from './race-watch.ts';
 import { TransferMeter } from './transfer-meter.ts';
 
@@ -221,7 +215,7 @@ export class HostNode implements BusMap {
     due();
   }
 
-  #makePort({ channels, config }: MachinePlan): PcieLinkPort {
+  #makePort({ channels, config, analysis }: MachinePlan): PcieLinkPort {
     const [host, adapter] = [hostName(this.node), adapterName(config, this.node)];
     return new PcieLinkPort({
       lp: this.lp,
@@ -229,7 +223,7 @@ export class HostNode implements BusMap {
       end: config.pcie.rootPort,
       peer: config.pcie.endpointPort,
       writer: new ChannelWriter(channels[channelKey(host, adapter)]!),
-      reader: new ChannelReader(channels[channelKey(adapter, host)]!),
+      reader: linkReader(channels[channelKey(adapter, host)]!, analysis, () => this.lp),
       trafficClassCount,
     });
   }

@@ -9,6 +9,7 @@ import { FaultLog } from '../faults/index.ts';
 import { injectNicFaults } from '../faults/nic-faults.ts';
 import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { linkReader } from './packet-log.ts';
 
 export class NicNode {
   readonly node: number;
@@ -36,7 +37,7 @@ export class NicNode {
       linkPeer: pcie.rootPort,
       ethernet: config.ethernet,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
-      pcieReader: new ChannelReader(channels[channelKey(host, name)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       seed: config.machine.seed,

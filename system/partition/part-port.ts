@@ -1,6 +1,7 @@
 /** What the machine asks of a part, wherever it runs. Arguments and answers are plain data and shared memory. */
 import type { RunOutcome } from '../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
+import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
 import type { MachinePart, PartEffort, PartHeld, PartLedgers } from './part.ts';
@@ -20,6 +21,7 @@ export interface PartPort {
   closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
   held(): Promise<PartHeld>;
+  packets(): Promise<LinkPackets[]>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
   physicalAddress(node: number, process: string, address: number): Promise<number>;
@@ -41,6 +43,7 @@ export const partMethods = [
   'closeAnalysers',
   'ledgers',
   'held',
+  'packets',
   'effort',
   'memoryOf',
   'physicalAddress',
@@ -63,6 +66,7 @@ export function localPort(part: MachinePart): PartPort {
     closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
     held: async () => part.held(),
+    packets: async () => part.packets(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),
     physicalAddress: async (node, process, address) => part.physicalAddress(node, process, address),

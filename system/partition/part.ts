@@ -14,6 +14,7 @@ import { HostNode } from '../node/host-node.ts';
 import { joinLandings } from '../node/join-landings.ts';
 import { lendPayload } from '../node/lend-payload.ts';
 import { NicNode } from '../node/nic-node.ts';
+import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
 import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
@@ -131,6 +132,15 @@ export class MachinePart {
     return [
       ...this.hosts.map((host): PartHeld[number] => [host.node, heldByHost(host)]),
       ...this.hcas.map((hca): PartHeld[number] => [hca.node, heldByHca(hca)]),
+    ];
+  }
+
+  /** What has arrived at the ends of PCIe links in this thread, where the analysis keeps it. */
+  packets(): LinkPackets[] {
+    return [
+      ...this.hosts.flatMap(({ node, port }) => packetsOf(node, 'toHost', port.reader)),
+      ...this.hcas.flatMap(({ node, hca }) => packetsOf(node, 'toDevice', hca.linkPort.reader)),
+      ...this.nics.flatMap(({ node, nic }) => packetsOf(node, 'toDevice', nic.linkPort.reader)),
     ];
   }
 

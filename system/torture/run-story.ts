@@ -12,6 +12,8 @@ import { psPerSecond } from '../../base/units.ts';
 import type { AnalysisOptions } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 import type { Held } from '../node/held.ts';
+import type { LinkPackets } from '../node/packet-log.ts';
+import type { MachineConfig } from '../profile/index.ts';
 import type { JsonValue, ProgramOptions } from '../program.ts';
 import type { Report } from '../report/schema.ts';
 import type { Finding } from './finding.ts';
@@ -45,6 +47,10 @@ export interface Played {
   readonly held: Readonly<Record<'fresh' | 'ended' | 'removed', readonly Held[] | undefined>>;
   /** Rules of the interface that the drivers broke, by the linter. */
   readonly lint: readonly LintFinding[];
+  /** What crossed the PCIe links while the programs ran and the drivers went. */
+  readonly packets: readonly LinkPackets[];
+  /** Every parameter of the machine. */
+  readonly config: MachineConfig;
   /** How the run itself ended: undefined is well. */
   readonly error: Error | undefined;
 }
@@ -113,7 +119,7 @@ export async function playStory(
     watch: 'accesses',
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(epochPs === undefined ? {} : { epochPs }),
-    analysis: analysis ?? { lint: true },
+    analysis: analysis ?? { lint: true, packets: true },
   });
   const fresh = await machine.held();
   for (const program of programsOf(story)) await machine.load(program);
@@ -142,7 +148,10 @@ export async function playStory(
   }
   const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
   const seen = story.scene === undefined ? (results as unknown as (Observations | null)[]) : [];
-  return { story, seen, results, report: await machine.report(), leftovers, held, lint, error };
+  const report = await machine.report();
+  // Behind the report: its books count what has not arrived.
+  const packets = await machine.packets();
+  return { story, seen, results, report, leftovers, held, lint, packets, config: machine.config, error };
 }
 
 function programsOf(story: Story): ProgramOptions[] {

@@ -12,6 +12,7 @@ import { judgeCounts } from './counts.ts';
 import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
 import { judgeHeld } from './held.ts';
+import { judgePackets } from './packets.ts';
 import { judgePhysics } from './physics.ts';
 import { judgeReport } from './report.ts';
 import { judgeRules } from './rules.ts';
@@ -33,6 +34,7 @@ export const judges: readonly Judge[] = [
   { name: 'counts', judge: judgeCounts },
   { name: 'physics', judge: judgePhysics },
   { name: 'held', judge: judgeHeld },
+  { name: 'packets', judge: judgePackets },
   { name: 'rules', judge: judgeRules },
 ];
 
@@ -41,6 +43,7 @@ const ofScenes: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'scene', judge: judgeScene },
   { name: 'held', judge: judgeHeld },
+  { name: 'packets', judge: judgePackets },
   { name: 'rules', judge: judgeRules },
 ];
 

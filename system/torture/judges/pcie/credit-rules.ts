@@ -1,0 +1,140 @@
+/**
+ * Credits by an outside ledger (2.6.1): what TLPs take and UpdateFCs give back, of the flows of one direction. No TLP leaves
+ * without its credits; none come back that were not taken; in the end all have come back but those the receiver may still gather.
+ */
+import type { LinkPacket } from '../../../node/packet-log.ts';
+import type { MachineConfig } from '../../../profile/index.ts';
+import {
+  type Accuse,
+  type Direction,
+  dataDwordsOf,
+  flowNames,
+  flowOf,
+  type LinkRule,
+  linkBytesOf,
+  psPerByteOf,
+  textOf,
+} from './link-facts.ts';
+
+/** One of the two kinds of credit of a flow. */
+class Credits {
+  readonly name: string;
+  readonly advertised: number;
+  readonly #fieldSize: number;
+  taken = 0;
+  /** Limits by when they came, in order. */
+  readonly #limits: { readonly atPs: number; readonly limit: number }[];
+
+  constructor(name: string, advertised: number, fieldSize: number) {
+    this.name = name;
+    this.advertised = advertised;
+    this.#fieldSize = fieldSize;
+    this.#limits = [{ atPs: Number.NEGATIVE_INFINITY, limit: advertised }];
+  }
+
+  get isInfinite(): boolean {
+    return this.advertised === 0;
+  }
+
+  /** The latest limit, counted on without end. */
+  get limit(): number {
+    return this.#limits.at(-1)!.limit;
+  }
+
+  update(field: number, atPs: number): void {
+    const { limit } = this;
+    const size = this.#fieldSize;
+    const more = (((field - limit) % size) + size) % size;
+    this.#limits.push({ atPs, limit: limit + more });
+  }
+
+  /** The limit that had come before an instant; later calls ask for later instants. */
+  limitBefore(ps: number): number {
+    const limits = this.#limits;
+    while (limits.length > 1 && limits[1]!.atPs < ps) limits.shift();
+    return limits[0]!.limit;
+  }
+}
+
+interface Flow {
+  readonly headers: Credits;
+  readonly data: Credits;
+}
+
+/** Credits of TLPs that travel in `direction`. */
+export class CreditRule implements LinkRule {
+  readonly #accuse: Accuse;
+  readonly #direction: Direction;
+  readonly #flows: readonly Flow[];
+  readonly #latencyPs: number;
+  readonly #psPerByte: number;
+  readonly #percent: number;
+  readonly #isAtRestInTheEnd: boolean;
+
+  constructor(config: MachineConfig, direction: Direction, isAtRestInTheEnd: boolean, accuse: Accuse) {
+    const { link, rootPort, endpointPort } = config.pcie;
+    const end = direction === 'toHost' ? rootPort : endpointPort;
+    this.#accuse = accuse;
+    this.#direction = direction;
+    this.#latencyPs = link.latencyPs;
+    this.#psPerByte = psPerByteOf(config);
+    this.#percent = link.updateFcPercent;
+    this.#isAtRestInTheEnd = isAtRestInTheEnd;
+    const advertised = [
+      [end.postedHeaders, end.postedData],
+      [end.nonPostedHeaders, end.nonPostedData],
+      [end.completionHeaders, end.completionData],
+    ];
+    this.#flows = advertised.map(([headers, data], flow) => ({
+      headers: new Credits(`${flowNames[flow]} header credits`, headers!, 256),
+      data: new Credits(`${flowNames[flow]} data credits`, data!, 4096),
+    }));
+  }
+
+  see(packet: LinkPacket, direction: Direction): void {
+    if (packet.kind === 'UpdateFC') {
+      if (direction !== this.#direction) this.#update(packet);
+    } else if (direction === this.#direction) this.#take(packet);
+  }
+
+  #take(packet: LinkPacket): void {
+    const { headers, data } = this.#flows[flowOf(packet)]!;
+    // A limit that comes while the TLP is on the lanes is too late for it.
+    const leftPs = packet.atPs - this.#latencyPs - linkBytesOf(packet) * this.#psPerByte + 1;
+    for (const [credits, count] of [
+      [headers, 1],
+      [data, Math.ceil(dataDwordsOf(packet) / 4)],
+    ] as const) {
+      credits.taken += count;
+      if (credits.isInfinite) continue;
+      const limit = credits.limitBefore(leftPs);
+      if (credits.taken > limit)
+        this.#accuse(`${credits.name}: ${credits.taken} taken of ${limit} by the ${textOf(packet)}`);
+    }
+  }
+
+  #update({ aux, data, atPs }: LinkPacket): void {
+    const flow = this.#flows[aux]!;
+    for (const [credits, field] of [
+      [flow.headers, (data >>> 14) & 0xff],
+      [flow.data, data & 0xfff],
+    ] as const) {
+      if (credits.isInfinite) continue;
+      credits.update(field, atPs);
+      const given = credits.limit - credits.advertised;
+      if (given > credits.taken)
+        this.#accuse(`${credits.name}: ${given} given back of ${credits.taken} taken, at ${atPs} ps`);
+    }
+  }
+
+  end(): void {
+    if (!this.#isAtRestInTheEnd) return;
+    for (const { headers, data } of this.#flows)
+      for (const credits of [headers, data]) {
+        const kept = credits.taken - (credits.limit - credits.advertised);
+        const gathered = Math.max(1, Math.floor((credits.advertised * this.#percent) / 100));
+        if (!credits.isInfinite && kept >= gathered)
+          this.#accuse(`${credits.name}: ${kept} of ${this.#direction} never came back`);
+      }
+  }
+}

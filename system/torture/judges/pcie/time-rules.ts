@@ -1,0 +1,162 @@
+/**
+ * Times: what the lanes carry (4.2), and how soon either end answers by its parameters. Bounds are from below, and hold whatever
+ * else happens; that the lanes are also as fast as they should be is asked of packets that follow each other at once.
+ */
+import type { LinkPacket } from '../../../node/packet-log.ts';
+import type { MachineConfig } from '../../../profile/index.ts';
+import {
+  type Accuse,
+  type Direction,
+  type LinkRule,
+  linkBytesOf,
+  psPerByteOf,
+  textOf,
+} from './link-facts.ts';
+
+/** An instant is reported rounded up to a picosecond, at either end. */
+const roundingPs = 2;
+/** Completions of one read, side by side, in which DLLPs may lie now and then. */
+const adjoiningMin = 20;
+
+/** TLPs of one direction come as far apart as their bytes take, and side by side no farther. */
+export class LaneRule implements LinkRule {
+  readonly #accuse: Accuse;
+  readonly #direction: Direction;
+  readonly #psPerByte: number;
+  readonly #alignmentBytes: number;
+  readonly #isPrompt: boolean;
+  #previous: LinkPacket | undefined;
+  #adjoiningCount = 0;
+  #leastExcessPs = Number.POSITIVE_INFINITY;
+  #leastPs = 0;
+
+  constructor(config: MachineConfig, direction: Direction, accuse: Accuse) {
+    const { link, rootComplex, rootPort, endpointPort } = config.pcie;
+    this.#accuse = accuse;
+    this.#direction = direction;
+    this.#psPerByte = psPerByteOf(config);
+    this.#alignmentBytes = link.packetAlignmentBytes;
+    // The root complex has a completion ready in each of its cycles, and nothing but the lanes holds it up.
+    const cyclePs = 1_000_000 / rootComplex.clockMHz;
+    const leastPs = rootComplex.readCompletionBoundaryBytes * this.#psPerByte;
+    const isUnlimited = endpointPort.completionHeaders === 0 && endpointPort.completionData === 0;
+    this.#isPrompt =
+      direction === 'toDevice' &&
+      rootComplex.completionOrder === 'inOrder' &&
+      isUnlimited &&
+      rootPort.transmitBufferTlps >= 2 &&
+      4 * cyclePs <= leastPs;
+  }
+
+  see(packet: LinkPacket, direction: Direction): void {
+    if (direction !== this.#direction || packet.kind === 'UpdateFC') return;
+    const previous = this.#previous;
+    this.#previous = packet;
+    if (previous === undefined) return;
+    const gapPs = packet.atPs - previous.atPs;
+    const bytes = linkBytesOf(packet);
+    if (gapPs < bytes * this.#psPerByte - roundingPs)
+      this.#accuse(`only ${gapPs} ps behind the packet before, for ${bytes} bytes: ${textOf(packet)}`);
+    const isAdjoining =
+      packet.kind === 'CplD' && previous.kind === 'CplD' && previous.byteCount > previous.lengthBytes;
+    if (!isAdjoining || previous.tag !== packet.tag) return;
+    const before = linkBytesOf(previous);
+    const padding = (this.#alignmentBytes - (before % this.#alignmentBytes)) % this.#alignmentBytes;
+    const duePs = (padding + bytes) * this.#psPerByte;
+    this.#adjoiningCount++;
+    if (gapPs - duePs >= this.#leastExcessPs) return;
+    this.#leastExcessPs = gapPs - duePs;
+    this.#leastPs = duePs;
+  }
+
+  end(): void {
+    if (!this.#isPrompt || this.#adjoiningCount < adjoiningMin) return;
+    if (this.#leastExcessPs > this.#leastPs * 0.02 + roundingPs)
+      this.#accuse(
+        `of ${this.#adjoiningCount} completions behind another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
+      );
+  }
+}
+
+/** The root complex answers `readLatencyPs` after it has begun with a read, and works on so many at a time. */
+export class ReadLatencyRule implements LinkRule {
+  readonly #accuse: Accuse;
+  readonly #latencyPs: number;
+  readonly #readLatencyPs: number;
+  readonly #psPerByte: number;
+  /** When each place is free at the earliest. */
+  readonly #freePs: number[];
+  readonly #readyPs = new Map<number, number>();
+
+  constructor(config: MachineConfig, accuse: Accuse) {
+    const { link, rootComplex } = config.pcie;
+    this.#accuse = accuse;
+    this.#latencyPs = link.latencyPs;
+    this.#readLatencyPs = rootComplex.readLatencyPs;
+    this.#psPerByte = psPerByteOf(config);
+    this.#freePs = Array.from({ length: rootComplex.outstandingReadCount }, () => Number.NEGATIVE_INFINITY);
+  }
+
+  see(packet: LinkPacket, direction: Direction): void {
+    if (packet.kind === 'MRd' && direction === 'toHost') {
+      let place = 0;
+      for (const [index, freePs] of this.#freePs.entries()) if (freePs < this.#freePs[place]!) place = index;
+      const readyPs = Math.max(packet.atPs, this.#freePs[place]!) + this.#readLatencyPs;
+      this.#freePs[place] = readyPs;
+      this.#readyPs.set(packet.tag, readyPs);
+    } else if ((packet.kind === 'CplD' || packet.kind === 'Cpl') && direction === 'toDevice')
+      this.#answer(packet);
+  }
+
+  #answer(packet: LinkPacket): void {
+    const readyPs = this.#readyPs.get(packet.tag);
+    if (readyPs === undefined) return;
+    this.#readyPs.delete(packet.tag);
+    const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
+    if (packet.atPs < soonestPs - roundingPs)
+      this.#accuse(
+        `${Math.round(soonestPs - packet.atPs)} ps before the root complex can answer: ${textOf(packet)}`,
+      );
+  }
+}
+
+/** The device answers a read of its registers, and configuration requests, after the cycles that these take. */
+export class RegisterLatencyRule implements LinkRule {
+  readonly #accuse: Accuse;
+  readonly #latencyPs: number;
+  readonly #memoryPs: number;
+  readonly #configPs: number;
+  readonly #psPerByte: number;
+  readonly #readyPs = new Map<number, number>();
+
+  constructor(config: MachineConfig, accuse: Accuse) {
+    const { machine, pcie, nic, hca } = config;
+    const isNic = machine.adapter === 'nic';
+    const { mmioReadCycles, configCycles } = isNic ? nic.function : pcie.function;
+    const cyclePs = 1_000_000 / (isNic ? nic.coreClockMHz : hca.coreClockMHz);
+    this.#accuse = accuse;
+    this.#latencyPs = pcie.link.latencyPs;
+    this.#memoryPs = mmioReadCycles * cyclePs;
+    this.#configPs = configCycles * cyclePs;
+    this.#psPerByte = psPerByteOf(config);
+  }
+
+  see(packet: LinkPacket, direction: Direction): void {
+    const { kind, tag, atPs } = packet;
+    if (direction === 'toDevice' && kind === 'MRd') this.#readyPs.set(tag, atPs + this.#memoryPs);
+    else if (direction === 'toDevice' && kind.startsWith('Cfg'))
+      this.#readyPs.set(tag, atPs + this.#configPs);
+    else if (direction === 'toHost' && kind.startsWith('Cpl')) this.#answer(packet);
+  }
+
+  #answer(packet: LinkPacket): void {
+    const readyPs = this.#readyPs.get(packet.tag);
+    if (readyPs === undefined) return;
+    this.#readyPs.delete(packet.tag);
+    const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
+    if (packet.atPs < soonestPs - roundingPs)
+      this.#accuse(
+        `${Math.round(soonestPs - packet.atPs)} ps before the device can answer: ${textOf(packet)}`,
+      );
+  }
+}
