@@ -1,6 +1,7 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
+import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { lostPackets } from './lost-packets.ts';
@@ -14,6 +15,7 @@ import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   attributesChanged,
+  fewCredits,
   forked,
   framesOutOfOrder,
   lostPackets,
