@@ -80,6 +80,7 @@ function costOf(story: Story): number {
     (sum, { plan }) => sum + plan.sges.reduce((total, { length }) => total + length, 0),
     0,
   );
-  const once = 300 * story.programs.length + 15 * sends.length + bytes / 500;
+  const once =
+    story.scene === undefined ? 300 * story.programs.length + 15 * sends.length + bytes / 500 : 250;
   return story.again === undefined ? once : 2 * once;
 }
