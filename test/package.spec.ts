@@ -1,6 +1,15 @@
 /** The packed package as its users have it: outside of the repository, from JavaScript, from TypeScript, from a shell. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -208,5 +217,21 @@ describe('the package', () => {
     expect(moved).toContain(join(installed, 'README.md'));
     const rows = run(process.execPath, [bin, 'perf', 'write-bw', '--all', '--iters', '2']).trim().split('\n');
     expect(rows).toHaveLength(1 + 23);
+  });
+
+  it('keeps what Node compiles of it in the folder for caches, and runs where nothing can be kept', () => {
+    const { NODE_COMPILE_CACHE: _, ...environment } = process.env;
+    const devinfo = (XDG_CACHE_HOME: string): string =>
+      execFileSync(process.execPath, [bin, 'devinfo'], {
+        env: { ...environment, XDG_CACHE_HOME },
+        encoding: 'utf8',
+      });
+    const printed = devinfo(join(folder, 'caches'));
+    expect(printed).toContain('mlx4_0');
+    const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
+    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(100);
+    // What was kept is used, and gives the same.
+    expect(devinfo(join(folder, 'caches'))).toBe(printed);
+    expect(devinfo('/dev/null')).toBe(printed);
   });
 });
