@@ -21,19 +21,32 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
     : ['default', ['json', { outputFile: join(folder, `${name}.json`) }]];
 }
 
+/** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
+const shared = '{abi,analyser,base,driver,host,hw,net,sim,userlib,wire}/**/*.spec.ts';
+const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**'];
+
 /**
  * Everything but the Linux guests, which have a configuration of their own. Tests never time the wall clock; the limit only
  * ends what hangs, on shared and loaded machines too.
  */
 export default defineConfig({
   test: {
-    include: ['**/*.spec.ts'],
-    exclude: ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // Vitest leaves one core to itself, and of two that is half: a file keeps its one less than one and a half busy.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: LongestFirst },
     reporters: reportersOf('model'),
+    projects: [
+      {
+        extends: true,
+        test: { name: 'machine', include: ['**/*.spec.ts'], exclude: [...apart, shared] },
+      },
+      {
+        // One process after the other for all files: to start and load for each costs a quarter of the rooms' time.
+        extends: true,
+        test: { name: 'rooms', include: [shared], exclude: apart, isolate: false, restoreMocks: true },
+      },
+    ],
   },
 });
