@@ -4,6 +4,7 @@ import { attributesChanged } from './attributes-changed.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
+import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
 import { nextQueue } from './next-queue.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
@@ -18,6 +19,7 @@ export const scenes: readonly Scene[] = [
   fewCredits,
   forked,
   framesOutOfOrder,
+  lateReceives,
   lostPackets,
   nextQueue,
   refusedRegistrations,
