@@ -58,6 +58,7 @@ export class Acknowledgements {
   readonly #core: HcaCore;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
+  readonly #writer: PayloadWriter;
   readonly #completion: RequestCompletion;
   readonly #scheduler: SendScheduler;
   readonly #timers: RetryTimers;
@@ -78,6 +79,7 @@ export class Acknowledgements {
   ) {
     this.#core = core;
     this.#packet = packet;
+    this.#writer = writer;
     this.#placement = new ResponsePlacement(core, packet, writer, account);
     this.#completion = completion;
     this.#scheduler = scheduler;
@@ -269,6 +271,7 @@ export class Acknowledgements {
     this.#timers.progress(pair);
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
+    pair.landedWrites = this.#writer.requestedCount;
     const aeth = this.#packet.word(WORD_AETH);
     this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
     if (request.responsesReceived !== request.psnCount)

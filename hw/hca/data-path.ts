@@ -357,11 +357,15 @@ export class DataPath implements DataPathParts {
 
   #connect(): void {
     const { qps } = this.core;
-    this.requester.connect(this.scheduler);
+    this.requester.connect(this.scheduler, this.writer);
     this.receiver.connect(this.responder, this.acknowledgements, this.datagrams);
     this.receives.onLimit = (srq, cycle) =>
       this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
-    this.writer.attach(this.responses, () => this.receiver.wake(this.core.domain.cycle + 1));
+    const payloadLeft = (cycle: number): void => {
+      this.responses.payloadLeft(cycle);
+      this.requester.payloadLeft(cycle);
+    };
+    this.writer.attach({ payloadLeft }, () => this.receiver.wake(this.core.domain.cycle + 1));
     this.completions.connect({
       cqeIssued: (record, cycle) => {
         if (record !== -1) this.#ends.recordDone(this.records.rows[record]!, cycle, false);

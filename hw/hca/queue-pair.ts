@@ -86,6 +86,8 @@ export class QueuePair {
   recordCount = 0;
   readsOutstanding = 0;
   readsOutstandingMax = 0;
+  /** Payload writes requested when the last READ or atomic was complete: a fenced request waits until they have left. */
+  landedWrites = FLOAT_ZERO;
   sinceAckRequest = 0;
   ackRequestEvery = 0;
   retryCountMax = 0;

@@ -24,6 +24,30 @@ describe('the requester waits', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
+  /** What a READ has brought is in memory when a fenced request reads it there (IBTA vol 1, 10.7.3.3). */
+  it('with a fenced request until what READs brought has left for memory', async () => {
+    for (const hca of [{}, tightest]) {
+      const { bench, a, aCq, local, remote, target } = await scene({ hca });
+      const back = { ...target, address: target.address + 8192 };
+      for (let round = 0; round < 4; round++) {
+        remote.write(Uint8Array.from({ length: 4000 }, (_, index) => (round * 37 + index + 1) & 0xff));
+        const segments = [local.part(0, 4000)];
+        for (let read = 0; read < 3; read++)
+          a.post({ opcode: WqeOpcode.RDMA_READ, segments, remote: target });
+        a.post({
+          opcode: WqeOpcode.RDMA_WRITE,
+          segments: [local.part(0, 4000)],
+          remote: back,
+          isFenced: true,
+        });
+        a.ring();
+        const syndromes: number[] = [];
+        await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) === 4, 200);
+        expect(remote.read(8192, 4000)).toEqual(remote.read(0, 4000));
+      }
+    }
+  });
+
   it('before more READs than the peer has resources for, and goes on with each answer', async () => {
     const fields = { logMaxRequesterReads: 1, logMaxResponderReads: 1 };
     const { bench, a, aCq, local, target } = await scene({ a: { fields }, b: { fields } });

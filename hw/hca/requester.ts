@@ -47,6 +47,12 @@ const { RDMA_READ } = WqeOpcode;
 const NOTHING = 0;
 const NEVER = Number.POSITIVE_INFINITY;
 
+/** Received payload on its way to memory: see PayloadWriter. */
+export interface PayloadProgress {
+  /** Writes that have left. */
+  readonly doneCount: number;
+}
+
 export interface RequesterListener {
   /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
   packetSealed(cycle: number): void;
@@ -76,6 +82,9 @@ export class Requester {
   readonly #waitingForRecord: Fifo;
   #isWaitingForRecord = new Uint8Array(0);
   #scheduler: SendScheduler | undefined;
+  #payload: PayloadProgress | undefined;
+  /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
+  readonly #behindPayload: QueuePair[] = [];
 
   /** QP being served, and packets sent in its turn. */
   #active: QueuePair | undefined = undefined;
@@ -123,8 +132,9 @@ export class Requester {
     return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
   }
 
-  connect(scheduler: SendScheduler): void {
+  connect(scheduler: SendScheduler, payload: PayloadProgress): void {
     this.#scheduler = scheduler;
+    this.#payload = payload;
   }
 
   wake(cycle: number): void {
@@ -134,6 +144,17 @@ export class Requester {
   /** A slot of the packet queue became free. */
   slotFreed(cycle: number): void {
     if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
+  }
+
+  /** Received payload has left for memory. */
+  payloadLeft(cycle: number): void {
+    const waiting = this.#behindPayload;
+    for (let at = waiting.length - 1; at >= 0; at--) {
+      const pair = waiting[at]!;
+      if (this.#payload!.doneCount < pair.landedWrites) continue;
+      waiting.splice(at, 1);
+      if (pair.parkedFor === PARKED_FENCE) this.#scheduler!.unpark(pair, cycle + 1);
+    }
   }
 
   /** A record became free. */
@@ -149,6 +170,7 @@ export class Requester {
   reset(): void {
     this.#active = undefined;
     this.#packets.reset();
+    this.#behindPayload.length = 0;
     this.#waitingForRecord.clear();
     this.#isWaitingForRecord.fill(0);
   }
@@ -279,10 +301,18 @@ export class Requester {
       const reason = this.#reasonOfReads(pair, at);
       if (reason !== NOT_PARKED) return reason;
     }
+    if (pair.landedWrites > this.#payload!.doneCount && isFenced(sramView, at))
+      return this.#waitForPayload(pair);
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
     const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
     return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
+  }
+
+  /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.7.3.3). */
+  #waitForPayload(pair: QueuePair): number {
+    if (!this.#behindPayload.includes(pair)) this.#behindPayload.push(pair);
+    return PARKED_FENCE;
   }
 
   /** What READs and atomics under way forbid the WQE at `at`. */
