@@ -6,9 +6,9 @@ export const hcaMistakes: readonly Mistake[] = [
     name: 'fence-ends-early',
     what: 'A fenced request goes on while one READ or atomic before it is still unanswered.',
     kind: 'comparison off by one',
-    file: 'hw/hca/request-completion.ts',
-    find: '(reason === PARKED_FENCE && pair.readsOutstanding === 0)',
-    replace: '(reason === PARKED_FENCE && pair.readsOutstanding <= 1)',
+    file: 'hw/hca/requester.ts',
+    find: 'if (isFenced(sramView, at)) return PARKED_FENCE;',
+    replace: 'if (isFenced(sramView, at) && pair.readsOutstanding > 1) return PARKED_FENCE;',
   },
   {
     name: 'read-limit-plus-one',

@@ -28,11 +28,11 @@ export const reportMistakes: readonly Mistake[] = [
   },
   {
     name: 'fault-fired-in-last-part',
-    what: 'A fault that has happened in several parts of the machine is reported as often as in the last.',
+    what: 'A fault is reported as often as it has happened in the last part of the machine.',
     kind: 'counter not reset',
     file: 'system/report/build-report.ts',
     find: 'sum + (faultsFired[index] ?? 0), 0);',
-    replace: 'faultsFired[index] || sum, 0);',
+    replace: 'faultsFired[index] ?? sum, 0);',
   },
   {
     name: 'cycles-since-epoch',

@@ -7,6 +7,7 @@ import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
 import { nextQueue } from './next-queue.ts';
+import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { takenAway } from './taken-away.ts';
@@ -22,14 +23,13 @@ export const scenes: readonly Scene[] = [
   lateReceives,
   lostPackets,
   nextQueue,
+  readBack,
   refusedRegistrations,
   takenAway,
   timedWaits,
   unanswered,
   wrongDomain,
 ];
-
-export const sceneNames: readonly string[] = scenes.map(({ name }) => name);
 
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {

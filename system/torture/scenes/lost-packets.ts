@@ -74,7 +74,7 @@ function drawRequests(random: Random, mtu: number): Request[] {
       return many(2 + random.below(14), IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
     case 2:
       return [
-        ...many(1 + random.below(3), IBV_WR_RDMA_WRITE, 1),
+        ...many(3, IBV_WR_RDMA_WRITE, 1),
         ...many(2 + random.below(3), IBV_WR_RDMA_READ, 64),
         ...many(2 + random.below(6), IBV_WR_RDMA_WRITE, 2),
       ];
@@ -99,18 +99,34 @@ function draw(random: Random): SceneDraft {
   const isSingle = random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = Array.from({ length: count }, (): FaultEntry => {
-    const node = random.chance(hasOwnAnswers ? 0.7 : 0.3) ? 1 : 0;
-    const nth = 1 + random.below((due[node] ?? asked) + (isSingle ? 0 : 4));
+    const node = random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
+    // An early loss meets what comes behind it still under way.
+    const most = random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
+    const nth = 1 + random.below(Math.min(most, (due[node] ?? asked) + (isSingle ? 0 : 4)));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const isRange = !isSingle && random.chance(0.5);
     return { packet, nth: isRange ? `${nth}-${nth + random.below(6)}` : nth, node };
   });
+  // Of the last answers none comes: results are to be kept for all that may be outstanding.
+  const isTail = requests.every(({ opcode }) => isAtomic(opcode)) && random.chance(0.6);
+  if (isTail) {
+    const first = Math.max(1, requests.length - random.below(6));
+    faults.splice(0, count, { packet: 'lost', nth: `${first}-${requests.length}`, node: 1 });
+  }
   // Copies of early requests come while a refusal of a later one waits for answers in between.
-  if (random.chance(0.4))
+  const firstRead = requests.findIndex(({ opcode }) => isRead(opcode));
+  const behind = requests.findLastIndex(({ opcode }) => isRead(opcode)) + 1;
+  const isBehind = firstRead > 0 && asked > behind + 1 && random.chance(0.7);
+  if (isBehind) {
+    const before = sum(packets.slice(0, firstRead)) + behind - firstRead;
+    const nth = before + 1 + random.below(Math.max(1, asked - before - 1));
+    faults.splice(0, count, { packet: 'lost', nth, node: 0 });
+  }
+  if (isBehind || (!isTail && random.chance(0.3)))
     faults.push({
       packet: 'duplicated',
       nth: `1-${1 + random.below(3)}`,
-      delay: `${1 + random.below(random.chance(0.5) ? 5000 : 40_000)}ns`,
+      delay: `${1 + random.below(random.chance(0.7) ? 8000 : 40_000)}ns`,
       node: 0,
     });
   const total = sum(packets);
@@ -118,14 +134,15 @@ function draw(random: Random): SceneDraft {
     requests,
     mtuCode,
     firstPsn: random.chance(0.7) ? 2 ** 24 - 1 - random.below(total + 1) : random.below(2 ** 24),
-    retryCount: random.chance(0.25) ? 0 : random.chance(0.3) ? 1 + random.below(3) : 7,
+    retryCount:
+      isTail || isBehind ? 7 : random.chance(0.25) ? 0 : random.chance(0.3) ? 1 + random.below(3) : 7,
     timeoutCode: 13,
     due,
   };
-  const fewResults = { 'hca.responderAtomicResults': 1 << random.below(3) };
+  const fewResults = { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 };
   return {
     args: { ...args },
-    set: random.chance(0.6) ? fewResults : {},
+    set: random.chance(0.8) ? fewResults : {},
     hasDrawnHardware: random.chance(0.3),
     faults,
     climate: 'lossy',
