@@ -7,6 +7,7 @@ import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
 import { nextQueue } from './next-queue.ts';
+import { pagesOnDemand } from './pages-on-demand.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import type { Scene, ScenePlan } from './scene.ts';
@@ -23,6 +24,7 @@ export const scenes: readonly Scene[] = [
   lateReceives,
   lostPackets,
   nextQueue,
+  pagesOnDemand,
   readBack,
   refusedRegistrations,
   takenAway,
