@@ -1,16 +1,20 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
+import { crowdedEventQueues } from './crowded-event-queues.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
+import { fullCompletionQueue } from './full-completion-queue.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
+import { moderatedEvents } from './moderated-events.ts';
 import { nextQueue } from './next-queue.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import type { Scene, ScenePlan } from './scene.ts';
+import { solicitedEvents } from './solicited-events.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
 import { unanswered } from './unanswered.ts';
@@ -18,22 +22,24 @@ import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   attributesChanged,
+  crowdedEventQueues,
   fewCredits,
   forked,
   framesOutOfOrder,
+  fullCompletionQueue,
   lateReceives,
   lostPackets,
+  moderatedEvents,
   nextQueue,
   pagesOnDemand,
   readBack,
   refusedRegistrations,
+  solicitedEvents,
   takenAway,
   timedWaits,
   unanswered,
   wrongDomain,
 ];
-
-export const sceneNames: readonly string[] = scenes.map(({ name }) => name);
 
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {

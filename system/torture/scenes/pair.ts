@@ -5,6 +5,7 @@
  *     meetPeer ─► what the scene is about ─► leave
  */
 import { psPerMs, psPerNs } from '../../../base/units.ts';
+import type { Random } from '../../../sim/index.ts';
 import {
   ackCqEvents,
   closeDevice,
@@ -93,6 +94,12 @@ const usual: RcAttributes = {
   rnrRetryCount: 7,
   rnrTimerCode: 12,
 };
+
+/** The numbers from 0 up to but not including `count`, in any order. */
+export const someOrder = (random: Random, count: number): number[] =>
+  Array.from({ length: count }, (_, number) => ({ number, place: random.unit() }))
+    .toSorted((left, right) => left.place - right.place)
+    .map(({ number }) => number);
 
 /** The core's own time; exact below 2^53 ps. */
 export const nowPs = ({ cpu }: ProgramContext): number => Number(cpu.instantPs);
