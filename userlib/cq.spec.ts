@@ -233,6 +233,17 @@ describe('resizing', () => {
     expect(await pollCq(cq, 1, wc)).toBe(1);
   });
 
+  it('takes nothing from the place that the number of the mark would have had', async () => {
+    process.complete(cq, 0, { opcode: CqeOpcode.RESIZE });
+    await resizeCq(cq, 3);
+    for (const counter of [1, 2, 3]) {
+      post(counter);
+      process.complete(cq, counter, sent(counter - 1));
+    }
+    expect(await pollCq(cq, 16, wc)).toBe(3);
+    expect(cq.ring.consumerCounter).toBe(4);
+  });
+
   it('refuses a ring that does not hold the completions', async () => {
     for (let counter = 0; counter < 5; counter++) {
       post(counter);

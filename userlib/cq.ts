@@ -175,11 +175,12 @@ function outstanding(ring: CompletionRing): number {
 
 /**
  * Makes every entry of a new ring the device's, whatever pass its producer counter is in: the device initialises rings
- * at creation only. What is produced from now on lies within one ring's length of the consumer counter.
+ * at creation only. What is produced from now on lies within one ring's length of the consumer counter, whose own number
+ * stays out of the new ring: the mark takes it up.
  */
 function disownEntries(cq: IbvCq, buffer: QueueMemory, entries: number): void {
   const { view } = cq.context.platform.memory;
-  for (let ahead = 0; ahead < entries; ahead++) {
+  for (let ahead = 1; ahead <= entries; ahead++) {
     const counter = cq.ring.consumerCounter + ahead;
     const isOddPass = (counter & entries) !== 0;
     cqe.fields.owner.set(view, buffer.physicalOf((counter & (entries - 1)) * cqeBytes), isOddPass ? 0 : 1);

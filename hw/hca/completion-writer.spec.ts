@@ -152,11 +152,11 @@ describe('resizing', () => {
             const { cqs } = bench.a.dataPath.tables;
             const at = cqs.offsetOf(cq.slot);
             const oldMtt = cqc.fields.mttAddress.get(cqs.view, at);
-            // What the resize command marks in the new buffer: the passes around the producer counter.
-            const producer = cqs.rows[cq.slot]!.producer;
+            // What the resize command marks in the new buffer: the passes around the number behind the mark.
+            const first = cqs.rows[cq.slot]!.producer + 1;
             for (let entry = 0; entry < 32; entry++) {
-              const pass = (producer >>> 5) & 1;
-              const owner = entry < (producer & 31) ? pass : 1 - pass;
+              const pass = (first >>> 5) & 1;
+              const owner = entry < (first & 31) ? pass : 1 - pass;
               bench.a.memory.bytes[newBuffer + entry * cqeBytes + 31] = owner << 7;
             }
             cqc.fields.logEntries.set(cqs.view, at, 5);

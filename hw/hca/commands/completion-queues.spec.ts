@@ -136,8 +136,9 @@ describe('MODIFY_CQ', () => {
     };
     const inBox = cqc.encode({ logEntries: 8, mttAddress: translate(bench, 2, 2) });
     must(bench, 'MODIFY_CQ', { inBox, inputModifier: cqn });
-    // Producer 140 in 256 entries: pass 0. Ahead of it (140…255) owner 1, behind it, next written in pass 1, owner 0.
-    expect([139, 140, 255].map((entry) => ownerAt(bench, 2, entry))).toEqual([0, 1, 1]);
+    // The mark takes number 140, in the old buffer: the new one is written from 141 on. Those up to 255 are of pass 0, owner 1;
+    // places before them, and that of number 140, are next written in pass 1, owner 0.
+    expect([139, 140, 141, 255].map((entry) => ownerAt(bench, 2, entry))).toEqual([0, 0, 1, 1]);
     const context = cqc.decode(bench.tables.cqs.bytes, bench.tables.cqs.offsetOf(0));
     expect([context.logEntries, context.mttAddress, context.uarPage]).toEqual([8, 0x1000, 200]);
     expect(bench.dataPath.calls).toContain('cqResized 0 7 0 2048'); // old: 128 entries, 4 KiB pages, MTT 0x800

@@ -3,7 +3,7 @@ import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { viewOf } from '../../../base/index.ts';
-import { passBit, ringIndex } from '../../../base/ring-index.ts';
+import { advance, counterMask24, passBit, ringIndex } from '../../../base/ring-index.ts';
 import {
   type CommandRequest,
   demand,
@@ -84,7 +84,8 @@ export function* modifyCompletionQueue(device: DeviceState, request: CommandRequ
 
 /**
  * Goes over to another buffer. Entries that software has not consumed are copied by software from the old buffer, so all
- * of the new one is made invalid first: what lies ahead of the producer for this pass, what lies behind for the next.
+ * of the new one is made invalid first: what lies ahead of the producer for this pass, what lies behind for the next. The
+ * producer's own number is the mark's, which goes into the old buffer: its place here is next written a pass later.
  * The old buffer is software's when the command ends: its last entry has left by then.
  */
 function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<undefined> {
@@ -98,9 +99,9 @@ function* resize(device: DeviceState, slot: number, wanted: DataView): Steps<und
   yield* requireRoom(device, slot, buffer.logEntries);
   const pages = yield* readPages(device, buffer);
   dataPath.cqSync(slot);
-  const producer = fields.producerCounter.get(cqs.view, base);
-  const index = ringIndex(producer, buffer.logEntries);
-  const pass = passBit(producer, buffer.logEntries);
+  const first = advance(fields.producerCounter.get(cqs.view, base), 1, counterMask24);
+  const index = ringIndex(first, buffer.logEntries);
+  const pass = passBit(first, buffer.logEntries);
   yield* markEntries(pages, buffer, 0, index, pass);
   yield* markEntries(pages, buffer, index, 2 ** buffer.logEntries - index, 1 - pass);
   yield* requireRoom(device, slot, buffer.logEntries); // the CQ ran on meanwhile
