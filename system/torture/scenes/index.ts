@@ -13,11 +13,14 @@ import { nextQueue } from './next-queue.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
+import { requestLists } from './request-lists.ts';
 import type { Scene, ScenePlan } from './scene.ts';
+import { sharedReceives } from './shared-receives.ts';
 import { solicitedEvents } from './solicited-events.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
 import { unanswered } from './unanswered.ts';
+import { unpolledCompletions } from './unpolled-completions.ts';
 import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
@@ -34,10 +37,13 @@ export const scenes: readonly Scene[] = [
   pagesOnDemand,
   readBack,
   refusedRegistrations,
+  requestLists,
+  sharedReceives,
   solicitedEvents,
   takenAway,
   timedWaits,
   unanswered,
+  unpolledCompletions,
   wrongDomain,
 ];
 
