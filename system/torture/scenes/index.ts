@@ -47,6 +47,8 @@ export const scenes: readonly Scene[] = [
   wrongDomain,
 ];
 
+export const sceneNames: readonly string[] = scenes.map(({ name }) => name);
+
 /** @throws ConfigurationError for a name that no scene has */
 export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   const scene = scenes.find((one) => one.name === name);
