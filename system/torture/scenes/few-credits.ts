@@ -5,7 +5,7 @@
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */
 import type { Random } from '../../../sim/index.ts';
-import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
+import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, type PortAttr } from '../../../userlib/index.ts';
 import type { ParameterValues } from '../../profile/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
@@ -14,6 +14,8 @@ import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
   readonly qpCount: number;
+  /** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
+  readonly pathMtu: number;
   /** Length and offset in its slot of each WRITE. */
   readonly writes: readonly (readonly [lengthBytes: number, offset: number])[];
 }
@@ -23,48 +25,55 @@ const slotBytes = 16 * 1024;
 
 const one = <T>(random: Random, ...choices: readonly T[]): T => choices[random.below(choices.length)]!;
 
-/** Ends of a link that are as small as the standard allows, or a little larger. */
+/** A link with some ends as small as the standard allows, or a little larger, and the rest of it as in the default machine. */
 export function drawLink(random: Random): ParameterValues {
-  const maxPayloadBytes = one(random, 128, 256, 512);
+  const maxPayloadBytes = one(random, 128, 256, 256, 512);
   // The largest TLP, at any alignment: its dwords, four to a credit.
   const largest = Math.ceil((maxPayloadBytes / 4 + 1) / 4);
   const data = (): number => largest + random.below(1 + random.below(2 * largest));
   const headers = (): number => (random.chance(0.3) ? 1 : 1 + random.below(20));
   const writeLatencyPs = random.chance(0.5) ? 80_000 : random.below(3_000_000);
+  const scarceShare = one(random, 0.15, 0.4, 1);
+  const scarce = (values: () => ParameterValues): ParameterValues =>
+    random.chance(scarceShare) ? values() : {};
   return {
-    'pcie.link.generation': 1 + random.below(5),
-    'pcie.link.lanes': one(random, 1, 2, 4, 8),
     'pcie.link.maxPayloadBytes': maxPayloadBytes,
-    'pcie.function.maxPayloadSupportedBytes': 512,
-    'pcie.enumeration.maxPayloadBytes': one(random, 128, maxPayloadBytes),
-    'pcie.enumeration.maxReadRequestBytes': one(random, 128, 256, 512, 1024, 4096),
-    'pcie.link.updateFcPercent': one(random, 0, 25, 50, 75, 90, 100, 100),
-    'pcie.rootPort.postedHeaders': headers(),
-    'pcie.rootPort.postedData': data(),
-    'pcie.rootPort.nonPostedHeaders': headers(),
-    'pcie.endpointPort.postedHeaders': headers(),
-    'pcie.endpointPort.postedData': data(),
-    ...(random.chance(0.3)
-      ? { 'pcie.endpointPort.completionHeaders': headers(), 'pcie.endpointPort.completionData': data() }
-      : {}),
-    'pcie.endpointPort.postedFifoTlps': one(random, 1, 2, 16, 64),
-    'pcie.endpointPort.transmitBufferTlps': one(random, 1, 2, 16),
-    'pcie.rootPort.completionFifoTlps': one(random, 1, 2, 16),
+    'pcie.enumeration.maxPayloadBytes': one(random, 128, maxPayloadBytes, maxPayloadBytes),
     'pcie.rootComplex.writeLatencyPs': writeLatencyPs,
     'pcie.rootComplex.readLatencyPs': writeLatencyPs + random.below(1_000_000),
-    'pcie.rootComplex.outstandingReadCount': one(random, 1, 2, 3, 8, 48),
-    'pcie.rootComplex.completionOrder': random.chance(0.4) ? 'shuffled' : 'inOrder',
-    'dma.tagCount': one(random, 1, 2, 8, 32, 64),
+    ...scarce(() => ({
+      'pcie.link.generation': 1 + random.below(5),
+      'pcie.link.lanes': one(random, 1, 2, 4, 8),
+    })),
+    ...scarce(() => ({ 'pcie.enumeration.maxReadRequestBytes': one(random, 128, 256, 512, 1024, 4096) })),
+    ...scarce(() => ({ 'pcie.link.updateFcPercent': one(random, 0, 50, 75, 90, 100, 100) })),
+    ...scarce(() => ({ 'pcie.rootPort.postedHeaders': headers() })),
+    ...scarce(() => ({ 'pcie.rootPort.postedData': data() })),
+    ...scarce(() => ({ 'pcie.rootPort.nonPostedHeaders': headers() })),
+    ...scarce(() => ({ 'pcie.endpointPort.postedHeaders': headers() })),
+    ...scarce(() => ({ 'pcie.endpointPort.postedData': data() })),
+    ...scarce(() => ({
+      'pcie.endpointPort.completionHeaders': headers(),
+      'pcie.endpointPort.completionData': data(),
+    })),
+    ...scarce(() => ({ 'pcie.endpointPort.postedFifoTlps': one(random, 1, 2, 4) })),
+    ...scarce(() => ({ 'pcie.endpointPort.transmitBufferTlps': one(random, 1, 2, 64) })),
+    ...scarce(() => ({ 'pcie.rootPort.completionFifoTlps': one(random, 1, 2, 4) })),
+    ...scarce(() => ({ 'pcie.rootComplex.outstandingReadCount': 1 + random.below(8) })),
+    ...scarce(() => ({ 'pcie.rootComplex.completionOrder': 'shuffled' })),
+    ...scarce(() => ({ 'dma.tagCount': one(random, 1, 2, 8, 64) })),
+    ...scarce(() => ({ 'wire.speed': 'SDR', 'wire.lanes': one(random, '1', '4') })),
   };
 }
 
 function draw(random: Random): SceneDraft {
-  const writeCount = 1 + random.below(8);
+  const writeCount = 2 + random.below(9);
   const args: Args = {
     qpCount: 1 + random.below(3),
+    pathMtu: one(random, 1, 1, 3, 5),
     writes: Array.from({ length: writeCount }, () => {
       const lengthBytes = 1 + random.below(random.chance(0.3) ? 300 : slotBytes - 4096);
-      return [lengthBytes, random.chance(0.3) ? 64 * random.below(16) : random.below(4096)] as const;
+      return [lengthBytes, random.chance(0.4) ? 64 * random.below(64) : random.below(4096)] as const;
     }),
   };
   return {
@@ -79,10 +88,15 @@ const byteAt = (node: number, write: number, index: number): number =>
   (1 + 101 * node + 37 * write + 7 * index + (index >> 8)) & 0xff;
 
 export async function side(program: ProgramContext): Promise<JsonValue> {
-  const { qpCount, writes } = program.args as unknown as Args;
+  const { qpCount, pathMtu, writes } = program.args as unknown as Args;
   const { memory, node } = program;
   const partBytes = writes.length * slotBytes;
-  const found = await meetPeer(program, { areaBytes: 3 * partBytes, qpCount, cqEntries: 63 });
+  const found = await meetPeer(program, {
+    areaBytes: 3 * partBytes,
+    qpCount,
+    cqEntries: 63,
+    attributes: { pathMtu: pathMtu as PortAttr['activeMtu'] },
+  });
   const { area, qps } = found;
   const placeOf = (write: number): number => write * slotBytes + writes[write]![1];
   const bytesOf = (from: number, write: number): Uint8Array =>
