@@ -42,6 +42,8 @@ export class Iommu implements HostMemory {
   lostFaultCount = 0;
   walkCount = 0;
   invalidationCount = 0;
+  /** Fault event interrupts raised. */
+  interruptCount = 0;
   /** Called when a fault is recorded and none was before: the fault event interrupt. */
   onFault: () => void = () => {};
 
@@ -154,6 +156,8 @@ export class Iommu implements HostMemory {
       return;
     }
     this.faults.push({ address, reason, atPs: this.#instantPs() });
-    if (this.faults.length === 1) this.onFault();
+    if (this.faults.length > 1) return;
+    this.interruptCount++;
+    this.onFault();
   }
 }

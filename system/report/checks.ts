@@ -183,13 +183,13 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
   return [...hca.vectors.flatMap((vector) => vectorFailures(what, vector)), ...messageFailures(host, hca)];
 }
 
-/** From the messages that a device sent to the handlers; those of the host's own DMA controller join on the way. */
+/** From the messages that a device sent to the handlers; those of the host's own DMA controller and IOMMU join on the way. */
 function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
   const what = `node ${host.node}`;
   const { messages, interrupts } = host;
   const sent = sumOf(adapter.vectors.map(({ delivered }) => delivered)) - adapter.cancelledMessages;
-  const own = host.net?.systemDma.interrupts ?? 0;
+  const own = (host.net?.systemDma.interrupts ?? 0) + (host.iommu?.interrupts ?? 0);
   const passed = messages.arrived - messages.lost - messages.held + messages.spurious + own;
   const delivered = sumOf(
     interrupts.filter(({ vector }) => typeof vector === 'number').map((row) => row.delivered),

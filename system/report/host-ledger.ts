@@ -93,6 +93,8 @@ export interface IommuLedger {
   readonly faults: number;
   /** Faults that found the log full. */
   readonly lostFaults: number;
+  /** Fault event interrupts: one for all faults that come before the processor has taken the log. */
+  readonly interrupts: number;
 }
 
 export function hostLedgerOf(node: HostNode): HostLedger {
@@ -162,6 +164,7 @@ function iommuOf({ iommu, host }: HostNode): IommuLedger | undefined {
     mappedPages: host.iommu?.mappedPages ?? 0,
     faults: iommu.faultCount,
     lostFaults: iommu.lostFaultCount,
+    interrupts: iommu.interruptCount,
   };
 }
 

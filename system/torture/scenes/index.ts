@@ -11,6 +11,7 @@ import { lostPackets } from './lost-packets.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { nextQueue } from './next-queue.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
+import { pagesTakenBack } from './pages-taken-back.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
@@ -35,6 +36,7 @@ export const scenes: readonly Scene[] = [
   moderatedEvents,
   nextQueue,
   pagesOnDemand,
+  pagesTakenBack,
   readBack,
   refusedRegistrations,
   requestLists,

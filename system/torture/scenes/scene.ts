@@ -57,6 +57,8 @@ export interface Scene {
   readonly module: string;
   readonly programs: readonly SceneProgram[];
   draw(random: Random): SceneDraft;
+  /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
+  readonly breaksRules?: readonly string[];
   /** Whether leftovers of objects and hardware are judged as of any story; default true. */
   readonly leavesNothing?: false;
   /** @returns what cannot be; empty when all is well */
