@@ -86,14 +86,7 @@ function checkValue(path: string, field: Field): void {
   if (bits > 53) throw new DeclarationError(path, `${bits} bits`, 'at most 53 bits in a number field');
 }
 
-/** Bit numbers in memory: byte offset × 8 + bit of that byte, whatever the byte order. */
-export function* memoryBits(range: BitRange, littleEndian: boolean): Generator<number> {
-  for (let bit = range.low; bit <= range.high; bit++) {
-    const byteOfUnit = littleEndian ? bit >> 3 : range.unitBytes - 1 - (bit >> 3);
-    yield (range.offset + byteOfUnit) * 8 + (bit & 7);
-  }
-}
-
+/** Notes the owner of each bit of a range, by its number in memory: byte offset × 8 + bit of that byte, whatever the byte order. */
 function claim(
   owners: (string | undefined)[],
   range: BitRange,
@@ -101,7 +94,9 @@ function claim(
   name: string,
   path: string,
 ): void {
-  for (const bit of memoryBits(range, littleEndian)) {
+  for (let bitOfUnit = range.low; bitOfUnit <= range.high; bitOfUnit++) {
+    const byteOfUnit = littleEndian ? bitOfUnit >> 3 : range.unitBytes - 1 - (bitOfUnit >> 3);
+    const bit = (range.offset + byteOfUnit) * 8 + (bitOfUnit & 7);
     const owner = owners[bit];
     if (owner !== undefined) {
       const place = `bit ${bit & 7} of byte 0x${(bit >> 3).toString(16)}`;
