@@ -3,13 +3,13 @@ import type { Mistake } from './mistake.ts';
 
 export const hostMistakes: readonly Mistake[] = [
   {
-    name: 'write-pin-leaves-page-clean',
-    what: 'Pages that a device has written are not marked as changed when they are unpinned.',
+    name: 'read-pin-of-the-zero-page',
+    what: 'A page that was only read is pinned as the zero page: what the process writes there later a device does not see.',
     kind: 'check skipped',
     file: 'host/mm/pins.ts',
-    find: "if (access === 'write') this.#space.mm.pages.set(physical / pageBytes, pageDirty);",
+    find: 'if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;',
     replace:
-      "if (access === 'write' && physical < 0) this.#space.mm.pages.set(physical / pageBytes, pageDirty);",
+      'if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate && frame !== zeroFrame;',
   },
   {
     name: 'fork-shares-pinned-pages',
@@ -73,12 +73,12 @@ export const hostMistakes: readonly Mistake[] = [
     replace: 'this.#enter(page, rights, rights !== 0);',
   },
   {
-    name: 'swapped-again-with-old-bytes',
-    what: 'A page that goes to swap a second time leaves its first contents there.',
-    kind: 'counter not reset',
-    file: 'host/mm/reclaim.ts',
-    find: 'swap.rewrite(slot, content);',
-    replace: 'if (isNew) swap.rewrite(slot, content);',
+    name: 'slot-goes-with-one-of-its-users',
+    what: 'A slot of swap that parent and child use is given back when the first of them has its page again.',
+    kind: 'generation not raised',
+    file: 'host/mm/swap.ts',
+    find: '    if (users > 0) return none;\n',
+    replace: '    if (users > 1) return none;\n',
   },
   {
     name: 'discard-not-told',

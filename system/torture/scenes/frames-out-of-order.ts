@@ -9,6 +9,7 @@ import { psPerUs } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
 import {
   deregMr,
+  IBV_ACCESS_REMOTE_READ,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
   IBV_WR_RDMA_READ,
@@ -19,9 +20,18 @@ import {
   regMr,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
 import { allAccess } from '../../programs/rc-states.ts';
-import { completionsOf, failuresOf, leave, meetPeer, type PeerSide, post, type Side } from './pair.ts';
+import {
+  completionsOf,
+  failuresOf,
+  leave,
+  meetPeer,
+  type PeerSide,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -30,6 +40,8 @@ interface Args {
   readonly regions: readonly RegionPlan[];
   readonly inlines: readonly number[];
   readonly inlineBytesMax: number;
+  /** Lengths of regions that the process may only read when they are registered, and writes later. */
+  readonly readOnly: readonly number[];
 }
 
 interface RegionPlan {
@@ -67,6 +79,7 @@ function draw(random: Random): SceneDraft {
     regions: Array.from({ length: 2 + random.below(14) }, () => drawRegion(random, isScattered)),
     inlines: Array.from({ length: random.below(8) }, () => 1 + random.below(inlineBytesMax)),
     inlineBytesMax,
+    readOnly: Array.from({ length: random.below(4) }, () => 1 + random.below(3 * pageBytes)),
   };
   return {
     args: args as never,
@@ -90,6 +103,7 @@ function drawRegion(random: Random, isScattered: boolean): RegionPlan {
 }
 
 const ownPattern = (node: number, number: number): number => 1000 * (node + 1) + number;
+const readOnlyPattern = (node: number, number: number): number => 9000 * (node + 1) + number;
 const inlinePattern = (node: number, number: number): number => 5000 * (node + 1) + number;
 
 /** Maps the memory of a region, has its pages get frames in the drawn order, and registers it. */
@@ -156,6 +170,23 @@ function moveOf(region: Region, there: PeerSide, opcode: number, random: Random)
   };
 }
 
+/**
+ * Memory that is new, or was only read, and may not be written when it is registered: it is the process's own from then on, so
+ * that the device finds what is written later, when it may be (Linux: gup_must_unshare).
+ */
+async function placeReadOnly(side: Side, lengthBytes: number, number: number): Promise<IbvMr> {
+  const { program, pd } = side.endpoint;
+  const { memory } = program;
+  const mappedBytes = Math.ceil(lengthBytes / pageBytes) * pageBytes;
+  const address = memory.map(mappedBytes);
+  if (number % 2 === 0) memory.read(address, lengthBytes);
+  memory.protect(address, mappedBytes, 'read');
+  const mr = await regMr(pd, address, lengthBytes, IBV_ACCESS_REMOTE_READ);
+  memory.protect(address, mappedBytes, 'readWrite');
+  memory.write(address, patternOf(readOnlyPattern(program.node, number), lengthBytes));
+  return mr;
+}
+
 /** Both hosts do the same to each other. */
 export async function mover(program: ProgramContext): Promise<JsonValue> {
   const { memory, node } = program;
@@ -168,7 +199,10 @@ export async function mover(program: ProgramContext): Promise<JsonValue> {
   });
   const regions: Region[] = [];
   for (const [number, plan] of args.regions.entries()) regions.push(await place(side, plan, number, random));
-  const told = regions.map(({ address, mr }) => ({ address, rkey: mr.rkey }));
+  const mrs: IbvMr[] = [];
+  for (const [number, lengthBytes] of args.readOnly.entries())
+    mrs.push(await placeReadOnly(side, lengthBytes, number));
+  const told = [...regions.map(({ mr }) => mr), ...mrs].map(({ addr, rkey }) => ({ address: addr, rkey }));
   await program.exchange.put('regions', told as unknown as JsonValue);
   const there = (await program.exchange.take('regions')) as unknown as PeerSide[];
   const wrong: string[] = [];
@@ -176,6 +210,20 @@ export async function mover(program: ProgramContext): Promise<JsonValue> {
     const opcodes = [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ];
     for (const opcode of opcodes) post(side.qps[0]!, moveOf(region, there[region.number]!, opcode, random));
     wrong.push(...failuresOf(await completionsOf(side, opcodes.length)));
+  }
+  for (const [number, lengthBytes] of args.readOnly.entries()) {
+    const target = await createBuffer(side.endpoint, lengthBytes);
+    const from = { ...side, area: target, peer: there[regions.length + number]! };
+    post(side.qps[0]!, requestOf(from, number, IBV_WR_RDMA_READ, { offset: 0, lengthBytes }));
+    wrong.push(
+      ...failuresOf(await completionsOf(side, 1)),
+      ...differencesOf(
+        `region ${number} that was read-only`,
+        memory.read(target.address, lengthBytes),
+        patternOf(readOnlyPattern(1 - node, number), lengthBytes),
+      ),
+    );
+    await deregMr(target.region);
   }
   const loose = memory.map(16 * pageBytes);
   touchInBlocks(program, loose, 16, 1, random);
@@ -208,7 +256,7 @@ export async function mover(program: ProgramContext): Promise<JsonValue> {
       ),
     );
   await barrier(program, 'looked');
-  for (const { mr } of regions) await deregMr(mr);
+  for (const mr of [...regions.map((region) => region.mr), ...mrs]) await deregMr(mr);
   await leave(side);
   return { wrong };
 }

@@ -18,6 +18,7 @@ import { requestLists } from './request-lists.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { solicitedEvents } from './solicited-events.ts';
+import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
 import { unanswered } from './unanswered.ts';
@@ -42,6 +43,7 @@ export const scenes: readonly Scene[] = [
   requestLists,
   sharedReceives,
   solicitedEvents,
+  squeezed,
   takenAway,
   timedWaits,
   unanswered,

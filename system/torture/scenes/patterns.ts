@@ -14,9 +14,12 @@ export function patternOf(number: number, lengthBytes: number): Uint8Array<Array
 /** @returns words for the first byte that is not as expected; empty when all are */
 export function differencesOf(what: string, seen: Uint8Array, expected: Uint8Array): string[] {
   if (seen.length !== expected.length) return [`${what}: ${seen.length} bytes instead of ${expected.length}`];
+  if (isEqual(seen, expected)) return [];
   const at = seen.findIndex((byte, index) => byte !== expected[index]);
-  return at < 0 ? [] : [`${what}: byte ${at} of ${seen.length} is ${seen[at]} instead of ${expected[at]}`];
+  return [`${what}: byte ${at} of ${seen.length} is ${seen[at]} instead of ${expected[at]}`];
 }
+
+const isEqual = (left: Uint8Array, right: Uint8Array): boolean => Buffer.compare(left, right) === 0;
 
 /** Result of a program that judges by itself what it sees. */
 export interface Wrong {

@@ -13,8 +13,8 @@ import {
   type IbvQp,
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
-import { leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
+import { leave, meetPeer, type PeerSide, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -24,6 +24,8 @@ interface Args {
   readonly side: number;
   readonly count: number;
   readonly lengthBytes: number;
+  /** Every other request is of another region of each side, which stays. */
+  readonly alternates: boolean;
   /** Between the last post and the call. */
   readonly delayNs: number;
 }
@@ -38,15 +40,19 @@ const slow = [
   { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
   { 'pcie.rootComplex.readLatencyPs': 5_000_000 },
   { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 5_000_000, 'hca.mptCacheEntries': 1, 'hca.mptCacheWays': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 10_000_000, 'hca.mptCacheEntries': 1, 'hca.mptCacheWays': 1 },
 ];
 
 function draw(random: Random): SceneDraft {
+  const alternates = random.chance(0.5);
   const args: Args = {
     opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
     how: random.chance(0.6) ? 'deregister' : 'destroy',
     side: random.below(2),
-    count: 1 + random.below(4),
-    lengthBytes: 4096 * (1 + random.below(8)),
+    count: 1 + random.below(alternates ? 24 : 4),
+    lengthBytes: alternates ? 64 << random.below(6) : 4096 * (1 + random.below(8)),
+    alternates,
     delayNs: random.below(30_000),
   };
   return {
@@ -60,13 +66,17 @@ function draw(random: Random): SceneDraft {
 /** Asks; its memory goes, or the peer's. */
 export async function asker(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
-  const side = await begin(program, args, 0);
-  for (let id = 0; id < args.count; id++)
+  const begun = await begin(program, args, 0);
+  const { side, other } = begun;
+  const { count, lengthBytes, alternates, opcode } = args;
+  for (let id = 0; id < count; id++) {
+    const isOther = alternates && id % 2 === 1;
     post(
       side.qps[0]!,
-      requestOf(side, id, args.opcode, { offset: id * args.lengthBytes, lengthBytes: args.lengthBytes }),
+      requestOf(isOther ? other : side, id, opcode, { offset: id * lengthBytes, lengthBytes }),
     );
-  return finish(program, args, side, 0);
+  }
+  return finish(program, args, begun, 0);
 }
 
 /** Answers. */
@@ -75,20 +85,37 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   return finish(program, args, await begin(program, args, 1), 1);
 }
 
-async function begin(program: ProgramContext, { count, lengthBytes }: Args, number: 0 | 1): Promise<Side> {
+interface Begun {
+  readonly side: Side;
+  /** The same with the region that stays. */
+  readonly other: Side;
+}
+
+async function begin(program: ProgramContext, { count, lengthBytes }: Args, number: 0 | 1): Promise<Begun> {
   const side = await meetPeer(program, {
     areaBytes: count * lengthBytes,
+    cap: { maxSendWr: 32 },
     attributes: { timeoutCode: 8, retryCount: 1 },
   });
+  const area = await createBuffer(side.endpoint, count * lengthBytes);
+  await program.exchange.put('other', { address: area.address, rkey: area.region.rkey });
+  const peer = (await program.exchange.take('other')) as unknown as PeerSide;
+  const other = { ...side, area, peer };
   fill(program, side, before[number]);
+  fill(program, other, before[number]);
   await barrier(program, 'filled');
-  return side;
+  return { side, other };
 }
 
 const fill = ({ memory }: ProgramContext, { area }: Side, value: number): void =>
   memory.write(area.address, new Uint8Array(area.lengthBytes).fill(value));
 
-async function finish(program: ProgramContext, args: Args, side: Side, number: 0 | 1): Promise<JsonValue> {
+async function finish(
+  program: ProgramContext,
+  args: Args,
+  { side, other }: Begun,
+  number: 0 | 1,
+): Promise<JsonValue> {
   const isOwn = args.side === number;
   let qps: readonly IbvQp[] = side.qps;
   let isAreaGone = false;
@@ -107,6 +134,7 @@ async function finish(program: ProgramContext, args: Args, side: Side, number: 0
   await program.cpu.sleep(20_000 * psPerUs);
   await barrier(program, 'over');
   const counts = countsOf(program.memory.read(side.area.address, side.area.lengthBytes));
+  await deregMr(other.area.region);
   await leave(side, { qps, isAreaGone });
   return { counts };
 }
