@@ -11,11 +11,16 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const main = join(root, 'system/cli/main.ts');
 const skipped = new Set(['node_modules', 'dist', '.git']);
 
-/** Every file below the root, by its path from there. */
-const tree = readdirSync(root, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile())
-  .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
-  .filter((path) => !skipped.has(path.split('/')[0]!));
+/** Every file below the root, by its path from there. What is skipped may change meanwhile: another spec builds the package. */
+const tree = readdirSync(root, { withFileTypes: true })
+  .filter(({ name }) => !skipped.has(name))
+  .flatMap((top) => {
+    if (!top.isDirectory()) return top.isFile() ? [top.name] : [];
+    const below = readdirSync(join(root, top.name), { recursive: true, withFileTypes: true });
+    return below
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(root.length));
+  });
 const pages = tree.filter((path) => path.endsWith('.md'));
 const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
 
