@@ -10,6 +10,7 @@ import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { nextQueue } from './next-queue.ts';
+import { oneMessage } from './one-message.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
 import { readBack } from './read-back.ts';
@@ -36,6 +37,7 @@ export const scenes: readonly Scene[] = [
   lostPackets,
   moderatedEvents,
   nextQueue,
+  oneMessage,
   pagesOnDemand,
   pagesTakenBack,
   readBack,
