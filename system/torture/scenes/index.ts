@@ -22,6 +22,7 @@ import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
+import { twoWays } from './two-ways.ts';
 import { unanswered } from './unanswered.ts';
 import { unpolledCompletions } from './unpolled-completions.ts';
 import { wrongDomain } from './wrong-domain.ts';
@@ -48,6 +49,7 @@ export const scenes: readonly Scene[] = [
   squeezed,
   takenAway,
   timedWaits,
+  twoWays,
   unanswered,
   unpolledCompletions,
   wrongDomain,

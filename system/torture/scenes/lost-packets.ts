@@ -286,15 +286,13 @@ const lawful: readonly number[] = [IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_
 /** Retries that the faults cost at least and at most. */
 function costOf({ args, faults }: ScenePlayed): { least: number; most: number } {
   const { due } = args as unknown as Args;
+  const hasCopies = faults.some(({ packet }) => packet === 'duplicated');
   let [least, most] = [0, 0];
   for (const fault of faults) {
     const [first, last] = rangeOf(fault);
     most += last - first + 1;
-    const isCopied = faults.some(
-      (other) =>
-        other['packet'] === 'duplicated' && rangeOf(other)[1] >= first && other['node'] === fault['node'],
-    );
-    if (fault['packet'] === 'duplicated' || isCopied) continue;
+    // A copy of a request or of its answer may make up for what was lost.
+    if (fault['packet'] === 'duplicated' || hasCopies) continue;
     // Of packets beyond those that are due, and of acknowledgements, nobody knows whether they are needed.
     if (first <= (due[Number(fault['node'])] ?? 0)) least++;
   }

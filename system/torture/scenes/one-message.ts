@@ -43,12 +43,17 @@ function draw(random: Random): SceneDraft {
   const mtuCode = 1 + random.below(5);
   const args: Args = {
     opcode: random.chance(0.7) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
-    lengthBytes: isLong ? (256 << mtuCode) * (100 + random.below(200)) : 1 + random.below(64),
+    lengthBytes: isLong
+      ? (256 << mtuCode) * (150 + random.below(mtuCode < 4 ? 450 : 100))
+      : 1 + random.below(64),
     mtuCode,
   };
   const speeds = Object.keys(laneMbps);
-  const speed = speeds[random.below(speeds.length)]!;
-  const lanes = ['1', '4', '8', '12'][random.below(4)]!;
+  // Slower than all else, with bytes that take no whole number of picoseconds; or any.
+  const isUneven = random.chance(0.4);
+  const isFdr = random.chance(0.5);
+  const speed = isUneven ? (isFdr ? 'FDR' : 'SDR') : speeds[random.below(speeds.length)]!;
+  const lanes = isUneven ? (isFdr ? '1' : '12') : ['1', '4', '8', '12'][random.below(4)]!;
   return {
     args: { ...args },
     set: {
