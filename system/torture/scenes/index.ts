@@ -22,6 +22,7 @@ import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
 import { timedWaits } from './timed-waits.ts';
+import { tornMessages } from './torn-messages.ts';
 import { twoWays } from './two-ways.ts';
 import { unanswered } from './unanswered.ts';
 import { unpolledCompletions } from './unpolled-completions.ts';
@@ -49,6 +50,7 @@ export const scenes: readonly Scene[] = [
   squeezed,
   takenAway,
   timedWaits,
+  tornMessages,
   twoWays,
   unanswered,
   unpolledCompletions,
