@@ -1,6 +1,6 @@
 /**
- * Several QPs share a slow link: READs that are answered meet WRITEs of the same side, and QPs with messages of whole bursts take
- * turns. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
+ * Several QPs share a slow link: READs that are answered meet WRITEs of the same side, and long messages of one QP short ones
+ * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
  * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/timing.md).
  */
 import { psPerNs, psPerUs } from '../../../base/units.ts';
@@ -25,6 +25,8 @@ interface Args {
   /** Messages of each QP, and packets of each. */
   readonly count: number;
   readonly packets: number;
+  /** In place of the last QP's messages: so many of one packet. */
+  readonly shortCount: number;
   readonly mtuCode: number;
 }
 
@@ -34,18 +36,20 @@ interface Told {
 }
 
 const mtuBytes = ({ mtuCode }: Pick<Args, 'mtuCode'>): number => 128 << mtuCode;
+/** Messages of one side. */
+const dueOf = ({ qpCount, count, shortCount }: Args): number =>
+  shortCount === 0 ? qpCount * count : (qpCount - 1) * count + shortCount;
 const lengthOf = (args: Args): number => args.packets * mtuBytes(args);
 
 function draw(random: Random): SceneDraft {
   const isTwoWay = random.chance(0.65);
-  const packets = isTwoWay ? 2 + random.below(6) : 6 + random.below(10);
-  const qpCount = 2 + random.below(2);
   const args: Args = {
     opcode: isTwoWay ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
     isTwoWay,
-    qpCount,
-    count: isTwoWay ? 30 : 16,
-    packets,
+    qpCount: isTwoWay ? 2 + random.below(2) : 2,
+    count: isTwoWay ? 30 : 4,
+    packets: isTwoWay ? 2 + random.below(6) : 96,
+    shortCount: isTwoWay ? 0 : 384,
     mtuCode: isTwoWay ? 4 : 3 + random.below(2),
   };
   // A link of one gigabyte a second: neither the slot nor the memory holds anything up.
@@ -56,7 +60,7 @@ function draw(random: Random): SceneDraft {
   ];
   const turns = isTwoWay
     ? { 'hca.responseBurstPackets': 1 + random.below(4) }
-    : { 'hca.burstPackets': packets };
+    : { 'hca.burstPackets': 6 + random.below(11) };
   return { args: { ...args }, set: { ...slow[random.below(3)]!, ...turns }, hasDrawnHardware: false };
 }
 
@@ -73,25 +77,28 @@ export async function other(program: ProgramContext): Promise<JsonValue> {
 }
 
 async function play(program: ProgramContext, args: Args, opcode: number | undefined): Promise<JsonValue> {
-  const { qpCount, count, mtuCode } = args;
+  const { qpCount, count, mtuCode, shortCount } = args;
   const lengthBytes = lengthOf(args);
   const side = await meetPeer(program, {
     areaBytes: 2 * lengthBytes,
     qpCount,
-    cap: { maxSendWr: count },
+    cap: { maxSendWr: Math.max(count, shortCount) },
     attributes: { pathMtu: mtuCode as PortAttr['activeMtu'] },
   });
   await barrier(program, 'begin');
   const postedPs = nowPs(program);
   // What is read lies elsewhere than what is written.
   const offset = opcode === IBV_WR_RDMA_WRITE ? lengthBytes : 0;
-  for (let index = 0; index < count && opcode !== undefined; index++)
-    for (const [qp, one] of side.qps.entries())
-      post(one, requestOf(side, qp, opcode, { offset, lengthBytes }));
+  for (let index = 0; index < Math.max(count, shortCount) && opcode !== undefined; index++)
+    for (const [qp, one] of side.qps.entries()) {
+      const isShort = shortCount > 0 && qp === qpCount - 1;
+      if (index >= (isShort ? shortCount : count)) continue;
+      post(one, requestOf(side, qp, opcode, { offset, lengthBytes: isShort ? mtuBytes(args) : lengthBytes }));
+    }
   const ended =
     opcode === undefined
       ? []
-      : await watchCompletions(side, count * qpCount, {
+      : await watchCompletions(side, dueOf(args), {
           napPs: 300 * psPerNs,
           patiencePs: 100_000 * psPerUs,
         });
@@ -103,7 +110,7 @@ async function play(program: ProgramContext, args: Args, opcode: number | undefi
 function judge({ args: given, results, report }: ScenePlayed): string[] {
   const args = given as unknown as Args;
   const told = results as unknown as [Told, Told];
-  const due = args.qpCount * args.count;
+  const due = dueOf(args);
   const found = told.flatMap(({ ended }, node) => {
     const isWell = ended.every(({ status }) => status === IBV_WC_SUCCESS);
     const isAll = ended.length === (node === 0 || args.isTwoWay ? due : 0);
@@ -112,9 +119,10 @@ function judge({ args: given, results, report }: ScenePlayed): string[] {
       : [`node ${node}: ${ended.length} of ${due} requests ended, not all of them well`];
   });
   if (found.length > 0) return found;
-  const shares = told.flatMap(({ ended }, node) => (ended.length === 0 ? [] : judgeQps(ended, args, node)));
-  if (args.isTwoWay) return [...shares, ...judgeWays(told, args, report.config.hca.responseBurstPackets)];
-  return [...shares, ...judgeTurns(told[0].ended, args)];
+  const { hca } = report.config;
+  if (!args.isTwoWay) return judgeTurns(told[0].ended, args, hca.burstPackets);
+  const shares = told.flatMap(({ ended }, node) => judgeQps(ended, args, node));
+  return [...shares, ...judgeWays(told, args, hca.responseBurstPackets)];
 }
 
 /** When the first QP has all that it asked for, no other has less than half of it. */
@@ -151,15 +159,18 @@ function judgeWays(
   return found;
 }
 
-/** Messages as long as a burst come one after another, not two at a time. */
-function judgeTurns(ended: readonly Ended[], { qpCount }: Args): string[] {
-  const middle = ended.slice(2 * qpCount, -2 * qpCount).map(({ atPs }) => atPs);
-  const gaps = middle.slice(1).map((atPs, index) => atPs - middle[index]!);
-  const usualPs = (middle.at(-1)! - middle[0]!) / gaps.length;
-  const short = gaps.filter((gapPs) => gapPs < usualPs / 2).length;
-  return short > 0.3 * gaps.length
-    ? [`${short} of ${gaps.length} messages ended right behind another: QPs do not keep their turns`]
-    : [];
+/** Long messages of one QP go in bursts, and behind each burst one short message of the other. */
+function judgeTurns(ended: readonly Ended[], { count, packets }: Args, burst: number): string[] {
+  const end = ended.findLastIndex(({ id }) => id === 0);
+  const short = ended.slice(0, end).filter(({ id }) => id === 1).length;
+  const due = (count * packets) / burst;
+  // What stands in the queue before the wire counts for either.
+  const isRight = short <= 2 * due + 32 && short >= due / 2 - 32;
+  return isRight
+    ? []
+    : [
+        `${short} short messages of one QP went beside ${count * packets} packets of another in bursts of ${burst}`,
+      ];
 }
 
 export const twoWays: Scene = {
