@@ -28,16 +28,13 @@ export class CoreStores {
   constructor(core: Core, entryCount: number) {
     this.#core = core;
     this.#entryCount = entryCount;
-    const { process, softwarePhase } = core;
-    this.#drainHandler = process.queue.addHandler(
-      (slot) => this.#drainDue(core.threadAt(slot)),
-      softwarePhase,
-    );
+    const { process, storePhase } = core;
+    this.#drainHandler = process.queue.addHandler((slot) => this.#drainDue(core.threadAt(slot)), storePhase);
     this.#overflowHandler = process.queue.addHandler(
       (slot) => this.#freeze(core.threadAt(slot)),
-      softwarePhase,
+      storePhase + 1,
     );
-    this.#retryHandler = process.queue.addHandler(() => this.#retry(), softwarePhase);
+    this.#retryHandler = process.queue.addHandler(() => this.#retry(), storePhase);
     core.target.port.onStoreSpace(() => this.#spaceAgain());
   }
 

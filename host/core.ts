@@ -48,6 +48,8 @@ export interface CoreOptions {
 }
 
 const kernelStoreSpaceBytes = 65_536;
+/** Of one instant: stores leave, the core stands still for those that cannot, threads go on. */
+const PHASES_OF_CORE = 3;
 
 export class Core {
   readonly index: number;
@@ -57,6 +59,8 @@ export class Core {
   readonly cost: CostConfig;
   /** Cores that run at one instant do so in the order of their numbers: their software shares a kernel. */
   readonly softwarePhase: number;
+  /** Before it at an instant stores leave that can leave, and in the phase between the core stands still for those that cannot. */
+  readonly storePhase: number;
   readonly account = new CpuAccount();
   readonly code = new CoreCode(this);
   readonly waits: CoreWaits;
@@ -98,7 +102,8 @@ export class Core {
     this.cost = options.cost;
     this.#storeSpaceBytes = options.storeSpaceBytes;
     this.#serveInterrupt = options.serveInterrupt;
-    this.softwarePhase = PHASE_SOFTWARE + 1 + options.index;
+    this.storePhase = PHASE_SOFTWARE + 1 + PHASES_OF_CORE * options.index;
+    this.softwarePhase = this.storePhase + PHASES_OF_CORE - 1;
     const { queue } = this.process;
     this.waits = new CoreWaits(this);
     this.#readyHandler = queue.addHandler((slot) => this.makeReady(this.threadAt(slot)), PHASE_HARDWARE);

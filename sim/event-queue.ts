@@ -29,18 +29,18 @@ export type EventRef = number;
 
 /**
  * Which part of an instant an event belongs to: all hardware of an instant precedes its software. Software that shares
- * state (the cores of a host share a kernel) does not commute, so higher numbers are phases too: one for each core.
+ * state (the cores of a host share a kernel) does not commute, so higher numbers are phases too: some for each core.
  */
 export const PHASE_HARDWARE = 0;
 export const PHASE_SOFTWARE = 1;
-const PHASE_COUNT_MAX = 128;
+const PHASE_COUNT_MAX = 256;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** A ref is a place in the pool plus this times the number of the use, which begins anew after 2^31 uses. */
 const POOL_COUNT_MAX = 1 << 20;
 const REF_MAX = POOL_COUNT_MAX * 2 ** 31;
 
-/** Events of one queue, and of one phase: 7 × 10^13. */
+/** Events of one queue, and of one phase: 3.5 × 10^13. */
 const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
 
 export class EventQueue {
