@@ -1,6 +1,7 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
+import { copiedByWords } from './copied-by-words.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
@@ -30,6 +31,7 @@ import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
   attributesChanged,
+  copiedByWords,
   crowdedEventQueues,
   fewCredits,
   forked,
