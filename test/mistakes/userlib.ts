@@ -54,12 +54,12 @@ export const userlibMistakes: readonly Mistake[] = [
     replace: 'const isShorter = wr.numSge === 0 && maxSge > 0;',
   },
   {
-    name: 'blueflame-in-one-half',
-    what: 'All posts by BlueFlame use the same half of the register.',
+    name: 'blueflame-second-quarter',
+    what: 'The second half of the BlueFlame register is taken to begin at its first quarter.',
     kind: 'wrong address',
     file: 'userlib/post-send.ts',
-    find: '  context.blueFlameHalf ^= 1;\n',
-    replace: '',
+    find: 'const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 1);',
+    replace: 'const half = context.blueFlameHalf * (blueFlameRegisterBytes >>> 2);',
   },
   {
     name: 'srq-loses-unpolled-receives',

@@ -94,10 +94,16 @@ function draw(random: Random): SceneDraft {
     return { ...limits, queueLength, rounds };
   });
   const args: Args = { stages };
-  const isSlow = random.chance(0.4);
+  const isSlow = random.chance(0.5);
   return {
     args: args as unknown as JsonValue,
-    set: isSlow ? { 'pcie.rootComplex.readLatencyPs': 1_000_000 * (1 + random.below(4)) } : {},
+    // Few entries are read at once, and slowly: others are posted while a read is under way that finds nothing.
+    set: isSlow
+      ? {
+          'pcie.rootComplex.readLatencyPs': 500_000 * (1 + random.below(8)),
+          'hca.wqePrefetchCount': 1 + random.below(2),
+        }
+      : {},
     hasDrawnHardware: random.chance(0.4),
     climate: 'flawed',
   };
@@ -128,7 +134,7 @@ function drawMessage(
     from: cut(random, wanted, maxSendSge),
     into,
     isInline,
-    afterNs: isFirst || random.chance(0.5) ? random.below(random.chance(0.5) ? 3000 : 300) : 'list',
+    afterNs: isFirst || random.chance(0.5) ? random.below(random.chance(0.7) ? 6000 : 300) : 'list',
     broken: random.chance(0.15) ? random.below(brokenRequests.length) : -1,
   };
 }
