@@ -104,7 +104,8 @@ const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
 /** Beyond what all programs together may wait for: a story that goes on until here does not end. */
 const simulatedLimitPs = (story: Story): bigint =>
-  BigInt(60 * psPerSecond) + BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
+  BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
+  BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
 
 export async function playStory(
   story: Story,

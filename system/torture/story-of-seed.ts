@@ -4,7 +4,7 @@ import { drawHardware } from './draw-hardware.ts';
 import { drawAgain, drawStory } from './draw-story.ts';
 import { sceneOf, scenes } from './scenes/index.ts';
 import type { Scene } from './scenes/scene.ts';
-import type { Story } from './story.ts';
+import type { Again, Story } from './story.ts';
 
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
 const sceneShare = 0.8;
@@ -23,7 +23,16 @@ export function storyOfSeed(seed: number, scene?: string): Story {
 /** A story that plays a scene, with numbers and hardware of the seed. */
 export function drawScene(seed: number, { name, draw }: Scene): Story {
   const random = new Random(seed, `scene ${name}`);
-  const { args, set = {}, hasDrawnHardware, faults = [], climate = 'calm' } = draw(random);
+  const {
+    args,
+    set = {},
+    hasDrawnHardware,
+    faults = [],
+    climate = 'calm',
+    again,
+    sleepsSeconds,
+  } = draw(random);
+  const isAgain = random.chance(0.15);
   const hardware = hasDrawnHardware
     ? drawHardware(new Random(seed, 'hardware'))
     : { 'host.memory.sizeMib': 64 };
@@ -32,9 +41,17 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
     climate,
     set: { ...hardware, ...set },
     faults,
-    again: random.chance(0.15) ? drawAgain(random) : undefined,
+    again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : undefined),
     programs: [],
     links: [],
-    scene: { name, args },
+    scene: { name, args, ...(sleepsSeconds === undefined ? {} : { sleepsSeconds }) },
   };
+}
+
+/** Who sleeps for minutes does not do so in epochs of microseconds. */
+function drawAgainOf(random: Random, sleepsSeconds: number | undefined): Again {
+  const { partition, shuffleSeed, epochPs } = drawAgain(random);
+  return epochPs === undefined || sleepsSeconds !== undefined
+    ? { partition, shuffleSeed }
+    : { partition, shuffleSeed, epochPs };
 }

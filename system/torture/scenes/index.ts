@@ -9,6 +9,7 @@ import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
+import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
@@ -19,6 +20,7 @@ import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
+import { shortEpochs } from './short-epochs.ts';
 import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
@@ -39,6 +41,7 @@ export const scenes: readonly Scene[] = [
   fullCompletionQueue,
   lateReceives,
   lostPackets,
+  measuredLatencies,
   moderatedEvents,
   nextQueue,
   oneMessage,
@@ -48,6 +51,7 @@ export const scenes: readonly Scene[] = [
   refusedRegistrations,
   requestLists,
   sharedReceives,
+  shortEpochs,
   solicitedEvents,
   squeezed,
   takenAway,

@@ -11,13 +11,15 @@ import type { FaultEntry } from '../../faults/index.ts';
 import type { ParameterValues } from '../../profile/index.ts';
 import type { JsonValue } from '../../program.ts';
 import type { Report } from '../../report/schema.ts';
-import type { Climate } from '../story.ts';
+import type { Again, Climate } from '../story.ts';
 
 /** How a story says which scene it is: plain data, like all of a story. */
 export interface ScenePlan {
   readonly name: string;
   /** Told to each of its programs. */
   readonly args: JsonValue;
+  /** Simulated time that it may take beyond that of other stories. */
+  readonly sleepsSeconds?: number;
 }
 
 /** What a scene draws. */
@@ -30,6 +32,10 @@ export interface SceneDraft {
   readonly faults?: readonly FaultEntry[];
   /** Left out: calm. What `broken` may leave behind is not held against it. */
   readonly climate?: Climate;
+  /** Simulated time that its programs sleep, where that is minutes and more. */
+  readonly sleepsSeconds?: number;
+  /** How it is played once more, with the same report; left out: some are, in any way. */
+  readonly again?: Again;
 }
 
 /** One program of a scene: a function that its module exports. */
