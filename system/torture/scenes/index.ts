@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
+import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
@@ -35,6 +36,7 @@ export const scenes: readonly Scene[] = [
   attributesChanged,
   copiedByWords,
   crowdedEventQueues,
+  failedReads,
   fewCredits,
   forked,
   framesOutOfOrder,
