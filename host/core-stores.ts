@@ -114,12 +114,6 @@ export class CoreStores {
   #freeze(thread: CoreThread): void {
     thread.overflowRef = 0;
     if (!thread.isBlocked || thread.awaitsDrain) return;
-    const { process } = this.#core;
-    // It comes to its own time in this very instant: first that, whatever the order of events, then it stands still.
-    if (thread.busyRef !== 0 && thread.ownPs <= process.nowPs) {
-      thread.overflowRef = process.queue.schedule(process.nowPs, this.#overflowHandler, thread.slot);
-      return;
-    }
     this.#core.halt(thread, this.#core.clock.cycleAtOrAfter(this.#core.process.nowPs));
     thread.isFrozen = true;
   }
