@@ -51,10 +51,10 @@ export interface RcAddress {
 }
 
 /** @throws VerbsError, as the other two, for what the QP or the device refuses */
-export const toInit = (qp: IbvQp, qpAccessFlags = allAccess): Promise<void> =>
+export const toInit = (qp: IbvQp, qpAccessFlags = allAccess, pkeyIndex = 0): Promise<void> =>
   modifyQp(
     qp,
-    { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qpAccessFlags },
+    { qpState: IBV_QPS_INIT, pkeyIndex, portNum: 1, qpAccessFlags },
     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
   );
 

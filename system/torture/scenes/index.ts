@@ -2,18 +2,20 @@
 import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { copiedByWords } from './copied-by-words.ts';
+import { credits } from './credits.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
-import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
+import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
 import { nextQueue } from './next-queue.ts';
 import { oneMessage } from './one-message.ts';
+import { otherPartitions } from './other-partitions.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
 import { readBack } from './read-back.ts';
@@ -35,18 +37,20 @@ import { wrongDomain } from './wrong-domain.ts';
 export const scenes: readonly Scene[] = [
   attributesChanged,
   copiedByWords,
+  credits,
   crowdedEventQueues,
-  failedReads,
   fewCredits,
   forked,
   framesOutOfOrder,
   fullCompletionQueue,
+  lateAnswers,
   lateReceives,
   lostPackets,
   measuredLatencies,
   moderatedEvents,
   nextQueue,
   oneMessage,
+  otherPartitions,
   pagesOnDemand,
   pagesTakenBack,
   readBack,

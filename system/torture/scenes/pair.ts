@@ -56,6 +56,8 @@ export interface PairOptions {
   readonly hasChannel?: true;
   readonly cap?: Partial<QpCap>;
   readonly attributes?: Partial<RcAttributes>;
+  /** Entry of the port's P_Key table that the QPs use; the first when left out. */
+  readonly pkeyIndex?: number;
   /** First PSN of this side's QPs; drawn when left out. */
   readonly firstPsn?: number;
   /** Runs while the QPs are in INIT: posts receives before anything can arrive. */
@@ -112,7 +114,7 @@ export async function meetPeer(program: ProgramContext, options: PairOptions): P
   const cq = await createCq(endpoint.context, cqEntries, null, channel);
   const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
   const area = await createBuffer(endpoint, areaBytes, access);
-  for (const qp of qps) await toInit(qp);
+  for (const qp of qps) await toInit(qp, allAccess, options.pkeyIndex);
   beforeReady?.({ endpoint, cq, qps, area });
   const attributes = { ...usual, ...options.attributes };
   const firstPsn = options.firstPsn ?? program.random.below(1 << 24);

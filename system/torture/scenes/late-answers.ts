@@ -1,0 +1,168 @@
+/**
+ * Answers that come when their requests are just being sent again, a packet half gathered: what is over is not sent on, and what
+ * comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
+ */
+import { psPerNs, psPerUs } from '../../../base/units.ts';
+import type { Random } from '../../../sim/index.ts';
+import {
+  IBV_WC_RETRY_EXC_ERR,
+  IBV_WC_SUCCESS,
+  IBV_WC_WR_FLUSH_ERR,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  type PortAttr,
+} from '../../../userlib/index.ts';
+import type { FaultEntry } from '../../faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../program.ts';
+import { barrier } from '../../programs/rc-endpoint.ts';
+import { patternOf, watchCompletions } from './observing.ts';
+import { type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
+
+interface Args {
+  readonly requests: readonly { readonly opcode: number; readonly lengthBytes: number }[];
+  readonly qpCount: number;
+  readonly mtuCode: number;
+  readonly timeoutCode: number;
+}
+
+const slotBytes = ({ requests }: Args): number => Math.max(...requests.map(({ lengthBytes }) => lengthBytes));
+const attributesOf = ({ mtuCode, timeoutCode }: Args) => ({
+  pathMtu: mtuCode as PortAttr['activeMtu'],
+  timeoutCode,
+  retryCount: 7,
+});
+
+/** Gathering takes microseconds, from several places. */
+const slow = [
+  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1, 'dma.tagCount': 2 },
+  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'dma.tagCount': 1 },
+  { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
+  { 'pcie.rootComplex.readLatencyPs': 3_000_000, 'dma.tagCount': 2 },
+  { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
+  { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1, 'pcie.rootComplex.readLatencyPs': 1_500_000 },
+];
+
+function draw(random: Random): SceneDraft {
+  const timeoutCode = 1 + random.below(3);
+  const mostBytes = [300, 4096, 12_000, 12_000][random.below(4)]!;
+  const requests = Array.from({ length: 2 + random.below(10) }, () => ({
+    opcode: random.chance(0.85) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+    lengthBytes: 1 + random.below(mostBytes),
+  }));
+  const args: Args = { requests, qpCount: 1 + random.below(2), mtuCode: 1 + random.below(5), timeoutCode };
+  // Around the time-out, so that the answer meets the repeated request.
+  const timeOutNs = 4096 * 2 ** timeoutCode;
+  const faults = Array.from(
+    { length: 1 + random.below(6) },
+    (_, index): FaultEntry => ({
+      packet: 'late',
+      nth: 1 + index + random.below(2),
+      delay: `${Math.round(timeOutNs * (0.7 + random.unit() * 1.2))}ns`,
+      node: 1,
+    }),
+  );
+  const few = { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 + random.below(4) };
+  return {
+    args: { ...args },
+    set: { ...slow[random.below(slow.length)]!, ...(random.chance(0.85) ? few : {}) },
+    hasDrawnHardware: false,
+    faults,
+    climate: 'lossy',
+  };
+}
+
+/** Posts all at once. */
+export async function asker(program: ProgramContext): Promise<JsonValue> {
+  const args = program.args as unknown as Args;
+  const { requests, qpCount } = args;
+  const side = await meetPeer(program, {
+    areaBytes: requests.length * slotBytes(args),
+    qpCount,
+    cap: { maxSendWr: requests.length },
+    attributes: attributesOf(args),
+  });
+  for (const [id, { opcode, lengthBytes }] of requests.entries())
+    if (opcode === IBV_WR_RDMA_WRITE)
+      program.memory.write(side.area.address + id * slotBytes(args), patternOf(id, lengthBytes));
+  await barrier(program, 'filled');
+  for (const [id, { opcode, lengthBytes }] of requests.entries())
+    post(side.qps[id % qpCount]!, requestOf(side, id, opcode, { offset: id * slotBytes(args), lengthBytes }));
+  const patience = { napPs: 500 * psPerNs, patiencePs: 20_000 * psPerUs };
+  const ended = await watchCompletions(side, requests.length, patience);
+  await barrier(program, 'over');
+  const foreign = foreignIn(program, args, side.area.address, IBV_WR_RDMA_READ);
+  await leave(side);
+  return { ended, foreign } as unknown as JsonValue;
+}
+
+/** Has the memory, and looks at what has come. */
+export async function answerer(program: ProgramContext): Promise<JsonValue> {
+  const args = program.args as unknown as Args;
+  const { requests, qpCount } = args;
+  const side = await meetPeer(program, {
+    areaBytes: requests.length * slotBytes(args),
+    qpCount,
+    attributes: attributesOf(args),
+  });
+  for (const [id, { opcode, lengthBytes }] of requests.entries())
+    if (opcode === IBV_WR_RDMA_READ)
+      program.memory.write(side.area.address + id * slotBytes(args), patternOf(id, lengthBytes));
+  await barrier(program, 'filled');
+  await barrier(program, 'over');
+  await program.cpu.sleep(1000 * psPerUs);
+  const foreign = foreignIn(program, args, side.area.address, IBV_WR_RDMA_WRITE);
+  await leave(side);
+  return { foreign };
+}
+
+/** Of each request of this kind: bytes that are missing, and bytes that are neither its own nor what was there before. */
+function foreignIn(program: ProgramContext, args: Args, address: number, kind: number): number[][] {
+  return args.requests.map(({ opcode, lengthBytes }, id) => {
+    if (opcode !== kind) return [0, 0];
+    const came = program.memory.read(address + id * slotBytes(args), slotBytes(args));
+    const due = patternOf(id, lengthBytes);
+    let [missing, foreign] = [0, 0];
+    for (const [at, byte] of came.entries()) {
+      if (byte === (due[at] ?? 0)) continue;
+      if (byte === 0) missing++;
+      else foreign++;
+    }
+    return [missing, foreign];
+  });
+}
+
+const lawful: readonly number[] = [IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
+
+export const lateAnswers: Scene = {
+  name: 'late-answers',
+  about: 'answers come while their requests are gathered again, slowly',
+  module: import.meta.url,
+  programs: [
+    { node: 0, exportName: 'asker' },
+    { node: 1, exportName: 'answerer' },
+  ],
+  draw,
+  judge({ args, results }: ScenePlayed): string[] {
+    const { requests } = args as unknown as Args;
+    const [{ ended, foreign: read }, { foreign: written }] = results as unknown as [
+      { ended: Ended[]; foreign: number[][] },
+      { foreign: number[][] },
+    ];
+    const found: string[] = [];
+    const statuses = new Map(ended.map(({ id, status }) => [id, status]));
+    if (ended.length !== requests.length || statuses.size !== requests.length)
+      found.push(`${ended.length} completions of ${requests.length} requests`);
+    if (ended.some(({ status }) => !lawful.includes(status)))
+      found.push(`requests ended in ${[...statuses.values()]}`);
+    for (const id of requests.keys()) {
+      const missing = read[id]![0]! + written[id]![0]!;
+      const foreign = read[id]![1]! + written[id]![1]!;
+      if (foreign > 0) found.push(`${foreign} bytes of request ${id} are of another`);
+      if (missing > 0 && statuses.get(id) === IBV_WC_SUCCESS)
+        found.push(`${missing} bytes of request ${id} have not come`);
+    }
+    return found;
+  },
+};
