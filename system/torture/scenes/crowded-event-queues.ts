@@ -47,7 +47,7 @@ interface Args {
   readonly replacedAfterNs: readonly number[];
 }
 
-interface Step {
+export interface Step {
   readonly cq: number;
   readonly afterNs: number;
 }
@@ -130,8 +130,9 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   return [];
 }
 
-async function gather(program: ProgramContext, spareCount: number): Promise<Crowd> {
-  const { cqCount } = program.args as unknown as Args;
+/** As many CQs as the arguments say, and some more, with a QP each to the peer's. */
+export async function gather(program: ProgramContext, spareCount: number): Promise<Crowd> {
+  const { cqCount } = program.args as unknown as Pick<Args, 'cqCount'>;
   const endpoint = await openEndpoint(program);
   const { context } = endpoint;
   const channel = await createCompChannel(context);
@@ -149,7 +150,7 @@ async function gather(program: ProgramContext, spareCount: number): Promise<Crow
   return { endpoint, channel, cqs, qps, area, remote: note as unknown as Crowd['remote'] };
 }
 
-async function disperse({ endpoint, channel, cqs, qps, area }: Crowd): Promise<void> {
+export async function disperse({ endpoint, channel, cqs, qps, area }: Crowd): Promise<void> {
   for (const qp of qps) await destroyQp(qp);
   for (const cq of cqs) await destroyCq(cq);
   await destroyCompChannel(channel);
@@ -158,14 +159,23 @@ async function disperse({ endpoint, channel, cqs, qps, area }: Crowd): Promise<v
   await closeDevice(endpoint.context);
 }
 
-/** @returns what cannot be */
-async function playRound({ cpu }: ProgramContext, crowd: Crowd, round: readonly Step[]): Promise<string[]> {
+/**
+ * @param posted awaited when all is posted, before the first event is waited for
+ * @returns what cannot be
+ */
+export async function playRound(
+  { cpu }: ProgramContext,
+  crowd: Crowd,
+  round: readonly Step[],
+  posted: () => Promise<void> = async () => {},
+): Promise<string[]> {
   const { channel, cqs, qps } = crowd;
   for (const { cq, afterNs } of round) {
     if (afterNs > 0) await cpu.sleep(afterNs * psPerNs);
     reqNotifyCq(cqs[cq]!, 0);
     write(crowd, cq);
   }
+  await posted();
   const awaited = new Set(round.map(({ cq }) => cq));
   const wcs = [new IbvWc(), new IbvWc()];
   const found: string[] = [];

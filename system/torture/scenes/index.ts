@@ -8,6 +8,7 @@ import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
+import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { lostPackets } from './lost-packets.ts';
@@ -43,6 +44,7 @@ export const scenes: readonly Scene[] = [
   forked,
   framesOutOfOrder,
   fullCompletionQueue,
+  interruptsInService,
   lateAnswers,
   lateReceives,
   lostPackets,
