@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { LongestFirst } from './test/longest-first.ts';
+import { FileOrder } from './test/file-order.ts';
 
 // Node loads the sources anew in each process and worker that a test starts. Its cache of stripped and compiled modules,
 // which processes and workers inherit by this variable, saves two thirds of the processor time of a start.
@@ -35,7 +35,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Vitest leaves one core to itself, and of two that is half: a file keeps its one less than one and a half busy.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: FileOrder },
     reporters: reportersOf('model'),
     projects: [
       {

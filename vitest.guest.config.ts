@@ -1,15 +1,17 @@
 import { defineConfig } from 'vitest/config';
+import { FileOrder } from './test/file-order.ts';
 import { reportersOf } from './vitest.config.ts';
 
 /**
- * Stock Linux guests in QEMU, in three files that run beside each other, made for two cores: one keeps them busy, one waits
- * half of the time, one nearly all of it. A step is tried twice, and says so: the guest's own time limits run by the wall
- * clock of a machine that others share.
+ * Stock Linux guests in QEMU, a scenario in each file, three of them beside each other on two cores: on average a scenario
+ * waits for a third of its time, and whichever worker is free takes the next. A step is tried twice, and says so: the
+ * guest's own time limits run by the wall clock of a machine that others share.
  */
 export default defineConfig({
   test: {
     include: ['test/guest/**/*.spec.ts'],
     maxWorkers: 3,
+    sequence: { sequencer: FileOrder },
     retry: 1,
     testTimeout: 900_000,
     hookTimeout: 600_000,

@@ -64,11 +64,11 @@ export const dmaMistakes: readonly Mistake[] = [
     replace: 'if (this.#reason !== NONE) this.linkCycles += cycle - this.#sinceCycle;',
   },
   {
-    name: 'late-answer-kept-short',
-    what: 'Bytes that landed ahead of a read given up are kept without the last of them.',
-    kind: 'wrong length',
+    name: 'late-answer-ends-read',
+    what: 'A completion that comes when its read has been given up is taken for one of the request that has the entry by now.',
+    kind: 'generation not raised',
     file: 'hw/dma/read-return.ts',
-    find: 'tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);',
-    replace: 'tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes - 1);',
+    find: '    if (tag.state === TAG_ACTIVE) {',
+    replace: '    if (tag.state !== TAG_ABANDONED) {',
   },
 ];

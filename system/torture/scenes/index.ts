@@ -4,6 +4,7 @@ import { attributesChanged } from './attributes-changed.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
+import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
@@ -40,6 +41,7 @@ export const scenes: readonly Scene[] = [
   copiedByWords,
   credits,
   crowdedEventQueues,
+  failedReads,
   fewCredits,
   forked,
   framesOutOfOrder,
