@@ -12,6 +12,7 @@ import { fullCompletionQueue } from './full-completion-queue.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
+import { leftBehind } from './left-behind.ts';
 import { lostPackets } from './lost-packets.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
@@ -49,6 +50,7 @@ export const scenes: readonly Scene[] = [
   interruptsInService,
   lateAnswers,
   lateReceives,
+  leftBehind,
   lostPackets,
   measuredLatencies,
   moderatedEvents,
