@@ -80,7 +80,8 @@ export async function runStory(story: Story): Promise<Verdict> {
 async function compared(story: Story, first: Played, again: NonNullable<Story['again']>): Promise<Finding[]> {
   const second = await playStory(story, again);
   const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
-  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}`;
+  const looks = again.isUnwatched === true ? ', with nobody looking on' : '';
+  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
     const [before, after] = [JSON.stringify(left) ?? '', JSON.stringify(right) ?? ''];
     if (before === after) return [];
@@ -93,9 +94,15 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   };
   return [
     ...differs('what the programs saw', first.results, second.results),
-    ...differs('the report', first.report, second.report),
+    ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
   ];
 }
+
+/** What only a watch has to say is no difference. */
+const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
+  ...rest,
+  nodes: nodes.map(({ unownedAccesses: _, ...node }) => node),
+});
 
 /** In the package the modules are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
@@ -109,7 +116,7 @@ const simulatedLimitPs = (story: Story): bigint =>
 
 export async function playStory(
   story: Story,
-  { partition, shuffleSeed, epochPs }: Again,
+  { partition, shuffleSeed, epochPs, isUnwatched }: Again,
   analysis?: AnalysisOptions,
 ): Promise<Played> {
   const { set, faults } = story;
@@ -117,10 +124,10 @@ export async function playStory(
     set,
     faults,
     partition,
-    watch: 'accesses',
+    ...(isUnwatched === true ? {} : { watch: 'accesses' }),
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(epochPs === undefined ? {} : { epochPs }),
-    analysis: analysis ?? { lint: true, packets: true },
+    analysis: analysis ?? (isUnwatched === true ? {} : { lint: true, packets: true }),
   });
   const fresh = await machine.held();
   for (const program of programsOf(story)) await machine.load(program);

@@ -41,12 +41,21 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
     climate,
     set: { ...hardware, ...set },
     faults,
-    again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : undefined),
+    again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : unwatchedAt(random)),
     programs: [],
     links: [],
     scene: { name, args, ...(sleepsSeconds === undefined ? {} : { sleepsSeconds }) },
   };
 }
+
+/** Of the scenes that are not played again otherwise. */
+const unwatchedShare = 0.12;
+
+/** Some scenes are played once more just so, with nobody looking on. */
+const unwatchedAt = (random: Random): Again | undefined =>
+  random.chance(unwatchedShare)
+    ? { partition: 'single', shuffleSeed: undefined, isUnwatched: true }
+    : undefined;
 
 /** Who sleeps for minutes does not do so in epochs of microseconds. */
 function drawAgainOf(random: Random, sleepsSeconds: number | undefined): Again {

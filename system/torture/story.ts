@@ -53,6 +53,8 @@ export interface TurnOfProgram {
 export interface Again {
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
+  /** Nobody looks on: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
+  readonly isUnwatched?: true;
   /** Length of the epochs in which all parts count time; left out: the usual one (sim/epoch.ts). */
   readonly epochPs?: number;
 }
