@@ -21,6 +21,7 @@ import { oneMessage } from './one-message.ts';
 import { otherPartitions } from './other-partitions.ts';
 import { pagesOnDemand } from './pages-on-demand.ts';
 import { pagesTakenBack } from './pages-taken-back.ts';
+import { polledBytes } from './polled-bytes.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
@@ -59,6 +60,7 @@ export const scenes: readonly Scene[] = [
   otherPartitions,
   pagesOnDemand,
   pagesTakenBack,
+  polledBytes,
   readBack,
   refusedRegistrations,
   requestLists,
