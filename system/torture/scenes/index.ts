@@ -25,6 +25,7 @@ import { polledBytes } from './polled-bytes.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
+import { resizedInTraffic } from './resized-in-traffic.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
@@ -64,6 +65,7 @@ export const scenes: readonly Scene[] = [
   readBack,
   refusedRegistrations,
   requestLists,
+  resizedInTraffic,
   sharedReceives,
   shortEpochs,
   solicitedEvents,
