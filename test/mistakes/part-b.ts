@@ -143,16 +143,12 @@ export const onceFoundMistakes: readonly Mistake[] = [
     replace: 'return isRequest && this.#responseBurstPackets === 0 ? requests : responses;',
   },
   {
-    name: 'queue-asks-twice',
-    what: 'A receive queue stands twice in the fifo of those that wait for a look, which is full before its time.',
-    kind: 'check skipped',
+    name: 'queues-outgrow-their-fifo',
+    what: 'The fifo of receive queues that wait for a look does not grow with the queues, and is full before its time.',
+    kind: 'wrong length',
     file: 'hw/hca/receive-wqe-fetch.ts',
-    find: `    if (state.isQueued === 0) {
-      state.isQueued = 1;
-      this.#work.push(queue, cycle);
-    }
-`,
-    replace: '    state.isQueued = 1;\n    this.#work.push(queue, cycle);\n',
+    find: '      this.#work.enlarge(qps.slotCount + srqs.slotCount);\n',
+    replace: '',
   },
   {
     name: 'whole-packets-wait-for-the-wire',

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
+import { crowdOfQueues } from './crowd-of-queues.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
 import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
@@ -43,6 +44,7 @@ export const scenes: readonly Scene[] = [
   attributesChanged,
   copiedByWords,
   credits,
+  crowdOfQueues,
   crowdedEventQueues,
   failedReads,
   fewCredits,

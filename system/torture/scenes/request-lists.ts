@@ -78,7 +78,7 @@ function draw(random: Random): SceneDraft {
     const maxRecvSge = 1 + random.below(6);
     const maxInlineBytes = random.chance(0.3) ? 0 : random.below(400);
     const limits = { maxSendSge, maxRecvSge, maxInlineBytes };
-    const queueLength = [1, 2, 4, longestQueue][random.below(4)]!;
+    const queueLength = [1, 2, 4, longestQueue, longestQueue][random.below(5)]!;
     const roundCount = 3 + random.below(8);
     const rounds = Array.from({ length: roundCount }, (_, round) =>
       Array.from({ length: 1 + random.below(queueLength) }, (_, at) =>
@@ -100,8 +100,8 @@ function draw(random: Random): SceneDraft {
     // Few entries are read at once, and slowly: others are posted while a read is under way that finds nothing.
     set: isSlow
       ? {
-          'pcie.rootComplex.readLatencyPs': 500_000 * (1 + random.below(8)),
-          'hca.wqePrefetchCount': 1 + random.below(2),
+          'pcie.rootComplex.readLatencyPs': 100_000 * (2 + random.below(10)),
+          'hca.wqePrefetchCount': 1,
         }
       : {},
     hasDrawnHardware: random.chance(0.4),
@@ -134,7 +134,7 @@ function drawMessage(
     from: cut(random, wanted, maxSendSge),
     into,
     isInline,
-    afterNs: isFirst || random.chance(0.5) ? random.below(random.chance(0.7) ? 6000 : 300) : 'list',
+    afterNs: isFirst || random.chance(0.5) ? random.below(random.chance(0.7) ? 2000 : 6000) : 'list',
     broken: random.chance(0.15) ? random.below(brokenRequests.length) : -1,
   };
 }
