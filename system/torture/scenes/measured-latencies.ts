@@ -47,10 +47,10 @@ function draw(random: Random): SceneDraft {
   const count = 2 + random.below(30);
   const growth = 1.05 + 0.4 * random.unit();
   const waitsUs = Array.from({ length: count }, (_, at) => Math.round(50 * growth ** at));
-  const longest = random.below(3);
-  const isFar = longest === 0;
+  const longest = random.unit();
+  const isFar = longest < 0.45;
   // Some as long as seconds and hours: times beyond an epoch, and beyond what numbers hold to the picosecond.
-  if (longest < 2)
+  if (longest < 0.7)
     for (let left = 1 + random.below(3); left > 0; left--)
       waitsUs[random.below(count)] = isFar
         ? hourUs * (2 + random.below(4)) + random.below(secondUs)
