@@ -59,9 +59,9 @@ export const dmaMistakes: readonly Mistake[] = [
     name: 'tag-wait-booked-as-link',
     what: 'What the read engine waits for tags is booked as waiting for the link.',
     kind: 'wrong stage',
-    file: 'hw/dma/waiting.ts',
-    find: 'if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;',
-    replace: 'if (this.#reason !== NONE) this.linkCycles += cycle - this.#sinceCycle;',
+    file: 'hw/dma/read-engine.ts',
+    find: '    this.account.stall(cycle, reason);',
+    replace: '    this.account.stall(cycle, STALL_LINK);',
   },
   {
     name: 'late-answer-ends-read',

@@ -16,6 +16,7 @@ import { judgePackets } from './packets.ts';
 import { judgePhysics } from './physics.ts';
 import { judgeReport } from './report.ts';
 import { judgeRules } from './rules.ts';
+import { judgeStalls } from './stalls.ts';
 
 export interface Judge {
   readonly name: string;
@@ -35,6 +36,7 @@ export const judges: readonly Judge[] = [
   { name: 'physics', judge: judgePhysics },
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },
+  { name: 'stalls', judge: judgeStalls },
   { name: 'rules', judge: judgeRules },
 ];
 
@@ -44,6 +46,7 @@ const ofScenes: readonly Judge[] = [
   { name: 'scene', judge: judgeScene },
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },
+  { name: 'stalls', judge: judgeStalls },
   { name: 'rules', judge: judgeRules },
 ];
 
