@@ -14,6 +14,7 @@ import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
+import { linkDown } from './link-down.ts';
 import { lostPackets } from './lost-packets.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
@@ -55,6 +56,7 @@ export const scenes: readonly Scene[] = [
   lateAnswers,
   lateReceives,
   leftBehind,
+  linkDown,
   lostPackets,
   measuredLatencies,
   moderatedEvents,
