@@ -61,7 +61,7 @@ const drawnParameters: readonly (readonly [string, Parameter])[] = [...parameter
 export const drawnPaths: readonly string[] = drawnParameters.map(([path]) => path);
 
 /** Changes that have brought trouble to many devices, drawn together more often than chance would have it. */
-const knots: readonly ParameterValues[] = [
+export const knots: readonly ParameterValues[] = [
   { 'dma.tagCount': 1 },
   { 'dma.tagCount': 2, 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 },
   { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 },
@@ -77,7 +77,7 @@ const knots: readonly ParameterValues[] = [
   { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 },
   { 'hca.burstPackets': 1 },
   { 'hca.responderAtomicResults': 1 },
-  { 'wire.speed': 'SDR', 'wire.lanes': 1 },
+  { 'wire.speed': 'SDR', 'wire.lanes': '1' },
   { 'wire.receiveBufferBytes': 8448, 'wire.creditReturnBytes': 64 },
   { 'pcie.rootComplex.readLatencyPs': 5_000_000 },
   { 'pcie.rootComplex.outstandingReadCount': 1 },

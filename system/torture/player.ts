@@ -44,6 +44,7 @@ import {
   IBV_SEND_SOLICITED,
   IBV_SRQ_LIMIT,
   IBV_WC_SUCCESS,
+  IBV_WC_WR_FLUSH_ERR,
   IBV_WR_RDMA_READ,
   type IbvAh,
   type IbvCompChannel,
@@ -889,9 +890,13 @@ class Player {
       const first = this.#seen.completions.length;
       await this.#program.cpu.sleep(drainedPs);
       await this.#pump();
+      // What had not begun is flushed when the QP fails, at any time.
       const late = this.#seen.completions
         .slice(first)
-        .find((seen) => seen.qp === index && this.#sendsById.has(seen.id));
+        .find(
+          ({ id, qp: at, status }) =>
+            at === index && this.#sendsById.has(id) && status !== IBV_WC_WR_FLUSH_ERR,
+        );
       if (late !== undefined)
         this.#seen.surprises.push(`request ${late.id} of QP ${index} completed when its queue was drained`);
     } else if ((await queryQp(qp)).qpState === IBV_QPS_SQD && !(mayGoOn && open.outstanding.length > 0)) {

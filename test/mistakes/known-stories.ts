@@ -73,14 +73,17 @@ export class KnownStories {
   }
 }
 
+/** Scenes stay in the order of their seeds: each of them has its turn. */
+const sceneMs = 250;
+
 /** Milliseconds, roughly. */
 function costOf(story: Story): number {
+  if (story.scene !== undefined) return sceneMs;
   const sends = [...sendsOf(story)];
   const bytes = sends.reduce(
     (sum, { plan }) => sum + plan.sges.reduce((total, { length }) => total + length, 0),
     0,
   );
-  const once =
-    story.scene === undefined ? 300 * story.programs.length + 15 * sends.length + bytes / 500 : 250;
+  const once = 300 * story.programs.length + 15 * sends.length + bytes / 500;
   return story.again === undefined ? once : 2 * once;
 }

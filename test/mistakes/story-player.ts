@@ -7,7 +7,7 @@ import type { Finding } from '../../system/torture/finding.ts';
 import type { SourceTree } from './source-tree.ts';
 
 /** A story that takes longer never ends. */
-const storyLimitMs = 240_000;
+const storyLimitMs = 90_000;
 
 /** A process that is to end does so by itself, and so leaves what it has compiled to the next one, or is ended. */
 const endLimitMs = 5000;
