@@ -47,6 +47,7 @@ export type { UnownedAccess } from './system/node/access-watch.ts';
 export type { Held } from './system/node/held.ts';
 export type { MemoryTraffic } from './system/node/memory-traffic.ts';
 export type { NicSoftware } from './system/node/nic-software.ts';
+export type { LinkPacket, LinkPackets } from './system/node/packet-log.ts';
 export type { ProgramMemory } from './system/node/program-memory.ts';
 export type { ProgressListener } from './system/node/program-runner.ts';
 export type { ProgramAccess, Race, RaceSide } from './system/node/race-watch.ts';

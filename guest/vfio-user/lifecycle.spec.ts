@@ -120,9 +120,11 @@ describe.skipIf(unavailable !== undefined)('a vfio-user server outlives its clie
     settled();
     bench.connect().close();
     const silent = bench.connect();
-    bench.reactor.poll(20);
-    bench.reactor.poll(200);
-    bench.settle();
+    // Each look ends with what happens first: on a busy computer that is not yet the end of the wait.
+    for (let looks = 0; looks < 100 && !silent.isDropped(); looks++) {
+      bench.reactor.poll(20);
+      bench.settle();
+    }
     expect(silent.isDropped()).toBe(true);
     expect(bench.ends).toEqual([]);
     expect(bench.server.hasClient).toBe(true);
