@@ -25,7 +25,7 @@ export const verbNameOf = (opcode: number): string => verbNames[opcode] ?? `opco
 
 /** @returns lines without line ends */
 export function renderStory(story: Story): string[] {
-  const { seed, climate, set, faults, again, programs, links, turns = [], scene } = story;
+  const { seed, climate, set, faults, again, stopsAfter, programs, links, turns = [], scene } = story;
   const settings = Object.entries(set).map(([path, value]) => `${path}=${value}`);
   const lines = [`story ${seed}, ${climate}: ${settings.join(' ')}`];
   for (const fault of faults)
@@ -38,6 +38,8 @@ export function renderStory(story: Story): string[] {
     lines.push(
       `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`}`,
     );
+  if (stopsAfter !== undefined)
+    lines.push(`stopped after ${(100 * stopsAfter).toFixed(3)} % of it, once more`);
   if (scene !== undefined)
     lines.push(`scene ${scene.name}: ${sceneOf(scene).about}`, `with ${JSON.stringify(scene.args)}`);
   for (const { ends } of links) {

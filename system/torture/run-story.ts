@@ -33,6 +33,8 @@ export interface Verdict {
 /** Everything that can be judged. */
 export interface Played {
   readonly story: Story;
+  /** When all programs had ended. */
+  readonly endPs: bigint;
   /** By program; null of one that ended without a result, or never began. */
   readonly results: readonly (JsonValue | null)[];
   /** The results of players; empty of a scene. */
@@ -64,6 +66,8 @@ export async function runStory(story: Story): Promise<Verdict> {
     );
     if (story.again !== undefined && played.error === undefined)
       findings.push(...(await compared(story, played, story.again)));
+    if (story.stopsAfter !== undefined && played.error === undefined)
+      findings.push(...(await stopped(story, played, story.stopsAfter)));
     return { findings, refused: undefined, played };
   } catch (error) {
     if (error instanceof ConfigurationError)
@@ -77,13 +81,28 @@ export async function runStory(story: Story): Promise<Verdict> {
   }
 }
 
+/** Plays a part of the story: what is under way there is cut, and the books balance all the same. */
+async function stopped(story: Story, { endPs }: Played, part: number): Promise<Finding[]> {
+  await using machine = await machineOf(story, { partition: 'single', shuffleSeed: undefined }, {});
+  for (const program of programsOf(story)) await machine.load(program);
+  // Parts per million: an exact instant, however long the story.
+  const untilPs = (endPs * BigInt(Math.round(1e6 * part))) / 1_000_000n;
+  await machine.runTo(untilPs);
+  const { balanced, ...checks } = (await machine.report()).checks;
+  const found = Object.entries(checks).flatMap(([name, { failures }]) =>
+    failures.map((failure) => `${name}: ${failure}`),
+  );
+  if (!balanced && found.length === 0) found.push('the books do not balance, and nothing says why');
+  return found.map((what) => ({ judge: 'stopped', what: `stopped at ${untilPs} ps: ${what}` }));
+}
+
 async function compared(story: Story, first: Played, again: NonNullable<Story['again']>): Promise<Finding[]> {
   const second = await playStory(story, again);
   const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
   const looks = again.isUnwatched === true ? ', with nobody looking on' : '';
   const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
-    const [before, after] = [JSON.stringify(left) ?? '', JSON.stringify(right) ?? ''];
+    const [before, after] = [textOf(left), textOf(right)];
     if (before === after) return [];
     let at = 0;
     while (before[at] === after[at]) at++;
@@ -95,8 +114,13 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   return [
     ...differs('what the programs saw', first.results, second.results),
     ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
+    ...(again.isUnwatched === true ? [] : differs('what the linter tells', first.lint, second.lint)),
   ];
 }
+
+/** Instants beyond 2^53 ps are bigints. */
+const textOf = (value: unknown): string =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part)) ?? '';
 
 /** What only a watch has to say is no difference. */
 const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
@@ -114,13 +138,12 @@ const simulatedLimitPs = (story: Story): bigint =>
   BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
   BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
 
-export async function playStory(
-  story: Story,
+function machineOf(
+  { set, faults }: Story,
   { partition, shuffleSeed, epochPs, isUnwatched }: Again,
   analysis?: AnalysisOptions,
-): Promise<Played> {
-  const { set, faults } = story;
-  await using machine = await Machine.create({
+): Promise<Machine> {
+  return Machine.create({
     set,
     faults,
     partition,
@@ -129,9 +152,14 @@ export async function playStory(
     ...(epochPs === undefined ? {} : { epochPs }),
     analysis: analysis ?? (isUnwatched === true ? {} : { lint: true, packets: true }),
   });
+}
+
+export async function playStory(story: Story, how: Again, analysis?: AnalysisOptions): Promise<Played> {
+  await using machine = await machineOf(story, how, analysis);
   const fresh = await machine.held();
   for (const program of programsOf(story)) await machine.load(program);
   let error = await errorOf(() => machine.run(simulatedLimitPs(story)));
+  const endPs = BigInt(machine.instantPs);
   const results = (await machine.results()).map((result) => result ?? null);
   let leftovers: (Readonly<Record<string, number>> | null)[] = [null, null];
   const held: { -readonly [When in keyof Played['held']]: Played['held'][When] } = {
@@ -159,7 +187,8 @@ export async function playStory(
   const report = await machine.report();
   // Behind the report: its books count what has not arrived.
   const packets = await machine.packets();
-  return { story, seen, results, report, leftovers, held, lint, packets, config: machine.config, error };
+  const { config } = machine;
+  return { story, endPs, seen, results, report, leftovers, held, lint, packets, config, error };
 }
 
 function programsOf(story: Story): ProgramOptions[] {

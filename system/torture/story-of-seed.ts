@@ -36,9 +36,11 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
   const hardware = hasDrawnHardware
     ? drawHardware(new Random(seed, 'hardware'))
     : { 'host.memory.sizeMib': 64 };
+  const stop = new Random(seed, 'stop');
   return {
     seed,
     climate,
+    ...(stop.chance(stoppedShare) ? { stopsAfter: stop.unit() } : {}),
     set: { ...hardware, ...set },
     faults,
     again: again ?? (isAgain ? drawAgainOf(random, sleepsSeconds) : unwatchedAt(random)),
@@ -47,6 +49,9 @@ export function drawScene(seed: number, { name, draw }: Scene): Story {
     scene: { name, args, ...(sleepsSeconds === undefined ? {} : { sleepsSeconds }) },
   };
 }
+
+/** Of the scenes that are played once more up to an instant of theirs. */
+const stoppedShare = 0.1;
 
 /** Of the scenes that are not played again otherwise. */
 const unwatchedShare = 0.12;

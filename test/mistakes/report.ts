@@ -99,12 +99,12 @@ export const reportMistakes: readonly Mistake[] = [
     replace: 'while (event.timePs < before.timePs) before = before.previous;',
   },
   {
-    name: 'cancel-takes-next-use',
-    what: 'A reference to an event that has run cancels the event that has its place now.',
+    name: 'queue-keeps-old-instant',
+    what: 'At a new epoch the queue takes nothing before the instant at which it stood in the old one.',
     kind: 'generation not raised',
     file: 'sim/event-queue.ts',
-    find: 'if (event === undefined || event.ref !== ref || event.place === FREE) return false;',
-    replace: 'if (event === undefined || ref === 0 || event.place === FREE) return false;',
+    find: 'this.#nowPs = Math.max(0, this.#nowPs - ps);',
+    replace: 'this.#nowPs = Math.max(0, this.#nowPs);',
   },
   {
     name: 'fifo-keeps-old-epoch',

@@ -50,6 +50,16 @@ function draw(random: Random): SceneDraft {
     },
     hasDrawnHardware: random.chance(0.2),
     climate: 'flawed',
+    // The linter tells of refused accesses, with their instants.
+    ...(random.chance(0.4)
+      ? {
+          again: {
+            partition: 'single' as const,
+            shuffleSeed: undefined,
+            epochPs: Math.round((10 + 200 * random.unit()) * psPerUs),
+          },
+        }
+      : {}),
   };
 }
 
