@@ -40,12 +40,12 @@ export const onceFoundMistakes: readonly Mistake[] = [
     replace: '  dataPath.mptChanged(index);\n',
   },
   {
-    name: 'destroy-without-fence',
-    what: 'A QP is gone while what it received is still on its way to memory.',
+    name: 'destroyed-while-served',
+    what: 'A QP is gone while packets and requests of it are still in the pipelines.',
     kind: 'fence left out',
     file: 'hw/hca/commands/queue-pairs.ts',
     find: '!dataPath.qpIsBusy(slot) && dataPath.isFencePassed()',
-    replace: '!dataPath.qpIsBusy(slot)',
+    replace: 'dataPath.isFencePassed()',
   },
   {
     name: 'times-by-low-qpn-bits',

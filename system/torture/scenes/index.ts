@@ -1,5 +1,6 @@
 /** All scenes, by name; each is told of in its own file. */
 import { ConfigurationError } from '../../../base/assert.ts';
+import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';
 import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
@@ -42,6 +43,7 @@ import { unpolledCompletions } from './unpolled-completions.ts';
 import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
+  abandonedQueues,
   attributesChanged,
   copiedByWords,
   credits,

@@ -87,21 +87,29 @@ function drawRequests(random: Random, mtu: number): Request[] {
   }
 }
 
+const drawLongReads = (random: Random, mtu: number): Request[] =>
+  Array.from({ length: 1 + random.below(2) }, () => ({
+    opcode: IBV_WR_RDMA_READ,
+    lengthBytes: mtu * (24 + random.below(60)) + random.below(mtu),
+  }));
+
 function draw(random: Random): SceneDraft {
   const mtuCode = 1 + random.below(3);
   const mtu = mtuBytes({ mtuCode });
-  const requests = drawRequests(random, mtu);
+  // READs whose answers take long: the rest is asked for again while it is being answered.
+  const isLong = random.chance(0.2);
+  const requests = isLong ? drawLongReads(random, mtu) : drawRequests(random, mtu);
   const packets = requests.map(({ lengthBytes }) => Math.ceil(lengthBytes / mtu));
   const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + count, 0);
   const asked = sum(packets.map((count, id) => (isRead(requests[id]!.opcode) ? 1 : count)));
   const hasOwnAnswers = requests.every(({ opcode }) => isRead(opcode) || isAtomic(opcode));
   const due = [asked, hasOwnAnswers ? sum(packets) : null] as const;
-  const isSingle = random.chance(0.6);
+  const isSingle = isLong || random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = Array.from({ length: count }, (): FaultEntry => {
-    const node = random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
+    const node = isLong || random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
     // An early loss meets what comes behind it still under way.
-    const most = random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
+    const most = isLong || random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
     const nth = 1 + random.below(Math.min(most, (due[node] ?? asked) + (isSingle ? 0 : 4)));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const isRange = !isSingle && random.chance(0.5);
@@ -122,7 +130,7 @@ function draw(random: Random): SceneDraft {
     const nth = before + 1 + random.below(Math.max(1, asked - before - 1));
     faults.splice(0, count, { packet: 'lost', nth, node: 0 });
   }
-  if (isBehind || (!isTail && random.chance(0.3)))
+  if (isBehind || (!isTail && !isLong && random.chance(0.3)))
     faults.push({
       packet: 'duplicated',
       nth: `1-${1 + random.below(3)}`,
@@ -135,15 +143,24 @@ function draw(random: Random): SceneDraft {
     mtuCode,
     firstPsn: random.chance(0.7) ? 2 ** 24 - 1 - random.below(total + 1) : random.below(2 ** 24),
     retryCount:
-      isTail || isBehind ? 7 : random.chance(0.25) ? 0 : random.chance(0.3) ? 1 + random.below(3) : 7,
+      isTail || isBehind || isLong
+        ? 7
+        : random.chance(0.25)
+          ? 0
+          : random.chance(0.3)
+            ? 1 + random.below(3)
+            : 7,
     timeoutCode: 13,
     due,
   };
   const fewResults = { 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 };
   return {
     args: { ...args },
-    set: random.chance(0.8) ? fewResults : {},
-    hasDrawnHardware: random.chance(0.3),
+    set: {
+      ...(random.chance(0.8) ? fewResults : {}),
+      ...(isLong ? { 'wire.speed': 'SDR', 'wire.lanes': random.chance(0.5) ? '1' : '4' } : {}),
+    },
+    hasDrawnHardware: !isLong && random.chance(0.3),
     faults,
     climate: 'lossy',
   };

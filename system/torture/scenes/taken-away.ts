@@ -44,7 +44,37 @@ const slow = [
   { 'pcie.rootComplex.readLatencyPs': 10_000_000, 'hca.mptCacheEntries': 1, 'hca.mptCacheWays': 1 },
 ];
 
+/**
+ * Regions that take the only MPT entry on chip from each other: the entry of the one that goes is being read most of the time, also
+ * when it is forgotten.
+ */
+function drawSlowLookups(random: Random): SceneDraft {
+  const count = 8 + random.below(16);
+  const readLatencyPs = 5_000_000 + random.below(15_000_000);
+  const args: Args = {
+    opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+    how: 'deregister',
+    side: random.below(2),
+    count,
+    lengthBytes: 64 << random.below(3),
+    alternates: true,
+    delayNs: random.below(Math.floor((count * readLatencyPs) / psPerNs)),
+  };
+  return {
+    args: { ...args },
+    set: {
+      'pcie.rootComplex.readLatencyPs': readLatencyPs,
+      'pcie.rootComplex.writeLatencyPs': random.below(readLatencyPs),
+      'hca.mptCacheEntries': 1,
+      'hca.mptCacheWays': 1,
+    },
+    hasDrawnHardware: false,
+    climate: 'flawed',
+  };
+}
+
 function draw(random: Random): SceneDraft {
+  if (random.chance(0.3)) return drawSlowLookups(random);
   const alternates = random.chance(0.5);
   const args: Args = {
     opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
