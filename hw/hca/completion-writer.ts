@@ -39,6 +39,8 @@ export interface CompletionListener {
   cqeIssued(record: number, cycle: number): void;
   /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
   cqeDiscarded(record: number, cycle: number): void;
+  /** Likewise the CQE of a send request that was flushed before it was taken up, and so had no record. */
+  unstartedDiscarded(opcode: number): void;
   /** The CQ cannot take CQEs any more: its QPs go to error. */
   cqFailed(cq: number, syndrome: number, cycle: number): void;
   /** Room became free. */
@@ -351,6 +353,7 @@ export class CompletionWriter {
     const { cq } = posted;
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
     if (posted.record !== -1) this.#listener!.cqeDiscarded(posted.record, cycle);
+    else if (posted.isSend === 1) this.#listener!.unstartedDiscarded(posted.opcode);
   }
 
   #pop(cycle: number): void {

@@ -371,6 +371,7 @@ export class DataPath implements DataPathParts {
         if (record !== -1) this.#ends.recordDone(this.records.rows[record]!, cycle, false);
       },
       cqeDiscarded: (record, cycle) => this.#ends.discarded(this.records.rows[record]!, cycle),
+      unstartedDiscarded: (opcode) => this.operations.unstartedDiscarded(opcode),
       cqFailed: (cq, syndrome, cycle) => this.#errors.cqFailed(cq, syndrome, cycle),
       completionSpace: (cycle) => this.#ends.completionSpace(cycle),
     });

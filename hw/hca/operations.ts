@@ -143,6 +143,11 @@ export class OperationLedger {
     this.rows[opcode]!.failedCount++;
   }
 
+  /** There was no CQ to take the CQE of a work request flushed so: like one that was taken up, it does not count as completed. */
+  unstartedDiscarded(opcode: number): void {
+    this.rows[opcode]!.failedCount--;
+  }
+
   /**
    * Adds the stages from posting, or from the fetch when that is not known (NaN), to the end: each ends where the next
    * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
