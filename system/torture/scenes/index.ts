@@ -16,6 +16,7 @@ import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
 import { leftBehind } from './left-behind.ts';
 import { linkDown } from './link-down.ts';
+import { lostLookups } from './lost-lookups.ts';
 import { lostPackets } from './lost-packets.ts';
 import { measuredLatencies } from './measured-latencies.ts';
 import { moderatedEvents } from './moderated-events.ts';
@@ -59,6 +60,7 @@ export const scenes: readonly Scene[] = [
   lateReceives,
   leftBehind,
   linkDown,
+  lostLookups,
   lostPackets,
   measuredLatencies,
   moderatedEvents,
