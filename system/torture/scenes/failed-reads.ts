@@ -157,6 +157,7 @@ export const failedReads: Scene = {
   name: 'failed-reads',
   about:
     'reads of the device are refused, poisoned, lost, or answered when it has given them up, and others are not',
+  hasLateReads: true,
   module: import.meta.url,
   programs: [
     { node: 0, exportName: 'asker' },
