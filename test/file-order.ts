@@ -10,7 +10,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Files of more than ten seconds of processor time each, the longest first. */
 export const longest = [
   'test/on-demand.spec.ts',
-  'test/torture/fresh-stories.spec.ts',
   'system/cli/cli.spec.ts',
   'test/partitions.spec.ts',
   'system/cli/cutoff.spec.ts',
