@@ -8,6 +8,23 @@ const total = (account: BlockAccount): number =>
   account.busyCycles + account.idleCycles + account.stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
 
 describe('block account', () => {
+  it('can be told of in mid-run, in the middle of work too, and goes on as if nobody had asked', () => {
+    const told = new BlockAccount('block', ['space']);
+    const untold = new BlockAccount('block', ['space']);
+    for (const account of [told, untold]) {
+      account.serve(10, 100);
+      if (account === told) expect(told.closedAt(30)).toMatchObject({ busyCycles: 20, idleCycles: 10 });
+      account.stall(120, 0);
+      if (account === told) expect([...told.closedAt(150).stalledCycles]).toEqual([30]);
+      account.serve(160, 5);
+      account.close(200);
+    }
+    expect([told.busyCycles, told.idleCycles, ...told.stalledCycles, told.overlapCount]).toEqual([
+      105, 55, 40, 0,
+    ]);
+    expect([untold.busyCycles, untold.idleCycles, ...untold.stalledCycles]).toEqual([105, 55, 40]);
+  });
+
   it('tells busy, stalled by reason and idle cycles apart', () => {
     const account = new BlockAccount('engine', REASONS);
     account.serve(10, 4); // idle 0–10, busy 10–14

@@ -76,6 +76,19 @@ export class BlockAccount {
     this.#close(cycle);
   }
 
+  /** The account as it would be if the run ended at `cycle`. This one goes on: a report may be asked for in mid-run. */
+  closedAt(cycle: number): BlockAccount {
+    const closed = new BlockAccount(this.name, this.stallReasons);
+    closed.busyCycles = this.busyCycles;
+    closed.idleCycles = this.idleCycles;
+    closed.stalledCycles.set(this.stalledCycles);
+    closed.overlapCount = this.overlapCount;
+    closed.freeCycle = this.freeCycle;
+    closed.#waitingFor = this.#waitingFor;
+    closed.close(cycle);
+    return closed;
+  }
+
   #close(cycle: number): void {
     const cycles = cycle - this.freeCycle;
     if (cycles < 0) this.overlapCount++;

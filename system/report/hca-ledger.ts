@@ -237,9 +237,9 @@ function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> 
   return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
 }
 
-/** @param cycle of the epoch, up to which the account is brought */
-export function blockLedgerOf(account: BlockAccount, cycle: number): BlockLedger {
-  account.close(cycle);
+/** @param cycle of the epoch, up to which the ledger tells of the account */
+export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger {
+  const account = running.closedAt(cycle);
   const stalled = account.stallReasons.map(
     (reason, index) => [reason, account.stalledCycles[index]!] as const,
   );
