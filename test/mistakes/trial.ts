@@ -29,10 +29,7 @@ export interface Find {
 export const firstSeed = 5_000_000;
 /** The command line tells no more failures than this; then it is begun again behind them. */
 const failuresMax = 25;
-/**
- * A story that is under way when the time is up is waited for: so long at most, many times what any takes. One that is still not
- * back then is a find: a model that looks at a queue again and again which never drains.
- */
+/** A story that is under way when the time is up is waited for: so long at most. */
 const patienceMs = 330_000;
 
 const findingPattern = /^seed (\d+)(?: \(\w+\))?: FOUND by ([^:]+): (.*)$/;
@@ -106,13 +103,7 @@ async function stretchOf(
   child.stderr?.on('data', (text) => {
     complaint = `${complaint}${text}`.slice(-2000);
   });
-  let isEndless = false;
-  const limit = setTimeout(
-    () => {
-      isEndless = child.kill('SIGKILL');
-    },
-    minutes * 60_000 + patienceMs,
-  );
+  const limit = setTimeout(() => child.kill('SIGKILL'), minutes * 60_000 + patienceMs);
   const closed = once(child, 'close');
   const failed = new Set<number>();
   let storyCount = 0;
@@ -132,10 +123,6 @@ async function stretchOf(
     }
     await closed;
     last = Math.max(last, from + storyCount - 1);
-    if (isEndless) {
-      const find = { by: 'process', seed: last + 1, what: 'a story from this seed on does not come back' };
-      return { find, last, next: undefined };
-    }
     const endedBadly = child.exitCode !== 0 && child.exitCode !== 1 && child.signalCode !== 'SIGKILL';
     const what =
       complaint

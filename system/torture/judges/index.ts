@@ -24,6 +24,14 @@ export interface Judge {
   judge(played: Played): string[];
 }
 
+/** What hardware and drivers owe in any story. */
+const ofHardware: readonly Judge[] = [
+  { name: 'held', judge: judgeHeld },
+  { name: 'packets', judge: judgePackets },
+  { name: 'stalls', judge: judgeStalls },
+  { name: 'rules', judge: judgeRules },
+];
+
 /** Of stories of players. */
 export const judges: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
@@ -34,20 +42,14 @@ export const judges: readonly Judge[] = [
   { name: 'report', judge: judgeReport },
   { name: 'counts', judge: judgeCounts },
   { name: 'physics', judge: judgePhysics },
-  { name: 'held', judge: judgeHeld },
-  { name: 'packets', judge: judgePackets },
-  { name: 'stalls', judge: judgeStalls },
-  { name: 'rules', judge: judgeRules },
+  ...ofHardware,
 ];
 
 /** A scene knows itself what its programs have to see. */
 const ofScenes: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'scene', judge: judgeScene },
-  { name: 'held', judge: judgeHeld },
-  { name: 'packets', judge: judgePackets },
-  { name: 'stalls', judge: judgeStalls },
-  { name: 'rules', judge: judgeRules },
+  ...ofHardware,
 ];
 
 export const judgesOf = ({ scene }: Story): readonly Judge[] => (scene === undefined ? judges : ofScenes);

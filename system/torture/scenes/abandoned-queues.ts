@@ -18,7 +18,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier, connectRc, createRcQps } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf } from './observing.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  failuresOf,
+  leave,
+  meetPeer,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -175,10 +184,7 @@ export const abandonedQueues: Scene = {
   name: 'abandoned-queues',
   about: 'QPs are destroyed with requests under way, again and again, beside one that stays',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => wrongOf(results),
 };

@@ -39,7 +39,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { allAccess } from '../../programs/rc-states.ts';
-import { completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -185,8 +185,8 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
       );
     const rest = left === 0 ? requests.length - half : left;
     wrong.push(...statusesWrong(number, await completionsOf(side, rest), rest, IBV_WC_SUCCESS));
-    const stray = await getAsyncEvent(side.endpoint.context, 0);
-    if (stray !== undefined) wrong.push(`step ${number}: event ${stray.eventType} that nobody asked for`);
+    const unasked = await getAsyncEvent(side.endpoint.context, 0);
+    if (unasked !== undefined) wrong.push(`step ${number}: event ${unasked.eventType} that nobody asked for`);
     await barrier(program, 'used');
   }
   const refused = opcodes.find((opcode) => (rightsAfter(args) & rightOf[opcode]!) === 0);
@@ -250,10 +250,7 @@ export const attributesChanged: Scene = {
   name: 'attributes-changed',
   about: 'rights and other attributes of QPs that work are changed, with send queues drained or not',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ results }) {
     const [asked, answered] = results as unknown as [{ additions: number }, { counted: number }];

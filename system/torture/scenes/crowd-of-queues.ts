@@ -33,7 +33,7 @@ import {
   openEndpoint,
   type RcBuffer,
 } from '../../programs/rc-endpoint.ts';
-import { post, someOrder } from './pair.ts';
+import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -175,10 +175,7 @@ export const crowdOfQueues: Scene = {
   name: 'crowd-of-queues',
   about: 'hundreds of QPs of one CQ, which is overrun in the end',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

@@ -36,7 +36,7 @@ import {
   type RcBuffer,
   type RcEndpoint,
 } from '../../programs/rc-endpoint.ts';
-import { post, someOrder } from './pair.ts';
+import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -230,10 +230,7 @@ export const crowdedEventQueues: Scene = {
   name: 'crowded-event-queues',
   about: 'many CQs raise events by small event queues, and some are replaced by others with their numbers',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

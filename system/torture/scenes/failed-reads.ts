@@ -10,7 +10,7 @@ import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_WRITE } from '../../..
 import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -159,10 +159,7 @@ export const failedReads: Scene = {
     'reads of the device are refused, poisoned, lost, or answered when it has given them up, and others are not',
   hasLateReads: true,
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {
     const { failing, isLate, lengths } = args as unknown as Args;

@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -157,10 +157,7 @@ export const fullCompletionQueue: Scene = {
   name: 'full-completion-queue',
   about: 'a CQ is filled to its last entry, again and again, and then beyond',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {
     const { holder, laps, qpCount, beyond } = args as unknown as Args;

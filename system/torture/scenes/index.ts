@@ -1,4 +1,4 @@
-/** All scenes, by name; each is told of in its own file. */
+/** All scenes, in the order of their names; the head of each file describes its own. */
 import { ConfigurationError } from '../../../base/assert.ts';
 import { abandonedQueues } from './abandoned-queues.ts';
 import { attributesChanged } from './attributes-changed.ts';

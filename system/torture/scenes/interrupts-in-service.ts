@@ -10,7 +10,7 @@ import type { Random } from '../../../sim/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { disperse, gather, playRound, type Step } from './crowded-event-queues.ts';
-import { someOrder } from './pair.ts';
+import { askerAndAnswerer, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Round {
@@ -96,10 +96,7 @@ export const interruptsInService: Scene = {
   name: 'interrupts-in-service',
   about: 'interrupts come while others are served, on one pin, or wait for the mask of all vectors to go',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

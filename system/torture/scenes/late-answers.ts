@@ -16,7 +16,7 @@ import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { patternOf, watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -139,10 +139,7 @@ export const lateAnswers: Scene = {
   name: 'late-answers',
   about: 'answers come while their requests are gathered again, slowly',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }: ScenePlayed): string[] {
     const { requests } = args as unknown as Args;

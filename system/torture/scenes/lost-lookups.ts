@@ -17,7 +17,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, nowPs, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -97,10 +97,7 @@ export const lostLookups: Scene = {
   about:
     'reads of translations are lost for QPs that are destroyed, and another QP uses the region afterwards',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) =>
     (results[0] as unknown as { ended: Ended[]; postedPs: number }[]).flatMap(({ ended, postedPs }, round) =>

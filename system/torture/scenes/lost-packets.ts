@@ -22,7 +22,7 @@ import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -381,10 +381,7 @@ export const lostPackets: Scene = {
   name: 'lost-packets',
   about: 'packets are lost near the wrap of the PSNs, often one that a later one tells of',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge,
 };

@@ -16,7 +16,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import type { Report } from '../../report/schema.ts';
-import { leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -113,10 +113,7 @@ export const measuredLatencies: Scene = {
   name: 'measured-latencies',
   about: 'requests that are taken after microseconds or hours, and what the report says of their times',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results, report }) {
     const { opcode, lengthBytes } = args as unknown as Args;

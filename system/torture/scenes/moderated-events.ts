@@ -15,7 +15,16 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { completionsOf, leave, meetPeer, nowPs, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  leave,
+  meetPeer,
+  nowPs,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -116,10 +125,7 @@ export const moderatedEvents: Scene = {
   name: 'moderated-events',
   about: 'a CQ raises one event for so many completions, or after a period',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results, report }) {
     const { rounds, isUsualHardware } = args as unknown as Args;

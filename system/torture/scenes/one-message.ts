@@ -14,7 +14,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -158,10 +158,7 @@ export const oneMessage: Scene = {
   name: 'one-message',
   about: 'one message, small or long, alone on a quiet machine with another cable',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge,
 };

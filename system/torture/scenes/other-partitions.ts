@@ -15,7 +15,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -89,10 +89,7 @@ export const otherPartitions: Scene = {
   name: 'other-partitions',
   about: 'one request between QPs whose P_Keys agree or do not',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }: ScenePlayed): string[] {
     const { retryCount } = args as unknown as Args;

@@ -45,6 +45,13 @@ import {
   toRtr,
   toRts,
 } from '../../programs/rc-states.ts';
+import type { SceneProgram } from './scene.ts';
+
+/** The programs of most scenes: one asks, the other answers. */
+export const askerAndAnswerer: readonly SceneProgram[] = [
+  { node: 0, exportName: 'asker' },
+  { node: 1, exportName: 'answerer' },
+];
 
 export interface PairOptions {
   /** Of the area that the peer may reach. */

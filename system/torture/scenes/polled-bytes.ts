@@ -8,7 +8,16 @@ import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  failuresOf,
+  leave,
+  meetPeer,
+  nowPs,
+  post,
+  requestOf,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -87,10 +96,7 @@ export const polledBytes: Scene = {
   name: 'polled-bytes',
   about: 'a program spins on a byte of a message of several pages, with and without anybody looking on',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => results.flatMap((result) => (result as unknown as { wrong: string[] }).wrong),
 };

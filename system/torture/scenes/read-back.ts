@@ -15,7 +15,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -175,10 +175,7 @@ export const readBack: Scene = {
   name: 'read-back',
   about: 'READs right behind WRITEs of the same bytes, and fenced WRITEs of what READs bring',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }: ScenePlayed) =>
     results.flatMap((result) => (result as unknown as { found: string[] }).found.slice(0, 3)),

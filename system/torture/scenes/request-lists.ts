@@ -37,7 +37,7 @@ import {
   type RcBuffer,
   type RcEndpoint,
 } from '../../programs/rc-endpoint.ts';
-import { completionsOf, type Ended } from './pair.ts';
+import { askerAndAnswerer, completionsOf, type Ended } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -382,10 +382,7 @@ export const requestLists: Scene = {
   name: 'request-lists',
   about: 'requests of every shape, in lists and one by one, and among them such as are none',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

@@ -44,7 +44,7 @@ import {
   type RcBuffer,
   type RcEndpoint,
 } from '../../programs/rc-endpoint.ts';
-import { post } from './pair.ts';
+import { askerAndAnswerer, post } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -403,10 +403,7 @@ export const sharedReceives: Scene = {
   name: 'shared-receives',
   about: 'receives of a shared queue end out of order, and QPs that use it fail and go',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

@@ -9,7 +9,7 @@ import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../.
 import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -114,10 +114,7 @@ export const shortEpochs: Scene = {
   about:
     'traffic with losses is played once more, in epochs so short that clocks are set back in the middle of it',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) =>
     (results as unknown as readonly { readonly found: string[] }[]).flatMap(({ found }) => found),

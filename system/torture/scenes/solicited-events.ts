@@ -18,7 +18,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -138,10 +138,7 @@ export const solicitedEvents: Scene = {
   name: 'solicited-events',
   about: 'CQs armed for any or for solicited completions get plain, solicited and failing ones',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {
     const { rounds } = args as unknown as Args;

@@ -14,7 +14,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
-import { leave, meetPeer, type PeerSide, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, leave, meetPeer, type PeerSide, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -179,10 +179,7 @@ export const takenAway: Scene = {
   name: 'taken-away',
   about: 'a region or a QP goes while requests use its memory, which holds other bytes at once',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge({ args, results }) {
     const { side } = args as unknown as Args;

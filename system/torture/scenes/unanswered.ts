@@ -14,7 +14,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { sleepUntil, watchCompletions } from './observing.ts';
-import { completionsOf, type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  type Ended,
+  leave,
+  meetPeer,
+  nowPs,
+  post,
+  requestOf,
+} from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -143,10 +152,7 @@ export const unanswered: Scene = {
   name: 'unanswered',
   about: 'answers are lost until retries are used up or nearly, some time after a request that was answered',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge,
 };

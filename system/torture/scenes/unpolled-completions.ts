@@ -19,7 +19,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import { askerAndAnswerer, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -190,10 +190,7 @@ export const unpolledCompletions: Scene = {
   name: 'unpolled-completions',
   about: 'a CQ with completions in it is resized, and QPs go whose completions are among them',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),
 };

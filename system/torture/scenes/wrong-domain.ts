@@ -16,7 +16,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier, connectRc, createRcQps } from '../../programs/rc-endpoint.ts';
-import { completionsOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -131,10 +131,7 @@ export const wrongDomain: Scene = {
   name: 'wrong-domain',
   about: 'connections of the right and of a wrong protection domain use one region by turns',
   module: import.meta.url,
-  programs: [
-    { node: 0, exportName: 'asker' },
-    { node: 1, exportName: 'answerer' },
-  ],
+  programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => wrongOf(results),
 };
