@@ -105,6 +105,8 @@ export class QueuePair {
 
   // Receive side
   expectedPsn = 0;
+  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. */
+  answeredPsn = NONE;
   msn = 0;
   remoteRights = 0;
   minRnrNakCode = 0;
@@ -139,6 +141,7 @@ export class QueuePair {
     this.ssnLimit = NO_CREDIT_LIMIT;
     this.sqCounter = 0;
     this.expectedPsn = 0;
+    this.answeredPsn = NONE;
     this.msn = 0;
     this.readsOutstanding = 0;
     this.recordCount = 0;

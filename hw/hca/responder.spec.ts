@@ -153,6 +153,18 @@ describe('packets that should not come', () => {
     expect(bench.b.dataPath.transport.report()).toEqual({ duplicateRequest: 1 });
   });
 
+  it('acknowledges no later READ with a duplicate in front of it', async () => {
+    const given = await scene();
+    const { bench, a } = given;
+    a.send(write(given));
+    a.send(read(given));
+    await bench.run(20);
+    const answers = packetsTo(a).length;
+    await inject(given, only(given, psnA(1)));
+    // The WRITE is acknowledged as far as it has been repeated; an ACK for a PSN of the READ would say that its response was lost.
+    expect(packetsTo(a).slice(answers)).toEqual([{ opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(1) }]);
+  });
+
   it('sends one NAK for a gap, and takes up again with the expected packet', async () => {
     const given = await scene();
     const { bench, a, remote } = given;

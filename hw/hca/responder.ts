@@ -34,7 +34,7 @@ import type { ResponseEngine } from './response-engine.ts';
 
 // Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { FLAG_ACK_REQUEST, FLAG_SOLICITED, PACKET_PAYLOAD_OFFSET, WORD_IMMEDIATE } = packetConstants;
-const { PSN_MASK } = psnConstants;
+const { PSN_MASK, psnDistance } = psnConstants;
 const { ALLOWED, DUPLICATE, EXECUTE, REFUSED, STALL_COMPLETION, WAIT } = receivePipeline;
 const { NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
 const { COMPLETES_RECEIVE_WQE, ENDS_MESSAGE, HAS_IMMEDIATE, MESSAGE_NONE } = requestTraits;
@@ -150,7 +150,10 @@ export class Responder {
     } else if (opcode === Opcode.RC_COMPARE_SWAP || opcode === Opcode.RC_FETCH_ADD) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
-      this.#responses.acknowledge(qp, (pair.expectedPsn - 1) & PSN_MASK, cycle);
+      // An ACK that names a later READ or atomic would say that their answers are lost, which are on their way.
+      const isBeforeAnswered = pair.answeredPsn >= 0 && psnDistance(pair.answeredPsn, psn) > 0;
+      const acknowledged = isBeforeAnswered ? psn : (pair.expectedPsn - 1) & PSN_MASK;
+      this.#responses.acknowledgeAgain(qp, acknowledged, cycle);
     }
   }
 
@@ -240,6 +243,7 @@ export class Responder {
   #acceptSingle(cycle: number): void {
     const request = this.#request;
     const { pair, psn } = request;
+    pair.answeredPsn = psn;
     if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#acceptAtomic(cycle);
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));
     pair.expectedPsn = (psn + packets) & PSN_MASK;

@@ -206,6 +206,13 @@ export class ResponseEngine {
     return true;
   }
 
+  /** Acknowledges a duplicate, unless an ACK that says more is about to leave. */
+  acknowledgeAgain(qp: number, psn: number, cycle: number): void {
+    const { hasAck, ackPsn } = this.#resources.rows[qp]!;
+    if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
+    else this.acknowledge(qp, psn, cycle);
+  }
+
   /**
    * Acknowledges everything up to `psn`, after a short while in which later ones may take its place. A refusal of what follows
    * `psn` stands: it acknowledges as much, and is sent once.
