@@ -119,15 +119,22 @@ export class Driver implements KernelDevice, Patient {
 
   /** A process opens the device: it gets a doorbell page of its own. */
   async openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext> {
-    this.platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
-    cpu.charge('driver', this.platform.costs.createObject);
+    const { platform } = this;
+    platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
+    cpu.charge('driver', platform.costs.createObject);
     if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
     const { device } = this;
-    const context = new ProcessContext(device, process, (closed) => this.closed(closed));
-    this.contexts.add(context);
-    this.health.used();
-    await cpu.settle();
-    return context;
+    // A process that was killed here would leave a context that nobody closes.
+    platform.kernelEntered?.(cpu);
+    try {
+      const context = new ProcessContext(device, process, (closed) => this.closed(closed));
+      this.contexts.add(context);
+      this.health.used();
+      await cpu.settle();
+      return context;
+    } finally {
+      platform.kernelLeft?.(cpu);
+    }
   }
 
   /** The device is in its slot again: brought up as after power-on. */

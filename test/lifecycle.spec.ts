@@ -50,6 +50,18 @@ describe.each(bothPartitions)('in partition %s', (partition) => {
     expectBalanced(await machine.report());
   });
 
+  it('a process that is killed while it opens the device leaves nothing open', async () => {
+    const killNs = Array.from({ length: 60 }, (_, index) => 100 * index);
+    await using machine = await smallMachine({ partition });
+    await machine.load(programOf('lifecycle', 'killer', 0, { args: { killNs } }));
+    await machine.run();
+    const [left] = (await machine.results()) as unknown as [Record<string, number>[]];
+    expect(left).toHaveLength(killNs.length);
+    expect(new Set(left.map((taken) => JSON.stringify(taken))).size).toBe(1);
+    await machine.removeDrivers();
+    expectBalanced(await machine.report());
+  });
+
   it('no process rings for the queues of another: refused, counted, and without effect', async () => {
     const { results, report } = await runPrograms(
       [

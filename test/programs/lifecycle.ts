@@ -206,3 +206,22 @@ export async function intruder(program: ProgramContext): Promise<JsonValue> {
   }
   return rings;
 }
+
+/** Forks a child that opens the device, and kills it `killNs` later; when it has ended, the driver holds nothing of it. */
+export async function killer(program: ProgramContext): Promise<JsonValue> {
+  const { cpu, args } = program;
+  const { killNs } = args as { readonly killNs: readonly number[] };
+  const left: Record<string, number>[] = [];
+  for (const [index, ns] of killNs.entries()) {
+    const child = program.fork(`child ${index}`, async ({ verbs, cpu: own }) => {
+      await openDevice(getDeviceList(verbs)[0]!);
+      await own.sleep(1000 * microsecond);
+    });
+    if (child === 'ENOMEM') throw new Error('fork: ENOMEM');
+    await cpu.sleep(ns * 1000);
+    child.kill('in the middle of ibv_open_device');
+    while (!child.isEnded) await cpu.sleep(microsecond);
+    left.push({ ...driverOf(program).resourceCounts() });
+  }
+  return left;
+}

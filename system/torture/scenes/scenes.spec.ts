@@ -20,6 +20,7 @@ describe.each(scenes.map((scene) => ({ name: scene.name, scene })))('the scene $
 const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['full-completion-queue', 910_000_218],
   ['failed-reads', 910_000_173],
+  ['forked', 920_000_664],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
