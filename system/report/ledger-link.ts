@@ -23,7 +23,7 @@ export interface LinkEndLedger {
   /** Counted by the receiver as TLPs arrive, by traffic class. */
   readonly received: Readonly<Record<string, TlpCount>>;
   readonly creditOverflows: number;
-  /** Nothing waits to be sent from this end, and nothing known is still to arrive at it. */
+  /** Nothing waits to be sent from this end, nothing known is still to arrive at it, and what has arrived has taken effect. */
   readonly isQuiet: boolean;
 }
 
@@ -61,7 +61,8 @@ export function linkEndLedgerOf(port: PcieLinkPort, nowPs: number, isDrained: bo
     },
     received: Object.fromEntries(received) as LinkEndLedger['received'],
     creditOverflows: receiver.overflowCount,
-    isQuiet: transmitter.waitingCount === 0 && isDrained,
+    // What has been delivered and not yet taken effect keeps its place in the channel.
+    isQuiet: transmitter.waitingCount === 0 && isDrained && port.reader.takenBytes === 0,
   };
 }
 

@@ -21,6 +21,7 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['full-completion-queue', 910_000_218],
   ['failed-reads', 910_000_173],
   ['forked', 920_000_664],
+  ['crowded-event-queues', 920_000_668],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
