@@ -133,7 +133,8 @@ export class VfioUserClient {
     for (let tries = 0; tries < pumpCountMax; tries++) {
       const answer = this.#takeAnswer();
       if (answer !== undefined) return answer;
-      if (this.#receive() <= 0 && this.#isClosed) return undefined;
+      if (this.#receive() > 0) continue;
+      if (this.#isClosed) return undefined;
       this.#pump();
     }
     throw new Error('no reply');
@@ -151,10 +152,8 @@ export class VfioUserClient {
     return this.#inboxBytes === 0;
   }
 
-  /** Sends what waits, and takes all replies that there are, whatever they answer. */
+  /** Takes all replies that there are, whatever they answer: for callers that have let the server carry out all it was sent. */
   forget(): void {
-    this.flush();
-    this.#pump();
     do this.#inboxBytes = 0;
     while (this.#receive() > 0);
     this.#inboxBytes = 0;

@@ -118,8 +118,8 @@ export class RoughGuest {
 
   readonly #doers: Readonly<Record<Kind, () => void>> = {
     message: () => this.#sendMessages(),
-    configuration: () => this.#accessConfiguration(),
-    register: () => this.#accessRegister(),
+    configuration: () => this.#some(() => this.#accessConfiguration()),
+    register: () => this.#some(() => this.#accessRegister()),
     command: () => this.#send('command', this.#commands.any()),
     context: () => this.#send('context', this.#commands.withContext()),
     wqe: () => this.#postWork(),
@@ -241,6 +241,11 @@ export class RoughGuest {
   }
 
   // ---- registers ----
+
+  /** One to three, as accesses come. */
+  #some(access: () => void): void {
+    for (let left = this.#random.between(1, 3); left > 0; left--) access();
+  }
 
   #accessConfiguration(): void {
     const random = this.#random;

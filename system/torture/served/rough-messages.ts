@@ -26,7 +26,7 @@ export interface RoughMessage {
   readonly unmaps: { readonly address: number; readonly isAll: boolean } | undefined;
 }
 
-const brokenChance = 0.0008;
+const brokenChance = 0.0003;
 
 export function drawMessage(draw: Draw): RoughMessage {
   const { random } = draw;

@@ -28,7 +28,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
     [
       'a node description that outlives its guest',
       'changed',
-      2,
+      6,
       ({ emulation }) => {
         const { node } = emulation.hcas[0]!.hca.control.state.parts;
         node.reset = () => {};
@@ -37,7 +37,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
     [
       'counters that outlive their guest',
       'changed',
-      5,
+      6,
       ({ emulation }) => {
         const { agents } = emulation.hcas[0]!.hca.control.state.parts;
         agents.reset = () => {};
@@ -75,7 +75,7 @@ const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (devic
       1,
       ({ slot }) => {
         const settle = slot.settle.bind(slot);
-        let countdown = 1000;
+        let countdown = 300;
         slot.settle = (nowMs) => {
           const before = process.threadCpuUsage();
           if (--countdown === 0) while (process.threadCpuUsage(before).user < 1_100_000);

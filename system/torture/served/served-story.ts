@@ -32,7 +32,7 @@ export interface ServedStoryOptions {
   readonly seed: number;
   /** Rough guests: 3 when left out. */
   readonly lives?: number;
-  /** Steps of each of them, some of several things: 2500 when left out. */
+  /** Steps of each of them, some of several things: 5000 when left out. */
   readonly actions?: number;
   /** Kinds of things that are left out, whatever the seed says. */
   readonly without?: readonly Kind[];
@@ -72,7 +72,7 @@ export interface ServedStory {
 }
 
 const usualLives = 3;
-const usualActions = 2500;
+const usualActions = 5000;
 /** A turn that takes longer is a silence that a guest notices. */
 const silenceMs = 1000;
 /** The model makes room for objects as they are created and keeps it; beyond this, something is never given back. */
