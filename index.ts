@@ -35,6 +35,7 @@ export {
   RunAbortedError,
   RunError,
   type RunOutcome,
+  StepLimitError,
   WorkerLostError,
 } from './sim/index.ts';
 export type { Random } from './sim/random.ts';

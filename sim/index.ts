@@ -44,6 +44,7 @@ export {
   type ProcessInstant,
   RunAbortedError,
   RunError,
+  StepLimitError,
   WorkerLostError,
 } from './run-errors.ts';
 export { planSharedControl, SharedControl, type SharedControlPlan } from './shared-control.ts';

@@ -214,6 +214,12 @@ export class LogicalProcess {
     return next;
   }
 
+  /** Events, records and clock edges so far. */
+  get stepCount(): number {
+    const edgeCount = this.#clockDomains.reduce((sum, { activeEdgeCount }) => sum + activeEdgeCount, 0);
+    return this.queue.firedCount + this.recordCount + edgeCount;
+  }
+
   /** The current instant since power-on, exact. */
   get instantPs(): ExactPs {
     return exactPs(this.epochUs, this.nowPs);

@@ -71,6 +71,25 @@ export class DeadlockError extends RunError {
   }
 }
 
+/** The run took more steps than it may, and programs have not ended: something goes on and on, and leads nowhere. */
+export class StepLimitError extends RunError {
+  override readonly name = 'StepLimitError';
+  /** Steps that were taken: events, records and clock edges. */
+  readonly stepCount: number;
+  /** The process that took most of the last ones. */
+  readonly busiest: string;
+  /** For each program that has not ended, a sentence that says which call it waits in and for what object. */
+  readonly programs: readonly string[];
+
+  constructor(stepCount: number, busiest: string, instantPs: ExactPs, programs: readonly string[]) {
+    const what = `programs have not ended after ${stepCount} steps, at ${instantPs} ps`;
+    super([what, `${busiest} takes most of them`, ...programs].join('; '));
+    this.stepCount = stepCount;
+    this.busiest = busiest;
+    this.programs = programs;
+  }
+}
+
 /** The run was called off from outside. */
 export class RunAbortedError extends RunError {
   override readonly name = 'RunAbortedError';

@@ -253,6 +253,18 @@ describe('a run that cannot end well ends with its error and its time', () => {
     }
   });
 
+  it('when programs have not ended after as many steps as the options allow', async () => {
+    for (const partition of partitions) {
+      await using machine = await Machine.create({ set: small, partition, stepLimit: 50_000 });
+      await machine.load({ node: 1, name: 'restless', run: { url: programs, exportName: 'runForever' } });
+      await expect(machine.run(), partition).rejects.toMatchObject({
+        name: 'StepLimitError',
+        busiest: 'host1',
+        programs: ["program 'restless' on node 1 waits in its own code"],
+      });
+    }
+  });
+
   it('when a worker is lost', async () => {
     await using machine = await Machine.create({ set: small, partition: 'per-device' });
     await machine.load({ node: 0, run: { url: programs, exportName: 'runForever' } });

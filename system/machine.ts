@@ -67,6 +67,11 @@ export interface MachineOptions {
    * must not change.
    */
   readonly epochPs?: number;
+  /**
+   * For tests: a run ends with a StepLimitError when the machine has taken more events, records and clock edges than this in
+   * all, and programs have not ended. They are counted every ten milliseconds of simulated time; default none.
+   */
+  readonly stepLimit?: number;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -94,6 +99,7 @@ export class Machine implements AsyncDisposable {
     partition: Partition,
     onProgress: ProgressListener | undefined,
     epochPs: number | undefined,
+    stepLimit: number | undefined,
   ) {
     this.#plan = plan;
     this.config = plan.config;
@@ -108,7 +114,7 @@ export class Machine implements AsyncDisposable {
       this.#ports = this.#workers.ports;
     }
     const patiencePs = msToPs(plan.config.machine.pollPatienceMs);
-    this.#runs = new PartRuns(this.#ports, this.#workers, patiencePs, epochPs);
+    this.#runs = new PartRuns(this.#ports, this.#workers, patiencePs, epochPs, stepLimit);
   }
 
   /**
@@ -135,7 +141,7 @@ export class Machine implements AsyncDisposable {
       programPatienceMs: checkedPatience(options.programPatienceMs),
     });
     if (options.epochPs !== undefined) assertRange('epochPs', options.epochPs, 3 * psPerUs, epochLengthPs);
-    const machine = new Machine(plan, partition, options.onProgress, options.epochPs);
+    const machine = new Machine(plan, partition, options.onProgress, options.epochPs, options.stepLimit);
     try {
       await Promise.all(machine.#ports.map((port) => port.effort()));
     } catch (error) {

@@ -2,17 +2,18 @@
  * Runs all parts of a machine together: as one run, with one outcome and one error.
  *
  *     run ─► stretch ─► stretch ─► … ─► all have ended, or the limit
- *                    └─ between them: do the programs only poll, in vain? has the epoch become long?
+ *                    └─ between them: do the programs only poll, in vain? has the epoch become long? were it too many steps?
  *
  * A run until the end is cut into stretches, which change nothing of what happens. Where programs did nothing but poll for a
  * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a deadlock, told as such.
  * (Where programs spin, sleep or wait for events, nothing at all is due then, and the runners find it themselves.)
+ * A device in which something looks every few cycles for what never comes is found by the limit of steps, where there is one.
  *
  * The parts count picoseconds from an epoch (sim/epoch.ts). When a stretch has come to the epoch's end, all parts begin a new
  * one; over a time in which nothing is due anywhere, however long, there is one stretch.
  */
 import { ConfigurationError } from '../base/assert.ts';
-import { psPerUs } from '../base/units.ts';
+import { psPerMs, psPerUs } from '../base/units.ts';
 import {
   DeadlockError,
   type ExactPs,
@@ -21,6 +22,7 @@ import {
   exactPs,
   farPs,
   type RunOutcome,
+  StepLimitError,
 } from '../sim/index.ts';
 import type { PartOutlook } from './partition/part-outlook.ts';
 import type { PartPort } from './partition/part-port.ts';
@@ -28,6 +30,8 @@ import type { WorkerParts } from './partition/workers.ts';
 
 /** The longest stretch, in units of the shortest: while nobody polls in vain, so that long idleness costs little. */
 const stretchMax = 10;
+/** Where there is a limit of steps they are counted so often, while anything is due: a few million in a busy machine. */
+const checkEveryPs = 10 * psPerMs;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Runs one part, up to an instant of the epoch. */
@@ -48,11 +52,14 @@ export class PartRuns {
   readonly #workers: WorkerParts | undefined;
   readonly #stretchPs: number;
   readonly #epochPs: number;
+  readonly #stepLimit: number;
   /** Instant of the epoch at which all parts stand, and where the epoch begins. */
   #nowPs = 0;
   #epochUs = 0;
   /** Nothing is due before this instant of the epoch, as far as was last seen. */
   #quietPs = 0;
+  /** As they were last seen, by logical process. */
+  #stepCounts: ReadonlyMap<string, number> = new Map();
   /** Wall time that runs have taken, in milliseconds. */
   wallMs = 0;
   isRunning = false;
@@ -60,17 +67,20 @@ export class PartRuns {
   /**
    * @param stretchPs the shortest stretch: so long may programs poll in vain
    * @param epochPs how long an epoch becomes
+   * @param stepLimit steps of all processes after which a run until the end ends
    */
   constructor(
     ports: readonly PartPort[],
     workers: WorkerParts | undefined,
     stretchPs: number,
     epochPs = epochLengthPs,
+    stepLimit = NEVER,
   ) {
     this.#ports = ports;
     this.#workers = workers;
     this.#stretchPs = stretchPs;
     this.#epochPs = epochPs;
+    this.#stepLimit = stepLimit;
   }
 
   /** Simulated time since power-on at which all parts stand. */
@@ -94,7 +104,8 @@ export class PartRuns {
 
   /**
    * Runs until all programs have ended and `drainPs` more, or to `limitPs`, since power-on.
-   * @throws RunError that of the part that failed first; DeadlockError when programs wait for what never comes
+   * @throws RunError that of the part that failed first; DeadlockError when programs wait for what never comes;
+   *   StepLimitError when they have not ended after too many steps
    */
   runUntilEnded(drainPs: number, limitPs: ExactPs): Promise<RunOutcome> {
     return this.#timed(async () => {
@@ -128,6 +139,20 @@ export class PartRuns {
     }
   }
 
+  /** @throws StepLimitError when there have been too many */
+  async #checkSteps(): Promise<void> {
+    const parts = await Promise.all(this.#ports.map((port) => port.steps()));
+    this.#quietPs = Math.min(...parts.map(({ nextPs }) => nextPs));
+    const before = this.#stepCounts;
+    this.#stepCounts = new Map(parts.flatMap(({ counts }) => counts).map((one) => [one.name, one.stepCount]));
+    const stepCount = [...this.#stepCounts.values()].reduce((sum, count) => sum + count, 0);
+    if (stepCount <= this.#stepLimit) return;
+    const lately = ([name, count]: [string, number]): number => count - (before.get(name) ?? 0);
+    const [busiest] = [...this.#stepCounts].toSorted((left, right) => lately(right) - lately(left));
+    const outlooks = await Promise.all(this.#ports.map((port) => port.outlook()));
+    throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(outlooks));
+  }
+
   /** The runners know which hosts have not ended; what programs wait in the parts say. */
   async #explain(failure: unknown): Promise<never> {
     if (!(failure instanceof DeadlockError)) throw failure;
@@ -149,9 +174,11 @@ export class PartRuns {
       const restPs = endPs - shiftPs;
       // Up to what comes next nothing happens: there the next epoch begins.
       const epochEndPs = Math.max(this.#epochPs, Math.floor(this.#quietPs / psPerUs) * psPerUs);
-      const limitPs = Math.min(restPs, epochEndPs, farPs);
+      const checkPs = this.#stepLimit === NEVER ? NEVER : Math.max(this.#nowPs, this.#quietPs) + checkEveryPs;
+      const limitPs = Math.min(restPs, epochEndPs, farPs, checkPs);
       const { reason, stoppedPs } = await this.#run((port) => run(port, limitPs));
       this.#nowPs = stoppedPs;
+      if (this.#stepLimit !== NEVER && reason !== 'ended') await this.#checkSteps();
       const isDone = stoppedPs < limitPs;
       const isAtEnd = !isDone && limitPs === restPs;
       if (isDone || isAtEnd || reason === 'ended') return { reason, isDone, isAtEnd, shiftPs };

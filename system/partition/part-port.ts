@@ -4,7 +4,7 @@ import type { Analysis } from '../analysis/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
-import type { MachinePart, PartEffort, PartHeld, PartLedgers } from './part.ts';
+import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartSteps } from './part.ts';
 import type { PartOutlook } from './part-outlook.ts';
 
 export interface PartPort {
@@ -14,6 +14,7 @@ export interface PartPort {
   /** Begins a new epoch: see LogicalProcess.rebase. @returns the earliest instant at which anything is due, in it */
   rebase(ps: number): Promise<number>;
   outlook(): Promise<PartOutlook>;
+  steps(): Promise<PartSteps>;
   removeDriver(node: number): Promise<void>;
   programStates(): Promise<ProgramState[]>;
   logLines(): Promise<LogLine[]>;
@@ -36,6 +37,7 @@ export const partMethods = [
   'runUntilEnded',
   'rebase',
   'outlook',
+  'steps',
   'removeDriver',
   'programStates',
   'logLines',
@@ -59,6 +61,7 @@ export function localPort(part: MachinePart): PartPort {
     runUntilEnded: (drainPs, limitPs) => part.runUntilEnded(drainPs, limitPs),
     rebase: async (ps) => part.rebase(ps),
     outlook: async () => part.outlook(),
+    steps: async () => part.steps(),
     removeDriver: async (node) => part.removeDriver(node),
     programStates: async () => part.programStates(),
     logLines: async () => part.logLines(),

@@ -42,6 +42,12 @@ export interface PartEffort {
   readonly turnCount: number;
 }
 
+/** What each logical process of a part has done so far, and the earliest instant of the epoch at which anything is due. */
+export interface PartSteps {
+  readonly counts: readonly { readonly name: string; readonly stepCount: number }[];
+  readonly nextPs: number;
+}
+
 export class MachinePart {
   readonly hosts: readonly HostNode[];
   readonly hcas: readonly HcaNode[];
@@ -108,6 +114,12 @@ export class MachinePart {
   /** What is still to come, where the part stands between two runs. */
   outlook(): PartOutlook {
     return { ...this.#lookout.take(), nextPs: this.#runner.nextPs };
+  }
+
+  /** Steps so far: see {@link LogicalProcess.stepCount}. */
+  steps(): PartSteps {
+    const counts = this.#processes.map(({ name, stepCount }) => ({ name, stepCount }));
+    return { counts, nextPs: this.#runner.nextPs };
   }
 
   programStates(): ProgramState[] {

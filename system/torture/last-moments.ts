@@ -25,7 +25,8 @@ export async function lastMoments(story: Story): Promise<string[]> {
     const file = join(folder, 'trace.log');
     const filters = [`time=${Math.max(0, endPs - lastPs)}ps..${endPs}ps`];
     const categories = traceDefaults.categories.filter((category) => category !== 'commands');
-    await playStory(story, alone, { trace: { ...traceDefaults, categories, filters, file } });
+    const analysis = { trace: { ...traceDefaults, categories, filters, file } };
+    await playStory(story, alone, { analysis });
     return [0, 1].flatMap((node) => {
       const lines = readFileSync(traceFileOf(file, `host${node}`), 'utf8')
         .trimEnd()

@@ -57,10 +57,16 @@ export interface Played {
   readonly error: Error | undefined;
 }
 
-/** Plays and judges. */
-export async function runStory(story: Story): Promise<Verdict> {
+/**
+ * Events, records and clock edges of a story. The busiest scene takes 7 million, stories of players less than one; a device in which
+ * something looks every few cycles for what never comes takes 30 million and more in each second of simulated time.
+ */
+const stepLimitOfStories = 25_000_000;
+
+/** Plays and judges. @param stepLimit a story that takes more steps does not end */
+export async function runStory(story: Story, stepLimit = stepLimitOfStories): Promise<Verdict> {
   try {
-    const played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
+    const played = await playStory(story, { partition: 'single', shuffleSeed: undefined }, { stepLimit });
     const findings = judgesOf(story).flatMap(({ name, judge }) =>
       judge(played).map((what) => ({ judge: name, what })),
     );
@@ -83,7 +89,11 @@ export async function runStory(story: Story): Promise<Verdict> {
 
 /** Plays a part of the story: what is under way there is cut, and the books balance all the same. */
 async function stopped(story: Story, { endPs }: Played, part: number): Promise<Finding[]> {
-  await using machine = await machineOf(story, { partition: 'single', shuffleSeed: undefined }, {});
+  await using machine = await machineOf(
+    story,
+    { partition: 'single', shuffleSeed: undefined },
+    { analysis: {} },
+  );
   for (const program of programsOf(story)) await machine.load(program);
   // Parts per million: an exact instant, however long the story.
   const untilPs = (endPs * BigInt(Math.round(1e6 * part))) / 1_000_000n;
@@ -138,15 +148,22 @@ const simulatedLimitPs = (story: Story): bigint =>
   BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
   BigInt(40 * (1 + (story.turns?.length ?? 0))) * BigInt(patienceOf(story));
 
+export interface PlayOptions {
+  /** Left out: what the judges need. */
+  readonly analysis?: AnalysisOptions;
+  readonly stepLimit?: number;
+}
+
 function machineOf(
   { set, faults }: Story,
   { partition, shuffleSeed, epochPs, isUnwatched }: Again,
-  analysis?: AnalysisOptions,
+  { analysis, stepLimit = stepLimitOfStories }: PlayOptions,
 ): Promise<Machine> {
   return Machine.create({
     set,
     faults,
     partition,
+    stepLimit,
     ...(isUnwatched === true ? {} : { watch: 'accesses' }),
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(epochPs === undefined ? {} : { epochPs }),
@@ -154,8 +171,8 @@ function machineOf(
   });
 }
 
-export async function playStory(story: Story, how: Again, analysis?: AnalysisOptions): Promise<Played> {
-  await using machine = await machineOf(story, how, analysis);
+export async function playStory(story: Story, how: Again, options: PlayOptions = {}): Promise<Played> {
+  await using machine = await machineOf(story, how, options);
   const fresh = await machine.held();
   for (const program of programsOf(story)) await machine.load(program);
   let error = await errorOf(() => machine.run(simulatedLimitPs(story)));

@@ -19,6 +19,19 @@ describe('stories', () => {
     expect(refused).toBeUndefined();
   });
 
+  it('that go on and on do not end: a finding that says who goes on and what the programs wait for', async () => {
+    const story = drawStory(8);
+    const looksOften = { ...story, set: { ...story.set, 'machine.pollPatienceMs': 1 } };
+    expect((await runStory(looksOften)).findings).toEqual([]);
+    const { findings } = await runStory(looksOften, 5000);
+    expect(findings[0]).toMatchObject({
+      judge: 'ending',
+      what: expect.stringMatching(
+        /programs have not ended after \d+ steps, at \d+ ps; \w+ takes most of them; program 'player0' on node 0 waits in /,
+      ),
+    });
+  });
+
   it('are drawn the same from the same seed, and otherwise from another', () => {
     expect(drawStory(7)).toEqual(drawStory(7));
     expect(drawStory(8)).not.toEqual(drawStory(7));
