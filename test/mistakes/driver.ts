@@ -22,6 +22,7 @@ export const driverMistakes: readonly Mistake[] = [
     name: 'unpin-counts-bytes',
     what: 'Unpinning takes the length of the range from the count of pinned bytes, not its pages.',
     kind: 'wrong length',
+    scene: 'refused-registrations',
     file: 'host/mm/pins.ts',
     find: 'this.pinnedBytes -= pinned.pages.length * pageBytes;',
     replace: 'this.pinnedBytes -= pinned.lengthBytes;',
@@ -80,6 +81,7 @@ export const driverMistakes: readonly Mistake[] = [
     name: 'pages-given-back-unfenced',
     what: 'Pages of an on-demand region are given back before the device has let go of them.',
     kind: 'fence left out',
+    scene: 'pages-on-demand',
     file: 'driver/on-demand/pager.ts',
     find: "      await this.setup.commands.execute(cpu, 'INVALIDATE_PAGES');\n",
     replace: '      this.ringInvalidate(cpu);\n',
@@ -88,6 +90,7 @@ export const driverMistakes: readonly Mistake[] = [
     name: 'large-page-over-a-gap',
     what: 'One translation entry covers pages that are not next to each other in memory.',
     kind: 'wrong address',
+    scene: 'frames-out-of-order',
     file: 'driver/page-size.ts',
     find: 'if (at > 0 && delta !== previousDelta) limit = Math.min(limit, trailingZeros(page));',
     replace: 'if (at === 1 && delta !== previousDelta) limit = Math.min(limit, trailingZeros(page));',
@@ -104,6 +107,7 @@ export const driverMistakes: readonly Mistake[] = [
     name: 'responder-resources-forgotten',
     what: 'Access rights of a QP that are changed after RTR leave out READ and atomic, as if it had no responder resources.',
     kind: 'check skipped',
+    scene: 'attributes-changed',
     file: 'driver/qp.ts',
     find: `  if ((mask & QpAttrMask.IBV_QP_MAX_DEST_RD_ATOMIC) !== 0) {
     qp.memory.maxDestRdAtomic = attr.maxDestRdAtomic ?? 0;

@@ -6,6 +6,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'read-pin-of-the-zero-page',
     what: 'A page that was only read is pinned as the zero page: what the process writes there later a device does not see.',
     kind: 'check skipped',
+    scene: 'squeezed',
     file: 'host/mm/pins.ts',
     find: 'if (frame === zeroFrame || !pages.has(frame, pageAnonymous)) return isPrivate;',
     replace:
@@ -15,6 +16,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'fork-shares-pinned-pages',
     what: 'A fork shares pages that are pinned for a device, and the parent writes to a copy.',
     kind: 'check skipped',
+    scene: 'forked',
     file: 'host/mm/fork.ts',
     find: 'const isKept = isHeld || isPinned(parent, frame, frameCount) || isDevices(parent, page, frameCount);',
     replace:
@@ -24,6 +26,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'failed-pin-keeps-last-page',
     what: 'A pin that fails gives back all pages that it had but the last.',
     kind: 'resource not returned',
+    scene: 'refused-registrations',
     file: 'host/mm/pins.ts',
     find: 'for (let back = 0; back < page; back++)',
     replace: 'for (let back = 0; back < page - 1; back++)',
@@ -32,6 +35,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'frames-not-zeroed',
     what: 'A frame that was used comes back with what lay in it.',
     kind: 'counter not reset',
+    scene: 'refused-registrations',
     file: 'host/mm/page-frames.ts',
     find: `      this.#isUsed[frame] = 1;
     }`,
@@ -42,6 +46,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'interrupt-merged-into-served-one',
     what: 'An interrupt that comes while its handler runs merges into the one being served.',
     kind: 'lost event',
+    scene: 'interrupts-in-service',
     file: 'host/interrupt-controller.ts',
     find: `    if (line.isPending) {
       line.merged++;`,
@@ -60,6 +65,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'deadline-outlives-wait',
     what: 'A wait that a signal has ended leaves its deadline behind, which ends a later wait.',
     kind: 'generation not raised',
+    scene: 'timed-waits',
     file: 'host/core-waits.ts',
     find: 'thread.deadlineRef = this.#core.cancel(thread.deadlineRef);',
     replace: 'thread.deadlineRef = 0;',
@@ -68,6 +74,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'unmap-without-invalidation',
     what: 'A page taken from the device keeps its translation in the IOTLB.',
     kind: 'fence left out',
+    scene: 'pages-taken-back',
     file: 'host/iommu-domain.ts',
     find: 'this.#enter(page, rights, true);',
     replace: 'this.#enter(page, rights, rights !== 0);',
@@ -76,6 +83,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'slot-goes-with-one-of-its-users',
     what: 'A slot of swap that parent and child use is given back when the first of them has its page again.',
     kind: 'generation not raised',
+    scene: 'squeezed',
     file: 'host/mm/swap.ts',
     find: '    if (users > 0) return none;\n',
     replace: '    if (users > 1) return none;\n',
@@ -84,6 +92,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'discard-not-told',
     what: 'Who follows translations of a process is not told when it discards pages.',
     kind: 'fence left out',
+    scene: 'pages-on-demand',
     file: 'host/mm/area-changes.ts',
     find: `  space.notify(start, end, 'clear');
   const gather`,
@@ -93,6 +102,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'combined-stores-not-flushed',
     what: 'A commit ends without flushing the write-combining buffers if one store is not full.',
     kind: 'fence left out',
+    scene: 'copied-by-words',
     file: 'host/store-buffer.ts',
     find: 'if (store.endsCommit && !this.#target.writeCombining.flush()) return false;',
     replace:
@@ -102,6 +112,7 @@ export const hostMistakes: readonly Mistake[] = [
     name: 'newest-line-evicted',
     what: 'The newest write-combining buffer leaves first, not the oldest.',
     kind: 'wrong order',
+    scene: 'copied-by-words',
     file: 'host/write-combining.ts',
     find: 'return this.#leave(this.#order[0]!);',
     replace: 'return this.#leave(this.#order[this.#occupiedCount - 1]!);',

@@ -1,89 +1,84 @@
 /**
- * The first stories of the search (trial.ts), in the order of what they cost: what one of them finds, a search in order finds
- * with it at the latest.
+ * The stories of a search in the order of their seeds (trial.ts), each played once in the unchanged source: what it costs, and
+ * whether it has a finding without any mistake. A mistake is then looked for in those first that are likely to show it: what
+ * one of them finds, a search in order finds with it at the latest.
  */
-
-import { type Story, sendsOf } from '../../system/torture/story.ts';
 import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
 import { StoryPlayer } from './story-player.ts';
 import { firstSeed, type Trial } from './trial.ts';
 
-export class KnownStories {
-  readonly #unchanged: SourceTree;
-  /** By seed: estimates first, then what the stories have taken. */
-  readonly #costs: Map<number, number>;
-  readonly #fails = new Map<number, boolean>();
-
-  /** @param text that a story must have in its JSON to be played: a parameter's path, a verb, a step */
-  constructor(unchanged: SourceTree, count: number, text = '') {
-    this.#unchanged = unchanged;
-    const stories = Array.from({ length: count }, (_, index) => storyOfSeed(firstSeed + index));
-    this.#costs = new Map(
-      stories
-        .filter((story) => JSON.stringify(story).includes(text))
-        .map((story) => [story.seed, costOf(story)]),
-    );
-  }
-
-  async tryMistake(mistake: Mistake, tree: SourceTree, minutes: number): Promise<Trial> {
-    using _change = tree.make(mistake);
-    const beganMs = performance.now();
-    const seconds = (): number => (performance.now() - beganMs) / 1000;
-    const order = [...this.#costs].toSorted(([, left], [, right]) => left - right).map(([seed]) => seed);
-    let player = new StoryPlayer(tree);
-    let stories = 0;
-    try {
-      for (const seed of order) {
-        if (seconds() > minutes * 60) break;
-        if (this.#fails.get(seed) === true) continue;
-        stories++;
-        const { findings, ms } = await player.play(seed);
-        const [finding] = findings;
-        if (finding === undefined) {
-          this.#costs.set(seed, ms);
-          continue;
-        }
-        if (await this.#failsUnchanged(seed)) {
-          await player[Symbol.asyncDispose]();
-          player = new StoryPlayer(tree);
-          continue;
-        }
-        return {
-          mistake,
-          find: { by: finding.judge, seed, what: finding.what },
-          stories,
-          seconds: seconds(),
-        };
-      }
-    } finally {
-      await player[Symbol.asyncDispose]();
-    }
-    return { mistake, find: undefined, stories, seconds: seconds() };
-  }
-
-  async #failsUnchanged(seed: number): Promise<boolean> {
-    const known = this.#fails.get(seed);
-    if (known !== undefined) return known;
-    await using player = new StoryPlayer(this.#unchanged);
-    const { findings } = await player.play(seed);
-    this.#fails.set(seed, findings.length > 0);
-    return findings.length > 0;
-  }
+interface KnownStory {
+  readonly seed: number;
+  /** Of the scene; undefined of a story of players. */
+  readonly scene: string | undefined;
+  /** Of the processor. */
+  readonly cpuMs: number;
+  /** Of this and all before it. */
+  readonly endMs: number;
+  readonly hasFindings: boolean;
 }
 
-/** Scenes stay in the order of their seeds: each of them has its turn. */
-const sceneMs = 250;
+export class KnownStories {
+  readonly #stories: readonly KnownStory[];
 
-/** Milliseconds, roughly. */
-function costOf(story: Story): number {
-  if (story.scene !== undefined) return sceneMs;
-  const sends = [...sendsOf(story)];
-  const bytes = sends.reduce(
-    (sum, { plan }) => sum + plan.sges.reduce((total, { length }) => total + length, 0),
-    0,
-  );
-  const once = 300 * story.programs.length + 15 * sends.length + bytes / 500;
-  return story.again === undefined ? once : 2 * once;
+  private constructor(stories: readonly KnownStory[]) {
+    this.#stories = stories;
+  }
+
+  /** Plays so many as one processor plays in `minutes`. */
+  static async play(
+    unchanged: SourceTree,
+    minutes: number,
+    jobs: number,
+    tell: (minutes: number) => void,
+  ): Promise<KnownStories> {
+    const played = new Map<number, KnownStory>();
+    let next = firstSeed;
+    let totalMs = 0;
+    const playOn = async (): Promise<void> => {
+      await using player = new StoryPlayer(unchanged);
+      while (totalMs < minutes * 60_000) {
+        const seed = next++;
+        const { findings, cpuMs } = await player.play(seed);
+        totalMs += cpuMs;
+        const scene = storyOfSeed(seed).scene?.name;
+        played.set(seed, { seed, scene, cpuMs, endMs: 0, hasFindings: findings.length > 0 });
+        tell(totalMs / 60_000);
+      }
+    };
+    await Promise.all(Array.from({ length: jobs }, playOn));
+    let endMs = 0;
+    const stories = [...played.values()]
+      .toSorted((left, right) => left.seed - right.seed)
+      .map((story) => {
+        endMs += story.cpuMs;
+        return { ...story, endMs };
+      });
+    return new KnownStories(stories);
+  }
+
+  /** Number of stories, and of those that have findings in the unchanged source. */
+  counts(): { stories: number; withFindings: number } {
+    const withFindings = this.#stories.filter(({ hasFindings }) => hasFindings).length;
+    return { stories: this.#stories.length, withFindings };
+  }
+
+  /** Looks for a mistake; what a search in order costs is told by what the stories cost without the mistake. */
+  async tryMistake(mistake: Mistake, tree: SourceTree): Promise<Trial> {
+    using _change = tree.make(mistake);
+    const stories = this.#stories;
+    const likely = stories.filter(({ scene }) => scene === mistake.scene);
+    const others = stories.filter(({ scene }) => scene !== mistake.scene);
+    const order = [...likely, ...others.toSorted((left, right) => left.cpuMs - right.cpuMs)];
+    await using player = new StoryPlayer(tree);
+    for (const { seed, scene, endMs, hasFindings } of order) {
+      const [finding] = hasFindings ? [] : (await player.play(seed)).findings;
+      if (finding === undefined) continue;
+      const find = { by: finding.judge, seed, scene, what: finding.what };
+      return { mistake, find, stories: seed - firstSeed + 1, seconds: endMs / 1000 };
+    }
+    return { mistake, find: undefined, stories: stories.length, seconds: stories.at(-1)!.endMs / 1000 };
+  }
 }

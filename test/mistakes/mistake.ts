@@ -5,14 +5,14 @@ export interface Mistake {
   /** What is wrong then, in one sentence. */
   readonly what: string;
   readonly kind: MistakeKind;
+  /** The scene that shows it most often; left out: stories of players do. */
+  readonly scene?: string;
   /** From the root of the repository. */
   readonly file: string;
   /** Text that occurs exactly once in the file … */
   readonly find: string;
   /** … and what stands there instead; the result still compiles. */
   readonly replace: string;
-  /** Whether rough guests at a served device (`hca torture --served`) are to find it. */
-  readonly served?: true;
 }
 
 export const mistakeKinds = [

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { scenes } from '../../system/torture/scenes/index.ts';
 import { allMistakes } from './index.ts';
 import { mistakeKinds } from './mistake.ts';
 import { repositoryRoot, withMistake } from './source-tree.ts';
@@ -17,6 +18,11 @@ describe('seeded mistakes', () => {
       expect(withMistake(source, mistake)).not.toBe(source);
     },
   );
+
+  it('name scenes that there are', () => {
+    const names = new Set(scenes.map(({ name }) => name));
+    expect(allMistakes.flatMap(({ scene }) => scene ?? []).filter((name) => !names.has(name))).toEqual([]);
+  });
 
   it('are sixty at least, of all kinds, and in every area of the model', () => {
     expect(allMistakes.length).toBeGreaterThanOrEqual(60);

@@ -16,8 +16,7 @@ interface Options {
   readonly area?: readonly string[];
   readonly jobs: number;
   readonly json?: string;
-  readonly cheapest?: number;
-  readonly storiesWith?: string;
+  readonly inOrder: boolean;
 }
 
 function positive(text: string): number {
@@ -26,14 +25,17 @@ function positive(text: string): number {
   return value;
 }
 
-const { minutes, only, area, jobs, json, cheapest, storiesWith } = new Command('mistakes')
+const { minutes, only, area, jobs, json, inOrder } = new Command('mistakes')
   .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
   .option('--minutes <n>', 'time for each mistake', positive, 10)
   .option('--only <names...>', 'these mistakes')
   .option('--area <areas...>', `mistakes of these areas: ${Object.keys(mistakesByArea).join(', ')}`)
   .option('--jobs <n>', 'mistakes at once', positive, 1)
-  .option('--cheapest <n>', 'play the first n stories, the cheapest first, and no others', positive)
-  .option('--stories-with <text>', 'of these, only stories with this text in their JSON')
+  .option(
+    '--in-order',
+    'play all stories in order, for each mistake, in place of the likely ones first',
+    false,
+  )
   .option('--json <file>', 'write what came of each, as JSON')
   .parse()
   .opts<Options>();
@@ -42,7 +44,11 @@ const wanted = chosen(only, area);
 const trials: Trial[] = [];
 using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
-const known = cheapest === undefined ? undefined : new KnownStories(tree, cheapest, storiesWith);
+const known = inOrder ? undefined : await KnownStories.play(tree, minutes, jobs, tellProgress);
+if (known !== undefined) {
+  const { stories, withFindings } = known.counts();
+  process.stdout.write(`${stories} stories without a mistake: ${withFindings} with findings\n`);
+}
 const waiting = [...wanted];
 await Promise.all(Array.from({ length: Math.min(jobs, wanted.length) }, work));
 process.stdout.write(`\n${markdownOf(trials)}\n`);
@@ -67,13 +73,18 @@ async function work(): Promise<void> {
   using own = new SourceTree();
   for (let mistake = waiting.shift(); mistake !== undefined; mistake = waiting.shift()) {
     const trial =
-      known === undefined || mistake.served === true
+      known === undefined
         ? await tryMistake(mistake, own, unchanged, minutes)
-        : await known.tryMistake(mistake, own, minutes);
+        : await known.tryMistake(mistake, own);
     trials.push(trial);
     process.stdout.write(`${lineOf(trial)}\n`);
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(trials, null, 1)}\n`);
   }
+}
+
+function tellProgress(done: number): void {
+  if (process.stderr.isTTY)
+    process.stderr.write(`\rstories without a mistake: ${done.toFixed(1)} of ${minutes} minutes `);
 }
 
 function lineOf({ mistake, find, stories, seconds }: Trial): string {
@@ -89,9 +100,8 @@ function markdownOf(all: readonly Trial[]): string {
     if (trial === undefined) return [];
     const { mistake, find, stories, seconds } = trial;
     const effort = `${find === undefined ? '' : `seed ${find.seed}, `}${stories} stories, ${seconds.toFixed(0)} s`;
-    return [
-      `| ${mistake.name} | ${mistake.file} | ${mistake.kind} | ${find?.by ?? '**missed**'} | ${effort} |`,
-    ];
+    const by = find?.by === 'scene' ? `scene ${find.scene}` : find?.by;
+    return [`| ${mistake.name} | ${mistake.file} | ${mistake.kind} | ${by ?? '**missed**'} | ${effort} |`];
   });
   const head = ['| mistake | file | kind | found by | seed, stories, seconds |', '|---|---|---|---|---|'];
   const foundCount = all.filter(({ find }) => find !== undefined).length;

@@ -7,21 +7,41 @@ import type { Finding } from '../../system/torture/finding.ts';
 import type { SourceTree } from './source-tree.ts';
 
 /** A story that takes longer never ends. */
-const storyLimitMs = 90_000;
+const storyLimitMs = 120_000;
 
 /** A process that is to end does so by itself, and so leaves what it has compiled to the next one, or is ended. */
 const endLimitMs = 5000;
 
 export interface PlayedStory {
-  readonly seed: number;
   readonly findings: readonly Finding[];
-  /** By the clock. */
-  readonly ms: number;
-  /** Of the processor, since the process was started. */
+  /** Of the processor; with the start of the process, if it is the first. */
   readonly cpuMs: number;
 }
 
 export class StoryPlayer implements AsyncDisposable {
+  readonly #tree: SourceTree;
+  #process: PlayingProcess | undefined;
+
+  constructor(tree: SourceTree) {
+    this.#tree = tree;
+  }
+
+  /** A process that ends badly, or a story that does not end, is a finding; the next story has a new process. */
+  async play(seed: number): Promise<PlayedStory> {
+    this.#process ??= new PlayingProcess(this.#tree);
+    const played = await this.#process.play(seed);
+    if (typeof played !== 'string') return played;
+    await this[Symbol.asyncDispose]();
+    return { findings: [{ judge: 'machine', what: played }], cpuMs: storyLimitMs };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process?.end();
+    this.#process = undefined;
+  }
+}
+
+class PlayingProcess {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
   readonly #closed: Promise<unknown>;
@@ -41,8 +61,8 @@ export class StoryPlayer implements AsyncDisposable {
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   }
 
-  /** A process that ends badly, or a story that does not end, is a finding; nothing can be played after it. */
-  async play(seed: number): Promise<PlayedStory> {
+  /** @returns why the process is of no more use, if so */
+  async play(seed: number): Promise<PlayedStory | string> {
     let isEndless = false;
     const limit = setTimeout(() => {
       isEndless = true;
@@ -52,12 +72,12 @@ export class StoryPlayer implements AsyncDisposable {
     const { value, done } = await this.#lines.next();
     clearTimeout(limit);
     if (done !== true) return JSON.parse(value) as PlayedStory;
+    if (isEndless) return `the model had not come back after ${storyLimitMs / 1000} s`;
     const error = this.#complaint.split('\n').find((line) => /error/i.test(line)) ?? this.#complaint;
-    const what = isEndless ? `the model had not come back after ${storyLimitMs / 1000} s` : error.trim();
-    return { seed, findings: [{ judge: 'machine', what }], ms: storyLimitMs, cpuMs: storyLimitMs };
+    return error.trim() || 'the process ended';
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async end(): Promise<void> {
     this.#child.stdin?.end();
     const limit = setTimeout(() => this.#child.kill('SIGKILL'), endLimitMs);
     await this.#closed;

@@ -13,8 +13,9 @@ export interface Trial {
   readonly mistake: Mistake;
   /** Undefined: missed. */
   readonly find: Find | undefined;
-  /** Stories that were begun until it was found, or until the time was up. */
+  /** Stories that were begun, in the order of their seeds, until it was found, or until the time was up … */
   readonly stories: number;
+  /** … and what they took. */
   readonly seconds: number;
 }
 
@@ -22,6 +23,8 @@ export interface Find {
   /** The judge; `process` when the command itself ended badly. */
   readonly by: string;
   readonly seed: number;
+  /** That it tells, where that is known; undefined for stories of players. */
+  readonly scene?: string | undefined;
   readonly what: string;
 }
 
@@ -37,21 +40,20 @@ const findingPattern = /^seed (\d+)(?: \(\w+\))?: FOUND by ([^:]+): (.*)$/;
 /** Whether a seed fails in the unchanged source; each is played once. */
 export class UnchangedSource {
   readonly #tree: SourceTree;
-  readonly #failures = new Map<string, Promise<boolean>>();
+  readonly #failures = new Map<number, Promise<boolean>>();
 
   constructor(tree: SourceTree) {
     this.#tree = tree;
   }
 
-  fails(seed: number, isServed: boolean): Promise<boolean> {
-    const key = `${seed} ${isServed}`;
-    const known = this.#failures.get(key) ?? this.#play(seed, isServed);
-    this.#failures.set(key, known);
+  fails(seed: number): Promise<boolean> {
+    const known = this.#failures.get(seed) ?? this.#play(seed);
+    this.#failures.set(seed, known);
     return known;
   }
 
-  async #play(seed: number, isServed: boolean): Promise<boolean> {
-    const child = torture(this.#tree, isServed, ['--seed', String(seed)]);
+  async #play(seed: number): Promise<boolean> {
+    const child = torture(this.#tree, ['--seed', String(seed)]);
     child.stdout?.resume();
     await once(child, 'close');
     return child.exitCode !== 0;
@@ -70,7 +72,7 @@ export async function tryMistake(
   let seed = firstSeed;
   for (;;) {
     const left = minutes - secondsNow() / 60;
-    const stretch = left <= 0 ? undefined : await stretchOf(mistake, tree, unchanged, seed, left);
+    const stretch = left <= 0 ? undefined : await stretchOf(tree, unchanged, seed, left);
     if (stretch === undefined || stretch.next === undefined || stretch.find !== undefined) {
       const stories = (stretch?.find?.seed ?? stretch?.last ?? seed - 1) - firstSeed + 1;
       return { mistake, find: stretch?.find, stories, seconds: secondsNow() };
@@ -88,17 +90,13 @@ interface Stretch {
 }
 
 async function stretchOf(
-  mistake: Mistake,
   tree: SourceTree,
   unchanged: UnchangedSource,
   from: number,
   minutes: number,
 ): Promise<Stretch> {
-  const isServed = mistake.served === true;
-  const child = torture(tree, isServed, [
-    ...['--seeds', `${from}..${from + 1_000_000}`, '--minutes', String(minutes)],
-    ...(isServed ? [] : ['--jobs', '1']),
-  ]);
+  const seeds = `${from}..${from + 1_000_000}`;
+  const child = torture(tree, ['--seeds', seeds, '--minutes', String(minutes), '--jobs', '1']);
   let complaint = '';
   child.stderr?.on('data', (text) => {
     complaint = `${complaint}${text}`.slice(-2000);
@@ -110,14 +108,14 @@ async function stretchOf(
   let last = from - 1;
   try {
     for await (const line of createInterface({ input: child.stdout! })) {
-      const tally = /^(\d+) (?:served )?stories/.exec(line);
+      const tally = /^(\d+) stories/.exec(line);
       if (tally !== null) storyCount = Number(tally[1]);
       const [, number, by, what] = findingPattern.exec(line) ?? [];
       if (number === undefined) continue;
       last = Number(number);
       if (failed.has(last)) continue;
       failed.add(last);
-      if (!(await unchanged.fails(last, isServed)))
+      if (!(await unchanged.fails(last)))
         return { find: { by: by!, seed: last, what: what! }, last, next: undefined };
       if (failed.size === failuresMax) return { find: undefined, last, next: last + 1 };
     }
@@ -141,10 +139,9 @@ async function stretchOf(
   }
 }
 
-function torture({ folder }: SourceTree, isServed: boolean, options: readonly string[]): ChildProcess {
-  return spawn(
-    process.execPath,
-    [join(folder, 'system/cli/main.ts'), 'torture', ...(isServed ? ['--served'] : []), ...options],
-    { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+function torture({ folder }: SourceTree, options: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [join(folder, 'system/cli/main.ts'), 'torture', ...options], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
 }
