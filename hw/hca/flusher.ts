@@ -41,10 +41,12 @@ export class Flusher {
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
-   * QPs whose next look is due, each once. They come from timers, which the event queue may run before or behind answers of
-   * the same instant: so they take their places in {@link #work} at an edge, behind all that came before it.
+   * QPs whose next look is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
+   * behind answers of the same instant: so it is at an edge, behind all that came before it, that they take their places in
+   * {@link #work}, if there is still a look to be had.
    */
   readonly #polled: Fifo;
+  #isPolled = new Uint8Array(0);
   #isQueued = new Uint8Array(0);
   #phase = new Uint8Array(0);
   #life = new Int32Array(0);
@@ -71,6 +73,7 @@ export class Flusher {
       this.#work.enlarge(slotCount);
       this.#polled.enlarge(slotCount);
       this.#isQueued = enlarged(this.#isQueued, slotCount);
+      this.#isPolled = enlarged(this.#isPolled, slotCount);
       this.#phase = enlarged(this.#phase, slotCount);
       this.#life = enlarged(this.#life, slotCount);
       this.#vainLooks = enlarged(this.#vainLooks, slotCount);
@@ -124,6 +127,7 @@ export class Flusher {
     this.#work.clear();
     this.#polled.clear();
     this.#isQueued.fill(0);
+    this.#isPolled.fill(0);
     this.#phase.fill(PHASE_NONE);
   }
 
@@ -139,7 +143,7 @@ export class Flusher {
   }
 
   #run(cycle: number): void {
-    while (this.#polled.headCycle <= cycle) this.#queue(this.#polled.pop(), cycle);
+    while (this.#polled.headCycle <= cycle) this.#look(this.#polled.pop(), cycle);
     if (!this.#polled.isEmpty) this.wake(this.#polled.headCycle);
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     if (this.#work.headCycle > cycle) {
@@ -248,12 +252,19 @@ export class Flusher {
   }
 
   #poll(qp: number, life: number): void {
-    const { qps, domain, lp } = this.#core;
-    if (life !== this.#life[qp] || qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
-    this.#phase[qp] = PHASE_SEND;
+    if (life !== this.#life[qp] || this.#isPolled[qp] !== 0) return;
+    const { domain, lp } = this.#core;
     const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
+    this.#isPolled[qp] = 1;
     this.#polled.push(qp, cycle);
     this.wake(cycle);
+  }
+
+  #look(qp: number, cycle: number): void {
+    this.#isPolled[qp] = 0;
+    if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
+    this.#phase[qp] = PHASE_SEND;
+    this.#queue(qp, cycle);
   }
 
   #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
