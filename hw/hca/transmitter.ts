@@ -237,7 +237,10 @@ export class Transmitter {
       if (isFit(packet)) return packet.readyCycle;
       const { request, pair } = packet;
       this.droppedPacketCount++;
-      if (isCurrent(packet) && request !== noRecord) this.#listener!.payloadFailed(request, pair, cycle);
+      if (isCurrent(packet)) {
+        if (request === noRecord) this.#core.transport.count('unreadableResponse');
+        else this.#listener!.payloadFailed(request, pair, cycle);
+      }
       this.#free(queue, pair, cycle);
     }
     return NOT_COMPLETE;

@@ -24,6 +24,8 @@ export const transportEvents = {
   unreliableNoReceive: 9,
   /** Responses found missing by a later one: each is an implied NAK, and asked for again. */
   missingResponse: 10,
+  /** READ responses whose payload could not be read from memory: dropped, as if the cable had lost them. */
+  unreadableResponse: 11,
 } as const;
 
 export type TransportEvent = keyof typeof transportEvents;

@@ -221,6 +221,29 @@ describe('packets that met a link which was down', () => {
   });
 });
 
+describe('responses to READs that could not be read', () => {
+  it('may stand for first transmissions that are missing, one each', () => {
+    /** One READ answered by so many packets, the first of which left for the first time. */
+    const answered =
+      (psnCount: number, unreadableResponse: number) =>
+      ({ hcas }: Books): void => {
+        const [read] = structuredClone(hcas[0]!.operations);
+        hcas[0]!.operations.push({ ...read!, opcode: 16, name: 'READ', count: 1, psnCount, payloadBytes: 0 });
+        hcas[0]!.wire.transmitted['RC_RDMA_READ_REQUEST'] = onePacket;
+        hcas[1]!.wire.transmitted['RC_RDMA_READ_RESPONSE_FIRST'] = onePacket;
+        hcas[1]!.transport['unreadableResponse'] = unreadableResponse;
+      };
+    const failuresOf = (psnCount: number, unreadable: number): string[] =>
+      checksAfter(answered(psnCount, unreadable)).operations.failures.filter((text) =>
+        text.includes('READs'),
+      );
+    expect(failuresOf(1, 0)).toEqual([]);
+    expect(failuresOf(2, 0)).toHaveLength(1);
+    expect(failuresOf(2, 1)).toEqual([]);
+    expect(failuresOf(3, 1)).toHaveLength(1);
+  });
+});
+
 describe('the rendering of a report', () => {
   it('is made from the JSON alone', () => {
     const text = renderReport(report);

@@ -343,7 +343,8 @@ const cqeBytes = 32;
  * operations may lag behind the port.
  *
  * A packet that met a link which was down has not been transmitted, and counts as repeated or not by the packets around it,
- * so each such packet may stand for one that is missing among the first transmissions.
+ * so each such packet may stand for one that is missing among the first transmissions. So may a READ response whose payload
+ * could not be read.
  */
 function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): string[] {
   const what = `node ${hca.node}`;
@@ -367,6 +368,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
       named(books, /READ_RESPONSE/),
     ),
   );
+  const unreadable = sumOf([hca, peer].map(({ transport }) => transport['unreadableResponse'] ?? 0));
   const of = (pattern: RegExp, pick: (row: HcaOperationLedger) => number): number =>
     sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
   const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
@@ -404,8 +406,9 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peer: HcaLedger): str
           ...behind(
             `${what}, responses to READs`,
             of(/READ/, pickPsns),
-            answers.packets,
+            answers.packets + unreadable,
             isComplete &&
+              unreadable === 0 &&
               peer.wire.isQuiet &&
               peer.wire.discardedPackets === 0 &&
               peer.operations.every(({ failed }) => failed === 0),
