@@ -33,6 +33,7 @@ import { resizedInTraffic } from './resized-in-traffic.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
+import { slowHost } from './slow-host.ts';
 import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
 import { takenAway } from './taken-away.ts';
@@ -76,6 +77,7 @@ export const scenes: readonly Scene[] = [
   resizedInTraffic,
   sharedReceives,
   shortEpochs,
+  slowHost,
   solicitedEvents,
   squeezed,
   takenAway,
