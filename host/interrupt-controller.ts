@@ -65,6 +65,8 @@ export class InterruptController {
   readonly vectorCount: number;
   /** Messages whose address or data name no core or vector of this platform. */
   strayMessageCount = 0;
+  /** Messages on their way to a core. */
+  deliveringCount = 0;
 
   readonly #process: LogicalProcess;
   readonly #cores: readonly Core[];
@@ -86,7 +88,7 @@ export class InterruptController {
       ...['INTA', 'INTB', 'INTC', 'INTD'].map((name) => new Line(name, 0)),
     ];
     this.#deliverHandler = process.queue.addHandler(
-      (line, core) => this.#deliver(line, core),
+      (line, core) => this.#arrive(line, core),
       PHASE_HARDWARE,
     );
   }
@@ -101,6 +103,7 @@ export class InterruptController {
       this.strayMessageCount++;
       return;
     }
+    this.deliveringCount++;
     this.#process.queue.schedule(this.#process.nowPs + this.#deliveryPs, this.#deliverHandler, vector, core);
   }
 
@@ -190,6 +193,12 @@ export class InterruptController {
       const most = (line.isPending ? 1 : 0) + (line.isInService ? 1 : 0);
       return waiting >= (line.isPending ? 1 : 0) && waiting <= most;
     });
+  }
+
+  /** A message has reached its core, or what a pin said. */
+  #arrive(index: number, coreIndex: number): void {
+    if (index < this.vectorCount) this.deliveringCount--;
+    this.#deliver(index, coreIndex);
   }
 
   #deliver(index: number, coreIndex: number): void {

@@ -196,7 +196,11 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   );
   return [
     ...behind(`${what}, messages at the root complex`, messages.arrived, sent, isQuiet),
-    ...behind(`${what}, interrupts at the cores`, delivered + messages.stray, passed, isQuiet),
+    ...unequal(
+      `${what}, interrupts at the cores and on their way`,
+      delivered + messages.stray + messages.delivering,
+      passed,
+    ),
     ...interrupts.flatMap((row) =>
       unequal(
         `${what} vector ${row.vector}, delivered`,

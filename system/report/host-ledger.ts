@@ -40,6 +40,8 @@ export interface HostLedger {
     readonly held: number;
     readonly spurious: number;
     readonly stray: number;
+    /** On their way to a core. */
+    readonly delivering: number;
   };
   /** Reads of the device that the root complex took, and those a fault left without an answer. */
   readonly reads: { readonly taken: number; readonly lost: number };
@@ -114,6 +116,7 @@ export function hostLedgerOf(node: HostNode): HostLedger {
       held: interruptGate.heldCount,
       spurious: interruptGate.spuriousCount,
       stray: host.interrupts.strayMessageCount,
+      delivering: host.interrupts.deliveringCount,
     },
     reads: { taken: node.rootComplex.reads.readCount, lost: node.rootComplex.reads.lostCount },
     memory: report.memory,
