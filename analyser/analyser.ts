@@ -280,11 +280,13 @@ export class Analyser implements LinkTap {
 
   commandPosted(command: ObservedCommand, before: ObservedCommand | undefined): void {
     this.#linter?.commandPosted(command, before);
+    this.view.posted(command);
   }
 
   commandFinished(command: ObservedCommand): void {
     this.#linter?.commandFinished(command);
     if (command.status === 0) this.view.apply(command);
+    else this.view.refused(command);
     this.#onCommand?.(command);
     if (!this.#trace.wants('commands')) return;
     const { name, opcode, inputModifier, opcodeModifier, token, isByEvent, postedPs } = command;

@@ -87,10 +87,7 @@ export class InterruptController {
       ...Array.from({ length: config.vectorCount }, (_, vector) => new Line(vector, vector % coreCount)),
       ...['INTA', 'INTB', 'INTC', 'INTD'].map((name) => new Line(name, 0)),
     ];
-    this.#deliverHandler = process.queue.addHandler(
-      (line, core) => this.#arrive(line, core),
-      PHASE_HARDWARE,
-    );
+    this.#deliverHandler = process.queue.addHandler((line, core) => this.#arrive(line, core), PHASE_HARDWARE);
   }
 
   // What the root complex calls.

@@ -128,6 +128,24 @@ export class DeviceView {
     return resolvedBuffer(place, this.icm, this.table('MTT')?.base ?? 0, this.#memory);
   }
 
+  /** A command was posted: before it ends, a CQ goes over to its new buffer. */
+  posted({ name, inputModifier: cqn, opcodeModifier, inBox }: ObservedCommand): void {
+    if (name !== 'MODIFY_CQ' || opcodeModifier !== opcodeModifierResize || inBox === undefined) return;
+    const cq = this.cqs.get(cqn);
+    if (cq === undefined) return;
+    const { logEntries, logPageSize4k, mttAddress, pageOffset32 } = cqc.decode(inBox);
+    const place = ringPlaceOf({ mttAddress, logPageSize4k, pageOffset32, logEntries }, cqeBytes);
+    cq.nextBuffer = this.resolve(place);
+    this.buffers.add('cq', cqn, cq.nextBuffer);
+  }
+
+  /** A command has failed, or was never answered. */
+  refused({ name, inputModifier: cqn, opcodeModifier }: ObservedCommand): void {
+    const cq = this.cqs.get(cqn);
+    if (name === 'MODIFY_CQ' && opcodeModifier === opcodeModifierResize && cq !== undefined)
+      this.#settleCq(cq, cq.buffer);
+  }
+
   /** A command has finished well. */
   apply(command: ObservedCommand): void {
     if (command.name === undefined) return;
@@ -239,7 +257,8 @@ export class DeviceView {
     const context = cqc.decode(box);
     const buffer = this.resolve(ringPlaceOf(context, cqeBytes));
     const { logEntries, doorbellRecordAddress } = context;
-    this.cqs.set(cqn, { cqn, context, buffer, logEntries, produced: 0, resizeCount: 0, firedCount: 0 });
+    const counts = { produced: 0, resizeCount: 0, firedCount: 0 };
+    this.cqs.set(cqn, { cqn, context, buffer, nextBuffer: undefined, logEntries, ...counts });
     this.destroyed.cqs.delete(cqn);
     this.buffers.add('cq', cqn, buffer);
     this.records.set(Number(doorbellRecordAddress), { kind: 'cq', number: cqn });
@@ -247,19 +266,29 @@ export class DeviceView {
 
   #resizeCq(cqn: number, box: Uint8Array): void {
     const cq = this.cqs.get(cqn);
-    if (cq === undefined) return;
-    const { logEntries, logPageSize4k, mttAddress, pageOffset32 } = cqc.decode(box);
-    const place = ringPlaceOf({ mttAddress, logPageSize4k, pageOffset32, logEntries }, cqeBytes);
-    cq.buffer = this.resolve(place);
-    cq.logEntries = logEntries;
+    if (cq?.nextBuffer === undefined) return;
+    this.#settleCq(cq, cq.nextBuffer);
+    cq.logEntries = cqc.decode(box).logEntries;
     cq.resizeCount++;
-    this.buffers.add('cq', cqn, cq.buffer);
+  }
+
+  /** Of the buffer that a CQ has and the one that it was to have, one stays. */
+  #settleCq(cq: FollowedCq, buffer: QueueBuffer): void {
+    this.#forgetBuffers(cq);
+    cq.buffer = buffer;
+    cq.nextBuffer = undefined;
+    this.buffers.add('cq', cq.cqn, buffer);
+  }
+
+  #forgetBuffers({ cqn, buffer, nextBuffer }: FollowedCq): void {
+    this.buffers.remove('cq', cqn, buffer);
+    if (nextBuffer !== undefined) this.buffers.remove('cq', cqn, nextBuffer);
   }
 
   #destroyCq(cqn: number): void {
     const cq = this.cqs.get(cqn);
     if (cq === undefined) return;
-    this.buffers.remove('cq', cqn, cq.buffer);
+    this.#forgetBuffers(cq);
     this.records.delete(Number(cq.context.doorbellRecordAddress));
     this.cqs.delete(cqn);
     this.destroyed.cqs.add(cqn);

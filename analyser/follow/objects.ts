@@ -116,6 +116,8 @@ export interface FollowedCq {
   readonly cqn: number;
   readonly context: Decoded<typeof cqc>;
   buffer: QueueBuffer;
+  /** That a resize which has not ended is to give it: the device may write there already. */
+  nextBuffer: QueueBuffer | undefined;
   logEntries: number;
   /** CQEs written by the device, 24 bits. */
   produced: number;

@@ -22,6 +22,8 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['failed-reads', 910_000_173],
   ['forked', 920_000_664],
   ['crowded-event-queues', 920_000_668],
+  ['frames-out-of-order', 920_002_150],
+  ['resized-in-traffic', 920_001_966],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {
