@@ -33,6 +33,7 @@ import { resizedInTraffic } from './resized-in-traffic.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { shortEpochs } from './short-epochs.ts';
+import { sleepers } from './sleepers.ts';
 import { slowHost } from './slow-host.ts';
 import { solicitedEvents } from './solicited-events.ts';
 import { squeezed } from './squeezed.ts';
@@ -77,6 +78,7 @@ export const scenes: readonly Scene[] = [
   resizedInTraffic,
   sharedReceives,
   shortEpochs,
+  sleepers,
   slowHost,
   solicitedEvents,
   squeezed,
