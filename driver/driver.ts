@@ -73,6 +73,10 @@ export class Driver implements KernelDevice, Patient {
     return this.probed;
   }
 
+  get isProbed(): boolean {
+    return this.probed !== undefined;
+  }
+
   get current(): Device | undefined {
     return this.probed;
   }
@@ -123,6 +127,8 @@ export class Driver implements KernelDevice, Patient {
     platform.systemCallEntered?.(cpu, 'ibv_open_device', 'control');
     cpu.charge('driver', platform.costs.createObject);
     if (this.isRestarting) throw new KernelError('ENODEV', `${this.name} is being restarted`);
+    // Somebody wants it: the health timer looks for one that is away again.
+    if (!this.isProbed) this.health.used();
     const { device } = this;
     // A process that was killed here would leave a context that nobody closes.
     platform.kernelEntered?.(cpu);

@@ -165,6 +165,8 @@ export interface KernelContext {
 /** One device the kernel drives. */
 export interface KernelDevice {
   readonly name: string;
+  /** False while it is away or being restarted: then nobody is told of it, and it has no GUID. */
+  readonly isProbed: boolean;
   readonly nodeGuid: bigint;
   openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;
   resourceCounts(): ResourceCounts;

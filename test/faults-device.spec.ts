@@ -71,6 +71,19 @@ describe('a device that dies under its programs', () => {
     expect(soonBack.lives).toMatchObject([{ ...bereaved, worked, workedAgain: well }]);
   });
 
+  it('is listed only while it can be opened', async () => {
+    const there = await survive([], { patienceMs: 10 });
+    expect(there.lives).toMatchObject([{ listed: 1 }]);
+    const dead = await survive([{ catastrophic: 0xdead, after: 'SW2HW_MPT', nth: 3 }]);
+    expect(dead.lives).toMatchObject([{ listed: 0, workedAgain: well }]);
+  });
+
+  it('is looked for again when somebody wants it, however long it was away', async () => {
+    const gone = { device: 'gone', after: 'SW2HW_MPT', nth: 3, for: '1s' };
+    const { lives } = await survive([gone], {}, { set: { ...smallMemory, 'driver.healthIntervalUs': 1000 } });
+    expect(lives).toMatchObject([{ away: 'ENODEV', workedAgain: well }]);
+  });
+
   it('when a register is touched for the nth time', async () => {
     const { lives } = await survive([{ device: 'gone', after: 'access', nth: 1350, for: '10ms' }]);
     expect(lives).toMatchObject([{ event: 'DEVICE_FATAL', workedAgain: well }]);

@@ -12,9 +12,10 @@ import type { VerbsPlatform } from './platform.ts';
 import { RecordPool } from './queue-memory.ts';
 import { verb } from './verbs-error.ts';
 
-/** The devices of this host (ibv_get_device_list). */
+/** The devices of this host, without those that are being restarted or have left their slots (ibv_get_device_list). */
 export function getDeviceList(platform: VerbsPlatform): IbvDevice[] {
-  return platform.devices.map((kernel) => ({ name: kernel.name, guid: kernel.nodeGuid, kernel, platform }));
+  const there = platform.devices.filter(({ isProbed }) => isProbed);
+  return there.map((kernel) => ({ name: kernel.name, guid: kernel.nodeGuid, kernel, platform }));
 }
 
 /** The name of a device (ibv_get_device_name). */

@@ -193,6 +193,7 @@ export class TestProcess {
     });
     return {
       name: 'mlx4_0',
+      isProbed: true,
       nodeGuid: 1n,
       openDevice: async () => context,
       resourceCounts: () => {

@@ -20,6 +20,7 @@ import {
   getDeviceList,
   IBV_QPT_RC,
   type IbvContext,
+  type IbvDevice,
   type IbvPd,
   openDevice,
   queryPort,
@@ -51,6 +52,8 @@ export interface SurvivorResult {
   readonly after: string;
   /** What destroying and closing came to. */
   readonly farewell: readonly string[];
+  /** Devices that are listed by then. */
+  readonly listed: number;
   readonly pinnedBytes: number;
   /** What opening came to as long as it failed, and how long that took. */
   readonly away: string;
@@ -69,17 +72,18 @@ export async function survivor(program: ProgramContext): Promise<JsonValue> {
   const { lives = 1 } = (program.args ?? {}) as SurvivorArgs;
   const results: SurvivorResult[] = [];
   const address = program.memory.map(4096);
-  for (let life = 0; life < lives; life++) results.push(await live(program, address));
+  const [device] = getDeviceList(program.verbs);
+  for (let life = 0; life < lives; life++) results.push(await live(program, device!, address));
   return results as unknown as JsonValue;
 }
 
 async function live(
   { cpu, verbs, memory, args, host }: ProgramContext,
+  device: IbvDevice,
   address: number,
 ): Promise<SurvivorResult> {
   const { rounds = 5, pauseUs = 50, patienceMs = 5000 } = (args ?? {}) as SurvivorArgs;
-  const [device] = getDeviceList(verbs);
-  const context = await openDevice(device!);
+  const context = await openDevice(device);
   const pd = await allocPd(context);
   const channel = await createCompChannel(context);
   const cq = await createCq(context, 8, null, channel, 0);
@@ -99,9 +103,10 @@ async function live(
     () => closeDevice(context),
   ])
     farewell.push(await codeOf(end()));
+  const listed = getDeviceList(verbs).length;
   const { pinnedBytes } = memory.process.space;
   const fromPs = cpu.localPs;
-  const again = await reopen(() => openDevice(device!), cpu, patienceMs);
+  const again = await reopen(() => openDevice(device), cpu, patienceMs);
   const tookMs = (cpu.localPs - fromPs) / millisecond;
   let workedAgain: Work | null = null;
   if (again.context !== undefined) {
@@ -114,6 +119,7 @@ async function live(
     isWoken,
     after,
     farewell,
+    listed,
     pinnedBytes,
     away: again.code,
     tookMs,
