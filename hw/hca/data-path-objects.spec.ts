@@ -56,6 +56,28 @@ describe('CLOSE_HCA in the middle of traffic', () => {
     });
 });
 
+describe('a reset in the middle of traffic', () => {
+  it('frees the records of all requests, also of those whose CQEs were on their way', async () => {
+    for (let afterUs = 3; afterUs < 6; afterUs += 0.25) {
+      const { bench, a, local, target } = await scene({ hca: tightest, dma: { tagCount: 1 } });
+      const { dataPath, reads, writes, domain } = bench.a;
+      for (let index = 0; index < 12; index++)
+        a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote: target });
+      a.ring();
+      await bench.run(afterUs);
+      bench.a.act(() => {
+        reads.reset(domain.cycle);
+        writes.reset(domain.cycle);
+        dataPath.control.reset();
+        const { qps, cqs } = dataPath.tables;
+        for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
+      });
+      await bench.run(1);
+      expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
+    }
+  });
+});
+
 describe('an object that is destroyed', () => {
   it('is busy until its asynchronous events have been posted: they come before the end of the command', async () => {
     const { bench, a, aCq, local, target } = await scene();

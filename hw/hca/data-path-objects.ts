@@ -250,6 +250,7 @@ export class DataPathObjects implements DataPathControl {
     this.#parts.writer.reset();
     this.#parts.loopback.reset();
     this.#ends.reset();
+    this.#parts.records.reset();
     this.#parts.pageFaults.reset();
     for (const block of [
       this.#parts.completions,

@@ -26,7 +26,14 @@ export class SendRecords {
     });
     this.datagrams = new DatagramAddresses(capacity);
     this.freeCount = 0;
-    for (let number = capacity - 1; number >= 0; number--) this.release(this.rows[number]!);
+    this.reset();
+  }
+
+  /** All are free, also those that only a CQE on its way knew of; nothing under way may speak of them any more. */
+  reset(): void {
+    this.#free = noRecord;
+    this.freeCount = 0;
+    for (let number = this.capacity - 1; number >= 0; number--) this.release(this.rows[number]!);
   }
 
   /** Takes a record. The caller has checked {@link freeCount}. */

@@ -166,10 +166,10 @@ class DeviceFaults implements CommandFaults {
 
   /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
   #die(code: number, cycle: number): void {
-    const { control, dataPath } = this.#hca;
+    const { control } = this.#hca;
     control.registers.setCatastrophicError(code);
     control.processor.halt(cycle);
-    dataPath.control.reset();
+    this.#hca.resetDataPath(cycle);
     if (control.events.canPost())
       control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
   }
