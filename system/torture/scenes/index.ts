@@ -29,6 +29,7 @@ import { polledBytes } from './polled-bytes.ts';
 import { readBack } from './read-back.ts';
 import { refusedRegistrations } from './refused-registrations.ts';
 import { requestLists } from './request-lists.ts';
+import { resetInTraffic } from './reset-in-traffic.ts';
 import { resizedInTraffic } from './resized-in-traffic.ts';
 import type { Scene, ScenePlan } from './scene.ts';
 import { sharedReceives } from './shared-receives.ts';
@@ -75,6 +76,7 @@ export const scenes: readonly Scene[] = [
   readBack,
   refusedRegistrations,
   requestLists,
+  resetInTraffic,
   resizedInTraffic,
   sharedReceives,
   shortEpochs,
