@@ -131,9 +131,13 @@ function judge({ args, results, report }: ScenePlayed): string[] {
   if (tookPs > mostPs)
     found.push(`${lengthBytes} bytes took ${tookPs} ps, ports, cable and link take ${mostPs}`);
   for (const { from, to, busyPs, linkBytes: bytes, packets: count, flowControlPackets } of report.wire) {
-    // A link that rests begins at a whole picosecond again: as often as packets come one by one, and not within a long message.
+    // A link that rests begins at a whole picosecond again: as often as packets come one by one, and not within a long message
+    // whose next packet is ready before the one in front of it has left.
+    const isAhead = wire.transmitAheadBytes >= Math.min(2560, mtu + frameBytes);
     const isLoaded =
-      (from === 0) !== isRead && linkBytes * bytePs > 1.2 * Math.max(slotPs, lengthBytes * hcaPsPerByte(mtu));
+      (from === 0) !== isRead &&
+      isAhead &&
+      linkBytes * bytePs > 1.2 * Math.max(slotPs, lengthBytes * hcaPsPerByte(mtu));
     const rests = isLoaded ? 30 + count / 40 + flowControlPackets : count + flowControlPackets;
     const duePs = bytes * bytePs;
     if (busyPs > duePs + 1 || busyPs < duePs - rests)
