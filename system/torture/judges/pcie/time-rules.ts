@@ -13,8 +13,9 @@ import {
   textOf,
 } from './link-facts.ts';
 
-/** An instant is reported rounded up to a picosecond, at either end. */
-const roundingPs = 2;
+/** An instant is reported rounded up to a picosecond, at either end; beyond 2^53 ps a double cannot tell single ones apart. */
+const roundingPsAt = (atPs: number): number =>
+  atPs < 2 ** 53 ? 2 : 2 + 2 ** (Math.floor(Math.log2(atPs)) - 52);
 /** Completions of one read, side by side, in which DLLPs may lie now and then. */
 const adjoiningMin = 20;
 
@@ -29,6 +30,7 @@ export class LaneRule implements LinkRule {
   #adjoiningCount = 0;
   #leastExcessPs = Number.POSITIVE_INFINITY;
   #leastPs = 0;
+  #roundingPs = 0;
 
   constructor(config: MachineConfig, direction: Direction, accuse: Accuse) {
     const { link, rootComplex, rootPort, endpointPort } = config.pcie;
@@ -55,7 +57,7 @@ export class LaneRule implements LinkRule {
     if (previous === undefined) return;
     const gapPs = packet.atPs - previous.atPs;
     const bytes = linkBytesOf(packet);
-    if (gapPs < bytes * this.#psPerByte - roundingPs)
+    if (gapPs < bytes * this.#psPerByte - roundingPsAt(packet.atPs))
       this.#accuse(`only ${gapPs} ps behind the packet before, for ${bytes} bytes: ${textOf(packet)}`);
     const isAdjoining =
       packet.kind === 'CplD' && previous.kind === 'CplD' && previous.byteCount > previous.lengthBytes;
@@ -64,6 +66,7 @@ export class LaneRule implements LinkRule {
     const padding = (this.#alignmentBytes - (before % this.#alignmentBytes)) % this.#alignmentBytes;
     const duePs = (padding + bytes) * this.#psPerByte;
     this.#adjoiningCount++;
+    this.#roundingPs = roundingPsAt(packet.atPs);
     if (gapPs - duePs >= this.#leastExcessPs) return;
     this.#leastExcessPs = gapPs - duePs;
     this.#leastPs = duePs;
@@ -71,7 +74,7 @@ export class LaneRule implements LinkRule {
 
   end(): void {
     if (!this.#isPrompt || this.#adjoiningCount < adjoiningMin) return;
-    if (this.#leastExcessPs > this.#leastPs * 0.02 + roundingPs)
+    if (this.#leastExcessPs > this.#leastPs * 0.02 + this.#roundingPs)
       this.#accuse(
         `of ${this.#adjoiningCount} completions behind another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
       );
@@ -113,7 +116,7 @@ export class ReadLatencyRule implements LinkRule {
     if (readyPs === undefined) return;
     this.#readyPs.delete(packet.tag);
     const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
-    if (packet.atPs < soonestPs - roundingPs)
+    if (packet.atPs < soonestPs - roundingPsAt(packet.atPs))
       this.#accuse(
         `${Math.round(soonestPs - packet.atPs)} ps before the root complex can answer: ${textOf(packet)}`,
       );
@@ -154,7 +157,7 @@ export class RegisterLatencyRule implements LinkRule {
     if (readyPs === undefined) return;
     this.#readyPs.delete(packet.tag);
     const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
-    if (packet.atPs < soonestPs - roundingPs)
+    if (packet.atPs < soonestPs - roundingPsAt(packet.atPs))
       this.#accuse(
         `${Math.round(soonestPs - packet.atPs)} ps before the device can answer: ${textOf(packet)}`,
       );
