@@ -66,10 +66,13 @@ export function drawStory(seed: number): Story {
   return withKnots(new Random(seed, 'knots'), withControl(new Random(seed, 'control'), onDemand));
 }
 
+/** Of the stories that are played again: threads that wait for each other take ten times as long where cores are busy. */
+const singleShare = 0.93;
+
 /** Other threads, another order of one instant, and at times epochs so short that many begin. */
 export function drawAgain(random: Random): Again {
   const again = {
-    partition: random.chance(0.7) ? partitions[0] : partitions[1 + random.below(2)]!,
+    partition: random.chance(singleShare) ? partitions[0] : partitions[1 + random.below(2)]!,
     shuffleSeed: random.below(2 ** 31),
   };
   const epochPs = random.chance(0.4) ? shortEpochPs * 2 ** random.below(12) : undefined;

@@ -33,7 +33,7 @@ function draw(random: Random): SceneDraft {
   const requests = [0, 1].map(() => {
     const gapNs = [0, 500, 5000][random.below(3)]!;
     return Array.from(
-      { length: 5 + random.below(40) },
+      { length: 5 + random.below(24) },
       (): Request => ({
         opcode: opcodes[random.below(3)]!,
         lengthBytes: random.chance(0.5) ? random.below(300) : random.below(slotBytes),
@@ -45,11 +45,11 @@ function draw(random: Random): SceneDraft {
   const faults: FaultEntry[] = random.chance(0.8)
     ? Array.from({ length: 1 + random.below(4) }, () => ({
         packet: 'lost' as const,
-        nth: 1 + random.below(80),
+        nth: 1 + random.below(60),
         node: random.below(2),
       }))
     : [];
-  const isThreaded = random.chance(0.35);
+  const isThreaded = random.chance(0.05);
   return {
     args: args as unknown as JsonValue,
     set: random.chance(0.3) ? { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 } : {},
