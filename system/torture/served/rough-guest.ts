@@ -13,6 +13,7 @@ import { REGION_BAR0, REGION_CONFIG } from '../../../guest/device.ts';
 import { NativeCallError } from '../../../guest/native/native-call-error.ts';
 import { Command } from '../../../guest/vfio-user/protocol.ts';
 import type { Random } from '../../../sim/index.ts';
+import { Bystander } from './bystander.ts';
 import { Draw } from './draw.ts';
 import { type GuestLife, initialMappings, NOT_ENDED, ramBytes, UNREACHABLE } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
@@ -56,6 +57,8 @@ export class RoughGuest {
   readonly coverage = noRoughCoverage();
   /** What it did last, oldest first. */
   readonly actions: string[] = [];
+  /** Somebody in it who keeps to the rules. */
+  readonly bystander: Bystander;
   readonly #life: GuestLife;
   readonly #random: Random;
   readonly #draw: Draw;
@@ -70,9 +73,13 @@ export class RoughGuest {
     writable: 1,
   }));
 
-  /** @param without kinds that are left out whatever the seed says: for looking what a finding needs */
-  constructor(life: GuestLife, random: Random, without: readonly Kind[] = []) {
+  /**
+   * @param forBystander what is drawn for its bystander, so that the rest of the life does not depend on it
+   * @param without kinds that are left out whatever the seed says: for looking what a finding needs
+   */
+  constructor(life: GuestLife, random: Random, forBystander: Random, without: readonly Kind[] = []) {
     this.#life = life;
+    this.bystander = new Bystander(life, forBystander);
     this.#random = random;
     this.#draw = new Draw(random);
     this.#objects = new RoughObjects(this.#draw);
@@ -89,11 +96,13 @@ export class RoughGuest {
   live(actionCount: number): void {
     try {
       this.#life.attach();
+      this.bystander.map();
       if (this.#random.chance(0.1)) {
         if (this.#random.chance(0.7)) this.#life.enable();
       } else this.#bringUp(this.#drawStage());
       for (let at = 0; at < actionCount; at++) {
         this.#act();
+        if (at % stepsPerLook === 0) this.bystander.act();
         if (this.#random.chance(flushChance)) this.#life.synchronise();
       }
       this.#life.synchronise();
@@ -141,15 +150,19 @@ export class RoughGuest {
   #bringUp(last: Stage): void {
     const life = this.#life;
     this.#note(`a driver's stages up to "${last}"`);
+    let isOdd = false;
     const driver = new WellBehavedGuest(life, { looksAround: false });
     if (this.#random.chance(0.3) && stages.indexOf(last) > stages.indexOf('memory')) {
       driver.run('memory');
       this.#objects.forget();
       // Refused, it is given again as it should be; accepted, the driver goes on with a device that is odd.
       const status = this.#carryOut('command', this.#commands.initialise());
-      driver.run(last, status === CommandStatus.OK ? 'event queue' : 'initialise');
+      isOdd = status === CommandStatus.OK;
+      driver.run(last, isOdd ? 'event queue' : 'initialise');
     } else driver.run(last);
     this.#objects.broughtUp(last);
+    if (!isOdd && stages.indexOf(last) >= stages.indexOf('completion queue'))
+      this.bystander.create(driver.lid);
     life.put(icmAddress('mtt') + roughMtt.first * 8, roughTranslations());
   }
 
@@ -221,6 +234,8 @@ export class RoughGuest {
   #forgetMap(): void {
     const life = this.#life;
     life.client.unmap({ all: 1 });
+    this.bystander.unmapped();
+    this.bystander.map();
     for (const { fileOffset, sizeBytes, writable } of this.#mappings)
       if (writable === 1) life.ram.unmapped(fileOffset, sizeBytes);
     this.#mappings = [];
@@ -401,6 +416,8 @@ const earlyCommands: ReadonlySet<CommandName | undefined> = new Set([
 class LifeOver extends Error {}
 
 const actionsKept = 40;
+/** Between two things that the bystander does. */
+const stepsPerLook = 8;
 /** A device that was reset by a part of a command does not end it. */
 const roughPatience = 3;
 /** Of sending what has gathered, beside what must wait for an answer. */

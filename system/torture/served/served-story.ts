@@ -4,8 +4,8 @@
  *
  *     well-behaved ─► rough ─► rough ─► rough ─► well-behaved        one device, one server, one thread
  *
- * Watched all along: what the model throws, the guest's memory where it is not mapped or no longer, interrupts of guests
- * that have gone, descriptors and memory of this process, and how long a turn takes.
+ * Watched all along: what the model throws, the guest's memory where it is not mapped or no longer, completions that nobody
+ * asked for (bystander.ts), interrupts of guests that have gone, descriptors and memory of this process, and how long a turn takes.
  */
 import { readdirSync } from 'node:fs';
 import { bytesPerMib } from '../../../base/units.ts';
@@ -45,6 +45,7 @@ export type ServedFindingKind =
   | 'thrown'
   | 'changed'
   | 'memory'
+  | 'completion'
   | 'interrupt'
   | 'descriptors'
   | 'heap'
@@ -151,13 +152,16 @@ class StoryRun {
   #roughLife(): void {
     const { seed, actions = usualActions, without } = this.#options;
     const life = new GuestLife(this.#device);
-    const guest = new RoughGuest(life, new Random(seed, `served life ${this.#life}`), without);
+    const random = (what: string): Random => new Random(seed, `served ${what} ${this.#life}`);
+    const guest = new RoughGuest(life, random('life'), random('bystander'), without);
     this.#guest = guest;
     try {
       guest.live(actions);
       life.leave();
       life.raised();
       this.#device.pass(50);
+      guest.bystander.judge();
+      for (const unasked of guest.bystander.findings) this.find('completion', unasked);
       for (const damage of life.ram.damages()) this.find('memory', damage);
       if (life.raised().some((count) => count > 0))
         this.find('interrupt', 'a vector was raised after its guest had gone');
