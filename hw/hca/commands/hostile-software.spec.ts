@@ -17,6 +17,7 @@ import { mcgHead } from '../../../abi/mcg.ts';
 import { mpt } from '../../../abi/mpt.ts';
 import { setPortInfiniband } from '../../../abi/ports.ts';
 import { qpMailbox } from '../../../abi/qpc.ts';
+import { queryDevCap } from '../../../abi/query-dev-cap.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { viewOf } from '../../../base/index.ts';
 import { CommandDma } from '../command-dma.ts';
@@ -125,6 +126,53 @@ describe('INIT_HCA', () => {
     ['flow counters', { counters: 1 }],
   ])('refuses %s, which QUERY_DEV_CAP does not offer', (_what, fields) => {
     expect(refused(fields)).toBe(BAD_PARAM);
+  });
+
+  it.each([
+    ['logQps', 'logMaxQps'],
+    ['logCqs', 'logMaxCqs'],
+    ['logSrqs', 'logMaxSrqs'],
+    ['logEqs', 'logMaxEqs'],
+    ['logDmpts', 'logMaxMpts'],
+    ['logMcgEntries', 'logMaxGroups'],
+  ] as const)('takes of %s what QUERY_DEV_CAP says and no more', (field, limit) => {
+    const bench = new ControlBench();
+    startFirmware(bench);
+    const { outBox } = bench.command('QUERY_DEV_CAP', { outBytes: 256 });
+    const largest = queryDevCap.decode(outBox)[limit];
+    // Alone at the end of the tables, so that the longest of them fits into ICM.
+    const bases = { qpcBase: 2n ** 38n, rdmarcBase: 2n ** 39n, mcgBase: 2n ** 37n };
+    expect(refused({ ...bases, [field]: largest })).toBe(OK);
+    expect(refused({ ...bases, [field]: largest + 1 })).toBe(BAD_PARAM);
+  });
+
+  it('refuses any field of all ones, but for those that tell the device nothing it acts on', () => {
+    const odd = initHca.decode(new Uint8Array(initHca.sizeBytes).fill(0xff));
+    const taken = Object.entries(odd).filter(([name, value]) => refused({ [name]: value }) === OK);
+    expect(taken.map(([name]) => name)).toEqual([
+      // Answers of QUERY_HCA, hints about the host, a table that only virtual functions use.
+      'version',
+      'globalCapabilities',
+      'coreClockMhz',
+      'logCacheLineMinus4',
+      'cacheLineValid',
+      'phvCheckEnabled',
+      'hostIsBigEndian',
+      'udAvPortCheck',
+      // All ones is what QUERY_DEV_CAP offers.
+      'logRdmarcPerQp',
+      'cmptBase',
+      'driverVersion',
+      // Of steering modes that are refused where they are asked for.
+      'flowSteeringBase',
+      'logFlowSteeringEntryBytes',
+      'highRateSteering',
+      'logFlowSteeringEntries',
+      'ethernetSteering',
+      'ethernetL2Addresses',
+      'ipoibSteering',
+      'ipoibL2Addresses',
+    ]);
   });
 
   it('takes what it offers: entries of 64 bytes to a mailbox', () => {
