@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { Opcode } from '../../wire/index.ts';
-import { psnA } from './testing/data-path-verbs.ts';
+import { connectedPair, psnA } from './testing/data-path-verbs.ts';
 import { type Scene, scene, summaryOf, syndromesOf } from './testing/scenario.ts';
 
 /** Local ACK timeout code 2: 4.096 us × 2^2 = 16.384 us. */
@@ -124,5 +124,56 @@ describe('the local ACK timeout', () => {
     await bench.run(100);
     expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
     expect(bench.b.port.packets).toHaveLength(1);
+  });
+
+  it('does not come when an answer comes at its very instant, before or behind it', async () => {
+    for (const isBehind of [false, true]) {
+      const given = await scene({ ackTimeout: TIMEOUT_CODE });
+      const { bench, a } = given;
+      const { lp, dataPath } = bench.a;
+      bench.b.port.drops = () => true;
+      const pair = dataPath.tables.qps.rows[a.slot]!;
+      const answered = lp.queue.addHandler(() => dataPath.timers.progress(pair));
+      let duePs = Number.NaN;
+      const answerAtDue = (): void => {
+        duePs = pair.lastProgressPs + TIMEOUT_PS;
+        lp.queue.schedule(duePs, answered);
+      };
+      // The timer is set some time after the posting, and once more when it finds that there was progress.
+      a.send(write(given));
+      await bench.run(3);
+      bench.a.act(() => dataPath.timers.progress(pair));
+      await bench.run(1);
+      if (!isBehind) answerAtDue();
+      await bench.run(15);
+      if (isBehind) answerAtDue();
+      await bench.run(5);
+      expect(bench.a.lp.nowPs).toBeGreaterThan(duePs);
+      expect(dataPath.timers.timeoutCount).toBe(0);
+      expect(pair.lastProgressPs).toBe(duePs);
+      await bench.run(20);
+      expect(dataPath.timers.timeoutCount).toBe(1);
+    }
+  });
+
+  it('comes to several QPs at one instant in the order of their places, not in that of their timers', async () => {
+    for (const shuffleSeed of [undefined, 1, 2, 3, 4, 5]) {
+      const order = shuffleSeed === undefined ? {} : { shuffleSeed };
+      const given = await scene({ ackTimeout: TIMEOUT_CODE, ...order });
+      const { bench } = given;
+      const ends = [given, connectedPair(bench.a, bench.b, { ackTimeout: TIMEOUT_CODE })];
+      bench.b.port.drops = () => true;
+      await bench.run(5);
+      for (const { a } of ends.toReversed()) a.send(write(given));
+      await bench.run(3);
+      bench.a.act(() => {
+        for (const { a } of ends.toReversed())
+          bench.a.dataPath.timers.progress(bench.a.dataPath.tables.qps.rows[a.slot]!);
+      });
+      await bench.run(20);
+      expect(ends[0]!.a.slot).toBeLessThan(ends[1]!.a.slot);
+      const repeated = bench.b.port.packets.slice(2).map(({ qpn }) => qpn);
+      expect(repeated).toEqual(ends.map(({ b }) => b.qpn));
+    }
   });
 });

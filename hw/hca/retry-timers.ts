@@ -4,6 +4,9 @@
  * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it looks at
  * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
  * and a busy one an event per timeout.
+ *
+ * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
+ * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
 import { Fifo } from '../../sim/index.ts';
 import { PSN_MASK } from '../../wire/psn.ts';
@@ -27,16 +30,21 @@ export class RetryTimers {
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
   /**
-   * Timers that have come due and wait for the next edge: at most one of each kind for a QP, since the next one of its kind
-   * is set at that edge or later, and takes longer than a cycle.
+   * Timers that have come due and wait for the next edge, by QP, those of RNR waits half above: at most one of each kind for a
+   * QP, since the next one of its kind is set not long before that edge, and takes longer than a cycle.
    */
   readonly #due: Fifo;
+  /** Those of {@link #due} that are looked at: reused. */
+  readonly #looked: number[] = [];
   readonly #stage: number;
   #listener: TimerListener | undefined;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
   #life = new Int32Array(0);
   /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
   #rnrWait = new Int32Array(0);
+  /** The life and the wait of the QP whose timers have come due. */
+  #dueLife = new Int32Array(0);
+  #dueRnrWait = new Int32Array(0);
 
   constructor(core: HcaCore) {
     this.#core = core;
@@ -45,6 +53,8 @@ export class RetryTimers {
       this.#due.enlarge(2 * slotCount);
       this.#life = enlarged(this.#life, slotCount);
       this.#rnrWait = enlarged(this.#rnrWait, slotCount);
+      this.#dueLife = enlarged(this.#dueLife, slotCount);
+      this.#dueRnrWait = enlarged(this.#dueRnrWait, slotCount);
     });
     this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
     this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
@@ -109,23 +119,14 @@ export class RetryTimers {
   }
 
   #ackDue(qp: number, life: number): void {
-    const { qps, lp } = this.#core;
     if (life !== this.#life[qp]) return;
-    const pair = qps.rows[qp]!;
-    pair.hasTimer = 0;
-    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
-    const sincePs = lp.nowPs - pair.lastProgressPs;
-    if (sincePs < pair.ackTimeoutPs) {
-      pair.hasTimer = 1;
-      lp.queue.schedule(pair.lastProgressPs + pair.ackTimeoutPs, this.#ackHandler, qp, life);
-      return;
-    }
+    this.#dueLife[qp] = life;
     this.#leave(qp);
   }
 
   #rnrDue(qp: number, wait: number): void {
     if (wait !== this.#rnrWait[qp]) return;
-    this.#core.qps.rows[qp]!.isWaitingRnr = 0;
+    this.#dueRnrWait[qp] = wait;
     this.#leave(qp + DUE_RNR);
   }
 
@@ -137,17 +138,39 @@ export class RetryTimers {
   }
 
   #run(cycle: number): void {
-    while (this.#due.headCycle <= cycle) {
-      const what = this.#due.pop();
+    const looked = this.#looked;
+    looked.length = 0;
+    while (this.#due.headCycle <= cycle) looked.push(this.#due.pop());
+    if (looked.length > 1) looked.sort((left, right) => left - right);
+    for (const what of looked) {
       const qp = Math.floor(what);
-      if (what !== qp) {
-        if (this.#core.qps.rows[qp]!.isWaitingRnr === 0) this.#listener!.rnrWaitOver(qp, cycle);
-        continue;
-      }
-      this.timeoutCount++;
-      this.#listener!.ackTimedOut(qp, cycle);
+      if (what === qp) this.#lookAtAck(qp, cycle);
+      else this.#lookAtRnr(qp, cycle);
     }
     if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
+  }
+
+  #lookAtAck(qp: number, cycle: number): void {
+    if (this.#dueLife[qp] !== this.#life[qp]) return;
+    const { qps, lp } = this.#core;
+    const pair = qps.rows[qp]!;
+    pair.hasTimer = 0;
+    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
+    const duePs = pair.lastProgressPs + pair.ackTimeoutPs;
+    if (duePs >= lp.nowPs) {
+      pair.hasTimer = 1;
+      lp.queue.schedule(duePs, this.#ackHandler, qp, this.#life[qp]!);
+      return;
+    }
+    this.timeoutCount++;
+    this.#listener!.ackTimedOut(qp, cycle);
+  }
+
+  #lookAtRnr(qp: number, cycle: number): void {
+    const pair = this.#core.qps.rows[qp]!;
+    if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
+    pair.isWaitingRnr = 0;
+    this.#listener!.rnrWaitOver(qp, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */
