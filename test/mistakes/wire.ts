@@ -82,11 +82,11 @@ export const wireMistakes: readonly Mistake[] = [
     replace: 'return config.portLatencyNs * 1000 + ',
   },
   {
-    name: 'link-down-wakes-nobody',
-    what: 'A sender that waits for the link when it goes down is not woken, and holds up what is to be discarded.',
+    name: 'held-packet-not-told-of-credits',
+    what: 'A packet held back that is due and waits for credits, before all others, is not looked at when they come.',
     kind: 'lost event',
     file: 'wire/wire-sender.ts',
-    find: 'if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);',
-    replace: 'this.#wait.end(this.#lp.nowPs);',
+    find: '    if (this.#isStarved) this.#dueListener(this.#lp.nowPs + 1);\n',
+    replace: '',
   },
 ];

@@ -11,6 +11,7 @@ import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
 import { framesOutOfOrder } from './frames-out-of-order.ts';
 import { fullCompletionQueue } from './full-completion-queue.ts';
+import { fullReceiveBuffers } from './full-receive-buffers.ts';
 import { interruptsInService } from './interrupts-in-service.ts';
 import { lateAnswers } from './late-answers.ts';
 import { lateReceives } from './late-receives.ts';
@@ -58,6 +59,7 @@ export const scenes: readonly Scene[] = [
   forked,
   framesOutOfOrder,
   fullCompletionQueue,
+  fullReceiveBuffers,
   interruptsInService,
   lateAnswers,
   lateReceives,
