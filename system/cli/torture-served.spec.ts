@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { makeTemporaryFolder } from '../guest/temporary-folder.ts';
+import * as served from '../torture/served/index.ts';
+import { Screen } from './output.ts';
+import { tortureServed } from './torture-served.ts';
+
+/** Stories of ten of each kind, and three doorbells. */
+vi.mock(import('../torture/served/index.ts'), async (original) => {
+  const module = await original();
+  const counts = Object.fromEntries(module.servedKinds.map((kind) => [kind, 10]));
+  return {
+    ...module,
+    playServedStory: ({ seed }) => ({
+      seed,
+      findings: [],
+      counts: { ...counts, doorbell: 3, reset: 0 } as ReturnType<typeof module.playServedStory>['counts'],
+      coverage: module.noRoughCoverage(),
+      grownBytes: 0,
+      longestTurnMs: 1,
+    }),
+  };
+});
+
+interface Result {
+  readonly stories: number;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** What a run from seed 1 on says of itself. */
+function resultOf(actions: number, last: number): Result {
+  const folder = makeTemporaryFolder('hca-torture-');
+  try {
+    const json = join(folder.path, 'result.json');
+    tortureServed({ seeds: { first: 1, last }, actions, json }, new Screen('-'));
+    return JSON.parse(readFileSync(json, 'utf8')) as Result;
+  } finally {
+    folder.remove();
+  }
+}
+
+describe('torture --served --actions', () => {
+  it('plays until each counted kind was played so often, and not a story more', () => {
+    for (const [actions, stories] of [
+      [1, 1],
+      [3, 1],
+      [4, 2],
+      [30, 10],
+      [31, 11],
+    ] as const) {
+      const result = resultOf(actions, 1000);
+      expect(result.stories).toBe(stories);
+      for (const kind of served.countedKinds) expect(result.counts[kind]).toBeGreaterThanOrEqual(actions);
+    }
+  });
+
+  it('ends with the last seed, though it was not enough', () => {
+    expect(resultOf(1000, 5)).toMatchObject({ stories: 5 });
+  });
+});
