@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/cqe.ts';
-import { QpState } from '../../abi/qpc.ts';
+import { PathMtu, QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { ackSyndrome, nakSyndrome, Opcode, rnrNakSyndrome } from '../../wire/index.ts';
 import { type BenchOptions, tightest } from './testing/data-path-bench.ts';
@@ -39,6 +39,25 @@ async function answer(
   );
   await bench.run(5);
 }
+
+describe('a READ between ends whose path MTUs differ', () => {
+  it.each([
+    ['MTU_256', 2047],
+    ['MTU_256', 700],
+    ['MTU_2048', 1500],
+    ['MTU_2048', 2500],
+    ['MTU_512', 1025],
+  ] as const)('ends in a bad response: 1024 here and %s there, %i bytes', async (pathMtu, bytes) => {
+    const given = await scene({ b: { fields: { pathMtu: PathMtu[pathMtu] } } });
+    const { bench, a, aCq, checkBystanders } = given;
+    a.send(read(given, bytes));
+    const syndromes: number[] = [];
+    await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) > 0, 100);
+    expect(syndromes).toEqual([CqeSyndrome.BAD_RESP_ERR]);
+    expect(a.state).toBe(QpState.ERR);
+    await checkBystanders();
+  });
+});
 
 describe('a receiver that is not ready', () => {
   for (const [name, options] of sizes) {

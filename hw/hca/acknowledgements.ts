@@ -252,6 +252,8 @@ export class Acknowledgements {
         this.#core.transport.count('unexpectedResponse');
         return 0;
       }
+      if (!this.#hasExpectedLength(pair, request, opcode))
+        return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
       this.#isPlacing = true;
       this.#placement.begin();
     }
@@ -279,6 +281,15 @@ export class Acknowledgements {
     this.#completion.completeHead(pair, cycle);
     if (!this.#completion.completeLocally(pair, cycle)) this.#listener.localCompletionWaits(pair);
     return bytes;
+  }
+
+  /** All responses but the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another. */
+  #hasExpectedLength(pair: QueuePair, request: SendRecord, opcode: number): boolean {
+    if (opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE) return true;
+    const { responsesReceived, psnCount, messageBytes } = request;
+    const isLast = responsesReceived === psnCount - 1;
+    const expectedBytes = isLast ? messageBytes - responsesReceived * pair.mtuBytes : pair.mtuBytes;
+    return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;
   }
 
   #notPlaced(placed: number, pair: QueuePair, psn: number, cycle: number): number {
