@@ -6,6 +6,7 @@ import { copiedByWords } from './copied-by-words.ts';
 import { credits } from './credits.ts';
 import { crowdOfQueues } from './crowd-of-queues.ts';
 import { crowdedEventQueues } from './crowded-event-queues.ts';
+import { extremeAttributes } from './extreme-attributes.ts';
 import { failedReads } from './failed-reads.ts';
 import { fewCredits } from './few-credits.ts';
 import { forked } from './forked.ts';
@@ -54,6 +55,7 @@ export const scenes: readonly Scene[] = [
   credits,
   crowdOfQueues,
   crowdedEventQueues,
+  extremeAttributes,
   failedReads,
   fewCredits,
   forked,
