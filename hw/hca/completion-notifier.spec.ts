@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { cqArmOffset } from '../../abi/bar-map.ts';
 import { cqc } from '../../abi/cqc.ts';
-import { cqArm } from '../../abi/doorbells.ts';
+import { CqArmCommand, cqArm } from '../../abi/doorbells.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { DataPathNode } from './testing/data-path-bench.ts';
 import { Cq, EQN, Qp, type SendRequest, UAR } from './testing/data-path-verbs.ts';
@@ -253,5 +253,57 @@ describe('moderation', () => {
     const waited = bench.a.events.cycles[0]! - beganCycle;
     expect(waited).toBeLessThanOrEqual(21_350 + 3);
     expect(waited).toBeGreaterThan(21_350 - 3 * 427);
+  });
+
+  it('tells nothing of what a period held back that ends as the CQ is armed anew, before or behind', async () => {
+    for (const isBehind of [false, true]) {
+      const given = await scene();
+      const { bench, a, aCq } = given;
+      const { lp, dataPath } = bench.a;
+      const periodPs = 50_000_000;
+      moderate(bench.a, aCq, 3, 50);
+      aCq.arm(NEXT);
+      let duePs = Number.NaN;
+      const rearmed = lp.queue.addHandler(() =>
+        dataPath.completions.notifier.arm(aCq.slot, CqArmCommand.NEXT, 1, bench.a.domain.cycle),
+      );
+      const schedule = lp.queue.schedule.bind(lp.queue);
+      lp.queue.schedule = (atPs, ...effect) => {
+        if (atPs - lp.nowPs !== periodPs) return schedule(atPs, ...effect);
+        duePs = atPs;
+        if (!isBehind) schedule(atPs, rearmed);
+        const timer = schedule(atPs, ...effect);
+        if (isBehind) schedule(atPs, rearmed);
+        return timer;
+      };
+      a.send(write(given));
+      await bench.run(80);
+      expect(lp.nowPs).toBeGreaterThan(duePs);
+      expect(bench.a.events.lines).toEqual([]);
+      lp.queue.schedule = schedule;
+      a.send(write(given));
+      await bench.run(60);
+      expect(bench.a.events.lines).toEqual([event(aCq)]);
+    }
+  });
+
+  it('tells of CQs whose periods end at one instant in the order of their places', async () => {
+    for (const shuffleSeed of [undefined, 1, 2, 3, 4, 5]) {
+      const { bench } = await scene(shuffleSeed === undefined ? {} : { shuffleSeed });
+      const cqs = [new Cq(bench.a), new Cq(bench.a), new Cq(bench.a)];
+      await bench.run(2);
+      for (const cq of cqs) {
+        moderate(bench.a, cq, 3, 20);
+        cq.arm(NEXT);
+      }
+      await bench.run(2);
+      bench.a.act(() => {
+        const { notifier } = bench.a.dataPath.completions;
+        for (const cq of cqs.toReversed()) notifier.issued(cq.slot, true, bench.a.domain.cycle);
+      });
+      await bench.run(30);
+      expect(cqs.map(({ slot }) => slot)).toEqual(cqs.map(({ slot }) => slot).toSorted((l, r) => l - r));
+      expect(bench.a.events.lines).toEqual(cqs.map(event));
+    }
   });
 });

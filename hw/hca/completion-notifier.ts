@@ -2,6 +2,9 @@
  * Completion events: which CQE tells software, and when. A CQ that is armed fires once, for the next CQE or the next solicited
  * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
  * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
+ *
+ * The event queue may run the timer of a period before or behind the clock edge of the same instant, and those of two CQs in any
+ * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
  */
 import { CqArmCommand } from '../../abi/doorbells.ts';
 import { Fifo } from '../../sim/index.ts';
@@ -39,9 +42,16 @@ export class CompletionNotifier {
   /** CQ whose event has fired and still has to be posted. */
   #fired = NONE;
   #joinedCount = 0;
-  /** CQs whose event an arm request or a timer has released, each at most once. */
+  /** CQs whose event an arm request has released, each at most once. */
   readonly #due: Fifo;
   #isDue = new Uint8Array(0);
+  /**
+   * CQs whose moderation timer has come due, each at most once, by the cycle from which it is looked at, those of one cycle by
+   * their places; that cycle, and the generation that the timer belongs to.
+   */
+  readonly #timed: number[] = [];
+  #timedCycle = new Float64Array(0);
+  #timedGeneration = new Int32Array(0);
 
   constructor(core: HcaCore, events: CompletionEvents, wake: (cycle: number) => void) {
     this.#core = core;
@@ -51,6 +61,8 @@ export class CompletionNotifier {
     core.cqs.follow((slotCount) => {
       this.#due.enlarge(slotCount);
       this.#isDue = enlarged(this.#isDue, slotCount);
+      this.#timedCycle = enlarged(this.#timedCycle, slotCount);
+      this.#timedGeneration = enlarged(this.#timedGeneration, slotCount);
     });
     this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
     events.onSpace(wake);
@@ -63,12 +75,18 @@ export class CompletionNotifier {
 
   /** Events that have fired or are due, and are not posted. */
   get heldCount(): number {
-    return this.#due.count + (this.#fired === NONE ? 0 : 1);
+    return this.#due.count + this.#timed.length + (this.#fired === NONE ? 0 : 1);
   }
 
   /** Cycle from which {@link fireDue} has something to do, or Infinity. */
   get dueCycle(): number {
-    return this.#due.headCycle;
+    const { headCycle } = this.#due;
+    return this.#timedHeadCycle < headCycle ? this.#timedHeadCycle : headCycle;
+  }
+
+  get #timedHeadCycle(): number {
+    const cq = this.#timed[0];
+    return cq === undefined ? Number.POSITIVE_INFINITY : this.#timedCycle[cq]!;
   }
 
   /**
@@ -96,10 +114,13 @@ export class CompletionNotifier {
   /** Fires for the CQ that has been due longest. */
   fireDue(cycle: number): void {
     const { cqs } = this.#core;
+    this.#wake(cycle + 1);
+    while (this.#timedHeadCycle <= cycle && this.#timedHeadCycle < this.#due.headCycle)
+      if (this.#firePeriodOver(this.#timed.shift()!)) return;
+    if (this.#due.headCycle > cycle) return;
     const cq = this.#due.pop();
     this.#isDue[cq] = 0;
     if (cqs.numberOf[cq] !== NONE && cqs.rows[cq]!.armState !== CQ_NOT_ARMED) this.#fire(cq);
-    this.#wake(cycle + 1);
   }
 
   /** Posts the event that has fired, if one has. False: there is no room for it. */
@@ -123,6 +144,7 @@ export class CompletionNotifier {
     this.#fired = NONE;
     this.#due.clear();
     this.#isDue.fill(0);
+    this.#timed.length = 0;
   }
 
   /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
@@ -140,14 +162,30 @@ export class CompletionNotifier {
     lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
   }
 
-  /** The moderation period is over. */
+  /** A timer has come due. */
   #moderationDue(cq: number, generation: number): void {
     const { cqs, domain, lp } = this.#core;
+    if (generation !== cqs.rows[cq]!.generation) return;
+    this.#timedGeneration[cq] = generation;
+    const timed = this.#timed;
+    if (timed.includes(cq)) return;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    this.#timedCycle[cq] = cycle;
+    let place = timed.length;
+    while (place > 0 && this.#timedCycle[timed[place - 1]!] === cycle && timed[place - 1]! > cq) place--;
+    timed.splice(place, 0, cq);
+    this.#wake(cycle);
+  }
+
+  /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
+  #firePeriodOver(cq: number): boolean {
+    const { cqs } = this.#core;
     const queue = cqs.rows[cq]!;
-    if (cqs.numberOf[cq] === NONE || generation !== queue.generation) return;
+    if (cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;
     queue.hasModerationTimer = 0;
-    if (queue.heldCount === 0) return;
-    if (queue.armState !== CQ_NOT_ARMED) this.#makeDue(cq, domain.clock.cycleAfter(lp.nowPs));
+    if (queue.heldCount === 0 || queue.armState === CQ_NOT_ARMED) return false;
+    this.#fire(cq);
+    return true;
   }
 
   #makeDue(cq: number, cycle: number): void {
@@ -176,5 +214,6 @@ export class CompletionNotifier {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#due.rebase(cycles);
+    for (const cq of this.#timed) this.#timedCycle[cq] = this.#timedCycle[cq]! - cycles;
   }
 }
