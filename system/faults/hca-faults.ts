@@ -126,6 +126,8 @@ class DeviceFaults implements CommandFaults {
 
   #run(cycle: number): void {
     const { lp } = this.#hca;
+    // Of one instant the event queue may tell in any order.
+    this.#due.sort((left, right) => left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
       const fault = this.#lasting[due >> 1]!;
       const isBeginning = due % 2 === 0;
