@@ -57,7 +57,7 @@ const slots = 16;
 function drawRound(random: Random): Round {
   const qpCount = 1 + random.below(4);
   const isUnanswered = random.chance(0.5);
-  const reach = random.chance(0.5) ? 3000 : 30_000;
+  const reach = random.chance(0.65) ? 3000 : 30_000;
   return {
     qpCount,
     requestCount: 1 + random.below(slots / qpCount),
@@ -80,8 +80,10 @@ function draw(random: Random): SceneDraft {
       'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
       ...(random.chance(0.4) ? { 'wire.speed': 'SDR', 'wire.lanes': '1' } : {}),
       ...(random.chance(0.3) ? { 'dma.tagCount': 1 + random.below(2) } : {}),
-      ...(random.chance(0.4) ? { 'pcie.rootComplex.readLatencyPs': 5_000_000 } : {}),
-      ...(random.chance(0.4) ? { 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 } : {}),
+      ...(random.chance(0.65)
+        ? { 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) }
+        : {}),
+      ...(random.chance(0.25) ? { 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 } : {}),
       ...(random.chance(0.3) ? { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 } : {}),
     },
     hasDrawnHardware: random.chance(0.3),

@@ -49,24 +49,58 @@ const slow = [
  * when it is forgotten.
  */
 function drawSlowLookups(random: Random): SceneDraft {
-  const count = 8 + random.below(16);
+  const count = 14 + random.below(16);
+  const isRead = random.chance(0.5);
+  const side = isRead === random.chance(0.7) ? 1 : 0;
   const readLatencyPs = 5_000_000 + random.below(15_000_000);
   const args: Args = {
-    opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+    opcode: isRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
     how: 'deregister',
-    side: random.below(2),
+    side,
     count,
     lengthBytes: 64 << random.below(3),
     alternates: true,
-    delayNs: random.below(Math.floor((count * readLatencyPs) / psPerNs)),
+    // Queues, contexts and requests are read first, each in its turn.
+    delayNs: Math.floor(((6 + random.unit() * (count - 4)) * readLatencyPs) / psPerNs),
   };
   return {
     args: { ...args },
     set: {
       'pcie.rootComplex.readLatencyPs': readLatencyPs,
-      'pcie.rootComplex.writeLatencyPs': random.below(readLatencyPs),
+      // What the command writes is in memory when an entry that was read before it is on its way back.
+      'pcie.rootComplex.writeLatencyPs': Math.floor(
+        readLatencyPs * (random.chance(0.85) ? 0.5 + random.unit() / 2 : random.unit()),
+      ),
       'hca.mptCacheEntries': 1,
       'hca.mptCacheWays': 1,
+      ...(random.chance(0.6) ? { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 } : {}),
+    },
+    hasDrawnHardware: false,
+    climate: 'flawed',
+  };
+}
+
+/** Reads by one tag, in small pieces, of long requests: what has been looked up waits for many microseconds to be read. */
+function drawQueuedAccesses(random: Random): SceneDraft {
+  const isRead = random.chance(0.5);
+  // Whose memory the device reads, four times of five.
+  const reading = isRead ? 1 : 0;
+  const args: Args = {
+    opcode: isRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+    how: random.chance(0.85) ? 'deregister' : 'destroy',
+    side: random.chance(0.8) ? reading : 1 - reading,
+    count: 2 + random.below(4),
+    lengthBytes: 4096 * (2 + random.below(4)),
+    alternates: false,
+    delayNs: 3000 + random.below(40_000),
+  };
+  return {
+    args: { ...args },
+    set: {
+      'dma.tagCount': 1,
+      'pcie.rootComplex.readLatencyPs': 500_000 + random.below(2_500_000),
+      'pcie.enumeration.maxReadRequestBytes': 256 << random.below(3),
+      ...(random.chance(0.3) ? { 'pcie.link.generation': 1, 'pcie.link.lanes': 1 } : {}),
     },
     hasDrawnHardware: false,
     climate: 'flawed',
@@ -74,7 +108,9 @@ function drawSlowLookups(random: Random): SceneDraft {
 }
 
 function draw(random: Random): SceneDraft {
-  if (random.chance(0.3)) return drawSlowLookups(random);
+  const kind = random.unit();
+  if (kind < 0.42) return drawSlowLookups(random);
+  if (kind < 0.8) return drawQueuedAccesses(random);
   const alternates = random.chance(0.5);
   const args: Args = {
     opcode: random.chance(0.5) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
