@@ -43,7 +43,7 @@ function draw(random: Random): SceneDraft {
   const gapNs = [0, 500, 3000, 10_000][random.below(4)]!;
   const rounds: Round[] = Array.from({ length: 10 + random.below(isFar ? 10 : 50) }, () => {
     const steps = someOrder(random, cqCount)
-      .slice(0, 1 + random.below(cqCount))
+      .slice(0, isFar ? 1 : 1 + random.below(cqCount))
       .map((cq) => ({ cq, afterNs: gapNs === 0 ? 0 : random.below(gapNs) }));
     return { steps, maskedNs: !usesPin && random.chance(0.4) ? random.below(50_000) : undefined };
   });
