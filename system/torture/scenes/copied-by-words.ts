@@ -5,7 +5,7 @@
  *
  *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing behind it that would push
  */
-import { psPerNs } from '../../../base/units.ts';
+import { psPerNs, psPerUs } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
 import {
   IBV_SEND_INLINE,
@@ -120,6 +120,8 @@ export async function holder(program: ProgramContext): Promise<JsonValue> {
   const count = bursts.reduce((sum, burst) => sum + burst, 0);
   const side = await meetPeer(program, { areaBytes: count * slotBytes, qpCount });
   const lengths = (await program.exchange.take('lengths')) as number[];
+  // The ACKs do not wait for the last bytes to be in memory.
+  await program.cpu.sleep(100 * psPerUs);
   const wrong = lengths.flatMap((length, number) =>
     differencesOf(
       `request ${number}`,

@@ -231,7 +231,10 @@ export async function peer(program: ProgramContext): Promise<JsonValue> {
       remoteOffset: toldPages * pageBytes,
     }),
   );
-  wrong.push(...failuresOf(await completionsOf(side, 1)));
+  // The ACK does not wait for the last bytes to be in memory; a READ behind them does.
+  const last = { offset: 0, lengthBytes: 1, remoteOffset: toldPages * pageBytes };
+  post(side.qps[0]!, requestOf(there, 1, IBV_WR_RDMA_READ, last));
+  wrong.push(...failuresOf(await completionsOf(side, 2)));
   await barrier(program, 'written');
   await leave(side);
   return { wrong, found: found as unknown as JsonValue };
