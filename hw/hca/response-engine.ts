@@ -206,21 +206,19 @@ export class ResponseEngine {
     return true;
   }
 
-  /** Acknowledges a duplicate, unless an ACK that says more is about to leave. */
+  /**
+   * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
+   * acknowledges as much, and is sent once.
+   */
   acknowledgeAgain(qp: number, psn: number, cycle: number): void {
     const { hasAck, ackPsn } = this.#resources.rows[qp]!;
     if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
     else this.acknowledge(qp, psn, cycle);
   }
 
-  /**
-   * Acknowledges everything up to `psn`, after a short while in which later ones may take its place. A refusal of what follows
-   * `psn` stands: it acknowledges as much, and is sent once.
-   */
+  /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
   acknowledge(qp: number, psn: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
-    const isRefusing = pending.hasAck === 1 && pending.ackSyndrome !== -1;
-    if (isRefusing && psnDistance(psn, pending.ackPsn) < 0) return;
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
     pending.hasAck = 1;

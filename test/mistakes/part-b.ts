@@ -266,7 +266,8 @@ export const onceFoundMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     scene: 'lost-packets',
     file: 'hw/hca/response-engine.ts',
-    find: '    if (isRefusing && psnDistance(psn, pending.ackPsn) < 0) return;\n',
-    replace: '    if (isRefusing && psnDistance(psn, pending.ackPsn) > 0) return;\n',
+    find: 'if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;',
+    replace:
+      'if (hasAck === 1 && this.#resources.rows[qp]!.ackSyndrome === -1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;',
   },
 ];

@@ -143,13 +143,15 @@ function draw(random: Random): SceneDraft {
     mtuCode,
     firstPsn: random.chance(0.7) ? 2 ** 24 - 1 - random.below(total + 1) : random.below(2 ** 24),
     retryCount:
-      isTail || isBehind || isLong
+      isTail || isBehind || (isLong && random.chance(0.5))
         ? 7
-        : random.chance(hasOwnAnswers ? 0.5 : 0.25)
+        : isLong
           ? 0
-          : random.chance(0.3)
-            ? 1 + random.below(3)
-            : 7,
+          : random.chance(hasOwnAnswers ? 0.5 : 0.25)
+            ? 0
+            : random.chance(0.3)
+              ? 1 + random.below(3)
+              : 7,
     timeoutCode: 13,
     due,
   };
