@@ -9,6 +9,9 @@ import type { Again, Story } from './story.ts';
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
 const sceneShare = 0.8;
 
+/** Of the seeds that would tell a slow scene. */
+const slowShare = 0.25;
+
 /**
  * The story that `hca torture --seed` plays.
  * @param scene name of a scene: that one, with the seed's numbers
@@ -17,7 +20,10 @@ const sceneShare = 0.8;
 export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
-  return random.chance(sceneShare) ? drawScene(seed, scenes[random.below(scenes.length)]!) : drawStory(seed);
+  if (!random.chance(sceneShare)) return drawStory(seed);
+  const drawn = scenes[random.below(scenes.length)]!;
+  const isTaken = drawn.isSlow !== true || random.chance(slowShare);
+  return drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!);
 }
 
 /** A story that plays a scene, with numbers and hardware of the seed. */

@@ -3,6 +3,7 @@
  * whether it has a finding without any mistake. A mistake is then looked for in those first that are likely to show it: what
  * one of them finds, a search in order finds with it at the latest.
  */
+import type { Finding } from '../../system/torture/finding.ts';
 import { storyOfSeed } from '../../system/torture/story-of-seed.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
@@ -17,7 +18,7 @@ interface KnownStory {
   readonly cpuMs: number;
   /** Of this and all before it. */
   readonly endMs: number;
-  readonly hasFindings: boolean;
+  readonly findings: readonly Finding[];
 }
 
 export class KnownStories {
@@ -44,7 +45,7 @@ export class KnownStories {
         const { findings, cpuMs } = await player.play(seed);
         totalMs += cpuMs;
         const scene = storyOfSeed(seed).scene?.name;
-        played.set(seed, { seed, scene, cpuMs, endMs: 0, hasFindings: findings.length > 0 });
+        played.set(seed, { seed, scene, cpuMs, endMs: 0, findings });
         tell(totalMs / 60_000);
       }
     };
@@ -59,10 +60,13 @@ export class KnownStories {
     return new KnownStories(stories);
   }
 
-  /** Number of stories, and of those that have findings in the unchanged source. */
-  counts(): { stories: number; withFindings: number } {
-    const withFindings = this.#stories.filter(({ hasFindings }) => hasFindings).length;
-    return { stories: this.#stories.length, withFindings };
+  get count(): number {
+    return this.#stories.length;
+  }
+
+  /** Stories that have findings in the unchanged source. */
+  failing(): readonly { readonly seed: number; readonly findings: readonly Finding[] }[] {
+    return this.#stories.filter(({ findings }) => findings.length > 0);
   }
 
   /** Looks for a mistake; what a search in order costs is told by what the stories cost without the mistake. */
@@ -73,8 +77,8 @@ export class KnownStories {
     const others = stories.filter(({ scene }) => scene !== mistake.scene);
     const order = [...likely, ...others.toSorted((left, right) => left.cpuMs - right.cpuMs)];
     await using player = new StoryPlayer(tree);
-    for (const { seed, scene, endMs, hasFindings } of order) {
-      const [finding] = hasFindings ? [] : (await player.play(seed)).findings;
+    for (const { seed, scene, endMs, findings } of order) {
+      const [finding] = findings.length > 0 ? [] : (await player.play(seed)).findings;
       if (finding === undefined) continue;
       const find = { by: finding.judge, seed, scene, what: finding.what };
       return { mistake, find, stories: seed - firstSeed + 1, seconds: endMs / 1000 };

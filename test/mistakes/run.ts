@@ -46,8 +46,11 @@ using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
 const known = inOrder ? undefined : await KnownStories.play(tree, minutes, jobs, tellProgress);
 if (known !== undefined) {
-  const { stories, withFindings } = known.counts();
-  process.stdout.write(`${stories} stories without a mistake: ${withFindings} with findings\n`);
+  process.stdout.write(`${known.count} stories without a mistake\n`);
+  for (const { seed, findings } of known.failing())
+    process.stdout.write(
+      `seed ${seed}: FOUND WITHOUT A MISTAKE by ${findings[0]!.judge}: ${findings[0]!.what}\n`,
+    );
 }
 const waiting = [...wanted];
 await Promise.all(Array.from({ length: Math.min(jobs, wanted.length) }, work));

@@ -175,6 +175,7 @@ export const crowdOfQueues: Scene = {
   name: 'crowd-of-queues',
   about: 'hundreds of QPs of one CQ, which is overrun in the end',
   module: import.meta.url,
+  isSlow: true,
   programs: askerAndAnswerer,
   draw,
   judge: ({ results }) => (results as unknown as readonly string[][]).flat(),

@@ -46,6 +46,7 @@ import { tornMessages } from './torn-messages.ts';
 import { twoWays } from './two-ways.ts';
 import { unanswered } from './unanswered.ts';
 import { unpolledCompletions } from './unpolled-completions.ts';
+import { wrappedCounters } from './wrapped-counters.ts';
 import { wrongDomain } from './wrong-domain.ts';
 
 export const scenes: readonly Scene[] = [
@@ -94,6 +95,7 @@ export const scenes: readonly Scene[] = [
   twoWays,
   unanswered,
   unpolledCompletions,
+  wrappedCounters,
   wrongDomain,
 ];
 

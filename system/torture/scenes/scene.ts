@@ -62,6 +62,8 @@ export interface Scene {
   /** `import.meta.url` of the module that exports its programs. */
   readonly module: string;
   readonly programs: readonly SceneProgram[];
+  /** Its plays take seconds: few seeds tell it. */
+  readonly isSlow?: true;
   draw(random: Random): SceneDraft;
   /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
