@@ -168,10 +168,12 @@ class DeviceFaults implements CommandFaults {
 
   /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
   #die(code: number, cycle: number): void {
-    const { control } = this.#hca;
+    const { control, dataPath, dmaRead } = this.#hca;
     control.registers.setCatastrophicError(code);
     control.processor.halt(cycle);
-    this.#hca.resetDataPath(cycle);
+    // Answers to reads mean nothing any more. Writes still leave: an EQ that was told of an EQE which never comes would not rest.
+    dmaRead.reset(cycle);
+    dataPath.control.reset();
     if (control.events.canPost())
       control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
   }
