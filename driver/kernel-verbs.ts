@@ -165,7 +165,7 @@ export interface KernelContext {
 /** One device the kernel drives. */
 export interface KernelDevice {
   readonly name: string;
-  /** False while it is away or being restarted: then nobody is told of it, and it has no GUID. */
+  /** False while it is away or being restarted: then it is in no list of devices, and has no GUID. */
   readonly isProbed: boolean;
   readonly nodeGuid: bigint;
   openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;

@@ -2,7 +2,7 @@
  * Runs all parts of a machine together: as one run, with one outcome and one error.
  *
  *     run ─► stretch ─► stretch ─► … ─► all have ended, or the limit
- *                    └─ between them: do the programs only poll, in vain? has the epoch become long? were it too many steps?
+ *                    └─ between them: do the programs only poll? has the epoch become long? have there been too many steps?
  *
  * A run until the end is cut into stretches, which change nothing of what happens. Where programs did nothing but poll for a
  * whole stretch, and nothing but their polls is due anywhere, what they poll for never comes: a deadlock, told as such.

@@ -44,6 +44,9 @@ describe('a device that dies under its programs', () => {
     expect(lives).toMatchObject([{ ...bereaved, worked: { done: 2, ended: 'EIO' } }]);
     expect(report.elapsedPs).toBeGreaterThan(1e12);
     expect(report.elapsedPs).toBeLessThan(1.1e12);
+    // An EQ that waited for what never comes would interrupt for the whole second.
+    const { interrupts } = report.nodes[0]!;
+    expect(interrupts.reduce((sum, { delivered }) => sum + delivered, 0)).toBeLessThan(500);
   });
 
   it('by a command that never ends: the time limit of 60 s, then the same', async () => {

@@ -109,6 +109,15 @@ export class EventFifo {
     return false;
   }
 
+  /** Entries whose bytes have not left wait again. Returns their EQs, each as often as it had some. */
+  takeBack(): number[] {
+    const eqns: number[] = [];
+    for (let at = this.#released; at < this.#taken; at++)
+      if (this.#isDone[at % this.depth] === 0) eqns.push(this.#eqn[at % this.depth]!);
+    this.#taken = this.#released;
+    return eqns;
+  }
+
   clear(): void {
     this.#pushed = 0;
     this.#taken = 0;

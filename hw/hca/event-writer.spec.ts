@@ -94,6 +94,20 @@ describe('the event writer', () => {
     expect([events().canPost(), told]).toEqual([true, 1]);
   });
 
+  it('writes what had not left anew, in its place, when DMA was dropped', () => {
+    post(1);
+    for (const cqn of [2, 3]) events().postCompletion(eqn, cqn, bench.cycle);
+    const before = events().writtenCount;
+    for (let cycle = 0; cycle < 1000 && events().writtenCount < before + 2; cycle++) bench.run(1);
+    expect([events().writtenCount, events().isIdle]).toEqual([before + 2, false]);
+    bench.dma.reset();
+    events().writeAnew();
+    bench.run();
+    expect([0, 1, 2].map((index) => completionEqe.fields.cqn.get(entry(index), 0))).toEqual([1, 2, 3]);
+    expect([0, 1, 2].map((index) => ownerOf(entry(index)))).toEqual([0, 0, 0]);
+    expect([events().writtenCount, events().isIdle]).toEqual([before + 2, true]);
+  });
+
   it('drops what software leaves no room for, stops the EQ and says so by event 0x0f', () => {
     const reporter = createEq(bench, 1);
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.EQ_OVERFLOW, inputModifier: reporter });

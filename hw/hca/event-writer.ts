@@ -259,6 +259,24 @@ export class EventWriter {
     );
   }
 
+  /**
+   * All DMA was dropped, and the queues stay: EQEs that had not left are written anew, in their places. An EQ with a place that is
+   * never written would interrupt again whenever it is armed.
+   */
+  writeAnew(): void {
+    const { eqs } = this.#setup;
+    for (const eqn of this.#fifo.takeBack()) {
+      const slot = eqs.slotOf(eqn);
+      if (slot < 0) continue;
+      eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & 0xff_ffff;
+      this.writtenCount--;
+    }
+    this.#epoch++;
+    this.#pages.reset();
+    this.#contexts?.reset();
+    this.#wake();
+  }
+
   reset(cycle: number): void {
     this.#epoch++;
     this.#fifo.clear();

@@ -200,18 +200,18 @@ export class Hca implements BarTarget {
     if (this.#isResetting) return;
     this.#isResetting = true;
     this.control.reset(cycle);
-    this.#resetDataPath(cycle);
+    this.resetDataPath(cycle);
     this.#isResetting = false;
   }
 
   /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
   #resetAll(cycle: number): void {
     if (this.#isResetting) return;
-    this.#resetDataPath(cycle);
+    this.resetDataPath(cycle);
   }
 
   /** Nothing that is under way goes on: all DMA is dropped, and every QP, CQ and SRQ forgotten. */
-  #resetDataPath(cycle: number): void {
+  resetDataPath(cycle: number): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
     this.dataPath.control.reset();

@@ -105,7 +105,7 @@ export class QueuePair {
 
   // Receive side
   expectedPsn = 0;
-  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. */
+  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. Meaningless 2^23 PSNs later, when no duplicate is so old. */
   answeredPsn = NONE;
   msn = 0;
   remoteRights = 0;

@@ -168,12 +168,11 @@ class DeviceFaults implements CommandFaults {
 
   /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
   #die(code: number, cycle: number): void {
-    const { control, dataPath, dmaRead } = this.#hca;
+    const { control } = this.#hca;
     control.registers.setCatastrophicError(code);
     control.processor.halt(cycle);
-    // Answers to reads mean nothing any more. Writes still leave: an EQ that was told of an EQE which never comes would not rest.
-    dmaRead.reset(cycle);
-    dataPath.control.reset();
+    this.#hca.resetDataPath(cycle);
+    control.events.writeAnew();
     if (control.events.canPost())
       control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
   }
