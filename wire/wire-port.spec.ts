@@ -187,6 +187,20 @@ describe('a wire port', () => {
     await bench.runTo(upPs + 3_000_000);
   });
 
+  it('sends the flow control that was due before the link went down, though nothing happened in between', async () => {
+    const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 64 });
+    const upPs = await bench.bringUp();
+    bench.b.consumesAtOnce = false;
+    bench.a.at(upPs, () => bench.a.send(RC_SEND_ONLY, 2048));
+    await bench.runTo(upPs + 2_000_000);
+    const { port } = bench.b;
+    const before = port.transmitted.flowControlCount;
+    bench.b.at(upPs + 3_000_000, () => bench.b.consumeAll());
+    bench.b.at(upPs + 3_000_500, () => port.setEnabled(false));
+    await bench.runTo(upPs + 4_000_000);
+    expect(port.transmitted.flowControlCount).toBe(before + 1);
+  });
+
   it('sends what can be sent and refuses the rest in one call, as asking first does', async () => {
     const bench = new WireBench({ receiveBufferBytes: 8448, transmitAheadBytes: 65_536 });
     const upPs = await bench.bringUp();

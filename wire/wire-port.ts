@@ -402,6 +402,8 @@ export class WirePort implements LateSender {
 
   #linkChanged(isUp: boolean): void {
     const nowPs = this.#lp.nowPs;
+    // What was due while the link was as before.
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     this.#isLinkUp = isUp;
     this.#isOnWire = !isUp;
     this.#changeDuePs = nowPs + 1;
