@@ -93,6 +93,7 @@ import {
   type SgePlan,
   type Step,
   type Story,
+  sendsOf,
   turnOfQp,
 } from './story.ts';
 
@@ -1177,7 +1178,7 @@ const rnrDelayMaxPs = 655_360 * psPerUs;
 
 /**
  * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
- * RNR delays; and something for slow hardware.
+ * RNR delays; one more of these for each page on demand that a message may meet; and something for slow hardware.
  */
 export function patienceOf(story: Story): number {
   let most = 0;
@@ -1185,5 +1186,12 @@ export function patienceOf(story: Story): number {
     for (const { transport, timeout, retryCount, rnrRetry } of qps)
       if (transport === 'RC')
         most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
-  return basePatiencePs + most;
+  const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
+  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs : 0);
+}
+
+/** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
+function messagePagesMax(story: Story): number {
+  const pages = [...sendsOf(story)].map(({ plan }) => lengthOf(plan.sges) / pageBytes + 2 * plan.sges.length);
+  return Math.ceil(Math.max(0, ...pages));
 }
