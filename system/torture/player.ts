@@ -238,7 +238,10 @@ class Player {
   async play(): Promise<void> {
     const isSetUp = await this.#attempt('set up', () => this.#setUp());
     const isConnected = isSetUp && (await this.#attempt('connect', () => this.#connect(0)));
-    if (!isConnected) this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
+    if (!isConnected) {
+      this.#seen.failure = this.#seen.refusals.at(-1) ?? 'not connected';
+      await this.#giveUpQps();
+    }
     this.#isConnected = isConnected;
     if (isConnected) await this.#beginEarly(0);
     await this.#meet('begin');
@@ -420,6 +423,11 @@ class Player {
       await ready(qp, plan, { ...there, psn: other.psn });
       if (plan.transport === 'UD') open.ah = await createAh(this.#pds[0]!, { dlid: there.lid, portNum: 1 });
     }
+  }
+
+  /** Peers that are connected already may send, with RNR retries without end, what would never meet a receive. */
+  async #giveUpQps(): Promise<void> {
+    for (const index of this.#qps.keys()) await this.#attempt('give up', () => this.#modify(index, 'ERR'));
   }
 
   #meetPeer(open: OpenQp, news: PeerNews | null): void {
@@ -1018,10 +1026,10 @@ class Player {
     return bytes;
   }
 
-  /** Requests that will be known to have ended without another post; all, or those of one CQ. */
+  /** Requests that will be known to have ended without another call; all, or those of one CQ. */
   #awaitedCount(cq?: number): number {
-    return this.#qps.reduce((sum, { outstanding, lastSignalled, plan }) => {
-      if (cq !== undefined && plan.sendCq !== cq) return sum;
+    return this.#qps.reduce((sum, { qp, outstanding, lastSignalled, plan }) => {
+      if ((cq !== undefined && plan.sendCq !== cq) || qp?.state === IBV_QPS_SQD) return sum;
       const last = outstanding.findLastIndex(({ id }) => id === lastSignalled);
       return sum + last + 1;
     }, 0);

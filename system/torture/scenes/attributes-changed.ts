@@ -39,7 +39,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { allAccess } from '../../programs/rc-states.ts';
-import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  lastBytesIn,
+  leave,
+  meetPeer,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -175,16 +184,18 @@ export async function asker(program: ProgramContext): Promise<JsonValue> {
         ...(await drained(side, step, async () => {
           postAll(half, requests.length);
           if (!wantsEvent) return [];
-          // Everything that was sent has ended, and nothing goes out while the queue is drained.
-          const before = await completionsOf(side, half);
-          const after = await completionsOf(side, requests.length - half, 300 * psPerUs);
-          left = 0;
-          const found = statusesWrong(number, [...before, ...after], half, IBV_WC_SUCCESS);
-          return found;
+          // Everything that had begun has ended, and nothing goes out while the queue is drained.
+          const begun = await completionsOf(side, half, 20 * psPerUs);
+          left -= begun.length;
+          const late = await completionsOf(side, left, 300 * psPerUs);
+          left -= late.length;
+          return [
+            ...statusesWrong(number, begun, begun.length, IBV_WC_SUCCESS),
+            ...late.map(({ id }) => `step ${number}: request ${id} ended while the queue was drained`),
+          ];
         })),
       );
-    const rest = left === 0 ? requests.length - half : left;
-    wrong.push(...statusesWrong(number, await completionsOf(side, rest), rest, IBV_WC_SUCCESS));
+    wrong.push(...statusesWrong(number, await completionsOf(side, left), left, IBV_WC_SUCCESS));
     const unasked = await getAsyncEvent(side.endpoint.context, 0);
     if (unasked !== undefined) wrong.push(`step ${number}: event ${unasked.eventType} that nobody asked for`);
     await barrier(program, 'used');
@@ -226,6 +237,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
     await barrier(program, 'used');
   }
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const counted = program.memory.readUint64(area.address);
   await leave(side);
   return { wrong: [], counted: Number(counted) };

@@ -10,7 +10,16 @@ import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_WRITE } from '../../..
 import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
-import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  completionsOf,
+  lastBytesIn,
+  leave,
+  meetPeer,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
 interface Args {
@@ -144,6 +153,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   const args = program.args as unknown as Args;
   const side = await meet(program, args);
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const wrong = args.lengths.map((lengthBytes, write) => {
     const bytes = program.memory.read(side.area.address + write * slotBytes, lengthBytes);
     const at = bytes.findIndex((byte, index) => byte !== byteAt(write, index));

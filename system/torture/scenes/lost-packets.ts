@@ -22,7 +22,16 @@ import type { FaultEntry } from '../../faults/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  type Ended,
+  lastBytesIn,
+  leave,
+  meetPeer,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -249,6 +258,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
     if (isRead(opcode)) memory.write(side.area.address + id * bytes, patternOf(id, lengthBytes));
   await barrier(program, 'filled');
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const differences = requests.map(({ opcode, lengthBytes }, id) =>
     isRead(opcode) || isAtomic(opcode)
       ? -1

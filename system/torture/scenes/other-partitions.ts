@@ -15,7 +15,7 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, type Ended, lastBytesIn, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -72,6 +72,7 @@ async function play(program: ProgramContext, node: 0 | 1): Promise<JsonValue> {
     );
   }
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const difference = isSource
     ? -1
     : firstDifference(memory.read(side.area.address, lengthBytes), patternOf(1, lengthBytes));

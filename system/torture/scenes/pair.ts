@@ -113,6 +113,12 @@ export const someOrder = (random: Random, count: number): number[] =>
 /** The core's own time; exact below 2^53 ps. */
 export const nowPs = ({ cpu }: ProgramContext): number => Number(cpu.instantPs);
 
+/**
+ * Waits until the last bytes of what the peer wrote are in memory. An ACK says that the peer's device has them, and a barrier
+ * takes no time: neither waits for writes on their way to memory.
+ */
+export const lastBytesIn = ({ cpu }: ProgramContext): Promise<void> => cpu.sleep(2 * psPerMs);
+
 /** Opens the device, makes the objects and connects to the program at the other host that calls this as well. */
 export async function meetPeer(program: ProgramContext, options: PairOptions): Promise<Side> {
   const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, beforeReady } = options;

@@ -15,7 +15,16 @@ import {
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier } from '../../programs/rc-endpoint.ts';
 import { firstDifference, patternOf, watchCompletions } from './observing.ts';
-import { askerAndAnswerer, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
+import {
+  askerAndAnswerer,
+  failuresOf,
+  lastBytesIn,
+  leave,
+  meetPeer,
+  post,
+  requestOf,
+  type Side,
+} from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';
 
 interface Args {
@@ -161,6 +170,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
       memory.write(side.area.address + place, patternOf(message, lengthBytes));
   await barrier(program, 'filled');
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const slot = how === 'fenced write' ? slotBytes(args) : 0;
   const wrong = places.flatMap((place, message) => {
     const came = memory.read(side.area.address + place + slot, lengthBytes);

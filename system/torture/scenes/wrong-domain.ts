@@ -16,7 +16,7 @@ import {
 } from '../../../userlib/index.ts';
 import type { JsonValue, ProgramContext } from '../../program.ts';
 import { barrier, connectRc, createRcQps } from '../../programs/rc-endpoint.ts';
-import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf } from './pair.ts';
+import { askerAndAnswerer, completionsOf, lastBytesIn, leave, meetPeer, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 
@@ -111,6 +111,7 @@ export async function answerer(program: ProgramContext): Promise<JsonValue> {
   program.memory.write(area.address, before);
   await barrier(program, 'filled');
   await barrier(program, 'over');
+  await lastBytesIn(program);
   const moved = patternOf(ofAsker, area.lengthBytes);
   const wrong = isStrange.flatMap((strange, id) => {
     const from = id * lengthBytes;

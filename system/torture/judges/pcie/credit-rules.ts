@@ -13,6 +13,7 @@ import {
   type LinkRule,
   linkBytesOf,
   psPerByteOf,
+  roundingPsAt,
   textOf,
 } from './link-facts.ts';
 
@@ -100,7 +101,8 @@ export class CreditRule implements LinkRule {
   #take(packet: LinkPacket): void {
     const { headers, data } = this.#flows[flowOf(packet)]!;
     // A limit that comes while the TLP is on the lanes is too late for it.
-    const leftPs = packet.atPs - this.#latencyPs - linkBytesOf(packet) * this.#psPerByte + 1;
+    const lanesPs = this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
+    const leftPs = packet.atPs - lanesPs + roundingPsAt(packet.atPs) - 1;
     for (const [credits, count] of [
       [headers, 1],
       [data, Math.ceil(dataDwordsOf(packet) / 4)],

@@ -61,3 +61,7 @@ export function psPerByteOf({ pcie: { link } }: MachineConfig): number {
 
 export const textOf = ({ kind, address, lengthBytes, tag, atPs }: LinkPacket): string =>
   `${kind} of ${lengthBytes} bytes at 0x${address.toString(16)}, tag ${tag}, arriving at ${atPs} ps`;
+
+/** An instant is reported rounded up to a picosecond, at either end; beyond 2^53 ps a double cannot tell single ones apart. */
+export const roundingPsAt = (atPs: number): number =>
+  atPs < 2 ** 53 ? 2 : 2 + 2 ** (Math.floor(Math.log2(atPs)) - 52);

@@ -10,12 +10,10 @@ import {
   type LinkRule,
   linkBytesOf,
   psPerByteOf,
+  roundingPsAt,
   textOf,
 } from './link-facts.ts';
 
-/** An instant is reported rounded up to a picosecond, at either end; beyond 2^53 ps a double cannot tell single ones apart. */
-const roundingPsAt = (atPs: number): number =>
-  atPs < 2 ** 53 ? 2 : 2 + 2 ** (Math.floor(Math.log2(atPs)) - 52);
 /** Completions of one read, side by side, in which DLLPs may lie now and then. */
 const adjoiningMin = 20;
 
