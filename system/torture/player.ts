@@ -6,7 +6,7 @@
  * It never waits for ever: every wait ends when nothing has moved for longer than the attributes of its QPs explain. While
  * it waits it polls all its CQs, and posts receives for which there was no room.
  */
-import { psPerMs, psPerNs, psPerUs } from '../../base/units.ts';
+import { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../base/units.ts';
 import {
   ackCqEvents,
   allocPd,
@@ -1061,7 +1061,9 @@ class Player {
         return false;
       }
       await cpu.sleep(nap);
-      nap = Math.min(2 * nap, Math.max(50 * psPerMs, Math.floor(patiencePs / 256)));
+      // A receive that there was no room for may be what a peer waits for, which asks for it every few microseconds.
+      const longestPs = this.#deferred.length > 0 ? psPerSecond : Math.floor(patiencePs / 256);
+      nap = Math.min(2 * nap, Math.max(50 * psPerMs, longestPs));
     }
   }
 
