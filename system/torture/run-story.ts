@@ -9,6 +9,7 @@
 import type { Finding as LintFinding } from '../../analyser/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { psPerSecond } from '../../base/units.ts';
+import { epochLengthPs } from '../../sim/index.ts';
 import type { AnalysisOptions } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 import type { Held } from '../node/held.ts';
@@ -107,8 +108,9 @@ async function stopped(story: Story, { endPs }: Played, part: number): Promise<F
 }
 
 async function compared(story: Story, first: Played, again: NonNullable<Story['again']>): Promise<Finding[]> {
-  const second = await playStory(story, again);
-  const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
+  const epochPs = again.epochPs === undefined ? undefined : epochPsFor(again.epochPs, first.endPs);
+  const second = await playStory(story, epochPs === undefined ? again : { ...again, epochPs });
+  const epochs = epochPs === undefined ? '' : `, in epochs of ${epochPs} ps`;
   const looks = again.isUnwatched === true ? ', with nobody looking on' : '';
   const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
@@ -126,6 +128,16 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
     ...differs('the report', withoutWatch(first.report), withoutWatch(second.report)),
     ...(again.isUnwatched === true ? [] : differs('what the linter tells', first.lint, second.lint)),
   ];
+}
+
+/** Each epoch is a step, also where nothing happens in it. */
+const epochsMax = 50_000n;
+
+/** An epoch that is a multiple of the one drawn, and so long that a story of minutes has not millions of them. */
+export function epochPsFor(drawnPs: number, endPs: bigint): number {
+  let epochPs = drawnPs;
+  while (endPs / BigInt(epochPs) > epochsMax && 2 * epochPs <= epochLengthPs) epochPs *= 2;
+  return epochPs;
 }
 
 /** Instants beyond 2^53 ps are bigints. */

@@ -1,8 +1,9 @@
 /** Stories by seed: drawn the same every time, played without a finding, made small when they fail. */
 import { describe, expect, it } from 'vitest';
+import { epochLengthPs } from '../../sim/index.ts';
 import { drawStory } from './draw-story.ts';
 import { renderStory } from './render-story.ts';
-import { runStory } from './run-story.ts';
+import { epochPsFor, runStory } from './run-story.ts';
 import { kindOf, shrinkStory } from './shrink.ts';
 import type { Story } from './story.ts';
 
@@ -13,7 +14,7 @@ import type { Story } from './story.ts';
  */
 const seeds = [
   3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 27, 31, 34, 36, 37, 60, 138, 141, 213, 300_232, 5_000_003, 5_000_716,
-  920_000_393, 920_001_859, 920_002_297, 960_003_682, 960_007_906, 960_009_941,
+  920_000_393, 920_001_859, 920_002_297, 960_003_682, 960_007_906, 960_009_941, 970_005_299, 970_006_606,
 ];
 
 describe('stories', () => {
@@ -68,5 +69,13 @@ describe('stories', () => {
     expect(shrunk.findings.map(kindOf)).toContain(kindOf(findings[0]!));
     expect(renderStory(shrunk.story).length).toBeLessThan(renderStory(liar).length);
     expect(renderStory(shrunk.story).length).toBeLessThan(12);
+  });
+});
+
+describe('epochs', () => {
+  it('of a story of minutes are a multiple of those drawn, and at most 50,000', () => {
+    expect(epochPsFor(10_000_000, 400_000_000_000n)).toBe(10_000_000);
+    expect(epochPsFor(10_000_000, 332_000_000_000_000n)).toBe(10_000_000 * 2 ** 10);
+    expect(epochPsFor(10_000_000, 10n ** 18n)).toBeLessThanOrEqual(epochLengthPs);
   });
 });
