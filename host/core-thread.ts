@@ -13,7 +13,6 @@
  *
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
-
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { asInteger } from '../base/parameter.ts';
@@ -21,14 +20,8 @@ import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } fro
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import { type CpuCause, indexOfCause } from './cpu-account.ts';
-import type { AccessDone } from './device-port.ts';
-import * as devicePort from './device-port.ts';
-import * as storeBuffer from './store-buffer.ts';
-import { StoreBuffer } from './store-buffer.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { failedLoadValue } = devicePort;
-const { storeToMemory, storeUncached, storeWriteCombining } = storeBuffer;
+import { type AccessDone, failedLoadValue } from './device-port.ts';
+import { StoreBuffer, storeToMemory, storeUncached, storeWriteCombining } from './store-buffer.ts';
 
 /** Levels of threads: a higher one takes the core from a lower one. */
 export const levelProgram = 0;

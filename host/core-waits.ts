@@ -6,12 +6,9 @@
  *
  * A wait that ends before the thread has left the core is remembered, and the thread does not leave.
  */
-import * as eventQueue from '../sim/event-queue.ts';
+import { PHASE_HARDWARE } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
-
-// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PHASE_HARDWARE } = eventQueue;
 
 /** The longest part of a wait: whole numbers of floats, a difference of which is exact. */
 const partPsMax = 2 ** 52;

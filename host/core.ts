@@ -18,22 +18,17 @@
  */
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { Clock } from '../sim/clock.ts';
-import * as eventQueue from '../sim/event-queue.ts';
+import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { CoreCode } from './core-code.ts';
 import { CoreSpins } from './core-spins.ts';
 import { CoreStores } from './core-stores.ts';
-import * as coreThread from './core-thread.ts';
-import { type AfterBusy, CoreThread } from './core-thread.ts';
+import { type AfterBusy, CoreThread, levelInterrupt, levelKernel, levelProgram } from './core-thread.ts';
 import { CoreWaits } from './core-waits.ts';
 import { CpuAccount, type CpuReport, causeIndexOf, cpuReportOf } from './cpu-account.ts';
 import type { CostConfig } from './host-parameters.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import type { StoreTarget } from './store-buffer.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PHASE_HARDWARE, PHASE_SOFTWARE } = eventQueue;
-const { levelInterrupt, levelKernel, levelProgram } = coreThread;
 
 export interface CoreOptions {
   readonly index: number;

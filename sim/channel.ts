@@ -23,9 +23,7 @@
 import { InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 
-const HEADER_BYTES = 64;
-/** For others: V8 looks up at every use what a module exports, and folds what is its own. */
-export const RECORD_HEADER_BYTES = HEADER_BYTES;
+export const RECORD_HEADER_BYTES = 64;
 export const RECORD_WORDS = 4;
 /** Place of the record's kind, as an index into `words` from `offset >> 2`. */
 const KIND_WORD = 3;
@@ -128,7 +126,7 @@ export class ChannelWriter extends ChannelEnd {
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
-    const recordBytes = ((payloadBytes | 0) + HEADER_BYTES + 15) & ~15;
+    const recordBytes = ((payloadBytes | 0) + RECORD_HEADER_BYTES + 15) & ~15;
     if (recordBytes > this.#runBytes) {
       this.#makeRoom(recordBytes, timePs);
       return this.append(timePs, kind, payloadBytes);

@@ -2,11 +2,7 @@
  * The far events of an event queue: a binary heap, the earliest first. Each event knows its place in the heap, so that
  * any can be taken out.
  */
-import * as queuedEvent from './queued-event.ts';
-import { isBefore, type QueuedEvent } from './queued-event.ts';
-
-// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { IN_HEAP } = queuedEvent;
+import { IN_HEAP, isBefore, type QueuedEvent } from './queued-event.ts';
 
 export class EventHeap {
   /** Events in the heap. */

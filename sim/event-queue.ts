@@ -15,11 +15,7 @@ import { InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { EventHeap } from './event-heap.ts';
 import { EventWheel } from './event-wheel.ts';
-import * as queuedEvent from './queued-event.ts';
-import { type EventEffect, isBefore, QueuedEvent } from './queued-event.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FREE, HELD, IN_HEAP } = queuedEvent;
+import { type EventEffect, FREE, HELD, IN_HEAP, isBefore, QueuedEvent } from './queued-event.ts';
 
 /** An event's effect. `a` and `b` are whatever was given to {@link EventQueue.schedule}. */
 export type EventHandler = EventEffect['run'];

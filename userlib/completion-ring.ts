@@ -2,16 +2,11 @@
  * A completion queue's ring: where its entries are, how far the program has read, and the arm sequence number.
  * Sources: interface sheet 6.6, 6.8, 6.10.
  */
-
-import * as cqeConstants from '../abi/cqe.ts';
-import { cqe, cqeBytes } from '../abi/cqe.ts';
+import { cqe, cqeBytes, cqeOwnerOffset } from '../abi/cqe.ts';
 import { asInteger } from '../base/parameter.ts';
 import { log2Exact } from '../base/units.ts';
 import type { UserMemory } from './platform.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { cqeOwnerOffset } = cqeConstants;
 
 const ownerMask = cqe.fields.owner.mask;
 

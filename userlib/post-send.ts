@@ -8,26 +8,19 @@
  * allocated. Every number must fit its type in C (numbers.ts). Inline data are read from memory now: a program lets its own stores settle before it posts them inline.
  * Sources: interface sheet 6.2, 6.3, 6.9; golden captures, observations 1, 7, 9.
  */
-
-import * as barMap from '../abi/bar-map.ts';
-import * as wqe from '../abi/wqe.ts';
+import { blueFlameCopyBytes, uarOffset } from '../abi/bar-map.ts';
+import { wqeStamp, wqeUnitBytes } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { QpStateVerb } from '../driver/uapi.ts';
 import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { UserMemory, VerbsCpu } from './platform.ts';
-import type { SendRing } from './send-ring.ts';
-import * as sendRingConstants from './send-ring.ts';
+import { inlineBoundaryBytes, type SendRing } from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
-import * as verbsError from './verbs-error.ts';
+import { EFAULT, EINVAL, ENOMEM } from './verbs-error.ts';
 import { addBlueFlameFields, inlineLengthOf, wqeBytesOf, writeWqe } from './wqe-writer.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { blueFlameCopyBytes } = barMap;
-const sendDoorbellOffset = barMap.uarOffset.sendDoorbell;
-const { wqeStamp, wqeUnitBytes } = wqe;
-const { inlineBoundaryBytes } = sendRingConstants;
-const { EFAULT, EINVAL, ENOMEM } = verbsError;
+const sendDoorbellOffset = uarOffset.sendDoorbell;
 const { ATOMIC_CS } = WqeOpcode;
 const pageBytes = 4096;
 const qpnMax = 0xff_ffff;

@@ -7,9 +7,7 @@
  * (2048 >> log stride) + 1 WQEs stay unused, so that a prefetching device never meets valid WQEs of the last pass.
  * Sources: interface sheet 6.1, 6.2; rdma-core providers/mlx4 (sizes).
  */
-
 import { sendDoorbell } from '../abi/doorbells.ts';
-import * as wqe from '../abi/wqe.ts';
 import {
   atomicSegment,
   bindSegment,
@@ -18,6 +16,8 @@ import {
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
+  wqeStamp,
+  wqeUnitBytes,
 } from '../abi/wqe.ts';
 import { swap32 } from '../base/bytes.ts';
 import { asInteger } from '../base/parameter.ts';
@@ -26,9 +26,6 @@ import { QpTypeVerb } from '../driver/uapi.ts';
 import type { UserMemory } from './platform.ts';
 import type { QueueMemory } from './queue-memory.ts';
 import { type SendRows, sendRowsOf } from './send-rows.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { wqeStamp, wqeUnitBytes } = wqe;
 
 /** Inline data are cut at multiples of this many bytes of the WQE. */
 export const inlineBoundaryBytes = 64;

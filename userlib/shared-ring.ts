@@ -6,15 +6,10 @@
  *
  * Sources: interface sheet 6.5, 6.8; rdma-core providers/mlx4.
  */
-
-import * as wqe from '../abi/wqe.ts';
-import { dataPointer, srqNextSegment } from '../abi/wqe.ts';
+import { dataPointer, invalidLkey, srqNextSegment } from '../abi/wqe.ts';
 import { log2Ceil } from '../base/units.ts';
 import type { UserMemory } from './platform.ts';
 import type { DoorbellRecord, QueueMemory } from './queue-memory.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { invalidLkey } = wqe;
 
 const logStrideMin = 5;
 

@@ -6,27 +6,23 @@
  * All offsets come from the layouts; whole dwords are put together and stored once, high byte first, as WQEs have them.
  * Source: interface sheet 6.3, 6.4.
  */
-
-import * as wqe from '../abi/wqe.ts';
 import {
   addressVector,
   atomicSegment,
+  completionRequested,
   controlSegment,
   datagramSegment,
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
+  wqeUnitBytes,
 } from '../abi/wqe.ts';
 import { WqeOpcode } from '../abi/wqe-opcodes.ts';
 import { SendFlag } from './constants.ts';
 import type { IbvSendWr, IbvSge } from './objects.ts';
 import type { UserCpu, UserMemory } from './platform.ts';
-import * as sendRing from './send-ring.ts';
+import { inlineBoundaryBytes } from './send-ring.ts';
 import type { SendRow } from './send-rows.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { completionRequested, wqeUnitBytes } = wqe;
-const { inlineBoundaryBytes } = sendRing;
 
 const control = controlSegment.fields;
 const ownerBit = control.owner.mask;

@@ -4,13 +4,9 @@
  * Syndrome: bit 7 zero, bits 6:5 say ACK, RNR NAK or NAK, bits 4:0 the credit count, the timer or the NAK code.
  * Source: InfiniBand Architecture Specification, volume 1, 9.7.5.2.
  */
-import * as units from '../base/units.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { psPerUs } = units;
+import { psPerUs } from '../base/units.ts';
 
 export const AethKind = { ACK: 0, RNR_NAK: 1, RESERVED: 2, NAK: 3 } as const;
-// Not exported: V8 folds constants of this module into its code, but looks exported ones up at every use.
 const { ACK, RNR_NAK, NAK } = AethKind;
 
 /** NAK codes, 9.7.5.2.2. */

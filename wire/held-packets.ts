@@ -5,10 +5,7 @@
  * A packet is held before its record is filled in, so its words and bytes are taken from the ring later: at the next instant
  * at the latest, when all of them are there and nothing can have been written over them.
  */
-import * as channelConstants from '../sim/channel.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { RECORD_HEADER_BYTES } = channelConstants;
+import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
 
 /** Time and size of a record stand before the words that are the protocol's own. */
 const OWN_WORDS_OFFSET = 16;

@@ -8,16 +8,13 @@
  * Source: InfiniBand Architecture Specification, volume 1, 7.9.4. All counts are modulo 4096; a difference above 2048
  * counts as negative, which bounds a buffer to 2048 blocks. A packet takes its bytes from LRH to VCRC, rounded up.
  */
-// Not exported themselves: V8 folds constants of this module into its code, but looks exported ones up at every use.
 const BLOCK_SHIFT = 6;
-const BLOCK_BYTES = 1 << BLOCK_SHIFT;
-const BLOCKS_MAX = 2048;
+export const CREDIT_BLOCK_BYTES = 1 << BLOCK_SHIFT;
+export const BUFFER_BLOCKS_MAX = 2048;
 const COUNT_MASK = 0xfff;
 
-export const CREDIT_BLOCK_BYTES = BLOCK_BYTES;
-export const BUFFER_BLOCKS_MAX = BLOCKS_MAX;
-
-export const blocksOf = (packetBytes: number): number => (packetBytes + BLOCK_BYTES - 1) >> BLOCK_SHIFT;
+export const blocksOf = (packetBytes: number): number =>
+  (packetBytes + CREDIT_BLOCK_BYTES - 1) >> BLOCK_SHIFT;
 
 /** In place of an instant: before all of them. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
@@ -33,7 +30,7 @@ export class CreditSender {
   /** Whether `blocks` may be sent. A limit counts from the instant after the one it came at. */
   canSend(blocks: number, nowPs: number): boolean {
     if (nowPs > this.newLimitPs) this.#limit = this.#newLimit;
-    return ((this.#limit - this.totalBlocksSent - blocks) & COUNT_MASK) <= BLOCKS_MAX;
+    return ((this.#limit - this.totalBlocksSent - blocks) & COUNT_MASK) <= BUFFER_BLOCKS_MAX;
   }
 
   sent(blocks: number): void {

@@ -5,11 +5,15 @@
  * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5.
  */
 import { DeclarationError } from '../base/assert.ts';
-import * as headersConstants from './headers.ts';
-import { bth, type ExtendedHeaderName, extendedHeaders, lrh } from './headers.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { GRH_BYTES, ICRC_BYTES, VCRC_BYTES } = headersConstants;
+import {
+  bth,
+  type ExtendedHeaderName,
+  extendedHeaders,
+  GRH_BYTES,
+  ICRC_BYTES,
+  lrh,
+  VCRC_BYTES,
+} from './headers.ts';
 
 export type Service = 'RC' | 'UC' | 'UD';
 
@@ -184,14 +188,11 @@ for (const entry of opcodeTable) {
     (entry.isRequest ? IS_REQUEST : 0);
 }
 
-// Not exported itself: V8 folds constants of this module into its code, but looks exported ones up at every use.
-const shapes: readonly PacketShape[] = Array.from(
+/** By opcode: of every number, so that any can be looked up. */
+export const packetShapes: readonly PacketShape[] = Array.from(
   { length: OPCODE_COUNT },
   (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),
 );
-
-/** By opcode: of every number, so that any can be looked up. */
-export const packetShapes = shapes;
 
 /** The row of an opcode, or undefined for a number that no service modelled here uses. */
 export const opcodeRow = (opcode: number): OpcodeRow | undefined => rowByOpcode[opcode];
@@ -204,10 +205,10 @@ export const hasImmediate = (opcode: number): boolean => (factsByOpcode[opcode]!
 export const isRequest = (opcode: number): boolean => (factsByOpcode[opcode]! & IS_REQUEST) !== 0;
 
 /** Bytes of BTH and extended headers. */
-export const transportHeaderBytes = (opcode: number): number => shapes[opcode]!.transportBytes;
+export const transportHeaderBytes = (opcode: number): number => packetShapes[opcode]!.transportBytes;
 
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
-export const operandBytes = (opcode: number): number => shapes[opcode]!.operandBytes;
+export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
 
 /** Bytes added so that the payload ends on a dword (BTH PadCnt). No negation: to V8 that of 0 is a float. */
 export const padBytes = (payloadBytes: number): number => (4 - (payloadBytes & 3)) & 3;
@@ -224,4 +225,4 @@ export function headerOffset(opcode: number, header: ExtendedHeaderName): number
 
 /** Bytes of a whole packet, from LRH to VCRC. */
 export const packetBytesOf = (opcode: number, payloadBytes: number, hasGrh: boolean): number =>
-  shapes[opcode]!.packetBytes(payloadBytes, hasGrh);
+  packetShapes[opcode]!.packetBytes(payloadBytes, hasGrh);

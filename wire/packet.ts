@@ -17,10 +17,7 @@
  *
  * Flags: FLAG_ below; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
  */
-import * as channelConstants from '../sim/channel.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { RECORD_HEADER_BYTES } = channelConstants;
+import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
 
 /** Kinds of record on a wire channel. */
 export const PACKET = 1;
@@ -68,16 +65,12 @@ export const GRH_ROOM_BYTES = 40 + 3;
 export const grhPlace = (offset: number, bytesBefore: number): number =>
   offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
 
-// Not exported themselves: V8 folds constants of this module into its code, but looks exported ones up at every use.
-const LANE_SHIFT = 12;
-const BYTES_SHIFT = 16;
-
 export const PAD_SHIFT = 8;
-export const VIRTUAL_LANE_SHIFT = LANE_SHIFT;
-export const PACKET_BYTES_SHIFT = BYTES_SHIFT;
+export const VIRTUAL_LANE_SHIFT = 12;
+export const PACKET_BYTES_SHIFT = 16;
 
-export const virtualLaneOf = (flags: number): number => (flags >> LANE_SHIFT) & 0xf;
-export const packetBytesIn = (flags: number): number => flags >>> BYTES_SHIFT;
+export const virtualLaneOf = (flags: number): number => (flags >> VIRTUAL_LANE_SHIFT) & 0xf;
+export const packetBytesIn = (flags: number): number => flags >>> PACKET_BYTES_SHIFT;
 
 /** The lane of subnet management packets: without flow control (7.9.1). */
 export const MANAGEMENT_LANE = 15;

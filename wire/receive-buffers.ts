@@ -2,16 +2,11 @@
  * The receive buffers of a port: lane 0's in blocks of credit, which a sender that keeps to its credits never overruns, and
  * lane 15's in packets, which has no credits and drops what finds it full (IBTA volume 1, 7.6 and 7.9).
  */
-import * as linkCredits from './link-credits.ts';
-import { CreditReceiver } from './link-credits.ts';
-import * as packetConstants from './packet.ts';
+import { blocksOf, CREDIT_BLOCK_BYTES, CreditReceiver } from './link-credits.ts';
+import { MANAGEMENT_LANE, packetBytesIn, virtualLaneOf } from './packet.ts';
 import type { ReceiveCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { receiveBufferBytesOf } from './wire-sizing.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { blocksOf, CREDIT_BLOCK_BYTES } = linkCredits;
-const { MANAGEMENT_LANE, packetBytesIn, virtualLaneOf } = packetConstants;
 
 export class ReceiveBuffers {
   /** Lane 0's credits. */

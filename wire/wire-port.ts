@@ -19,23 +19,29 @@ import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
-import * as headers from './headers.ts';
+import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { LentRecords, type RecordLoans } from './lent-records.ts';
 import { wireLatencyPs } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
-import * as packetConstants from './packet.ts';
+import {
+  FLAG_CORRUPTED,
+  FLOW_CONTROL,
+  LINK_TRAINING,
+  PACKET,
+  packetBytesIn,
+  WORD_FC_CREDIT_LIMIT,
+  WORD_FC_TOTAL_BLOCKS_SENT,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_TRAINING_STEP,
+} from './packet.ts';
 import { ReceiveCounters, type TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
 import { ReceiveBuffers } from './receive-buffers.ts';
 import type { WireFaults } from './wire-faults.ts';
 import { WireSender } from './wire-sender.ts';
 import { checkConfig, takenBytesMax } from './wire-sizing.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_CONTROL_PACKET_BYTES } = headers;
-const { FLAG_CORRUPTED, FLOW_CONTROL, LINK_TRAINING, PACKET, packetBytesIn } = packetConstants;
-const { WORD_FC_CREDIT_LIMIT, WORD_FC_TOTAL_BLOCKS_SENT, WORD_OPCODE, WORD_PACKET_FLAGS } = packetConstants;
-const { WORD_PAYLOAD_BYTES, WORD_TRAINING_STEP } = packetConstants;
 
 const NEVER = Number.POSITIVE_INFINITY;
 

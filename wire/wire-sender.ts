@@ -9,30 +9,36 @@
  */
 import type { ChannelWriter } from '../sim/channel.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
-import * as headers from './headers.ts';
+import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
-import * as linkCredits from './link-credits.ts';
-import { CreditSender } from './link-credits.ts';
+import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
-import type { PacketShape } from './opcodes.ts';
-import * as opcodes from './opcodes.ts';
-import * as packetConstants from './packet.ts';
+import { type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
+import {
+  DISCARDED,
+  FLAG_CORRUPTED,
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
+  FLOW_CONTROL,
+  GRH_ROOM_BYTES,
+  LINK_TRAINING,
+  MANAGEMENT_LANE,
+  PACKET,
+  PACKET_BYTES_SHIFT,
+  PAD_SHIFT,
+  VIRTUAL_LANE_SHIFT,
+  WORD_FC_CREDIT_LIMIT,
+  WORD_FC_TOTAL_BLOCKS_SENT,
+  WORD_FC_VIRTUAL_LANE,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_TRAINING_STEP,
+} from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
 import type { WireConfig } from './parameters.ts';
-import * as sendWait from './send-wait.ts';
-import { SendWait } from './send-wait.ts';
+import { NOT_WAITING, SendWait, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } from './send-wait.ts';
 import { WireFaults } from './wire-faults.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_CONTROL_PACKET_BYTES } = headers;
-const { blocksOf } = linkCredits;
-const { packetBytesOf, packetShapes, padBytes } = opcodes;
-const { DISCARDED, FLAG_CORRUPTED, FLAG_GRH, FLAG_RETRANSMISSION, FLOW_CONTROL } = packetConstants;
-const { GRH_ROOM_BYTES, LINK_TRAINING, MANAGEMENT_LANE, PACKET, PACKET_BYTES_SHIFT } = packetConstants;
-const { PAD_SHIFT, VIRTUAL_LANE_SHIFT, WORD_FC_CREDIT_LIMIT, WORD_FC_TOTAL_BLOCKS_SENT } = packetConstants;
-const { WORD_FC_VIRTUAL_LANE, WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES } = packetConstants;
-const { WORD_TRAINING_STEP } = packetConstants;
-const { NOT_WAITING, WAITING_FOR_CREDITS, WAITING_FOR_SERIALIZER } = sendWait;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const NO_PLUG = -1;

@@ -1,17 +1,10 @@
 /** What a wire configuration implies: how large its channels are, and whether its credits can starve a sender. */
 import { ConfigurationError } from '../base/assert.ts';
-import * as channelConstants from '../sim/channel.ts';
-import { channelBufferBytes } from '../sim/channel.ts';
-import * as headers from './headers.ts';
-import * as linkCredits from './link-credits.ts';
-import { blocksOf } from './link-credits.ts';
+import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
+import { BUFFER_BLOCKS_MAX, blocksOf, CREDIT_BLOCK_BYTES } from './link-credits.ts';
 import { byteTimeOf, wireLatencyPs } from './link-rate.ts';
 import type { WireConfig } from './parameters.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { RECORD_HEADER_BYTES } = channelConstants;
-const { FLOW_CONTROL_PACKET_BYTES } = headers;
-const { BUFFER_BLOCKS_MAX, CREDIT_BLOCK_BYTES } = linkCredits;
 
 /** Of a ring, for one block of credit. */
 const BYTES_PER_BLOCK = CREDIT_BLOCK_BYTES + RECORD_HEADER_BYTES;

@@ -10,6 +10,7 @@
  * them, so that a stale one is found out.
  */
 import { roundUp } from '../../base/units.ts';
+import { type AccessMode, userAccess } from './access-mode.ts';
 import { type Advice, adviseAreas, protectAreas, reapAreas, remapArea, unmapRange } from './area-changes.ts';
 import { accessRead, accessWrite, faultDone, faultLater } from './faults.ts';
 import { forkSpace } from './fork.ts';
@@ -25,7 +26,7 @@ import {
   userBase,
   userEnd,
 } from './mappings.ts';
-import { type AccessMode, type MemoryManager, userAccess } from './memory-manager.ts';
+import type { MemoryManager } from './memory-manager.ts';
 import type { InvalidateReason, InvalidationListener } from './notifier.ts';
 import { NotifierList } from './notifier.ts';
 import { pageBytes, pageNumberOf, pageOffsetOf, pagesPerHugePage } from './page.ts';

@@ -3,8 +3,9 @@
  * outlives its mapping until the device has let it go. They do not count as locked; reclaim passes them over and says that
  * it wants them (notifier.ts).
  */
+
+import type { AccessMode } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
-import type { AccessMode } from './memory-manager.ts';
 import { pageBytes } from './page.ts';
 import { pageDirty } from './pages.ts';
 import { ownFrame, type PinAccess } from './pins.ts';

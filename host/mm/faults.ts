@@ -10,10 +10,12 @@
  * A page is a process's own when it is marked exclusive, or when its one mapping (and the swap cache) is all that
  * references it. Source: Linux mm/memory.c, handle_pte_fault and do_wp_page.
  */
+
+import { type AccessMode, frameLater } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { inactiveAnonymous, inactiveFile } from './lru.ts';
 import type { MemoryFile } from './memory-file.ts';
-import { type AccessMode, frameLater, type MemoryManager } from './memory-manager.ts';
+import type { MemoryManager } from './memory-manager.ts';
 import { hugePageBytes, pageBytes, pagesPerHugePage } from './page.ts';
 import { flagAccessed, flagDirty, flagHuge, flagPresent, flagSwap, flagWritable } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageExclusive, pageStable } from './pages.ts';

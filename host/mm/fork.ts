@@ -10,9 +10,10 @@
  *
  * Source: Linux mm/memory.c, copy_page_range.
  */
+
+import { kernelAccess } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { inactiveAnonymous } from './lru.ts';
-import { kernelAccess } from './memory-manager.ts';
 import { hugePageBytes, pageBytes, pagesPerHugePage } from './page.ts';
 import { flagAccessed, flagDirty, flagHuge, flagSwap, flagWritable } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageExclusive, pageStable } from './pages.ts';

@@ -1,10 +1,11 @@
+export { type AccessMode, userAccess, userAccessLater } from './access-mode.ts';
 export { AddressSpace, accessLater } from './address-space.ts';
 export type { Advice } from './area-changes.ts';
 export { type MemoryCountName, MemoryCounts } from './counts.ts';
 export { holdForDevice, releaseFromDevice } from './device-pages.ts';
 export { type Access, type FixedMode, type MapError, type MapOptions, userBase } from './mappings.ts';
 export { MemoryFile, newFile } from './memory-file.ts';
-export { type AccessMode, MemoryManager, userAccess, userAccessLater } from './memory-manager.ts';
+export { MemoryManager } from './memory-manager.ts';
 export * from './mm-parameters.ts';
 export type { InvalidateReason, InvalidationListener } from './notifier.ts';
 export * from './page.ts';

@@ -10,11 +10,11 @@
  */
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { roundUp } from '../../base/units.ts';
+import { kernelAccess } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { unmapRange } from './area-changes.ts';
 import { accessRead, accessWrite, faultDone } from './faults.ts';
 import { type MemoryFile, newSharedMemory } from './memory-file.ts';
-import { kernelAccess } from './memory-manager.ts';
 import { hugePageBytes, pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
 import { flagDevice, flagWritable, flagWriteCombining } from './page-table.ts';
 import { Vma } from './vma.ts';

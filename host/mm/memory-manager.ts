@@ -11,6 +11,7 @@
  * a page held is found again, wherever it was meanwhile.
  */
 import type { PhysicalMemory } from '../physical-memory.ts';
+import { type AccessMode, frameLater, kernelAccess, noFrame } from './access-mode.ts';
 import { AddressSpace } from './address-space.ts';
 import { BlockDevice } from './block-device.ts';
 import { MemoryCounts } from './counts.ts';
@@ -27,22 +28,6 @@ import { Reclaim } from './reclaim.ts';
 import { ReverseMap } from './reverse-map.ts';
 import { SwapArea } from './swap.ts';
 import { Tlb } from './tlb.ts';
-
-/** Answers of {@link MemoryManager.allocate} besides a frame. */
-export const noFrame = -1;
-export const frameLater = -2;
-
-/** How a thread may wait: at its own time, or by giving its core up and asking again. */
-export interface AccessMode {
-  /** False: what must wait answers "later", with {@link MemoryManager.retryPs}. */
-  readonly waitsInPlace: boolean;
-  /** A program: out of memory, the killer is called. The kernel on its behalf: the answer is ENOMEM. */
-  readonly isUser: boolean;
-}
-
-export const userAccess: AccessMode = { waitsInPlace: true, isUser: true };
-export const userAccessLater: AccessMode = { waitsInPlace: false, isUser: true };
-export const kernelAccess: AccessMode = { waitsInPlace: true, isUser: false };
 
 export interface MemoryManagerOptions {
   readonly memory: PhysicalMemory;

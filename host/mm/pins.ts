@@ -10,9 +10,9 @@
  * Linux 6.5). The limit is looked at first, and counts every pin of every page.
  */
 import { InvariantError } from '../../base/assert.ts';
+import { type AccessMode, kernelAccess } from './access-mode.ts';
 import type { AddressSpace } from './address-space.ts';
 import { accessOwn, accessRead, accessWrite, faultDone, faultLater, faultNoMemory } from './faults.ts';
-import { type AccessMode, kernelAccess } from './memory-manager.ts';
 import { pageBytes, pageCountOf, pageOffsetOf } from './page.ts';
 import { flagPresent, flagWritable } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageExclusive } from './pages.ts';

@@ -11,9 +11,11 @@
  * that is being written keeps its frame until the device has acknowledged; who faults meanwhile gets it back from the
  * swap cache. Source: Linux mm/vmscan.c.
  */
+
+import type { AccessMode } from './access-mode.ts';
 import { ascendingWindows } from './compaction.ts';
 import { activeAnonymous, activeFile, inactiveAnonymous, inactiveFile } from './lru.ts';
-import type { AccessMode, MemoryManager } from './memory-manager.ts';
+import type { MemoryManager } from './memory-manager.ts';
 import { pageBytes } from './page.ts';
 import { flagAccessed, flagDirty } from './page-table.ts';
 import { pageAnonymous, pageDirty, pageReferenced, pageStable, pageWriteback } from './pages.ts';

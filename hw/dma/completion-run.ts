@@ -5,17 +5,23 @@
 import type { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import * as tlp from '../pcie/tlp.ts';
-import { tagOf, touchedDwords, trafficClassOf } from '../pcie/tlp.ts';
+import {
+  COMPLETION_DATA,
+  FLAG_LANDED,
+  FLOAT_ADDRESS,
+  tagOf,
+  touchedDwords,
+  trafficClassOf,
+  UPDATE_FC,
+  WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+} from '../pcie/tlp.ts';
 import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
-import type { ReadTag, TagPool } from './tag-pool.ts';
-import * as tagPool from './tag-pool.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLAG_LANDED, FLOAT_ADDRESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS } = tlp;
-const { UPDATE_FC, WORD_KIND, WORD_LENGTH } = tlp;
-const { TAG_ACTIVE } = tagPool;
+import { type ReadTag, TAG_ACTIVE, type TagPool } from './tag-pool.ts';
 
 export class CompletionRun {
   /** Edge on account of which a completion was last taken. */

@@ -20,20 +20,13 @@
  */
 import { assertRange } from '../../base/assert.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
-import * as tlp from '../pcie/tlp.ts';
-import * as arbiterConstants from './arbiter.ts';
-import { Arbiter } from './arbiter.ts';
+import { NON_POSTED } from '../pcie/tlp.ts';
+import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';
 import { type DmaReadEngineOptions, ReadReturn } from './read-return.ts';
 import { firstTlpBytes } from './split.ts';
-import * as waitingConstants from './waiting.ts';
-import { readStallReasons, StallClock } from './waiting.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { NON_POSTED } = tlp;
-const { REQUESTER_COUNT_MAX } = arbiterConstants;
-const { STALL_LINK, STALL_TAGS } = waitingConstants;
+import { readStallReasons, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
 
 export class DmaReadEngine extends ReadReturn {
   /** Cycles of the issuing half: busy per memory read, stalled for tags or for the link. */

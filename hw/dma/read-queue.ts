@@ -9,11 +9,10 @@
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { asInteger } from '../../base/parameter.ts';
-import * as errors from './errors.ts';
+import { DmaStatus } from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
-// Copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { ok } = errors.DmaStatus;
+const { ok } = DmaStatus;
 
 export type ReadDone = (cookie: number, status: number, cycle: number) => void;
 

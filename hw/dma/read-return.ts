@@ -9,21 +9,28 @@ import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import type { CompletionTaker } from '../pcie/link-engine.ts';
 import type { CompletionLandings } from '../pcie/root-complex-interfaces.ts';
-import * as tlp from '../pcie/tlp.ts';
-import { statusOf, tagOf } from '../pcie/tlp.ts';
+import {
+  COMPLETION_DATA,
+  FLAG_LANDED,
+  FLAG_POISONED,
+  PAYLOAD_OFFSET,
+  STATUS_ABORT,
+  STATUS_SUCCESS,
+  statusOf,
+  tagOf,
+  WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+} from '../pcie/tlp.ts';
 import { CompletionRun } from './completion-run.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import type { ReadQueue, ReadRequest } from './read-queue.ts';
-import * as tagPool from './tag-pool.ts';
-import { type ReadTag, TagPool } from './tag-pool.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLAG_LANDED, FLAG_POISONED, PAYLOAD_OFFSET, STATUS_ABORT } = tlp;
-const { STATUS_SUCCESS, WORD_BYTE_COUNT, WORD_DESCRIPTOR, WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
-const { TAG_ABANDONED, TAG_ACTIVE, TAG_FREE } = tagPool;
+import { type ReadTag, TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
 
 /** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
 const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;

@@ -19,14 +19,13 @@ import { assertInvariant, assertRange } from '../../base/assert.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import * as tlp from '../pcie/tlp.ts';
+import { POSTED } from '../pcie/tlp.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';
 import type { DmaWriteFunction, DmaWriteLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { firstTlpBytes } from './split.ts';
-import * as waiting from './waiting.ts';
-import { StallClock, writeStallReasons } from './waiting.ts';
+import { STALL_LINK, StallClock, writeStallReasons } from './waiting.ts';
 import {
   type WriteDone,
   WriteQueue,
@@ -34,10 +33,6 @@ import {
   WriteRequester,
   type WriteRequesterOptions,
 } from './write-queue.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { POSTED } = tlp;
-const { STALL_LINK } = waiting;
 
 export interface DmaWriteEngineOptions {
   readonly lp: LogicalProcess;

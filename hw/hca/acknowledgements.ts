@@ -13,38 +13,34 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { QpState } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { BlockAccount } from '../../sim/index.ts';
-import * as aethConstants from '../../wire/aeth.ts';
-import { AethKind, NakCode, rnrTimerPsByCode } from '../../wire/aeth.ts';
+import {
+  AethKind,
+  CREDIT_CODE_INVALID,
+  creditCountByCode,
+  NakCode,
+  rnrTimerPsByCode,
+  syndromeKind,
+  syndromeValue,
+} from '../../wire/aeth.ts';
 import { endsMessage, Opcode } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import * as psnConstants from '../../wire/psn.ts';
+import { WORD_AETH } from '../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as receivePipeline from './receive-pipeline.ts';
+import { STALL_COMPLETION, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { RequestCompletion } from './request-completion.ts';
-import * as responsePlacement from './response-placement.ts';
-import { ResponsePlacement } from './response-placement.ts';
+import { ABSENT, PLACED, ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
-import type { SendScheduler } from './send-scheduler.ts';
-import * as sendScheduler from './send-scheduler.ts';
+import { ENDED_BY_ANSWER, endAttempts, noRecord, type SendRecord } from './send-record.ts';
+import { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR, type SendScheduler } from './send-scheduler.ts';
 import { nakEvent } from './transport-counters.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CREDIT_CODE_INVALID, creditCountByCode, syndromeKind, syndromeValue } = aethConstants;
-const { WORD_AETH } = packetConstants;
-const { ENDED_BY_ANSWER, endAttempts, noRecord } = sendRecord;
-const { PSN_MASK, psnDistance } = psnConstants;
 const { ACK } = AethKind;
 const { ERR } = QpState;
 const { RC_ACKNOWLEDGE } = Opcode;
 const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
-const { STALL_COMPLETION, WAIT } = receivePipeline;
-const { ABSENT, PLACED } = responsePlacement;
-const { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
 
 const RNR_RETRY_FOREVER = 7;
 const NO_PSN = -1;

@@ -5,25 +5,20 @@
 import type { BlockAccount } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { AtomicResults } from './atomic-results.ts';
-import * as atomicUnit from './atomic-unit.ts';
-import { AtomicUnit } from './atomic-unit.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import type { ResponderResources } from './responder-resources.ts';
-import * as responderResources from './responder-resources.ts';
-import type { ResponsePackets } from './response-packets.ts';
-import * as responsePackets from './response-packets.ts';
-import * as translationCache from './translation-cache.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { ATOMIC_BYTES } = atomicUnit;
-const { PORT_RESPONSE } = coreConstants;
-const { responderPlaces } = responderResources;
-const { ABSENT, REFUSED, STALLED } = responsePackets;
-const { STALL_ATOMIC, STALL_RESPONSE_BUFFER, STALL_TRANSLATION } = responsePackets;
-const { RIGHT_REMOTE_ATOMIC } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
+import { type HcaCore, PORT_RESPONSE } from './core.ts';
+import { type ResponderResources, responderPlaces } from './responder-resources.ts';
+import {
+  ABSENT,
+  REFUSED,
+  type ResponsePackets,
+  STALL_ATOMIC,
+  STALL_RESPONSE_BUFFER,
+  STALL_TRANSLATION,
+  STALLED,
+} from './response-packets.ts';
+import { RIGHT_REMOTE_ATOMIC } from './translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from './translator.ts';
 
 const NONE = -1;
 /** The answer is sealed. */

@@ -8,12 +8,9 @@
  */
 import { CqArmCommand } from '../../abi/doorbells.ts';
 import { Fifo } from '../../sim/index.ts';
-import * as completionQueue from './completion-queue.ts';
+import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from './completion-queue.ts';
 import { enlarged } from './context-table.ts';
 import type { HcaCore } from './core.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } = completionQueue;
 
 const NONE = -1;
 const COUNTER_MASK = 0xffffff;

@@ -13,15 +13,10 @@ import { cqRecord } from '../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../abi/eqe.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { type HcaCore, PORT_COMPLETION } from './core.ts';
 import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PORT_COMPLETION } = coreConstants;
-const { BAD_KEY, PENDING } = translatorConstants;
+import { BAD_KEY, PENDING } from './translator.ts';
 
 const STALL_CONTEXT = 0;
 const STALL_TRANSLATION = 1;

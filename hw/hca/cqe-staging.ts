@@ -2,14 +2,10 @@
  * CQEs on their way: builds each in a staging slot of the HCA's memory and has it written to host memory from there. There are
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
-import * as cqeConstants from '../../abi/cqe.ts';
-import { CqeOpcode, cqe, cqeBytes, errorCqe } from '../../abi/cqe.ts';
+import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../abi/cqe.ts';
 import type { CompletionQueue } from './completion-queue.ts';
 import type { HcaCore } from './core.ts';
 import type { PostedCompletion } from './posted-completion.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { cqeOwnerOffset } = cqeConstants;
 
 const FIFO_DEPTH = 16;
 const SLOTS = 32;

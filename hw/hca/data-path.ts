@@ -35,9 +35,8 @@ import { Loopback } from './loopback.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
 import { OperationLedger, type OperationTap } from './operations.ts';
 import type { PacketPort } from './packet-port.ts';
-import * as packetQueue from './packet-queue.ts';
-import * as pageFaults from './page-faults.ts';
-import { PageFaults, type PageRequestSink } from './page-faults.ts';
+import { PACKET_PAYLOAD_BYTES_MAX } from './packet-queue.ts';
+import { PageFaults, type PageRequestSink, SIDE_REQUESTER, SIDE_RESPONSE } from './page-faults.ts';
 import type { HcaConfig } from './parameters.ts';
 import { PayloadWriter } from './payload-writer.ts';
 import type { PortAddress } from './port-address.ts';
@@ -55,8 +54,7 @@ import { ResponseEngine } from './response-engine.ts';
 import { RetryTimers } from './retry-timers.ts';
 import { ENDED_BY_RNR_DELAY, endAttempts } from './send-record.ts';
 import { SendRecords } from './send-records.ts';
-import * as sendScheduler from './send-scheduler.ts';
-import { SendScheduler } from './send-scheduler.ts';
+import { PARKED_PAGE_FAULT, PARKED_RNR, SendScheduler } from './send-scheduler.ts';
 import { SrqTable } from './srq-table.ts';
 import { MptCache, MttCache } from './translation-cache.ts';
 import type { Translator } from './translator.ts';
@@ -66,14 +64,7 @@ import { TransportCounters } from './transport-counters.ts';
 import { ViolationCounters } from './violation-counters.ts';
 import { WorkArrivals } from './work-arrivals.ts';
 import { WqeFetch } from './wqe-fetch.ts';
-import * as wqeLines from './wqe-lines.ts';
-import { WqeLines } from './wqe-lines.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PACKET_PAYLOAD_BYTES_MAX } = packetQueue;
-const { PARKED_PAGE_FAULT, PARKED_RNR } = sendScheduler;
-const { SIDE_REQUESTER, SIDE_RESPONSE } = pageFaults;
-const { WQE_LINE_BYTES } = wqeLines;
+import { WQE_LINE_BYTES, WqeLines } from './wqe-lines.ts';
 
 export interface DataPathTables {
   readonly qps: QpTable;

@@ -9,22 +9,15 @@
  * the page it came by (the QP's and CQ's usr_page; BlueFlame page n counts as UAR n). Others are refused and counted.
  * Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
  */
-
-import * as barMap from '../../abi/bar-map.ts';
-import { eqNumberOfDoorbell, isEqDoorbell, uarOffset } from '../../abi/bar-map.ts';
+import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../../abi/bar-map.ts';
 import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../abi/doorbells.ts';
 import { QpState } from '../../abi/qpc.ts';
-import * as wqe from '../../abi/wqe.ts';
+import { wqeUnitBytes } from '../../abi/wqe.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { WqeLines } from './wqe-lines.ts';
-import * as wqeLines from './wqe-lines.ts';
+import { noLine, WQE_LINE_BYTES, type WqeLines } from './wqe-lines.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { uarPageBytes } = barMap;
-const { wqeUnitBytes } = wqe;
-const { noLine, WQE_LINE_BYTES } = wqeLines;
 const { ERR, RTS, SQD, SQER } = QpState;
 const SEND_DOORBELL = uarOffset.sendDoorbell;
 

@@ -1,10 +1,7 @@
 /** The request that the responder works on: whose it is, and how far it is. There is one at a time. */
 import { QueuePair } from './queue-pair.ts';
 import type { ReceivedPackets } from './received-packets.ts';
-import * as requestTraits from './request-traits.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { MESSAGE_NONE, messageKind } = requestTraits;
+import { MESSAGE_NONE, messageKind } from './request-traits.ts';
 
 export class InboundRequest {
   /** Its headers: the packet that the receiver works on. */

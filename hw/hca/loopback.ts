@@ -12,15 +12,20 @@
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
 import { packetBytesOf, padBytes } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import { packetBytesIn } from '../../wire/packet.ts';
+import {
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
+  PACKET_BYTES_SHIFT,
+  PACKET_PAYLOAD_OFFSET,
+  PAD_SHIFT,
+  packetBytesIn,
+  VIRTUAL_LANE_SHIFT,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+} from '../../wire/packet.ts';
 import { PacketCounters } from '../../wire/packet-counters.ts';
 import type { HcaConfig } from './parameters.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_GRH, FLAG_RETRANSMISSION, PACKET_BYTES_SHIFT, PACKET_PAYLOAD_OFFSET } = packetConstants;
-const { PAD_SHIFT, VIRTUAL_LANE_SHIFT, WORD_OPCODE, WORD_PACKET_FLAGS } = packetConstants;
-const { WORD_PAYLOAD_BYTES } = packetConstants;
 
 /** Header, operands, GRH, and the longest payload. */
 const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;

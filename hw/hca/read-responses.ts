@@ -4,19 +4,18 @@
  */
 import type { BlockAccount } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { type HcaCore, PORT_RESPONSE } from './core.ts';
 import type { ResponderResources } from './responder-resources.ts';
-import type { ResponsePackets } from './response-packets.ts';
-import * as responsePackets from './response-packets.ts';
-import * as translationCache from './translation-cache.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PORT_RESPONSE } = coreConstants;
-const { ABSENT, REFUSED, STALL_DMA, STALL_TRANSLATION, STALLED } = responsePackets;
-const { RIGHT_REMOTE_READ } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
+import {
+  ABSENT,
+  REFUSED,
+  type ResponsePackets,
+  STALL_DMA,
+  STALL_TRANSLATION,
+  STALLED,
+} from './response-packets.ts';
+import { RIGHT_REMOTE_READ } from './translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from './translator.ts';
 
 /** The packet is sealed; or it is sealed and the answer's last. */
 export const SENT = 1;

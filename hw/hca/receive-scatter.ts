@@ -2,30 +2,16 @@
  * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
  * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
  */
-
-import * as wqe from '../../abi/wqe.ts';
-import { dataPointer } from '../../abi/wqe.ts';
+import { dataPointer, invalidLkey } from '../../abi/wqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import * as pageFaults from './page-faults.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import { SIDE_RESPONDER } from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import * as qpTable from './qp-table.ts';
-import * as receivePipeline from './receive-pipeline.ts';
-import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
-import * as receiveWqeFetch from './receive-wqe-fetch.ts';
-import * as translationCache from './translation-cache.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { invalidLkey } = wqe;
-const { PORT_RECEIVER } = coreConstants;
-const { SEGMENTS_MAX } = qpTable;
-const { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } = receivePipeline;
-const { TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } = receiveWqeFetch;
-const { RIGHT_LOCAL_WRITE } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
-const { SIDE_RESPONDER } = pageFaults;
+import { SEGMENTS_MAX } from './qp-table.ts';
+import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from './translator.ts';
 
 /** The list is full, or a piece of it may not be written. */
 export const LIST_FULL = -2;

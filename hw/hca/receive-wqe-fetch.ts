@@ -10,19 +10,18 @@
 import { receiveRecord } from '../../abi/doorbells.ts';
 import { srqNextSegment } from '../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import * as receiveQueueState from './receive-queue-state.ts';
-import { ReceiveQueueState } from './receive-queue-state.ts';
-import * as receiveWqeLines from './receive-wqe-lines.ts';
-import { ReceiveWqeLines } from './receive-wqe-lines.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PORT_RECEIVE_FETCH } = coreConstants;
-const { ASKED, IDLE, NO_LINE, READING_RECORD, READING_WQES, RECORD_READ } = receiveQueueState;
-const { RECEIVE_LINE_BYTES } = receiveWqeLines;
-const { BAD_KEY, PENDING } = translatorConstants;
+import { type HcaCore, PORT_RECEIVE_FETCH } from './core.ts';
+import {
+  ASKED,
+  IDLE,
+  NO_LINE,
+  READING_RECORD,
+  READING_WQES,
+  RECORD_READ,
+  ReceiveQueueState,
+} from './receive-queue-state.ts';
+import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
 
 const RECORD_BYTES = 4;
 const RECORD_READS_MAX = 8;

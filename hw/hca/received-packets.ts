@@ -4,15 +4,20 @@
  *
  * A packet of the loopback is named by the complement of its offset, so that one number says both.
  */
-import * as packetConstants from '../../wire/packet.ts';
+import {
+  FLOAT_VIRTUAL_ADDRESS,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  WORD_RKEY,
+} from '../../wire/packet.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
-import * as requestTraits from './request-traits.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_VIRTUAL_ADDRESS, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_LIDS } = packetConstants;
-const { WORD_OPCODE, WORD_PACKET_FLAGS, WORD_PAYLOAD_BYTES, WORD_PSN, WORD_RKEY } = packetConstants;
-const { traitsByOpcode } = requestTraits;
+import { traitsByOpcode } from './request-traits.ts';
 
 export class ReceivedPackets {
   /** Of the packet being worked on. */

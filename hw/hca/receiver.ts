@@ -12,39 +12,32 @@
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { operandBytes } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import { grhPlace } from '../../wire/packet.ts';
+import {
+  FLAG_GRH,
+  grhPlace,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_PAYLOAD_BYTES,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
+} from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { ContextPort } from './context-cache.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import type { DatagramReceiver } from './datagram-receiver.ts';
-import * as datagramReceiver from './datagram-receiver.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import * as portAddress from './port-address.ts';
-import { isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
-import * as qpTable from './qp-table.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
+import { UD_OPCODE_BASE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as receivePipeline from './receive-pipeline.ts';
-import { receiverStallReasons } from './receive-pipeline.ts';
+import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
-import * as requestTraits from './request-traits.ts';
+import { IS_KNOWN, IS_REQUEST } from './request-traits.ts';
 import type { Responder } from './responder.ts';
 import type { DataPathViolation } from './violation-counters.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_GRH, WORD_DATAGRAM_SOURCE_QPN, WORD_PAYLOAD_BYTES } = packetConstants;
-const { WORD_REQUEST_PKEY, WORD_RESPONSE_PKEY } = packetConstants;
-const { PORT_RECEIVER } = coreConstants;
-const { QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } = datagramReceiver;
-const { FIRST_MULTICAST_LID } = portAddress;
-const { UD_OPCODE_BASE } = qpTable;
-const { STALL_COMPLETION, STALL_CONTEXT, WAIT } = receivePipeline;
-const { IS_KNOWN, IS_REQUEST } = requestTraits;
 const { ERR, RTR } = QpState;
 
 /** Bits of an opcode that name the service. */

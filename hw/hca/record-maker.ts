@@ -8,18 +8,13 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { HcaCore } from './core.ts';
 import { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
 import type { PortAddress } from './port-address.ts';
-import * as qpTable from './qp-table.ts';
+import { UC_OPCODE_BASE, UD_OPCODE_BASE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
+import { NO_ATTEMPT, noRecord, type SendRecord } from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
-import * as wqeDecoder from './wqe-decoder.ts';
+import { decodeControl, decodeWqe } from './wqe-decoder.ts';
 import type { WqeLine } from './wqe-lines.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { UC_OPCODE_BASE, UD_OPCODE_BASE } = qpTable;
-const { NO_ATTEMPT, noRecord } = sendRecord;
-const { decodeControl, decodeWqe } = wqeDecoder;
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;
 

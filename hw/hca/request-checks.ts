@@ -8,16 +8,17 @@ import { NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { InboundRequest } from './inbound-request.ts';
-import * as receivePipeline from './receive-pipeline.ts';
+import { DROPPED, DUPLICATE, EXECUTE } from './receive-pipeline.ts';
 import type { RequestRefusals } from './request-refusals.ts';
-import * as requestTraits from './request-traits.ts';
-import * as responderResources from './responder-resources.ts';
+import {
+  ENDS_MESSAGE,
+  MESSAGE_NONE,
+  MESSAGE_UNKNOWN,
+  MESSAGE_WRITE,
+  STARTS_MESSAGE,
+} from './request-traits.ts';
+import { responderPlaces } from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { DROPPED, DUPLICATE, EXECUTE } = receivePipeline;
-const { ENDS_MESSAGE, MESSAGE_NONE, MESSAGE_UNKNOWN, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
-const { responderPlaces } = responderResources;
 
 export class RequestChecks {
   readonly #core: HcaCore;

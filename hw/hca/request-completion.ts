@@ -6,16 +6,18 @@ import { CqeSyndrome } from '../../abi/cqe.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
-import type { SendScheduler } from './send-scheduler.ts';
-import * as sendScheduler from './send-scheduler.ts';
+import {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_FENCE,
+  PARKED_READ_LIMIT,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from './send-scheduler.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { NOP } = WqeOpcode;
-const { noRecord } = sendRecord;
-const { NOT_PARKED, PARKED_CREDITS, PARKED_FENCE, PARKED_READ_LIMIT, PARKED_WINDOW } = sendScheduler;
 
 export interface RequestCompletionListener {
   /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */

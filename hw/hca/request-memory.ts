@@ -7,30 +7,18 @@ import { EventType } from '../../abi/eqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { NakCode } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { PACKET_PAYLOAD_OFFSET } from '../../wire/packet.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
 import type { InboundRequest } from './inbound-request.ts';
-import * as qpTable from './qp-table.ts';
+import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as receivePipeline from './receive-pipeline.ts';
-import type { ReceiveScatter } from './receive-scatter.ts';
-import * as receiveScatter from './receive-scatter.ts';
+import { ALLOWED, REFUSED, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
+import { LIST_ABSENT, LIST_FULL, LIST_REFUSED, type ReceiveScatter } from './receive-scatter.ts';
 import type { RequestRefusals } from './request-refusals.ts';
-import * as requestTraits from './request-traits.ts';
-import * as translationCache from './translation-cache.ts';
+import { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } from './request-traits.ts';
+import { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } from './translation-cache.ts';
 import type { TranslationPort } from './translation-port.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PACKET_PAYLOAD_OFFSET } = packetConstants;
-const { PORT_RECEIVER } = coreConstants;
-const { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } = qpTable;
-const { ALLOWED, REFUSED, STALL_TRANSLATION, WAIT } = receivePipeline;
-const { LIST_ABSENT, LIST_FULL, LIST_REFUSED } = receiveScatter;
-const { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } = requestTraits;
-const { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } = translatorConstants;
+import { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } from './translator.ts';
 
 const ATOMIC_BYTES = 8;
 

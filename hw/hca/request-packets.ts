@@ -6,25 +6,16 @@
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../wire/packet.ts';
+import { type HcaCore, PORT_REQUESTER } from './core.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
-import * as pageFaults from './page-faults.ts';
+import { SIDE_REQUESTER } from './page-faults.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { DataSegment, SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
-import * as translationCache from './translation-cache.ts';
+import { type DataSegment, noRecord, type SendRecord } from './send-record.ts';
+import { RIGHT_LOCAL_READ } from './translation-cache.ts';
 import type { TranslationPort } from './translation-port.ts';
-import * as translatorConstants from './translator.ts';
+import { PAGE_FAULT, PENDING, TRANSLATED } from './translator.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_ACK_REQUEST, FLAG_SOLICITED } = packetConstants;
-const { PORT_REQUESTER } = coreConstants;
-const { SIDE_REQUESTER } = pageFaults;
-const { RIGHT_LOCAL_READ } = translationCache;
-const { PAGE_FAULT, PENDING, TRANSLATED } = translatorConstants;
-const { noRecord } = sendRecord;
 const { RDMA_READ } = WqeOpcode;
 
 export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;

@@ -4,15 +4,12 @@
  */
 import { EventType } from '../../abi/eqe.ts';
 import { nakSyndrome, rnrNakSyndrome } from '../../wire/aeth.ts';
-import * as psnConstants from '../../wire/psn.ts';
+import { PSN_MASK } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import { SIDE_RESPONDER } from './page-faults.ts';
 import { MESSAGE_NONE } from './request-traits.ts';
 import type { ResponseEngine } from './response-engine.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PSN_MASK } = psnConstants;
 
 export class RequestRefusals {
   readonly #core: HcaCore;

@@ -15,30 +15,39 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { ContextPort } from './context-cache.ts';
 import { enlarged } from './context-table.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { type HcaCore, PORT_REQUESTER } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PortAddress } from './port-address.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { RecordMaker } from './record-maker.ts';
-import * as requestPackets from './request-packets.ts';
-import { RequestPackets, requesterStallReasons } from './request-packets.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
+import {
+  ABSENT,
+  RequestPackets,
+  requesterStallReasons,
+  SENT,
+  STALL_CONTEXT,
+  STALL_RECORDS,
+  STALL_TRANSMIT_BUFFER,
+  STALLED,
+} from './request-packets.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
-import type { SendScheduler } from './send-scheduler.ts';
-import * as sendScheduler from './send-scheduler.ts';
-import * as wqeDecoder from './wqe-decoder.ts';
+import {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_DRAINING,
+  PARKED_ERROR,
+  PARKED_FENCE,
+  PARKED_PAGE_FAULT,
+  PARKED_READ_LIMIT,
+  PARKED_RECORDS,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from './send-scheduler.ts';
+import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
 import type { WqeFetch } from './wqe-fetch.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PORT_REQUESTER } = coreConstants;
-const { ABSENT, SENT, STALL_CONTEXT, STALL_RECORDS, STALL_TRANSMIT_BUFFER, STALLED } = requestPackets;
-const { NOT_PARKED, PARKED_CREDITS, PARKED_DRAINING, PARKED_ERROR, PARKED_FENCE } = sendScheduler;
-const { PARKED_PAGE_FAULT, PARKED_READ_LIMIT, PARKED_RECORDS, PARKED_WINDOW } = sendScheduler;
-const { noRecord } = sendRecord;
-const { isFenced, isReadOrAtomic, opcodeOf, takesCredit } = wqeDecoder;
 const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
 const { RDMA_READ } = WqeOpcode;

@@ -16,29 +16,32 @@ import { EventType } from '../../abi/eqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import * as psnConstants from '../../wire/psn.ts';
+import {
+  FLAG_ACK_REQUEST,
+  FLAG_SOLICITED,
+  PACKET_PAYLOAD_OFFSET,
+  WORD_IMMEDIATE,
+} from '../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { CompletionWriter } from './completion-writer.ts';
 import type { HcaCore } from './core.ts';
 import { InboundRequest } from './inbound-request.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as receivePipeline from './receive-pipeline.ts';
-import type { ReceiveScatter } from './receive-scatter.ts';
-import * as receiveScatter from './receive-scatter.ts';
+import { ALLOWED, DUPLICATE, EXECUTE, REFUSED, STALL_COMPLETION, WAIT } from './receive-pipeline.ts';
+import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from './receive-scatter.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';
 import { RequestRefusals } from './request-refusals.ts';
-import * as requestTraits from './request-traits.ts';
+import {
+  COMPLETES_RECEIVE_WQE,
+  ENDS_MESSAGE,
+  HAS_IMMEDIATE,
+  MESSAGE_NONE,
+  MESSAGE_WRITE,
+  TAKES_RECEIVE_WQE,
+} from './request-traits.ts';
 import type { ResponseEngine } from './response-engine.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLAG_ACK_REQUEST, FLAG_SOLICITED, PACKET_PAYLOAD_OFFSET, WORD_IMMEDIATE } = packetConstants;
-const { PSN_MASK, psnDistance } = psnConstants;
-const { ALLOWED, DUPLICATE, EXECUTE, REFUSED, STALL_COMPLETION, WAIT } = receivePipeline;
-const { NONE_POSTED, QUEUE_UNREADABLE } = receiveScatter;
-const { COMPLETES_RECEIVE_WQE, ENDS_MESSAGE, HAS_IMMEDIATE, MESSAGE_NONE } = requestTraits;
-const { MESSAGE_WRITE, TAKES_RECEIVE_WQE } = requestTraits;
 
 const STEP_CHECK = 0;
 const STEP_RECEIVE_WQE = 1;

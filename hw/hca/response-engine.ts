@@ -12,28 +12,31 @@ import { BlockAccount } from '../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../wire/aeth.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { psnDistance } from '../../wire/psn.ts';
-import * as atomicResponses from './atomic-responses.ts';
-import { AtomicResponses } from './atomic-responses.ts';
+import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { type HcaCore, PORT_RESPONSE } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import * as readResponses from './read-responses.ts';
-import { ReadResponses } from './read-responses.ts';
-import * as responderResources from './responder-resources.ts';
-import { type PendingResponses, ResponderResources } from './responder-resources.ts';
-import * as responsePackets from './response-packets.ts';
-import { type ResponsePacketListener, ResponsePackets, responseStallReasons } from './response-packets.ts';
+import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
+import {
+  KIND_ATOMIC,
+  KIND_READ,
+  KIND_REPLAY,
+  type PendingResponses,
+  ResponderResources,
+} from './responder-resources.ts';
+import {
+  ABSENT,
+  type ResponsePacketListener,
+  ResponsePackets,
+  responseStallReasons,
+  STALL_ORDERING,
+  STALL_RESPONSE_BUFFER,
+  STALLED,
+} from './response-packets.ts';
 import { nakEvent } from './transport-counters.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { ANSWERED } = atomicResponses;
-const { KIND_ATOMIC, KIND_READ, KIND_REPLAY } = responderResources;
-const { PORT_RESPONSE } = coreConstants;
-const { SENT, SENT_LAST } = readResponses;
 const { RC_ACKNOWLEDGE } = Opcode;
-const { ABSENT, STALL_ORDERING, STALL_RESPONSE_BUFFER, STALLED } = responsePackets;
 
 const NONE = -1;
 /** The turn of a QP is over without a packet. */

@@ -3,16 +3,11 @@
  * that the QP can grant; abandoned, it is dropped when its reads are done.
  */
 import type { BlockAccount } from '../../sim/index.ts';
-import * as aethConstants from '../../wire/aeth.ts';
-import { ackSyndrome, creditCodeFor } from '../../wire/aeth.ts';
+import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../wire/aeth.ts';
 import type { HcaCore } from './core.ts';
 import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as sendRecord from './send-record.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CREDIT_CODE_INVALID } = aethConstants;
-const { noRecord } = sendRecord;
+import { noRecord } from './send-record.ts';
 
 export const responseStallReasons = ['translation', 'dma', 'responseBuffer', 'ordering', 'atomic'] as const;
 export const STALL_TRANSLATION = 0;

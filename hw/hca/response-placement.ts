@@ -3,25 +3,16 @@
  * by page, under their keys. A packet that has to wait goes on where it stopped.
  */
 import type { BlockAccount } from '../../sim/index.ts';
-import * as packet from '../../wire/packet.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
-import * as pageFaults from './page-faults.ts';
+import { PACKET_PAYLOAD_OFFSET } from '../../wire/packet.ts';
+import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import { SIDE_REQUESTER } from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as receivePipeline from './receive-pipeline.ts';
+import { STALL_DMA, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';
 import type { SendRecord } from './send-record.ts';
-import * as translationCache from './translation-cache.ts';
-import * as translatorConstants from './translator.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PACKET_PAYLOAD_OFFSET } = packet;
-const { PORT_RECEIVER } = coreConstants;
-const { STALL_DMA, STALL_TRANSLATION, WAIT } = receivePipeline;
-const { RIGHT_LOCAL_WRITE } = translationCache;
-const { BAD_KEY, PAGE_FAULT, PENDING } = translatorConstants;
-const { SIDE_REQUESTER } = pageFaults;
+import { RIGHT_LOCAL_WRITE } from './translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from './translator.ts';
 
 export const PLACED = 1;
 /** A segment may not be written, or the list is too short. */

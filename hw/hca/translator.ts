@@ -13,12 +13,8 @@ import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import type { SetAssociativeDirectory } from './replacement.ts';
-import type { MptCache, MttCache } from './translation-cache.ts';
-import * as translationCache from './translation-cache.ts';
+import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
 import { TranslationPort } from './translation-port.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { MPT_ENTRY_BYTES, MTT_LINE_BYTES } = translationCache;
 
 export const TRANSLATED = 0;
 /** Not on chip: the port will be woken. */

@@ -12,36 +12,39 @@
  */
 import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/index.ts';
-import * as headersConstants from '../../wire/headers.ts';
-import * as opcodes from '../../wire/opcodes.ts';
-import * as packetConstants from '../../wire/packet.ts';
-import { grhPlace } from '../../wire/packet.ts';
-import * as psnConstants from '../../wire/psn.ts';
+import { GRH_BYTES } from '../../wire/headers.ts';
+import { Opcode, operandBytes, packetBytesOf } from '../../wire/opcodes.ts';
+import {
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
+  FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  MANAGEMENT_LANE,
+  PACKET_PAYLOAD_OFFSET,
+  WORD_AETH,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_PSN,
+  WORD_RKEY,
+} from '../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../wire/psn.ts';
 import type { HcaCore } from './core.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import { PacketQueue, type PacketSlot } from './packet-queue.ts';
-import type { PortAddress } from './port-address.ts';
-import * as portAddress from './port-address.ts';
-import * as qpTable from './qp-table.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
+import { UD_OPCODE_BASE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { GRH_BYTES } = headersConstants;
-const { FLAG_GRH, FLAG_RETRANSMISSION, FLOAT_VIRTUAL_ADDRESS, MANAGEMENT_LANE } = packetConstants;
-const { PACKET_PAYLOAD_OFFSET, WORD_AETH, WORD_DATAGRAM_PKEY, WORD_DATAGRAM_QKEY } = packetConstants;
-const { WORD_DATAGRAM_SOURCE_QPN, WORD_DESTINATION_QPN, WORD_DMA_LENGTH, WORD_IMMEDIATE } = packetConstants;
-const { WORD_LIDS, WORD_PSN, WORD_RKEY } = packetConstants;
-const { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID } = portAddress;
-const { operandBytes, packetBytesOf } = opcodes;
-const { UD_OPCODE_BASE } = qpTable;
-const { noRecord } = sendRecord;
-const { PSN_MASK, psnDistance } = psnConstants;
-const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = opcodes.Opcode;
+const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
 /** In place of a cycle: the packet is not complete. */

@@ -2,10 +2,8 @@
 import { QpState } from '../../abi/qpc.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as sendScheduler from './send-scheduler.ts';
+import { NOT_PARKED } from './send-scheduler.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { NOT_PARKED } = sendScheduler;
 const { ERR, SQER } = QpState;
 
 export class WorkArrivals {

@@ -3,21 +3,18 @@
  * inline data. Pure work on bytes; what it costs and what becomes of an error is the requester's matter.
  */
 import { CqeSyndrome } from '../../abi/cqe.ts';
-import * as wqe from '../../abi/wqe.ts';
 import {
   atomicSegment,
+  completionRequested,
   controlSegment,
   dataPointer,
   inlineHeader,
   remoteAddressSegment,
+  wqeUnitBytes,
 } from '../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../abi/wqe-opcodes.ts';
-import type { SendRecord } from './send-record.ts';
-import * as sendRecord from './send-record.ts';
+import { INLINE_BYTES_MAX, type SendRecord } from './send-record.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { completionRequested, wqeUnitBytes } = wqe;
-const { INLINE_BYTES_MAX } = sendRecord;
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
 const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM } = WqeOpcode;
 

@@ -8,21 +8,14 @@
  * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
-
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { enlarged } from './context-table.ts';
-import type { HcaCore } from './core.ts';
-import * as coreConstants from './core.ts';
+import { type HcaCore, PORT_WQE_FETCH } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
-import * as translatorConstants from './translator.ts';
-import type { WqeLine, WqeLines } from './wqe-lines.ts';
-import * as wqeLines from './wqe-lines.ts';
+import { BAD_KEY, PENDING } from './translator.ts';
+import { noLine, WQE_LINE_BYTES, type WqeLine, type WqeLines } from './wqe-lines.ts';
 
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PORT_WQE_FETCH } = coreConstants;
-const { BAD_KEY, PENDING } = translatorConstants;
-const { noLine, WQE_LINE_BYTES } = wqeLines;
 const { RST } = QpState;
 
 const STALL_TRANSLATION = 0;

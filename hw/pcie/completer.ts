@@ -7,11 +7,17 @@
 import { BlockAccount } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { FunctionPort } from './function-port.ts';
-import * as tlp from './tlp.ts';
-import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, FLOAT_ADDRESS, MEMORY_READ, WORD_DESCRIPTOR, WORD_KIND, WORD_LENGTH } = tlp;
+import {
+  COMPLETION_FLOW,
+  FLOAT_ADDRESS,
+  MEMORY_READ,
+  requesterIdOf,
+  tagOf,
+  trafficClassOf,
+  WORD_DESCRIPTOR,
+  WORD_KIND,
+  WORD_LENGTH,
+} from './tlp.ts';
 
 const STALL_LINK_FIFO = 0;
 

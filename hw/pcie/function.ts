@@ -24,8 +24,7 @@ import { UncorrectableError } from './aer-capability.ts';
 import { Bars } from './bars.ts';
 import { Completer } from './completer.ts';
 import type { ResetKind } from './config-image.ts';
-import * as configSpace from './config-space.ts';
-import { type ConfigEffect, ConfigSpace, type LinkIdentity } from './config-space.ts';
+import { type ConfigEffect, ConfigSpace, D0, type LinkIdentity } from './config-space.ts';
 import { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
@@ -33,15 +32,27 @@ import { Intx } from './intx.ts';
 import { MessageOutbox } from './message-outbox.ts';
 import { type MessageSender, Msix } from './msix.ts';
 import { type DecoderEffects, type FunctionCounters, RequestDecoder } from './request-decoder.ts';
-import * as tlp from './tlp.ts';
-import { statusOf } from './tlp.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  COMPLETION_FLOW,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLAG_POISONED,
+  FLAG_STATUS_MASK,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  POSTED,
+  SIDEBAND_RESET,
+  STATUS_ABORT,
+  STATUS_UNSUPPORTED_REQUEST,
+  statusOf,
+  WORD_DATA,
+  WORD_FLAGS,
+  WORD_KIND,
+} from './tlp.ts';
 import { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { D0 } = configSpace;
-const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_READ, CONFIG_WRITE, FLAG_POISONED } = tlp;
-const { FLAG_STATUS_MASK, MEMORY_READ, MEMORY_WRITE, MESSAGE, POSTED, SIDEBAND_RESET, STATUS_ABORT } = tlp;
-const { STATUS_UNSUPPORTED_REQUEST, WORD_DATA, WORD_FLAGS, WORD_KIND } = tlp;
 
 export interface FunctionOptions {
   readonly process: LogicalProcess;

@@ -19,13 +19,20 @@ import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
-import * as tlp from './tlp.ts';
-import { carriedBytesOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
+import {
+  COMPLETION_DATA,
+  carriedBytesOf,
+  dataDwordsOf,
+  FLOW_COUNT,
+  headerBytesOf,
+  MEMORY_WRITE,
+  payloadBytesOf,
+  SIDEBAND_BASE,
+  UPDATE_FC,
+  WORD_FC_FLOW,
+  WORD_FC_LIMIT,
+} from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_DATA, FLOW_COUNT, MEMORY_WRITE, SIDEBAND_BASE, UPDATE_FC, WORD_FC_FLOW, WORD_FC_LIMIT } =
-  tlp;
 
 /** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
 export interface TlpReceiver {

@@ -9,11 +9,15 @@ import { DLLP_LINK_BYTES } from './dllp.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import type { LinkConfig } from './link-parameters.ts';
 import { LinkSerializer, linkRateOf } from './link-rate.ts';
-import * as tlp from './tlp.ts';
-import { tlpFramingOf, totalFramingBytes } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { UPDATE_FC, WORD_DATA, WORD_FC_FLOW, WORD_FC_LIMIT, WORD_FLAGS } = tlp;
+import {
+  tlpFramingOf,
+  totalFramingBytes,
+  UPDATE_FC,
+  WORD_DATA,
+  WORD_FC_FLOW,
+  WORD_FC_LIMIT,
+  WORD_FLAGS,
+} from './tlp.ts';
 
 /** A place of the transmit buffer; they form a ring. */
 class BufferPlace {

@@ -8,12 +8,15 @@
  * Example: a completion (row D) waits behind a write (column 2) that lacks credits. It may go first only with
  * the relaxed ordering attribute. A write behind a read that lacks credits must go first.
  */
-
-import * as tlp from './tlp.ts';
-import { flowOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { CONFIG_READ, CONFIG_WRITE, FLAG_RELAXED_ORDERING, MEMORY_READ, NON_POSTED, POSTED } = tlp;
+import {
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLAG_RELAXED_ORDERING,
+  flowOf,
+  MEMORY_READ,
+  NON_POSTED,
+  POSTED,
+} from './tlp.ts';
 
 /** Rows and columns of the table. */
 export const ORDER_POSTED = 0;

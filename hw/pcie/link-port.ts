@@ -16,13 +16,27 @@ import type { DeviceRead } from './device-read.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import { LinkEngine } from './link-engine.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
-import * as tlp from './tlp.ts';
-import { descriptorOf, headerBytesOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, DWORD_BYTES, FLAG_LANDED, FLAG_LENT } = tlp;
-const { FLAG_STATUS_SHIFT, MEMORY_READ, MEMORY_WRITE, MESSAGE, PAYLOAD_OFFSET } = tlp;
-const { REQUEST_BOUNDARY_BYTES, SHORT_HEADER_BYTES, WORD_AUX, WORD_BYTE_COUNT, WORD_DATA } = tlp;
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  DWORD_BYTES,
+  descriptorOf,
+  FLAG_LANDED,
+  FLAG_LENT,
+  FLAG_STATUS_SHIFT,
+  headerBytesOf,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  SHORT_HEADER_BYTES,
+  WORD_AUX,
+  WORD_BYTE_COUNT,
+  WORD_DATA,
+} from './tlp.ts';
 
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;

@@ -13,24 +13,31 @@ import {
   type LinkEndConfig,
   largestTlpCredits,
 } from './link-parameters.ts';
-import * as tlp from './tlp.ts';
 import {
+  COMPLETION_FLOW,
+  DWORD_BYTES,
   dataCreditsOf,
   dataDwordsOf,
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
   flowOf,
+  HELD_CREDITS_SHIFT,
   headerBytesOf,
   isTlp,
+  NON_POSTED,
+  POSTED,
   payloadBytesOf,
+  SHORT_HEADER_BYTES,
+  TRAFFIC_CLASS_COUNT_MAX,
   tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
   trafficClassOf,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_LENGTH,
 } from './tlp.ts';
 import { TrafficCount } from './tlp-count.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, DWORD_BYTES, FLAG_POISONED, FLOAT_ADDRESS, HELD_CREDITS_SHIFT, NON_POSTED } = tlp;
-const { POSTED, SHORT_HEADER_BYTES, TRAFFIC_CLASS_COUNT_MAX, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** Credits that a TLP holds, as one number: its flow + 1 in the low bits, its data credits above; 0 is none. */

@@ -1,8 +1,5 @@
 /** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
-import * as tlp from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOW_COUNT } = tlp;
+import { FLOW_COUNT } from './tlp.ts';
 
 export const STALL_REASONS = ['serializer', 'headerCredits', 'dataCredits', 'ordering'] as const;
 export const STALL_SERIALIZER = 0;

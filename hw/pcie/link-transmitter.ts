@@ -28,12 +28,22 @@ import {
   StallAccount,
 } from './link-stall.ts';
 import { RecordMemory } from './record-memory.ts';
-import * as tlp from './tlp.ts';
-import { carriedBytesOf, dataCreditsOf, dataDwordsOf, headerBytesOf, payloadBytesOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION_FLOW, DWORD_BYTES, FLOAT_ADDRESS, NON_POSTED, POSTED, SHORT_HEADER_BYTES } = tlp;
-const { WORD_FLAGS, WORD_KIND, WORD_LENGTH } = tlp;
+import {
+  COMPLETION_FLOW,
+  carriedBytesOf,
+  DWORD_BYTES,
+  dataCreditsOf,
+  dataDwordsOf,
+  FLOAT_ADDRESS,
+  headerBytesOf,
+  NON_POSTED,
+  POSTED,
+  payloadBytesOf,
+  SHORT_HEADER_BYTES,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+} from './tlp.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 

@@ -3,11 +3,15 @@
  * fills in a TLP's words and payload wherever the transmitter has given it a place.
  */
 import { PayloadCopier } from './link-copy.ts';
-import * as tlp from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { FLOAT_ADDRESS, PAYLOAD_OFFSET, WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH } = tlp;
-const { WORD_LENT_OFFSET, WORD_LOAN } = tlp;
+import {
+  FLOAT_ADDRESS,
+  PAYLOAD_OFFSET,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_LENGTH,
+  WORD_LENT_OFFSET,
+  WORD_LOAN,
+} from './tlp.ts';
 
 /** Where the protocol's own words begin; before them stand time, size and kind. */
 const OWN_WORDS_OFFSET = WORD_FLAGS * 4;

@@ -11,24 +11,29 @@
  */
 import type { ErrorReporting, ErrorRole } from './aer.ts';
 import { UncorrectableError } from './aer-capability.ts';
-import type { Bars } from './bars.ts';
-import * as barsConstants from './bars.ts';
+import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
-import * as configImage from './config-image.ts';
+import { CONFIG_SPACE_BYTES } from './config-image.ts';
 import type { ConfigEffect, ConfigSpace } from './config-space.ts';
 import type { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';
 import type { Msix } from './msix.ts';
-import * as tlp from './tlp.ts';
+import {
+  CONFIG_READ,
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  STATUS_ABORT,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+  WORD_AUX,
+  WORD_DATA,
+  WORD_FLAGS,
+  WORD_LENGTH,
+} from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { NO_BAR } = barsConstants;
-const { CONFIG_SPACE_BYTES } = configImage;
-const { CONFIG_READ, FLAG_POISONED, FLOAT_ADDRESS, PAYLOAD_OFFSET } = tlp;
-const { REQUEST_BOUNDARY_BYTES, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_AUX } = tlp;
-const { WORD_DATA, WORD_FLAGS, WORD_LENGTH } = tlp;
 
 /** Requests by what became of them. */
 export class FunctionCounters {

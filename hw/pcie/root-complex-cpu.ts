@@ -11,27 +11,40 @@
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
-import * as eventQueue from '../../sim/event-queue.ts';
+import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { PayloadCopier } from './link-copy.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CoreQueue, type CoreRequest } from './root-complex-core-queue.ts';
-import type { AccessDone } from './root-complex-interfaces.ts';
-import * as rootComplexInterfaces from './root-complex-interfaces.ts';
+import {
+  ACCESS_POISONED,
+  ACCESS_TIMEOUT,
+  type AccessDone,
+  FAILED_LOAD_VALUE,
+} from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
 import type { RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
-import * as tlp from './tlp.ts';
-import { statusOf, tagOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { PHASE_SOFTWARE } = eventQueue;
-const { ACCESS_POISONED, ACCESS_TIMEOUT, FAILED_LOAD_VALUE } = rootComplexInterfaces;
-const { COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLAG_POISONED, MEMORY_READ, MEMORY_WRITE } = tlp;
-const { NON_POSTED, PAYLOAD_OFFSET, POSTED, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST, WORD_FLAGS } = tlp;
-const { WORD_DESCRIPTOR, WORD_LENGTH } = tlp;
+import {
+  COMPLETION_DATA,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLAG_POISONED,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  NON_POSTED,
+  PAYLOAD_OFFSET,
+  POSTED,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+  statusOf,
+  tagOf,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_LENGTH,
+} from './tlp.ts';
 
 /** The root complex is function 0 of device 0 on bus 0. */
 const ROOT_COMPLEX_ID = 0;

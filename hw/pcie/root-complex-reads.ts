@@ -14,25 +14,35 @@ import { AdjoiningCopies } from './adjoining-copies.ts';
 import { jitterOf } from './completion-jitter.ts';
 import { CompletionSplit } from './completion-split.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
-import * as linkParameters from './link-parameters.ts';
+import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
-import type { CompletionLandings, HostMemory, ReadFaults } from './root-complex-interfaces.ts';
-import * as rootComplexInterfaces from './root-complex-interfaces.ts';
+import {
+  type CompletionLandings,
+  type HostMemory,
+  READ_LOST,
+  READ_POISONED,
+  type ReadFaults,
+} from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import type { RootComplexConfig } from './root-complex-parameters.ts';
-import * as rootComplexParameters from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
-import * as tlp from './tlp.ts';
-import { requesterIdOf, tagOf, trafficClassOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { HEADER_CREDIT_MAX } = linkParameters;
-const { READ_LOST, READ_POISONED } = rootComplexInterfaces;
-const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
-const { COMPLETION_FLOW, FLAG_LANDED, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_READ, STATUS_SUCCESS } = tlp;
-const { STATUS_UNSUPPORTED_REQUEST, WORD_DESCRIPTOR, WORD_KIND, WORD_LENGTH } = tlp;
+import {
+  COMPLETION_FLOW,
+  FLAG_LANDED,
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
+  MEMORY_READ,
+  requesterIdOf,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+  tagOf,
+  trafficClassOf,
+  WORD_DESCRIPTOR,
+  WORD_KIND,
+  WORD_LENGTH,
+} from './tlp.ts';
 
 const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);

@@ -9,24 +9,32 @@ import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { AdjoiningCopies } from './adjoining-copies.ts';
-import * as linkParameters from './link-parameters.ts';
+import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import type { RootComplexConfig } from './root-complex-parameters.ts';
-import * as rootComplexParameters from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
 import type { LinkTap } from './root-complex-tap.ts';
-import * as tlp from './tlp.ts';
-import { trafficClassOf } from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { HEADER_CREDIT_MAX } = linkParameters;
-const { MESSAGE_WINDOW_BYTES } = rootComplexParameters;
-const { FLAG_LENT, FLAG_POISONED, FLOAT_ADDRESS, MEMORY_WRITE, MESSAGE_ASSERT_INTA, MESSAGE_DEASSERT_INTA } =
-  tlp;
-const { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, PAYLOAD_OFFSET, REQUEST_BOUNDARY_BYTES, WORD_AUX } = tlp;
-const { WORD_DESCRIPTOR, WORD_FLAGS, WORD_LENGTH, WORD_LENT_OFFSET, WORD_LOAN } = tlp;
+import {
+  FLAG_LENT,
+  FLAG_POISONED,
+  FLOAT_ADDRESS,
+  MEMORY_WRITE,
+  MESSAGE_ASSERT_INTA,
+  MESSAGE_DEASSERT_INTA,
+  MESSAGE_ERR_COR,
+  MESSAGE_ERR_FATAL,
+  PAYLOAD_OFFSET,
+  REQUEST_BOUNDARY_BYTES,
+  trafficClassOf,
+  WORD_AUX,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_LENGTH,
+  WORD_LENT_OFFSET,
+  WORD_LOAN,
+} from './tlp.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** The offset of no record. */

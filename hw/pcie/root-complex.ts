@@ -21,11 +21,17 @@ import { DeviceFaultLog } from './root-complex-log.ts';
 import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
 import { RootComplexReads } from './root-complex-reads.ts';
 import { RootComplexWrites } from './root-complex-writes.ts';
-import * as tlp from './tlp.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks imported ones up at every use.
-const { COMPLETION, COMPLETION_DATA, CONFIG_READ, CONFIG_WRITE, FLOW_COUNT } = tlp;
-const { MEMORY_WRITE, MESSAGE, SIDEBAND_BASE, SIDEBAND_RESET } = tlp;
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  CONFIG_READ,
+  CONFIG_WRITE,
+  FLOW_COUNT,
+  MEMORY_WRITE,
+  MESSAGE,
+  SIDEBAND_BASE,
+  SIDEBAND_RESET,
+} from './tlp.ts';
 
 /** Traffic classes of what cores ask for without saying one. */
 export interface CoreTrafficClasses {

@@ -5,14 +5,24 @@
  * that [address, address + length) touches, and byte enables say which bytes of the first and last one count
  * (PCI Express Base Specification 3.1, 2.2.5). The digest (ECRC) is off.
  */
-import * as record from './tlp-record.ts';
+import {
+  COMPLETION,
+  COMPLETION_DATA,
+  COMPLETION_FLOW,
+  CONFIG_WRITE,
+  FLAG_LANDED,
+  FLAG_LENT,
+  FLAG_STATUS_MASK,
+  FLAG_STATUS_SHIFT,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  MESSAGE,
+  NON_POSTED,
+  POSTED,
+  UPDATE_FC,
+} from './tlp-record.ts';
 
 export * from './tlp-record.ts';
-
-// Copies: V8 folds constants of this module into its code, but looks up those that a module imports or exports.
-const { COMPLETION, COMPLETION_DATA, COMPLETION_FLOW, CONFIG_WRITE, MEMORY_READ, MEMORY_WRITE } = record;
-const { MESSAGE, NON_POSTED } = record;
-const { FLAG_LANDED, FLAG_LENT, FLAG_STATUS_MASK, FLAG_STATUS_SHIFT, POSTED, UPDATE_FC } = record;
 
 /** Completion status of a flags word. */
 export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT;

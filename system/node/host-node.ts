@@ -58,7 +58,6 @@ export class DeviceMissingError extends Error {
 }
 
 const mib = 2 ** 20;
-// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const { register } = TrafficClass;
 
 export class HostNode implements BusMap {

@@ -26,7 +26,6 @@ import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } fro
 import { allAccess } from './rc-states.ts';
 
 const cacheLineBytes = 64;
-// A copy: V8 folds constants of this module into its code, but looks imported ones up at every use.
 const signalled = SendFlag.IBV_SEND_SIGNALED;
 const opcodeOf: Readonly<Record<PerfVerb, number>> = {
   write: IBV_WR_RDMA_WRITE,

@@ -2,6 +2,7 @@
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
+import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
@@ -104,26 +105,11 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
   };
 }
 
-/** Cycles of every block of an adapter. */
-export function blocksOf({
-  blocks,
-  elapsedCycles,
-}: Pick<HcaLedger, 'blocks' | 'elapsedCycles'>): NodeReport['hca']['blocks'] {
-  const rows = Object.entries(blocks).map(([name, { busyCycles, idleCycles, stalledCycles }]) => [
-    name,
-    { elapsedCycles, busyCycles, idleCycles, stalledCycles },
-  ]);
-  return Object.fromEntries(rows) as NodeReport['hca']['blocks'];
-}
-
 /** Both directions of a PCIe link from the books of its ends. */
 export const linkOf = (root: LinkEndLedger, device: LinkEndLedger): NodeReport['pcie'] => ({
   toDevice: directionOf(root, device),
   toHost: directionOf(device, root),
 });
-
-export const nonZero = (counts: Readonly<Record<string, number>>): Record<string, number> =>
-  Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 
 function directionOf(sender: LinkEndLedger, receiver: LinkEndLedger): LinkDirection {
   const classes = Object.entries(receiver.received)

@@ -14,7 +14,8 @@
  * While something is still under way (a run stopped in the middle) the receiving side may lag behind; it must never
  * lead. For machines with NICs the same names stand for what nic-checks.ts says.
  */
-import { type ExactPs, exactSumOf } from '../../sim/index.ts';
+import { exactSumOf } from '../../sim/index.ts';
+import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import type { HcaLedger, HcaOperationLedger, PacketLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -97,28 +98,6 @@ function memoryFailures(host: HostLedger, adapter: AdapterLedger): string[] {
     ...behind(`${what}, bytes read from memory`, payloadOf(adapter.pcie), deviceReads, isQuiet),
     ...behind(`${what}, bytes written to memory`, deviceWrites, payloadOf(host.pcie), isQuiet && !isRefused),
   ];
-}
-
-export const checkOf = (failures: readonly string[]): CheckReport => ({
-  holds: failures.length === 0,
-  failures,
-});
-
-export const sumOf = (values: Iterable<number>): number => {
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum;
-};
-
-/** Words for two figures that should be equal and are not. */
-export function unequal(what: string, left: ExactPs, right: ExactPs): string[] {
-  return left === right ? [] : [`${what}: ${left} is not ${right}`];
-}
-
-/** The far figure must equal the near one when all is quiet, and never exceed it. */
-export function behind(what: string, far: number, near: number, isQuiet: boolean): string[] {
-  if (isQuiet ? far === near : far <= near) return [];
-  return [`${what}: ${far} at the far end, ${near} at the near end`];
 }
 
 function cpuFailures(host: HostLedger): string[] {
@@ -210,17 +189,6 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
         row.waiting < 0 || row.waiting > 2 ? [`${what} vector ${row.vector}: ${row.waiting} wait`] : [],
       ),
     ),
-  ];
-}
-
-/** What is left over of a vector waits: for its moderation period or room, or in its pending bit. At most one each. */
-export function vectorFailures(node: string, row: HcaLedger['vectors'][number]): string[] {
-  const planned = row.requested - row.moderated - row.messages;
-  const pending = row.messages - row.delivered - row.coalesced - row.dropped;
-  const what = `${node} vector ${row.vector}`;
-  return [
-    ...(planned === 0 || planned === 1 ? [] : [`${what}: ${planned} requests became nothing`]),
-    ...(pending === 0 || pending === 1 ? [] : [`${what}: ${pending} messages became nothing`]),
   ];
 }
 

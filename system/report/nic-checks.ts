@@ -7,7 +7,7 @@
  *     operations   frames: driver ≥ device = cable; cable = taken + filtered + missed; taken = host + released + on board
  *                  words: a core's and the DMA controller's = those at the packet buffer
  */
-import { behind, sumOf, unequal, vectorFailures } from './checks.ts';
+import { behind, sumOf, unequal, vectorFailures } from './failures.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';
 

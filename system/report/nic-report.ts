@@ -1,5 +1,5 @@
 /** The parts of a report that a NIC fills, from its books and its host's. */
-import { blocksOf, nonZero } from './build-report.ts';
+import { blocksOf, nonZero } from './block-rows.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';
 import type { NicReport, NodeReport, WireReport } from './schema.ts';

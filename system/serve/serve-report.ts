@@ -9,26 +9,18 @@ import type { ExactPs } from '../../sim/index.ts';
 import type { Analysis } from '../analysis/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import { configHashOf, type MachineConfig } from '../profile/index.ts';
+import { nonZero } from '../report/block-rows.ts';
 import {
   deviceInterruptsOf,
   deviceOf,
   faultsOf,
   linkOf,
-  nonZero,
   operationsOf,
   wireOf,
 } from '../report/build-report.ts';
-import {
-  behind,
-  blockFailures,
-  checkOf,
-  linkFailures,
-  operationFailures,
-  sumOf,
-  vectorFailures,
-  wireFailures,
-} from '../report/checks.ts';
+import { blockFailures, linkFailures, operationFailures, wireFailures } from '../report/checks.ts';
 import { type ExactDigits, ExactFigures } from '../report/exact-figures.ts';
+import { behind, checkOf, sumOf, vectorFailures } from '../report/failures.ts';
 import type {
   CheckReport,
   DeviceInterruptRow,
