@@ -14,5 +14,6 @@ const isOfModel = (id: string): boolean =>
 export const builtForm: Plugin = {
   name: 'built-form',
   enforce: 'post',
-  transform: (code, id) => (isOfModel(id) ? { code: withLocalNames(withPlainFields(code)), map: null } : null),
+  transform: (code, id) =>
+    isOfModel(id) ? { code: withLocalNames(withPlainFields(code)), map: null } : null,
 };

@@ -6,7 +6,8 @@ import type { BlockAccount } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
 import { AtomicResults } from './atomic-results.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
-import { type HcaCore, PORT_RESPONSE } from './core.ts';
+import type { HcaCore } from './core.ts';
+import { PORT_RESPONSE } from './ports.ts';
 import { type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
   ABSENT,

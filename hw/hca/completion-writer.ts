@@ -13,8 +13,9 @@ import { cqRecord } from '../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../abi/eqe.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
-import { type HcaCore, PORT_COMPLETION } from './core.ts';
+import type { HcaCore } from './core.ts';
 import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
+import { PORT_COMPLETION } from './ports.ts';
 import { PostedCompletion } from './posted-completion.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
 

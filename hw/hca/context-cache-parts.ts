@@ -4,10 +4,10 @@ import type { ClockDomain } from '../../sim/index.ts';
 import { TrafficClass } from '../dma/traffic-class.ts';
 import { ContextCache } from './context-cache.ts';
 import type { ContextTable } from './context-table.ts';
-import { PORT_COUNT } from './core.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import type { HcaConfig } from './parameters.ts';
+import { PORT_COUNT } from './ports.ts';
 
 /** Write-backs of one cache under way at once. */
 const WRITE_DEPTH = 8;

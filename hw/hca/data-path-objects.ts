@@ -12,7 +12,7 @@ import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 import { noRecord } from './send-record.ts';
 import { PARKED_DRAINING } from './send-scheduler.ts';
-import { noLine } from './wqe-lines.ts';
+import { noLine } from './wqe-line.ts';
 
 export class DataPathObjects implements DataPathControl {
   readonly #parts: DataPathParts;

@@ -64,7 +64,8 @@ import { TransportCounters } from './transport-counters.ts';
 import { ViolationCounters } from './violation-counters.ts';
 import { WorkArrivals } from './work-arrivals.ts';
 import { WqeFetch } from './wqe-fetch.ts';
-import { WQE_LINE_BYTES, WqeLines } from './wqe-lines.ts';
+import { WQE_LINE_BYTES } from './wqe-line.ts';
+import { WqeLines } from './wqe-lines.ts';
 
 export interface DataPathTables {
   readonly qps: QpTable;

@@ -16,7 +16,8 @@ import { wqeUnitBytes } from '../../abi/wqe.ts';
 import { BlockAccount } from '../../sim/index.ts';
 import type { HcaCore } from './core.ts';
 import type { QueuePair } from './queue-pair.ts';
-import { noLine, WQE_LINE_BYTES, type WqeLines } from './wqe-lines.ts';
+import { noLine, WQE_LINE_BYTES } from './wqe-line.ts';
+import type { WqeLines } from './wqe-lines.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
 const SEND_DOORBELL = uarOffset.sendDoorbell;

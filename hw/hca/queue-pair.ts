@@ -9,7 +9,7 @@
  */
 import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
-import { noLine, type WqeLine } from './wqe-lines.ts';
+import { noLine, type WqeLine } from './wqe-line.ts';
 
 const NO_CREDIT_LIMIT = -1;
 const NONE = -1;

@@ -4,7 +4,8 @@
  */
 import type { BlockAccount } from '../../sim/index.ts';
 import { Opcode } from '../../wire/opcodes.ts';
-import { type HcaCore, PORT_RESPONSE } from './core.ts';
+import type { HcaCore } from './core.ts';
+import { PORT_RESPONSE } from './ports.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import {
   ABSENT,

@@ -4,9 +4,10 @@
  */
 import { dataPointer, invalidLkey } from '../../abi/wqe.ts';
 import type { BlockAccount } from '../../sim/index.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { HcaCore } from './core.ts';
 import { SIDE_RESPONDER } from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
+import { PORT_RECEIVER } from './ports.ts';
 import { SEGMENTS_MAX } from './qp-table.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
 import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';

@@ -10,7 +10,8 @@
 import { receiveRecord } from '../../abi/doorbells.ts';
 import { srqNextSegment } from '../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
-import { type HcaCore, PORT_RECEIVE_FETCH } from './core.ts';
+import type { HcaCore } from './core.ts';
+import { PORT_RECEIVE_FETCH } from './ports.ts';
 import {
   ASKED,
   IDLE,

@@ -22,7 +22,7 @@ import {
 } from '../../wire/packet.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { ContextPort } from './context-cache.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { HcaCore } from './core.ts';
 import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
 import type { Loopback } from './loopback.ts';
@@ -30,6 +30,7 @@ import type { MulticastGroups } from './multicast-groups.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
+import { PORT_RECEIVER } from './ports.ts';
 import { UD_OPCODE_BASE } from './qp-table.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from './receive-pipeline.ts';

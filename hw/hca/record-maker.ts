@@ -13,7 +13,7 @@ import type { QueuePair } from './queue-pair.ts';
 import { NO_ATTEMPT, noRecord, type SendRecord } from './send-record.ts';
 import type { SendRecords } from './send-records.ts';
 import { decodeControl, decodeWqe } from './wqe-decoder.ts';
-import type { WqeLine } from './wqe-lines.ts';
+import type { WqeLine } from './wqe-line.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;

@@ -15,9 +15,10 @@ import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import type { ContextPort } from './context-cache.ts';
 import { enlarged } from './context-table.ts';
-import { type HcaCore, PORT_REQUESTER } from './core.ts';
+import type { HcaCore } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PortAddress } from './port-address.ts';
+import { PORT_REQUESTER } from './ports.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { RecordMaker } from './record-maker.ts';
 import {

@@ -14,9 +14,10 @@ import { Opcode } from '../../wire/opcodes.ts';
 import { psnDistance } from '../../wire/psn.ts';
 import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
-import { type HcaCore, PORT_RESPONSE } from './core.ts';
+import type { HcaCore } from './core.ts';
 import type { PacketQueue } from './packet-queue.ts';
 import type { PayloadWriter } from './payload-writer.ts';
+import { PORT_RESPONSE } from './ports.ts';
 import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
 import {
   KIND_ATOMIC,

@@ -4,9 +4,10 @@
  */
 import type { BlockAccount } from '../../sim/index.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../wire/packet.ts';
-import { type HcaCore, PORT_RECEIVER } from './core.ts';
+import type { HcaCore } from './core.ts';
 import { SIDE_REQUESTER } from './page-faults.ts';
 import type { PayloadWriter } from './payload-writer.ts';
+import { PORT_RECEIVER } from './ports.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { STALL_DMA, STALL_TRANSLATION, WAIT } from './receive-pipeline.ts';
 import type { ReceivedPackets } from './received-packets.ts';

@@ -1,10 +1,10 @@
 /** Makes the translator with its DMA requester and its room in the HCA's memory. */
 import type { ClockDomain } from '../../sim/index.ts';
 import { TrafficClass } from '../dma/traffic-class.ts';
-import { PORT_COUNT } from './core.ts';
 import type { DmaReads, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import type { HcaConfig } from './parameters.ts';
+import { PORT_COUNT } from './ports.ts';
 import { type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
 import { Translator } from './translator.ts';
 

@@ -11,10 +11,12 @@
 import { QpState } from '../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../sim/index.ts';
 import { enlarged } from './context-table.ts';
-import { type HcaCore, PORT_WQE_FETCH } from './core.ts';
+import type { HcaCore } from './core.ts';
+import { PORT_WQE_FETCH } from './ports.ts';
 import type { QueuePair } from './queue-pair.ts';
 import { BAD_KEY, PENDING } from './translator.ts';
-import { noLine, WQE_LINE_BYTES, type WqeLine, type WqeLines } from './wqe-lines.ts';
+import { noLine, WQE_LINE_BYTES, type WqeLine } from './wqe-line.ts';
+import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { controlSegment } from '../../abi/wqe.ts';
-import { noLine, WQE_LINE_BYTES, WqeLines } from './wqe-lines.ts';
+import { noLine, WQE_LINE_BYTES } from './wqe-line.ts';
+import { WqeLines } from './wqe-lines.ts';
 
 const noOne = (): void => undefined;
 
