@@ -26,16 +26,16 @@ import {
   PcieFunction,
   PcieLinkPort,
 } from '../pcie/index.ts';
-import type { ControlConfig } from './command-parameters.ts';
-import type { ContextCache } from './context-cache.ts';
-import { makeContextCache } from './context-cache-parts.ts';
+import type { ControlConfig } from './commands/command-parameters.ts';
+import type { CapabilityConfig } from './commands/device-capabilities.ts';
 import { ControlSide } from './control-side.ts';
 import { DataPath, makeTables } from './data-path.ts';
-import type { CapabilityConfig } from './device-capabilities.ts';
-import type { SramAllocator } from './dma-ports.ts';
-import { IcmMap } from './icm.ts';
-import type { OperationTap } from './operations.ts';
+import type { ContextCache } from './memory/context-cache.ts';
+import { makeContextCache } from './memory/context-cache-parts.ts';
+import type { SramAllocator } from './memory/dma-ports.ts';
+import { IcmMap } from './memory/icm.ts';
 import type { HcaConfig } from './parameters.ts';
+import type { OperationTap } from './statistics/operations.ts';
 
 const MESSAGE_FIFO_DEPTH = 32;
 const BAR_REGISTERS = 0;

@@ -11,9 +11,9 @@ import {
   type Steps,
   until,
   writeOutBox,
-} from '../command-steps.ts';
-import { reservedEqCount } from '../device-capabilities.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import { reservedEqCount } from './device-capabilities.ts';
+import type { DeviceState } from './device-state.ts';
 import { checkBuffer, markEntries, type QueueBuffer, readPages } from './queue-buffer.ts';
 
 const fields = eqc.fields;

@@ -18,9 +18,9 @@ import {
   until,
   wait,
   writeOutBox,
-} from '../command-steps.ts';
-import { adapterReport, capabilityReport, firmwareReport, uarPageCount } from '../device-capabilities.ts';
-import { type DeviceState, type HcaProfile, SystemPhase } from '../device-state.ts';
+} from './command-steps.ts';
+import { adapterReport, capabilityReport, firmwareReport, uarPageCount } from './device-capabilities.ts';
+import { type DeviceState, type HcaProfile, SystemPhase } from './device-state.ts';
 
 export function* queryFirmware(device: DeviceState, request: CommandRequest): Steps<undefined> {
   yield* writeOutBox(request, firmwareReport(device.parts.capabilities));

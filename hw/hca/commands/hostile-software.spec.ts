@@ -20,8 +20,6 @@ import { qpMailbox } from '../../../abi/qpc.ts';
 import { queryDevCap } from '../../../abi/query-dev-cap.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { viewOf } from '../../../base/index.ts';
-import { CommandDma } from '../command-dma.ts';
-import type { CommandRejection } from '../command-steps.ts';
 import {
   broughtUp,
   bufferAddress,
@@ -40,6 +38,8 @@ import {
   startFirmware,
 } from '../testing/bring-up.ts';
 import { BumpAllocator, ControlBench } from '../testing/control-bench.ts';
+import { CommandDma } from './command-dma.ts';
+import type { CommandRejection } from './command-steps.ts';
 
 const { OK, BAD_PARAM, EXCEED_LIM, INTERNAL_ERR } = CommandStatus;
 const statuses: readonly number[] = Object.values(CommandStatus);

@@ -18,8 +18,8 @@ import {
   until,
   write,
   writeOutBox,
-} from '../command-steps.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
 import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = mpt.fields;

@@ -10,8 +10,8 @@ import {
   reject,
   type Steps,
   writeOutBox,
-} from '../command-steps.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
 
 /** Does nothing and completes: software's test that events and interrupts arrive. */
 export function doNothing(): undefined {

@@ -13,9 +13,9 @@ import {
   readInBox,
   type Steps,
   writeOutBox,
-} from '../command-steps.ts';
-import { logMaxQpsPerGroup } from '../device-capabilities.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import { logMaxQpsPerGroup } from './device-capabilities.ts';
+import type { DeviceState } from './device-state.ts';
 
 const writeEntry = 0;
 const writeDefault = 1;

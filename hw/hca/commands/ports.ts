@@ -4,6 +4,8 @@ import { MadIfcFlag, madBytes } from '../../../abi/mad.ts';
 import { PortCapability, portInfo } from '../../../abi/mad-attributes.ts';
 import { PortMtu, SetPortForm, setPortInfiniband } from '../../../abi/ports.ts';
 import { setNode } from '../../../abi/static-configuration.ts';
+import { type HcaPort, vlCapOf } from '../port/port.ts';
+import { MALFORMED, SILENT } from '../port/subnet-management-agent.ts';
 import {
   type CommandRequest,
   demand,
@@ -12,11 +14,9 @@ import {
   reject,
   type Steps,
   writeOutBox,
-} from '../command-steps.ts';
-import { portReport } from '../device-capabilities.ts';
-import type { DeviceState } from '../device-state.ts';
-import { type HcaPort, vlCapOf } from '../port.ts';
-import { MALFORMED, SILENT } from '../subnet-management-agent.ts';
+} from './command-steps.ts';
+import { portReport } from './device-capabilities.ts';
+import type { DeviceState } from './device-state.ts';
 
 const portMask = 0xff;
 /** Bits of the capability mask that software may change: the others say what the port can do. */

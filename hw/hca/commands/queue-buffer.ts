@@ -5,8 +5,8 @@
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { viewOf } from '../../../base/index.ts';
-import { demand, fillEntries, read, type Steps } from '../command-steps.ts';
-import type { DeviceState } from '../device-state.ts';
+import { demand, fillEntries, read, type Steps } from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
 
 const entryBytes = 32;
 /** MTT entries read at once: one ICM page of them at most, since the next page may lie elsewhere in host memory. */

@@ -33,9 +33,9 @@ import {
   type Steps,
   until,
   writeOutBox,
-} from '../command-steps.ts';
-import { uarPageCount } from '../device-capabilities.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import { uarPageCount } from './device-capabilities.ts';
+import type { DeviceState } from './device-state.ts';
 import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = qpc.fields;

@@ -11,8 +11,8 @@ import {
   type Steps,
   until,
   writeOutBox,
-} from '../command-steps.ts';
-import type { DeviceState } from '../device-state.ts';
+} from './command-steps.ts';
+import type { DeviceState } from './device-state.ts';
 import { logPageBytesMax } from './queue-buffer.ts';
 
 const fields = srqc.fields;

@@ -5,16 +5,16 @@
  */
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { type CommandName, commands } from '../../../abi/commands.ts';
-import type { ControlConfig } from '../command-parameters.ts';
-import type { StartCommand } from '../command-processor.ts';
-import { type CommandRequest, demand, type OutImmediate, type Steps } from '../command-steps.ts';
-import { type DeviceState, SystemPhase } from '../device-state.ts';
+import type { ControlConfig } from './command-parameters.ts';
+import type { StartCommand } from './command-processor.ts';
+import { type CommandRequest, demand, type OutImmediate, type Steps } from './command-steps.ts';
 import {
   createCompletionQueue,
   destroyCompletionQueue,
   modifyCompletionQueue,
   queryCompletionQueue,
 } from './completion-queues.ts';
+import { type DeviceState, SystemPhase } from './device-state.ts';
 import { createEventQueue, destroyEventQueue, mapEventQueue, queryEventQueue } from './event-queues.ts';
 import {
   closeDevice,

@@ -1,5 +1,5 @@
 /** The addresses of a bench node's port, which specs may change; nobody manages it. */
-import type { PortAddress } from '../port-address.ts';
+import type { PortAddress } from '../packets/port-address.ts';
 
 export class BenchAddress implements PortAddress {
   lid: number;

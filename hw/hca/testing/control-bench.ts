@@ -9,14 +9,14 @@ import { mapEntry } from '../../../abi/map-icm.ts';
 import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import { LogicalProcess } from '../../../sim/logical-process.ts';
-import { type ControlConfig, controlParameters } from '../command-parameters.ts';
-import { ContextTable } from '../context-table.ts';
+import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
+import type { DataPathControl } from '../commands/data-path-control.ts';
+import { type CapabilityConfig, capabilityParameters } from '../commands/device-capabilities.ts';
 import { ControlSide } from '../control-side.ts';
-import type { DataPathControl } from '../data-path-control.ts';
-import { type CapabilityConfig, capabilityParameters } from '../device-capabilities.ts';
-import type { InterruptPort, SramAllocator } from '../dma-ports.ts';
-import { IcmMap } from '../icm.ts';
-import type { LinkStateSource, LinkTraffic } from '../port.ts';
+import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
+import { IcmMap } from '../memory/icm.ts';
+import { ContextTable } from '../objects/context-table.ts';
+import type { LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
 /** What the control side asked of the data path, in order, and how it answers. */

@@ -1,7 +1,8 @@
 /** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
-import type { AsyncEventSink } from '../async-events.ts';
-import type { CompletionEvents } from '../completion-notifier.ts';
-import { type PageRequestSink, pageRequestSides } from '../page-faults.ts';
+
+import type { CompletionEvents } from '../completion/completion-notifier.ts';
+import type { AsyncEventSink } from '../events/async-events.ts';
+import { type PageRequestSink, pageRequestSides } from '../memory/page-faults.ts';
 
 export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSink {
   /** One line per event: `qp 0x11 0x40`, `srq 0x14 0x1`, `cq 1 0x20` (syndrome), `comp 0x20 eq 5`, `eq 5 ci 3 arm`, `page responder write qp 0x40 key 0x100 at 0x2000 bytes 64`. */

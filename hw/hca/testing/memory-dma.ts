@@ -3,7 +3,7 @@
  * fixed latency and one operation per cycle. Reports come in order; sources are copied when the write leaves.
  */
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { DmaReads, DmaRequester, DmaWrites, ReadDone, WriteDone } from '../dma-ports.ts';
+import type { DmaReads, DmaRequester, DmaWrites, ReadDone, WriteDone } from '../memory/dma-ports.ts';
 
 const pageBytes = 4096;
 

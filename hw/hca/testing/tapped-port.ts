@@ -21,7 +21,7 @@ import {
   WORD_RESPONSE_PKEY,
   WORD_RKEY,
 } from '../../../wire/index.ts';
-import type { PacketPort } from '../packet-port.ts';
+import type { PacketPort } from '../packets/packet-port.ts';
 
 /** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
 const PACKET_FLAGS_MASK = 0xf;

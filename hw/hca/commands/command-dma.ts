@@ -1,0 +1,174 @@
+/**
+ * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
+ * memory, and streams of empty queue entries out of a constant pattern.
+ *
+ * Promises: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
+ * or 0. After {@link CommandDma.cancel} reports of older operations are ignored. Every read and write of a command passes
+ * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
+ */
+
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { mailboxBytes } from '../../../abi/hcr.ts';
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { DmaReads, DmaWrites, SramAllocator } from '../memory/dma-ports.ts';
+import { demand } from './command-steps.ts';
+
+const entryBytes = 32;
+/** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
+const ownerByte = entryBytes - 1;
+const ownerBitSet = 0x80;
+
+export class CommandDma {
+  readonly #reads: DmaReads;
+  readonly #writes: DmaWrites;
+  readonly #reader: number;
+  readonly #writer: number;
+  readonly #sram: Uint8Array;
+  readonly #readOffset: number;
+  readonly #writeOffset: number;
+  readonly #patternOffset: readonly [number, number];
+  readonly #writesInFlightMax: number;
+  readonly #onDone: (status: number, cycle: number) => void;
+  /** Operations of an older epoch were cancelled. */
+  #epoch = 0;
+  #isReading = false;
+  /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
+  #address = FLOAT_ZERO;
+  #remainingBytes = 0;
+  #sourceOffset = 0;
+  #isPattern = false;
+  #inFlight = 0;
+
+  constructor(setup: {
+    reads: DmaReads;
+    writes: DmaWrites;
+    sram: SramAllocator;
+    trafficClass: number;
+    writesInFlightMax: number;
+    onDone: (status: number, cycle: number) => void;
+  }) {
+    const { reads, writes, sram, trafficClass } = setup;
+    this.#reads = reads;
+    this.#writes = writes;
+    this.#onDone = setup.onDone;
+    this.#writesInFlightMax = setup.writesInFlightMax;
+    this.#sram = sram.bytes;
+    this.#readOffset = sram.allocate(mailboxBytes);
+    this.#writeOffset = sram.allocate(mailboxBytes);
+    this.#patternOffset = [sram.allocate(mailboxBytes), sram.allocate(mailboxBytes)];
+    this.#fillBuffers();
+    const name = 'command';
+    this.#reader = reads.addRequester(
+      { name, trafficClass, fifoDepth: 2, weight: 1 },
+      (cookie, status, cycle) => this.#readDone(cookie, status, cycle),
+    );
+    this.#writer = writes.addRequester(
+      { name, trafficClass, fifoDepth: setup.writesInFlightMax },
+      (cookie, cycle) => this.#writeDone(cookie, cycle),
+    );
+    reads.onSpace(this.#reader, () => this.#issueRead());
+    writes.onSpace(this.#writer, () => this.#issueWrites());
+  }
+
+  /** The bytes of the last read: valid until the next one. */
+  readBytes(lengthBytes: number): Uint8Array {
+    return this.#sram.slice(this.#readOffset, this.#readOffset + lengthBytes);
+  }
+
+  /** Starts a read of 1 to 4096 bytes. @throws CommandRejection for another length */
+  startRead(address: number, lengthBytes: number): void {
+    demandBufferSize(lengthBytes);
+    this.#address = address;
+    this.#remainingBytes = lengthBytes;
+    this.#isReading = true;
+    this.#issueRead();
+  }
+
+  /** Starts a write of 1 to 4096 bytes; the bytes are copied. @throws CommandRejection for another length */
+  startWrite(address: number, bytes: Uint8Array): void {
+    demandBufferSize(bytes.length);
+    this.#sram.set(bytes, this.#writeOffset);
+    this.#startWrites(address, bytes.length, this.#writeOffset, false);
+  }
+
+  /**
+   * Starts writing empty entries with this owner bit, in pieces of at most a page.
+   * @throws CommandRejection unless address and length are multiples of an entry, and the length is not 0
+   */
+  startFill(address: number, lengthBytes: number, ownerBit: number): void {
+    const isWhole = address % entryBytes === 0 && lengthBytes % entryBytes === 0;
+    demand(isWhole && lengthBytes > 0, CommandStatus.INTERNAL_ERR);
+    this.#startWrites(address, lengthBytes, this.#patternOffset[ownerBit === 0 ? 0 : 1], true);
+  }
+
+  /** Reset: forgets what is under way, and fills all buffers as after power-on. */
+  reset(): void {
+    this.cancel();
+    this.#fillBuffers();
+  }
+
+  /** Forgets what is under way. */
+  cancel(): void {
+    this.#epoch++;
+    this.#isReading = false;
+    this.#remainingBytes = 0;
+    this.#inFlight = 0;
+  }
+
+  /** Scratch buffers of zeros, and the two patterns of empty entries. */
+  #fillBuffers(): void {
+    const [owned, disowned] = this.#patternOffset;
+    for (const offset of [this.#readOffset, this.#writeOffset, owned, disowned])
+      this.#sram.fill(0, offset, offset + mailboxBytes);
+    for (let at = ownerByte; at < mailboxBytes; at += entryBytes) this.#sram[disowned + at] = ownerBitSet;
+  }
+
+  #startWrites(address: number, lengthBytes: number, sourceOffset: number, isPattern: boolean): void {
+    this.#address = address;
+    this.#remainingBytes = lengthBytes;
+    this.#sourceOffset = sourceOffset;
+    this.#isPattern = isPattern;
+    this.#issueWrites();
+  }
+
+  #issueRead(): void {
+    if (!this.#isReading || this.#remainingBytes === 0 || !this.#reads.canRequest(this.#reader)) return;
+    const lengthBytes = this.#remainingBytes;
+    this.#remainingBytes = 0;
+    this.#reads.request(this.#reader, this.#address, lengthBytes, this.#readOffset, this.#epoch);
+  }
+
+  #issueWrites(): void {
+    if (this.#isReading) return;
+    while (
+      this.#remainingBytes > 0 &&
+      this.#inFlight < this.#writesInFlightMax &&
+      this.#writes.canRequest(this.#writer)
+    ) {
+      const toPageEnd = mailboxBytes - (this.#address % mailboxBytes);
+      const lengthBytes = Math.min(this.#remainingBytes, this.#isPattern ? toPageEnd : mailboxBytes);
+      const address = this.#address;
+      this.#address += lengthBytes;
+      this.#remainingBytes -= lengthBytes;
+      this.#inFlight++;
+      this.#writes.request(this.#writer, address, lengthBytes, this.#sram, this.#sourceOffset, this.#epoch);
+    }
+  }
+
+  #readDone(epoch: number, status: number, cycle: number): void {
+    if (epoch !== this.#epoch) return;
+    this.#isReading = false;
+    this.#onDone(status, cycle);
+  }
+
+  #writeDone(epoch: number, cycle: number): void {
+    if (epoch !== this.#epoch) return;
+    this.#inFlight--;
+    this.#issueWrites();
+    if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#onDone(0, cycle);
+  }
+}
+
+function demandBufferSize(lengthBytes: number): void {
+  demand(lengthBytes > 0 && lengthBytes <= mailboxBytes, CommandStatus.INTERNAL_ERR);
+}

@@ -1,0 +1,308 @@
+/**
+ * The command processor: takes one command at a time out of the HCR and runs it to its end.
+ *
+ *   HCR ──> latch ──> decode (cycles) ──> work: DMA, cycles, conditions ──> HCR, or EQE 0x0a
+ *            │ by event: the HCR takes the next command meanwhile, which waits there with GO set
+ *
+ * Promises: commands end in the order in which they were posted; all of a command's writes have left towards the host
+ * before its completion can be seen; a rejected command has changed nothing. Sources: interface sheet 2.2, 3.
+ */
+import { CommandStatus } from '../../../abi/command-status.ts';
+import { BlockAccount } from '../../../sim/block-account.ts';
+import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { CommandRegister } from '../registers/command-register.ts';
+import type { CommandDma } from './command-dma.ts';
+import {
+  CommandRejection,
+  type CommandRequest,
+  type CommandStep,
+  type OutImmediate,
+  type Steps,
+} from './command-steps.ts';
+
+/** Reasons for which the command processor stands still. */
+export const commandStalls = ['dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull'] as const;
+const stallDmaRead = 0;
+const stallDmaWrite = 1;
+const stallPipelineBusy = 2;
+const stallEventFifoFull = 3;
+
+/** Begins a command: checks that it may run now, and returns its steps and the cycles of its class. */
+export type StartCommand = (request: CommandRequest) => {
+  steps: Steps<OutImmediate | undefined>;
+  cycles: number;
+};
+
+/** Faults injected into commands, and whoever counts them. */
+export interface CommandFaults {
+  /** A command is about to be begun. @returns the status with which it ends instead, GO_ON or NEVER_END */
+  begun(opcode: number): number;
+  /** A command has been completed, with whatever status. */
+  ended(opcode: number, cycle: number): void;
+}
+/** The command is carried out. */
+export const GO_ON = -1;
+/** The command is forgotten: software never hears of it again. */
+export const NEVER_END = -2;
+
+/** Where the completions of commands by event go. */
+export interface CommandEvents {
+  canPost(): boolean;
+  postCommand(token: number, status: number, high: number, low: number, cycle: number): void;
+}
+
+export interface CommandProcessorSetup {
+  readonly domain: ClockDomain;
+  readonly hcr: CommandRegister;
+  readonly events: CommandEvents;
+  readonly start: StartCommand;
+  readonly decodeCycles: number;
+  readonly pollCycles: number;
+}
+
+/** What the current command is waiting for. */
+type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
+
+export class CommandProcessor {
+  readonly account = new BlockAccount('commandProcessor', commandStalls);
+  /** Commands completed, by opcode and by status. */
+  readonly completedByOpcode = new Map<number, number>();
+  /** Cycles from latching to completing those, by opcode. */
+  readonly takenCyclesByOpcode = new Map<number, number>();
+  readonly completedByStatus = new Map<number, number>();
+  /** Faults to inject; undefined is none. */
+  faults: CommandFaults | undefined;
+  /** The firmware has died: no command is taken any more until a reset. */
+  #isHalted = false;
+  readonly #setup: CommandProcessorSetup;
+  readonly #stage: number;
+  #dma!: CommandDma;
+  #phase: Phase = 'idle';
+  #request: CommandRequest | undefined;
+  #latchedCycle = 0;
+  #steps: Steps<OutImmediate | undefined> | undefined;
+  #condition: () => boolean = () => true;
+  #pendingRead = 0;
+  #dmaStatus = 0;
+  #status = 0;
+  #result: OutImmediate | undefined;
+
+  constructor(setup: CommandProcessorSetup) {
+    this.#setup = setup;
+    this.#stage = setup.domain.addStage(this.#run, this);
+    setup.hcr.onPosted((cycle) => setup.domain.wake(this.#stage, cycle + 1));
+  }
+
+  /** Completes the wiring: the DMA needs {@link dmaDone} and the processor the DMA. */
+  attachDma(dma: CommandDma): void {
+    this.#dma = dma;
+  }
+
+  get isIdle(): boolean {
+    return this.#phase === 'idle' && !this.#setup.hcr.isPosted;
+  }
+
+  /** The DMA operation under way has ended. */
+  dmaDone(status: number, cycle: number): void {
+    this.#dmaStatus = status;
+    this.#phase = 'work';
+    this.#setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Reset: the current command is forgotten without a trace. */
+  reset(cycle: number): void {
+    this.#isHalted = false;
+    this.#forget(cycle);
+    this.#dma.reset();
+  }
+
+  /** The firmware dies: the current command never ends, and no other is taken until a reset. */
+  halt(cycle: number): void {
+    this.#isHalted = true;
+    this.#forget(cycle);
+  }
+
+  #forget(cycle: number): void {
+    this.#dma.cancel();
+    this.#phase = 'idle';
+    this.#steps = undefined;
+    this.#request = undefined;
+    this.account.rest(Math.max(cycle, this.account.freeCycle));
+  }
+
+  #run(cycle: number): void {
+    // The next command may be posted while this one is being worked on: that hurries nothing.
+    if (this.account.freeCycle > cycle) {
+      this.#setup.domain.wake(this.#stage, this.account.freeCycle);
+      return;
+    }
+    switch (this.#phase) {
+      case 'idle':
+        this.#latch(cycle);
+        return;
+      case 'decode':
+        this.#begin(cycle);
+        return;
+      case 'work':
+        this.#resume(cycle);
+        return;
+      case 'condition':
+        this.#poll(cycle);
+        return;
+      case 'completing':
+        this.#complete(cycle);
+        return;
+      case 'dma':
+        return;
+    }
+  }
+
+  #latch(cycle: number): void {
+    if (!this.#setup.hcr.isPosted || this.#isHalted) return;
+    this.#request = this.#setup.hcr.latch();
+    this.#latchedCycle = cycle;
+    this.#result = undefined;
+    this.#status = CommandStatus.OK;
+    this.#phase = 'decode';
+    this.#spend(this.#setup.decodeCycles, cycle);
+  }
+
+  #begin(cycle: number): void {
+    this.#phase = 'work';
+    const fault = this.faults?.begun(this.#request!.opcode) ?? GO_ON;
+    if (fault !== GO_ON) {
+      if (fault === NEVER_END) this.#forget(cycle);
+      else this.#end(fault, cycle);
+      return;
+    }
+    this.#attempt(cycle, () => {
+      const { steps, cycles } = this.#setup.start(this.#request!);
+      this.#steps = steps;
+      this.#pendingRead = 0;
+      this.#dmaStatus = 0;
+      this.#spend(cycles, cycle);
+    });
+  }
+
+  /** Carries the command on to its next wait. */
+  #resume(cycle: number): void {
+    if (this.#dmaStatus !== 0) {
+      // A mailbox or table the host does not answer for: nothing the command could go on with.
+      this.#dmaStatus = 0;
+      this.#end(CommandStatus.INTERNAL_ERR, cycle);
+      return;
+    }
+    this.#attempt(cycle, () => {
+      const input = this.#pendingRead > 0 ? this.#dma.readBytes(this.#pendingRead) : NOTHING;
+      this.#pendingRead = 0;
+      const next = this.#steps!.next(input);
+      if (next.done === true) {
+        this.#result = next.value;
+        this.#end(CommandStatus.OK, cycle);
+      } else {
+        this.#take(next.value, cycle);
+      }
+    });
+  }
+
+  #take(step: CommandStep, cycle: number): void {
+    switch (step.kind) {
+      case 'read':
+        this.#dma.startRead(step.address, step.lengthBytes);
+        this.#pendingRead = step.lengthBytes;
+        this.#waitForDma(stallDmaRead, cycle);
+        return;
+      case 'write':
+        this.#dma.startWrite(step.address, step.bytes);
+        this.#waitForDma(stallDmaWrite, cycle);
+        return;
+      case 'fill':
+        this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
+        this.#waitForDma(stallDmaWrite, cycle);
+        return;
+      case 'wait':
+        this.#spend(step.cycles, cycle);
+        return;
+      case 'until':
+        this.#condition = step.isTrue;
+        this.#phase = 'condition';
+        this.#poll(cycle);
+        return;
+    }
+  }
+
+  #poll(cycle: number): void {
+    if (this.#condition()) {
+      this.#phase = 'work';
+      this.#setup.domain.wake(this.#stage, cycle + 1);
+      return;
+    }
+    this.account.stall(cycle, stallPipelineBusy);
+    this.#setup.domain.wake(this.#stage, cycle + this.#setup.pollCycles);
+  }
+
+  #complete(cycle: number): void {
+    const { hcr, events, domain } = this.#setup;
+    const request = this.#request!;
+    if (request.byEvent && !events.canPost()) {
+      this.account.stall(cycle, stallEventFifoFull);
+      domain.wake(this.#stage, cycle + this.#setup.pollCycles);
+      return;
+    }
+    if (request.byEvent) {
+      const { high, low } = this.#result ?? ZERO;
+      events.postCommand(request.token, this.#status, high, low, cycle);
+    } else {
+      hcr.complete(this.#status, this.#result);
+    }
+    increment(this.completedByOpcode, request.opcode);
+    increment(this.takenCyclesByOpcode, request.opcode, cycle - this.#latchedCycle);
+    increment(this.completedByStatus, this.#status);
+    this.faults?.ended(request.opcode, cycle);
+    this.#phase = 'idle';
+    this.#steps = undefined;
+    this.#request = undefined;
+    this.account.serve(cycle, 1);
+    domain.wake(this.#stage, cycle + 1);
+  }
+
+  #end(status: number, cycle: number): void {
+    this.#status = status;
+    if (status !== CommandStatus.OK) this.#result = undefined;
+    this.#phase = 'completing';
+    this.#complete(cycle);
+  }
+
+  /** Runs a piece of the command; a rejection in it ends the command with its status. */
+  #attempt(cycle: number, piece: () => void): void {
+    try {
+      piece();
+    } catch (cause) {
+      if (!(cause instanceof CommandRejection)) throw cause;
+      this.#end(cause.status, cycle);
+    }
+  }
+
+  #waitForDma(reason: number, cycle: number): void {
+    this.#phase = 'dma';
+    this.account.stall(cycle, reason);
+  }
+
+  #spend(cycles: number, cycle: number): void {
+    this.account.serve(cycle, Math.max(cycles, 1));
+    this.#setup.domain.wake(this.#stage, cycle + Math.max(cycles, 1));
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.#latchedCycle -= cycles;
+  }
+}
+
+const NOTHING = new Uint8Array(0);
+const ZERO: OutImmediate = { high: 0, low: 0 };
+
+const increment = (counts: Map<number, number>, key: number, by = 1): void => {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+};

@@ -1,0 +1,248 @@
+/**
+ * What this HCA says of itself: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
+ *
+ * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, violation counters and
+ * port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
+ * Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
+ */
+import { bar0 } from '../../../abi/bar-map.ts';
+import { CapabilityFlag, capabilityFlagsOf } from '../../../abi/capability-flags.ts';
+import { icmTables } from '../../../abi/icm.ts';
+import { PortMtu, PortType, queryPort } from '../../../abi/ports.ts';
+import { boardIdBytes, queryAdapter } from '../../../abi/query-adapter.ts';
+import { queryDevCap } from '../../../abi/query-dev-cap.ts';
+import { commandInterfaceRevision, queryFw } from '../../../abi/query-fw.ts';
+import { type ConfigOf, number } from '../../../base/parameter.ts';
+
+const SHEET = 'interface sheet 3.7';
+const CAPTURE = 'interface sheet 3.7, public captures';
+const INVENTED = 'estimate';
+const HELD = 'choice; the interface has 24 bits (interface sheet 3.7), a context takes 2 KiB of this process';
+
+export const capabilityParameters = {
+  portCount: number(1, 'ports', [1, 2], SHEET, 'InfiniBand ports.'),
+  firmwarePages: number(64, 'pages', [1, 65535], 'interface sheet 3.5', '4 KiB pages the firmware asks for.'),
+  logMaxSrqWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest SRQ.'),
+  logMaxQpWqes: number(14, 'log2', [0, 15], CAPTURE, 'Largest send or receive queue.'),
+  logReservedQps: number(6, 'log2', [0, 15], CAPTURE, 'QPNs below belong to the firmware.'),
+  logMaxQps: number(20, 'log2', [10, 24], HELD, 'QPs that can be live at once, less the reserved.'),
+  logReservedSrqs: number(6, 'log2', [0, 15], CAPTURE, 'SRQNs below belong to the firmware.'),
+  logMaxSrqs: number(20, 'log2', [7, 24], HELD, 'SRQs that can be live at once, less the reserved.'),
+  logMaxCqEntries: number(22, 'log2', [0, 22], CAPTURE, 'Largest CQ.'),
+  logReservedCqs: number(7, 'log2', [0, 15], CAPTURE, 'CQNs below belong to the firmware.'),
+  logMaxCqs: number(20, 'log2', [8, 24], HELD, 'CQs that can be live at once, less the reserved.'),
+  logMaxEqEntries: number(22, 'log2', [0, 22], SHEET, 'Largest EQ.'),
+  logReservedEqs: number(2, 'log2', [0, 9], SHEET, 'EQNs below belong to the firmware.'),
+  logMaxEqs: number(
+    7,
+    'log2',
+    [3, 9],
+    'interface sheet 1.3: MSI-X vectors of the function',
+    'EQs that can be live at once, less the reserved.',
+  ),
+  logMaxMpts: number(20, 'log2', [8, 24], SHEET, 'Memory regions.'),
+  logReservedMpts: number(8, 'log2', [0, 15], CAPTURE, 'MPT entries below belong to the firmware.'),
+  logMaxMtts: number(31, 'log2', [8, 31], SHEET, 'Translation entries.'),
+  logReservedMtts: number(4, 'log2', [0, 15], SHEET, 'MTT entries below belong to the firmware.'),
+  logMaxRegionBytes: number(40, 'log2', [12, 63], SHEET, 'Largest memory region.'),
+  logMaxRequesterReads: number(
+    7,
+    'log2',
+    [0, 7],
+    CAPTURE,
+    'Outstanding reads and atomics of a QP as requester.',
+  ),
+  logMaxResponderReads: number(
+    7,
+    'log2',
+    [0, 7],
+    CAPTURE,
+    'Outstanding reads and atomics of a QP as responder.',
+  ),
+  logMaxResponderResources: number(22, 'log2', [0, 31], SHEET, 'Responder resources of the device.'),
+  localCaAckDelay: number(
+    15,
+    'code',
+    [0, 31],
+    CAPTURE,
+    '4.096 µs × 2^n that an acknowledgement may take here.',
+  ),
+  logMaxMessageBytes: number(30, 'log2', [12, 31], CAPTURE, 'Largest message.'),
+  reservedUars: number(1, 'pages', [0, 15], SHEET, 'UAR pages of the firmware.'),
+  logUarAreaMib: number(2, 'log2 MiB', [0, 6], SHEET, 'UAR pages; the rest of BAR2 is BlueFlame.'),
+  logMinPageBytes: number(9, 'log2', [9, 12], CAPTURE, 'Smallest page of a buffer.'),
+  logBlueFlameRegisterBytes: number(
+    9,
+    'log2',
+    [7, 12],
+    SHEET,
+    'One BlueFlame register; half of it takes one post.',
+  ),
+  logBlueFlameRegistersPerPage: number(3, 'log2', [0, 5], SHEET, 'BlueFlame registers in a page.'),
+  maxSendScatterGather: number(62, 'segments', [1, 62], SHEET, 'Gather list of a send WQE.'),
+  maxSendDescriptorBytes: number(1008, 'bytes', [64, 1008], SHEET, 'Largest send WQE.'),
+  maxReceiveScatterGather: number(32, 'segments', [1, 32], CAPTURE, 'Scatter list of a receive WQE.'),
+  maxReceiveDescriptorBytes: number(512, 'bytes', [16, 512], SHEET, 'Largest receive WQE.'),
+  logMaxGroups: number(13, 'log2', [0, 24], SHEET, 'Multicast groups.'),
+  reservedPds: number(4, 'PDs', [0, 15], CAPTURE, 'Protection domains of the firmware.'),
+  logMaxPds: number(24, 'log2', [1, 24], SHEET, 'Protection domains.'),
+  logMaxIcmBytes: number(40, 'log2', [32, 52], SHEET, 'Context memory the profile may use.'),
+  logGids: number(7, 'log2', [0, 15], 'interface sheet 3.13, public captures', 'GID table of a port.'),
+  logPkeys: number(7, 'log2', [0, 15], 'interface sheet 3.13, public captures', 'P_Key table of a port.'),
+  maxVls: number(8, 'VLs', [1, 15], 'interface sheet 3.13', 'Data VLs of a port.'),
+  logAuxPageRatio: number(
+    21,
+    'log2',
+    [12, 40],
+    'interface sheet 3.6',
+    'Bytes of ICM that one auxiliary page serves.',
+  ),
+  firmwareMajor: number(2, '', [0, 65535], INVENTED, 'Firmware version.'),
+  firmwareMinor: number(42, '', [0, 65535], INVENTED, 'Firmware version.'),
+  firmwareSubminor: number(5000, '', [0, 65535], INVENTED, 'Firmware version.'),
+} as const;
+
+export type CapabilityConfig = ConfigOf<typeof capabilityParameters>;
+
+/** Board id as `ibv_devinfo` prints it. */
+export const boardId = 'HCA_EMULATOR_4X';
+
+/** Members of a multicast group, as log2. */
+export const logMaxQpsPerGroup = 8;
+
+/** INTx pin of the clear-interrupt register. */
+export const interruptPin = 0;
+
+/** Reserved EQNs as the driver derives them: those of the reserved UAR pages, four each, or the power of two. */
+export const reservedEqCount = (config: CapabilityConfig): number =>
+  Math.max(4 * config.reservedUars, 1 << config.logReservedEqs);
+
+/** UAR pages of 4 KiB. */
+export const uarPageCount = (config: CapabilityConfig): number => 1 << (config.logUarAreaMib + 8);
+
+export function firmwareReport(config: CapabilityConfig): Uint8Array {
+  const { clearInterrupt, catastrophicBuffer, clock } = bar0.registers;
+  return queryFw.encode({
+    firmwarePages: config.firmwarePages,
+    firmwareMajor: config.firmwareMajor,
+    firmwareMinor: config.firmwareMinor,
+    firmwareSubminor: config.firmwareSubminor,
+    commandInterfaceRevision,
+    logOutstandingCommands: 4,
+    buildYear: 0x2026,
+    buildMonth: 0x01,
+    buildDay: 0x01,
+    clearInterruptOffset: BigInt(clearInterrupt.offset),
+    catastrophicBufferOffset: BigInt(catastrophicBuffer.offset),
+    catastrophicBufferDwords: catastrophicBuffer.sizeBytes / 4,
+    clockOffset: BigInt(clock.offset),
+  });
+}
+
+/** What the data path of this machine carries out. */
+const capabilityFlags = capabilityFlagsOf(
+  CapabilityFlag.RC,
+  CapabilityFlag.UC,
+  CapabilityFlag.UD,
+  CapabilityFlag.UD_MCAST,
+  CapabilityFlag.SRQ,
+  CapabilityFlag.BAD_PKEY_CNTR,
+  CapabilityFlag.BAD_QKEY_CNTR,
+  CapabilityFlag.ATOMIC,
+  CapabilityFlag.PORT_MNG_CHG_EV,
+);
+
+export function capabilityReport(config: CapabilityConfig): Uint8Array {
+  return queryDevCap.encode({
+    ...queueLimits(config),
+    ...otherLimits(config),
+    ...entrySizes,
+    capabilityFlags,
+  });
+}
+
+const queueLimits = (config: CapabilityConfig) => ({
+  logMaxSrqWqes: config.logMaxSrqWqes,
+  logMaxQpWqes: config.logMaxQpWqes,
+  logReservedQps: config.logReservedQps,
+  logMaxQps: config.logMaxQps,
+  logReservedSrqs: config.logReservedSrqs,
+  logMaxSrqs: config.logMaxSrqs,
+  reservedEqs: 1 << config.logReservedEqs,
+  logMaxCqEntries: config.logMaxCqEntries,
+  logReservedCqs: config.logReservedCqs,
+  logMaxCqs: config.logMaxCqs,
+  logMaxEqEntries: config.logMaxEqEntries,
+  logReservedEqs: config.logReservedEqs,
+  logMaxEqs: config.logMaxEqs,
+  logMaxRequesterReads: config.logMaxRequesterReads,
+  logMaxResponderReads: config.logMaxResponderReads,
+  logMaxResponderResources: config.logMaxResponderResources,
+  maxSendScatterGather: config.maxSendScatterGather,
+  maxSendDescriptorBytes: config.maxSendDescriptorBytes,
+  maxReceiveScatterGather: config.maxReceiveScatterGather,
+  maxReceiveDescriptorBytes: config.maxReceiveDescriptorBytes,
+});
+
+const otherLimits = (config: CapabilityConfig) => ({
+  logMaxMpts: config.logMaxMpts,
+  logReservedMpts: config.logReservedMpts,
+  logMaxMtts: config.logMaxMtts,
+  logReservedMtts: config.logReservedMtts,
+  logMaxRegionBytes: config.logMaxRegionBytes,
+  localCaAckDelay: config.localCaAckDelay,
+  ports: config.portCount,
+  logMaxMessageBytes: config.logMaxMessageBytes,
+  reservedUars: config.reservedUars,
+  logUarAreaMib: config.logUarAreaMib,
+  logMinPageBytes: config.logMinPageBytes,
+  blueFlame: 1,
+  logBlueFlameRegisterBytes: config.logBlueFlameRegisterBytes,
+  logBlueFlameRegistersPerPage: config.logBlueFlameRegistersPerPage,
+  logMaxBlueFlamePages: Math.min(config.logUarAreaMib + 8, 63),
+  logMaxQpsPerGroup,
+  logMaxGroups: config.logMaxGroups,
+  reservedPds: config.reservedPds,
+  logMaxPds: config.logMaxPds,
+  maxIcmBytes: 1n << BigInt(config.logMaxIcmBytes),
+});
+
+const entrySizes = {
+  rdmarcEntryBytes: icmTables.rdmarc.entryBytes,
+  qpcEntryBytes: icmTables.qpc.entryBytes,
+  auxcEntryBytes: icmTables.auxc.entryBytes,
+  altcEntryBytes: icmTables.altc.entryBytes,
+  eqcEntryBytes: icmTables.eqc.entryBytes,
+  cqcEntryBytes: icmTables.cqc.entryBytes,
+  srqcEntryBytes: icmTables.srqc.entryBytes,
+  cmptEntryBytes: icmTables.cmpt.entryBytes,
+  mttEntryBytes: icmTables.mtt.entryBytes,
+  dmptEntryBytes: icmTables.dmpt.entryBytes,
+} as const;
+
+export const adapterReport = (): Uint8Array =>
+  queryAdapter.encode({ interruptPin, vsdVendorId: 0x15b3, boardId: boardIdBytes(boardId) });
+
+/** What changes in the answer of QUERY_PORT while the machine runs. */
+export interface PortReportState {
+  readonly isLinkUp: boolean;
+  readonly logGids: number;
+  readonly logPkeys: number;
+}
+
+export const portReport = (config: CapabilityConfig, state: PortReportState): Uint8Array =>
+  queryPort.encode({
+    linkUp: state.isLinkUp ? 1 : 0,
+    supportedTypes: PortType.INFINIBAND,
+    maxIbMtu: PortMtu.MTU_4096,
+    ibLinkSpeed: 4, // QDR, as PortInfo codes it
+    maxIbWidth: 3, // 1x and 4x
+    logGids: state.logGids,
+    logPkeys: state.logPkeys,
+    // For Ethernet, which this port never speaks; Linux asks for 128 of each of any port, and warns when there are fewer.
+    logVlans: 7,
+    logMacs: 7,
+    maxVls: config.maxVls,
+    maxGid: 1 << state.logGids,
+    maxPkey: 1 << state.logPkeys,
+  });

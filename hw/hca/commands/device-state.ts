@@ -1,0 +1,107 @@
+/**
+ * What the commands share: how far software has brought the device up, and the parts of the HCA they work on.
+ *
+ *   off ──MAP_FA, RUN_FW──> firmware ──SET_ICM_SIZE, MAP_ICM_AUX, MAP_ICM, INIT_HCA──> initialised
+ *    ^──────UNMAP_FA──────────^──────────────────────────CLOSE_HCA──────────────────────────┘
+ *
+ * Source: interface sheet 3.6, 3.10, 8.1, 8.4.
+ */
+import { initHca } from '../../../abi/init-hca.ts';
+import type { Decoded } from '../../../base/index.ts';
+import type { EqTable } from '../events/eq-table.ts';
+import type { EventWriter } from '../events/event-writer.ts';
+import type { IcmMap } from '../memory/icm.ts';
+import type { ContextTable } from '../objects/context-table.ts';
+import type { HcaPort } from '../port/port.ts';
+import type { ManagementAgents, NodeIdentity } from '../port/subnet-management-agent.ts';
+import { MulticastGroups } from '../receiver/multicast-groups.ts';
+import type { DataPathControl } from './data-path-control.ts';
+import type { CapabilityConfig } from './device-capabilities.ts';
+
+/** How far the device is up; a command needs at least one of these. */
+export const SystemPhase = { OFF: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
+export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
+
+/** What INIT_HCA configured, as fields. */
+export type HcaProfile = Decoded<typeof initHca>;
+
+export interface ContextTables {
+  readonly qps: ContextTable;
+  readonly cqs: ContextTable;
+  readonly srqs: ContextTable;
+}
+
+export interface DeviceParts extends ContextTables {
+  readonly capabilities: CapabilityConfig;
+  readonly coreClockMHz: number;
+  readonly icm: IcmMap;
+  readonly eqs: EqTable;
+  readonly events: EventWriter;
+  readonly ports: readonly HcaPort[];
+  readonly node: NodeIdentity;
+  readonly agents: ManagementAgents;
+  readonly dataPath: DataPathControl;
+  /** The edge being run: commands work at clock edges. */
+  readonly now: () => number;
+  readonly memoryMapPerPageCycles: number;
+  /** A QP was added to those that owe software a drained event. */
+  readonly watchDraining: () => void;
+}
+
+export class DeviceState {
+  readonly parts: DeviceParts;
+  phase: SystemPhase = SystemPhase.OFF;
+  /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
+  auxiliaryPagesWanted = 0;
+  /** What INIT_HCA was given, as bytes and as fields; undefined before it. */
+  profileBytes = new Uint8Array(initHca.sizeBytes);
+  profile: HcaProfile | undefined;
+  /** First special QP of CONF_SPECIAL_QP, 0 when there is none. */
+  specialQpBase = 0;
+  /** Multicast entries that are not empty, by index; default entries by port and steering, as WRITE_MCG numbers them. */
+  readonly groups = new MulticastGroups();
+  readonly defaultGroups = new Map<number, Uint8Array>();
+  /** MPT entries that were given to hardware at least once. */
+  readonly knownMpts = new Set<number>();
+  /** MPT entries given to hardware and not yet taken back by command. */
+  readonly liveMpts = new Set<number>();
+  /** QPN that occupies each context of the QPC table: two QPNs may share an index, not a context. */
+  readonly qpnOfIndex = new Map<number, number>();
+  /** QPs that owe software an event when their send queue has drained. */
+  readonly draining = new Set<number>();
+
+  constructor(parts: DeviceParts) {
+    this.parts = parts;
+  }
+
+  /** CLOSE_HCA: every context is forgotten; mappings stay. */
+  closeHca(cycle: number): void {
+    const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
+    for (const port of ports) port.close(cycle);
+    dataPath.reset();
+    for (const table of [qps, cqs, srqs, eqs]) table.clear();
+    events.reset(cycle);
+    icm.forgetTables();
+    this.profile = undefined;
+    this.profileBytes = new Uint8Array(initHca.sizeBytes);
+    this.specialQpBase = 0;
+    this.groups.clear();
+    this.defaultGroups.clear();
+    this.knownMpts.clear();
+    this.liveMpts.clear();
+    this.qpnOfIndex.clear();
+    this.draining.clear();
+    if (this.phase === SystemPhase.INITIALISED) this.phase = SystemPhase.FIRMWARE;
+  }
+
+  /** Reset: as after power-on. */
+  reset(cycle: number): void {
+    this.closeHca(cycle);
+    for (const port of this.parts.ports) port.reset();
+    this.parts.agents.reset();
+    this.parts.node.reset();
+    this.parts.icm.reset();
+    this.phase = SystemPhase.OFF;
+    this.auxiliaryPagesWanted = 0;
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * Completion events: which CQE tells software, and when. A CQ that is armed fires once, for the next CQE or the next solicited
+ * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
+ * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
+ *
+ * The event queue may run the timer of a period before or behind the clock edge of the same instant, and those of two CQs in any
+ * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
+ */
+import { CqArmCommand } from '../../../abi/doorbells.ts';
+import { Fifo } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from '../objects/completion-queue.ts';
+import { enlarged } from '../objects/context-table.ts';
+
+const NONE = -1;
+const COUNTER_MASK = 0xffffff;
+const HALF_COUNTER = 0x800000;
+
+/** Whether one 24-bit counter is ahead of another, by less than half of its range. */
+function isBeyond(counter: number, other: number): boolean {
+  const ahead = (counter - other) & COUNTER_MASK;
+  return ahead > 0 && ahead < HALF_COUNTER;
+}
+
+export interface CompletionEvents {
+  canPost(): boolean;
+  /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
+  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount: number): void;
+  onSpace(listener: (cycle: number) => void): void;
+}
+
+export class CompletionNotifier {
+  /** CQEs whose event was held back. */
+  moderatedCount = 0;
+  readonly #core: HcaCore;
+  readonly #events: CompletionEvents;
+  readonly #wake: (cycle: number) => void;
+  readonly #timerHandler: number;
+  /** CQ whose event has fired and still has to be posted. */
+  #fired = NONE;
+  #joinedCount = 0;
+  /** CQs whose event an arm request has released, each at most once. */
+  readonly #due: Fifo;
+  #isDue = new Uint8Array(0);
+  /**
+   * CQs whose moderation timer has come due, each at most once, by the cycle from which it is looked at, those of one cycle by
+   * their places; that cycle, and the generation that the timer belongs to.
+   */
+  readonly #timed: number[] = [];
+  #timedCycle = new Float64Array(0);
+  #timedGeneration = new Int32Array(0);
+
+  constructor(core: HcaCore, events: CompletionEvents, wake: (cycle: number) => void) {
+    this.#core = core;
+    this.#events = events;
+    this.#wake = wake;
+    this.#due = new Fifo(core.cqs.slotCount);
+    core.cqs.follow((slotCount) => {
+      this.#due.enlarge(slotCount);
+      this.#isDue = enlarged(this.#isDue, slotCount);
+      this.#timedCycle = enlarged(this.#timedCycle, slotCount);
+      this.#timedGeneration = enlarged(this.#timedGeneration, slotCount);
+    });
+    this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
+    events.onSpace(wake);
+  }
+
+  /** True while an event that has fired still has to be posted: no other may fire. */
+  get hasFired(): boolean {
+    return this.#fired !== NONE;
+  }
+
+  /** Events that have fired or are due, and are not posted. */
+  get heldCount(): number {
+    return this.#due.count + this.#timed.length + (this.#fired === NONE ? 0 : 1);
+  }
+
+  /** Cycle from which {@link fireDue} has something to do, or Infinity. */
+  get dueCycle(): number {
+    const { headCycle } = this.#due;
+    return this.#timedHeadCycle < headCycle ? this.#timedHeadCycle : headCycle;
+  }
+
+  get #timedHeadCycle(): number {
+    const cq = this.#timed[0];
+    return cq === undefined ? Number.POSITIVE_INFINITY : this.#timedCycle[cq]!;
+  }
+
+  /**
+   * A CQ arm doorbell. Stale requests have been dropped by the doorbell decoder. Fires at once for CQEs that are neither
+   * consumed nor told of by an earlier event, which the context keeps as its last notified counter: a program that arms
+   * before it polls gets one event for a CQE, not two.
+   */
+  arm(cq: number, command: number, consumer: number, cycle: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    queue.consumer = consumer;
+    queue.armState = command === CqArmCommand.SOLICITED ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT;
+    queue.heldCount = 0;
+    const latest = queue.armState === CQ_ARMED_NEXT ? queue.producer : queue.solicitedProducer;
+    if (isBeyond(latest, consumer) && isBeyond(latest, queue.lastNotified)) this.#makeDue(cq, cycle + 1);
+  }
+
+  /** A CQE has been issued; `counts`: solicited, or an error. */
+  issued(cq: number, counts: boolean, cycle: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    if (counts) queue.solicitedProducer = queue.producer;
+    const isWanted = queue.armState === CQ_ARMED_NEXT || (queue.armState === CQ_ARMED_SOLICITED && counts);
+    if (isWanted) this.#notify(cq, cycle);
+  }
+
+  /** Fires for the CQ that has been due longest. */
+  fireDue(cycle: number): void {
+    const { cqs } = this.#core;
+    this.#wake(cycle + 1);
+    while (this.#timedHeadCycle <= cycle && this.#timedHeadCycle < this.#due.headCycle)
+      if (this.#firePeriodOver(this.#timed.shift()!)) return;
+    if (this.#due.headCycle > cycle) return;
+    const cq = this.#due.pop();
+    this.#isDue[cq] = 0;
+    if (cqs.numberOf[cq] !== NONE && cqs.rows[cq]!.armState !== CQ_NOT_ARMED) this.#fire(cq);
+  }
+
+  /** Posts the event that has fired, if one has. False: there is no room for it. */
+  post(cycle: number): boolean {
+    if (this.#fired === NONE) return true;
+    if (!this.#events.canPost()) return false;
+    const { cqs } = this.#core;
+    const cq = this.#fired;
+    this.#fired = NONE;
+    const cqn = cqs.numberOf[cq]!;
+    if (cqn !== NONE) this.#events.postCompletion(cqs.rows[cq]!.eqn, cqn, cycle, this.#joinedCount);
+    return true;
+  }
+
+  /** True while an event of the CQ has fired or is due, and has not been posted. */
+  isBusy(cq: number): boolean {
+    return this.#fired === cq || this.#isDue[cq] === 1;
+  }
+
+  reset(): void {
+    this.#fired = NONE;
+    this.#due.clear();
+    this.#isDue.fill(0);
+    this.#timed.length = 0;
+  }
+
+  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
+  #notify(cq: number, cycle: number): void {
+    const { cqs, lp, domain } = this.#core;
+    const queue = cqs.rows[cq]!;
+    queue.heldCount++;
+    queue.wantedCount++;
+    const isModerated = queue.moderationCount > 1 && queue.moderationPeriodPs > 0;
+    if (!isModerated || queue.heldCount >= queue.moderationCount) return this.#fire(cq);
+    this.moderatedCount++;
+    if (queue.hasModerationTimer === 1) return;
+    queue.hasModerationTimer = 1;
+    const duePs = domain.clock.edgePs(cycle) + queue.moderationPeriodPs;
+    lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
+  }
+
+  /** A timer has come due. */
+  #moderationDue(cq: number, generation: number): void {
+    const { cqs, domain, lp } = this.#core;
+    if (generation !== cqs.rows[cq]!.generation) return;
+    this.#timedGeneration[cq] = generation;
+    const timed = this.#timed;
+    if (timed.includes(cq)) return;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    this.#timedCycle[cq] = cycle;
+    let place = timed.length;
+    while (place > 0 && this.#timedCycle[timed[place - 1]!] === cycle && timed[place - 1]! > cq) place--;
+    timed.splice(place, 0, cq);
+    this.#wake(cycle);
+  }
+
+  /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
+  #firePeriodOver(cq: number): boolean {
+    const { cqs } = this.#core;
+    const queue = cqs.rows[cq]!;
+    if (cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;
+    queue.hasModerationTimer = 0;
+    if (queue.heldCount === 0 || queue.armState === CQ_NOT_ARMED) return false;
+    this.#fire(cq);
+    return true;
+  }
+
+  #makeDue(cq: number, cycle: number): void {
+    if (this.#isDue[cq] === 1) return;
+    this.#isDue[cq] = 1;
+    this.#due.push(cq, cycle);
+    this.#wake(cycle);
+  }
+
+  #fire(cq: number): void {
+    const queue = this.#core.cqs.rows[cq]!;
+    queue.armState = CQ_NOT_ARMED;
+    queue.lastNotified = queue.producer;
+    queue.heldCount = 0;
+    if (queue.hasModerationTimer === 1) {
+      // The timer still in the queue belongs to the round that ends here.
+      queue.hasModerationTimer = 0;
+      queue.generation++;
+    }
+    queue.firedCount++;
+    this.#fired = cq;
+    this.#joinedCount = Math.max(0, queue.wantedCount - 1);
+    queue.wantedCount = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#due.rebase(cycles);
+    for (const cq of this.#timed) this.#timedCycle[cq] = this.#timedCycle[cq]! - cycles;
+  }
+}

@@ -1,0 +1,374 @@
+/**
+ * The completion writer: writes CQEs into completion queues by DMA, in the order in which they were posted.
+ *
+ *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> staging, DMA write ──> notifier ──> EQ
+ *
+ * A CQE leaves behind all payload requested before it, because the write engine keeps one order. The consumer
+ * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
+ * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
+ */
+import { QueueStatus } from '../../../abi/cqc.ts';
+import { cqeBytes } from '../../../abi/cqe.ts';
+import { cqRecord } from '../../../abi/doorbells.ts';
+import { CqErrorSyndrome } from '../../../abi/eqe.ts';
+import { BlockAccount } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_COMPLETION } from '../memory/ports.ts';
+import { BAD_KEY, PENDING } from '../memory/translator.ts';
+import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
+import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
+import { PostedCompletion } from './posted-completion.ts';
+
+const STALL_CONTEXT = 0;
+const STALL_TRANSLATION = 1;
+const STALL_DMA = 2;
+const STALL_CONSUMER = 3;
+const STALL_EVENTS = 4;
+/** In place of a stall: the completion is dealt with. */
+const DONE = -1;
+
+const COUNTER_MASK = 0xffffff;
+const RECORD_BYTES = 8;
+
+export interface CompletionListener {
+  /** The CQE of a send record (or -1) was handed to the DMA engine's last TLP at `cycle`. */
+  cqeIssued(record: number, cycle: number): void;
+  /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
+  cqeDiscarded(record: number, cycle: number): void;
+  /** Likewise the CQE of a send request that was flushed before it was taken up, and so had no record. */
+  unstartedDiscarded(opcode: number): void;
+  /** The CQ cannot take CQEs any more: its QPs go to error. */
+  cqFailed(cq: number, syndrome: number, cycle: number): void;
+  /** Room became free. */
+  completionSpace(cycle: number): void;
+}
+
+/** MODIFY_CQ's new buffer: where the old one lies, in which the last entry says so. */
+interface Resize {
+  readonly cq: number;
+  readonly logEntries: number;
+  readonly pageBytes: number;
+  readonly mttOffset: number;
+}
+
+export class CompletionWriter {
+  static readonly sramBytes = CQE_STAGING_BYTES + 64;
+  readonly account = new BlockAccount('completionWriter', [
+    'context',
+    'translation',
+    'dma',
+    'consumer',
+    'events',
+  ]);
+  discardedCount = 0;
+  readonly notifier: CompletionNotifier;
+  readonly #core: HcaCore;
+  readonly #staging: CqeStaging;
+  readonly #stage: number;
+  readonly #readRequester: number;
+  #listener: CompletionListener | undefined;
+
+  /** The fifo. */
+  readonly #posted: readonly PostedCompletion[];
+  readonly #capacity: number;
+  #head = 0;
+  #count = 0;
+  /** Of the datagram whose completion is posted next. */
+  #nextSource = 0;
+  #nextServiceLevel = 0;
+  readonly #recordSram: number;
+  #isReadingConsumer = false;
+  /** CQ whose doorbell record has just been read, so that it is read once per CQE at most. */
+  #consumerReadOf = -1;
+  /** A resize under way; MODIFY_CQ is one command at a time. */
+  #resize: Resize | undefined;
+  #isResizing = false;
+  /** CQ whose doorbell record is being read. */
+  #readingConsumerOf = -1;
+
+  /** @param sramOffset of {@link CompletionWriter.sramBytes} bytes */
+  constructor(
+    core: HcaCore,
+    events: CompletionEvents,
+    cqeClass: number,
+    recordClass: number,
+    sramOffset: number,
+  ) {
+    this.#core = core;
+    const capacity = core.config.completionFifoDepth;
+    this.#capacity = capacity;
+    this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
+    this.#recordSram = sramOffset + CQE_STAGING_BYTES;
+    this.#staging = new CqeStaging(core, cqeClass, sramOffset, (cq, record, cycle) =>
+      this.#issued(cq, record, cycle),
+    );
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'cqRecord', trafficClass: recordClass, fifoDepth: 1, weight: 2 },
+      (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
+    );
+    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    this.notifier = new CompletionNotifier(core, events, wake);
+    this.#stage = core.domain.addStage(this.#run, this);
+    core.translator.attach(PORT_COMPLETION, wake);
+    core.cqcCache.attach(PORT_COMPLETION, wake);
+    this.#staging.onSpace(() => wake(core.domain.cycle + 1));
+  }
+
+  connect(listener: CompletionListener): void {
+    this.#listener = listener;
+  }
+
+  get isFull(): boolean {
+    return this.#count === this.#capacity;
+  }
+
+  /** Completions on their way, events that have fired, a resize, a read of a doorbell record. */
+  get heldCount(): number {
+    const pending = this.notifier.heldCount + (this.#isResizing ? 1 : 0) + (this.#isReadingConsumer ? 1 : 0);
+    return this.#count + pending;
+  }
+
+  hasRoom(completions: number): boolean {
+    return this.#count + completions <= this.#capacity;
+  }
+
+  /**
+   * Posts a completion; the caller has checked {@link isFull}.
+   * @param record send record released when the CQE is issued, or -1; @param syndrome 0, or that of an error CQE
+   */
+  post(
+    cqn: number,
+    qp: number,
+    record: number,
+    isSend: number,
+    opcode: number,
+    wqeCounter: number,
+    byteCount: number,
+    immediate: number,
+    isSolicited: number,
+    syndrome: number,
+    sourceLid: number,
+    cycle: number,
+  ): void {
+    const { qps, cqs } = this.#core;
+    let at = this.#head + this.#count++;
+    if (at >= this.#capacity) at -= this.#capacity;
+    const posted = this.#posted[at]!;
+    const pair = qps.rows[qp]!;
+    const cq = cqs.slotOf(cqn);
+    posted.cq = cq;
+    posted.qp = qp;
+    posted.qpn = qps.numberOf[qp]!;
+    posted.record = record;
+    posted.isSend = isSend;
+    posted.opcode = opcode;
+    posted.wqeCounter = wqeCounter;
+    posted.byteCount = byteCount;
+    posted.immediate = immediate;
+    posted.isSolicited = isSolicited;
+    posted.syndrome = syndrome;
+    posted.sourceLid = sourceLid;
+    posted.source = this.#nextSource;
+    posted.serviceLevel = this.#nextServiceLevel;
+    this.#nextSource = 0;
+    this.#nextServiceLevel = 0;
+    pair.inPipelineCount++;
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /**
+   * Says of the completion posted next where its datagram came from.
+   * @param source the CQE's word 08: GRH flag, path bits, source QPN
+   */
+  describeSource(source: number, serviceLevel: number): void {
+    this.#nextSource = source;
+    this.#nextServiceLevel = serviceLevel;
+  }
+
+  /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
+  postResize(cq: number, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
+    const { cqs } = this.#core;
+    this.#isResizing = true;
+    this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
+    const queue = cqs.rows[cq]!;
+    queue.inPipelineCount++;
+    this.#core.domain.wake(this.#stage, this.#core.domain.cycle + 1);
+  }
+
+  /** True from {@link postResize} until the last entry of the old buffer has left. */
+  get isResizing(): boolean {
+    return this.#isResizing;
+  }
+
+  /** True while the CQ has CQEs on their way, or an event to be posted, or its doorbell record is being read. */
+  isBusy(cq: number): boolean {
+    const isRead = this.#isReadingConsumer && this.#readingConsumerOf === cq;
+    return this.#core.cqs.rows[cq]!.inPipelineCount > 0 || isRead || this.notifier.isBusy(cq);
+  }
+
+  reset(): void {
+    this.#head = 0;
+    this.#count = 0;
+    this.notifier.reset();
+    this.#isReadingConsumer = false;
+    this.#resize = undefined;
+    this.#isResizing = false;
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.#core.domain.wake(this.#stage, this.account.freeCycle);
+    if (!this.#tell(cycle)) return this.account.stall(cycle, STALL_EVENTS);
+    // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
+    if (this.#resize !== undefined) {
+      const stall = this.#writeResize(this.#resize);
+      if (stall !== DONE) return this.account.stall(cycle, stall);
+    }
+    if (this.#count === 0) return this.account.rest(cycle);
+    const stall = this.#write(this.#posted[this.#head]!, cycle);
+    if (stall !== DONE) return this.account.stall(cycle, stall);
+    this.#pop(cycle);
+    this.account.serve(cycle, this.#core.config.completionCycles);
+    if (this.#count > 0 || this.notifier.hasFired || this.#resize !== undefined)
+      this.#core.domain.wake(this.#stage, cycle + this.#core.config.completionCycles);
+  }
+
+  /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
+  #tell(cycle: number): boolean {
+    const { notifier } = this;
+    if (!notifier.post(cycle)) return false;
+    if (notifier.dueCycle <= cycle) {
+      notifier.fireDue(cycle);
+      if (!notifier.post(cycle)) return false;
+    }
+    // An arm request that came while the stage was awake already is due later than that.
+    const { dueCycle } = notifier;
+    if (dueCycle < Number.POSITIVE_INFINITY)
+      this.#core.domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
+    return true;
+  }
+
+  /** Writes a completion. Returns DONE, or why it has to wait. */
+  #write(posted: PostedCompletion, cycle: number): number {
+    const { cqs, cqcCache, translator } = this.#core;
+    const { cq } = posted;
+    if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
+      this.#discard(posted, cycle);
+      return DONE;
+    }
+    if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
+    if (!this.#hasRoom(cq)) {
+      if (this.#consumerReadOf !== cq) {
+        this.#readConsumer(cq);
+        return STALL_CONSUMER;
+      }
+      this.#consumerReadOf = -1;
+      this.#fail(cq, CqErrorSyndrome.OVERRUN, cycle);
+      this.#discard(posted, cycle);
+      return DONE;
+    }
+    const queue = cqs.rows[cq]!;
+    const entry = queue.producer & ((1 << queue.logEntries) - 1);
+    const byte = queue.firstByte + entry * cqeBytes;
+    const found = translator.translateBuffer(
+      PORT_COMPLETION,
+      queue.mttOffset,
+      queue.pageBytes,
+      byte,
+      cqeBytes,
+    );
+    if (found === PENDING) return STALL_TRANSLATION;
+    if (found >= BAD_KEY) {
+      this.#fail(cq, CqErrorSyndrome.ACCESS, cycle);
+      this.#discard(posted, cycle);
+      return DONE;
+    }
+    if (!this.#staging.hasRoom) return STALL_DMA;
+    this.#consumerReadOf = -1;
+    this.#staging.issue(posted, cq, queue, translator.physicalAddress);
+    translator.port(PORT_COMPLETION).usedBuffer();
+    cqcCache.port(PORT_COMPLETION).used();
+    queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
+    return DONE;
+  }
+
+  #hasRoom(cq: number): boolean {
+    const { cqs } = this.#core;
+    const queue = cqs.rows[cq]!;
+    if (queue.ignoreOverrun === 1) return true;
+    return ((queue.producer - queue.consumer) & COUNTER_MASK) < 1 << queue.logEntries;
+  }
+
+  #readConsumer(cq: number): void {
+    const { cqs, dmaRead } = this.#core;
+    if (this.#isReadingConsumer || !dmaRead.canRequest(this.#readRequester)) return;
+    this.#isReadingConsumer = true;
+    this.#readingConsumerOf = cq;
+    dmaRead.request(this.#readRequester, cqs.rows[cq]!.doorbellRecord, RECORD_BYTES, this.#recordSram, cq);
+  }
+
+  #consumerRead(cq: number, status: number, cycle: number): void {
+    const { cqs, sramView, domain } = this.#core;
+    if (status === 0)
+      cqs.rows[cq]!.consumer = cqRecord.fields.consumerCounter.get(sramView, this.#recordSram);
+    this.#isReadingConsumer = false;
+    this.#consumerReadOf = cq;
+    domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns DONE or the stall. */
+  #writeResize(resize: Resize): number {
+    const { cqs, translator } = this.#core;
+    const { cq, logEntries, pageBytes, mttOffset } = resize;
+    const queue = cqs.rows[cq]!;
+    const byte = (queue.producer & ((1 << logEntries) - 1)) * cqeBytes;
+    const found = translator.translateBuffer(PORT_COMPLETION, mttOffset, pageBytes, byte, cqeBytes);
+    if (found === PENDING) return STALL_TRANSLATION;
+    if (!this.#staging.hasRoom) return STALL_DMA;
+    this.#resize = undefined;
+    if (found >= BAD_KEY) {
+      this.#isResizing = false;
+      queue.inPipelineCount--;
+      return DONE;
+    }
+    this.#staging.issueResize(cq, queue, logEntries, translator.physicalAddress);
+    queue.producer = (queue.producer + 1) & COUNTER_MASK;
+    return DONE;
+  }
+
+  #fail(cq: number, syndrome: number, cycle: number): void {
+    const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
+    this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
+    this.#listener!.cqFailed(cq, syndrome, cycle);
+  }
+
+  #discard(posted: PostedCompletion, cycle: number): void {
+    this.discardedCount++;
+    const { cqs } = this.#core;
+    const { cq } = posted;
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
+    if (posted.record !== -1) this.#listener!.cqeDiscarded(posted.record, cycle);
+    else if (posted.isSend === 1) this.#listener!.unstartedDiscarded(posted.opcode);
+  }
+
+  #pop(cycle: number): void {
+    const { qps } = this.#core;
+    const { qp } = this.#posted[this.#head]!;
+    qps.rows[qp]!.inPipelineCount--;
+    this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
+    this.#count--;
+    this.#listener!.completionSpace(cycle);
+  }
+
+  #issued(cq: number, record: number, cycle: number): void {
+    this.#core.cqs.rows[cq]!.inPipelineCount--;
+    if (record >= 0) this.#listener!.cqeIssued(record, cycle);
+    else if (record === RESIZE_RECORD) this.#isResizing = false;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.notifier.rebase(cycles);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * CQEs on their way: builds each in a staging slot of the HCA's memory and has it written to host memory from there. There are
+ * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
+ */
+import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
+import type { HcaCore } from '../core.ts';
+import type { CompletionQueue } from '../objects/completion-queue.ts';
+import type { PostedCompletion } from './posted-completion.ts';
+
+const FIFO_DEPTH = 16;
+const SLOTS = 32;
+const NO_RECORD = -1;
+/** In place of a send record: the CQE that ends a CQ's old buffer. */
+export const RESIZE_RECORD = -2;
+/** Bytes of the HCA's memory that the staging slots take. */
+export const CQE_STAGING_BYTES = SLOTS * cqeBytes;
+
+const ownerShift = cqe.fields.owner.shift;
+const isSendShift = cqe.fields.isSend.shift;
+
+export class CqeStaging {
+  readonly #core: HcaCore;
+  readonly #sram: number;
+  readonly #requester: number;
+  #next = 0;
+  readonly #recordOfSlot = new Int32Array(SLOTS).fill(NO_RECORD);
+  readonly #cqOfSlot = new Int32Array(SLOTS).fill(-1);
+
+  /**
+   * @param sramOffset of {@link CQE_STAGING_BYTES} bytes
+   * @param onIssued told of each CQE handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}
+   */
+  constructor(
+    core: HcaCore,
+    trafficClass: number,
+    sramOffset: number,
+    onIssued: (cq: number, record: number, cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#sram = sramOffset;
+    this.#requester = core.dmaWrite.addRequester(
+      { name: 'cqe', trafficClass, fifoDepth: FIFO_DEPTH },
+      (slot, cycle) => onIssued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
+    );
+  }
+
+  onSpace(listener: () => void): void {
+    this.#core.dmaWrite.onSpace(this.#requester, listener);
+  }
+
+  /** True when a CQE can be issued now. */
+  get hasRoom(): boolean {
+    return this.#core.dmaWrite.canRequest(this.#requester);
+  }
+
+  /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
+  issue(completion: PostedCompletion, cq: number, queue: CompletionQueue, address: number): void {
+    const { sramView } = this.#core;
+    const slot = this.#take(cq, completion.record);
+    const offset = this.#sram + slot * cqeBytes;
+    const isError = completion.syndrome !== 0;
+    const ownerBit = (queue.producer >>> queue.logEntries) & 1;
+    const opcode = isError ? CqeOpcode.ERROR : completion.opcode;
+    const ownership = (ownerBit << ownerShift) | (completion.isSend << isSendShift) | opcode;
+    sramView.setUint8(offset + cqeOwnerOffset, ownership);
+    if (isError) this.#fillError(completion, offset);
+    else this.#fill(completion, offset);
+    this.#write(slot, address);
+  }
+
+  /** Issues the CQE that says that the rest is in the CQ's new buffer. */
+  issueResize(cq: number, queue: CompletionQueue, oldLogEntries: number, address: number): void {
+    const { sramView } = this.#core;
+    const slot = this.#take(cq, RESIZE_RECORD);
+    const offset = this.#sram + slot * cqeBytes;
+    cqe.fields.opcode.set(sramView, offset, CqeOpcode.RESIZE);
+    cqe.fields.owner.set(sramView, offset, (queue.producer >>> oldLogEntries) & 1);
+    this.#write(slot, address);
+  }
+
+  /** The next slot, zeroed. */
+  #take(cq: number, record: number): number {
+    const { sramView } = this.#core;
+    const slot = this.#next;
+    this.#next = (slot + 1) % SLOTS;
+    const offset = this.#sram + slot * cqeBytes;
+    for (let byte = 0; byte < cqeBytes; byte += 8) sramView.setFloat64(offset + byte, 0);
+    this.#recordOfSlot[slot] = record;
+    this.#cqOfSlot[slot] = cq;
+    return slot;
+  }
+
+  #fill(completion: PostedCompletion, offset: number): void {
+    const { sramView } = this.#core;
+    const f = cqe.fields;
+    f.qpn.set(sramView, offset, completion.qpn);
+    f.immediate.set(sramView, offset, completion.immediate);
+    f.sourceLid.set(sramView, offset, completion.sourceLid);
+    f.byteCount.set(sramView, offset, completion.byteCount);
+    f.wqeCounter.set(sramView, offset, completion.wqeCounter);
+    if (completion.source === 0) return;
+    sramView.setInt32(offset + f.sourceQpn.wordOffset, completion.source);
+    f.serviceLevel.set(sramView, offset, completion.serviceLevel);
+  }
+
+  #fillError(completion: PostedCompletion, offset: number): void {
+    const { sramView } = this.#core;
+    const f = errorCqe.fields;
+    f.qpn.set(sramView, offset, completion.qpn);
+    f.wqeCounter.set(sramView, offset, completion.wqeCounter);
+    f.syndrome.set(sramView, offset, completion.syndrome);
+  }
+
+  #write(slot: number, address: number): void {
+    const { dmaWrite, sram } = this.#core;
+    dmaWrite.request(this.#requester, address, cqeBytes, sram, this.#sram + slot * cqeBytes, slot);
+  }
+}

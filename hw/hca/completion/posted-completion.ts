@@ -1,0 +1,26 @@
+/**
+ * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
+ * made once; a field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+
+export class PostedCompletion {
+  /** Slot of the CQ, which keeps it until the completion is dealt with; -1 when there was no such CQ. */
+  cq = 0;
+  qp = 0;
+  qpn = 0;
+  /** Send record released when the CQE is issued, or -1. */
+  record = 0;
+  isSend = 0;
+  opcode = 0;
+  wqeCounter = 0;
+  byteCount = FLOAT_ZERO;
+  immediate = 0;
+  isSolicited = 0;
+  /** 0, or that of an error CQE. */
+  syndrome = 0;
+  sourceLid = 0;
+  /** Of a datagram: the word with the source QPN, and the service level. */
+  source = 0;
+  serviceLevel = 0;
+}

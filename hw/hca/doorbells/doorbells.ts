@@ -1,0 +1,264 @@
+/**
+ * Decodes writes to BAR2: send doorbells, CQ arms, EQ doorbells, and BlueFlame posts.
+ *
+ *   UAR page n:  +0x14 send doorbell   +0x20 CQ arm   +0x800.. EQ doorbells of EQs 4n..4n+3
+ *   UAR page 0:  +0x840 invalidation of translations (on-demand paging, ours)
+ *   BlueFlame page n: the WQE itself, in 64-byte pieces, into one half of a register; pairs with UAR n
+ *
+ * Isolation: a process has mapped its own page only, and a doorbell takes effect only if the object's context names
+ * the page it came by (the QP's and CQ's usr_page; BlueFlame page n counts as UAR n). Others are refused and counted.
+ * Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
+ */
+import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../../../abi/bar-map.ts';
+import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import { wqeUnitBytes } from '../../../abi/wqe.ts';
+import { BlockAccount } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noLine, WQE_LINE_BYTES } from '../objects/wqe-line.ts';
+import type { WqeLines } from '../send-queue/wqe-lines.ts';
+
+const { ERR, RTS, SQD, SQER } = QpState;
+const SEND_DOORBELL = uarOffset.sendDoorbell;
+
+const ARM_FIRST_WORD_BYTES = 4;
+const PIECE_BYTES = 64;
+/** BlueFlame posts being put together at once. */
+const ASSEMBLY_COUNT = 16;
+
+export interface DoorbellGeometry {
+  /** Bytes of the UAR area, behind which BlueFlame pages begin. */
+  readonly uarAreaBytes: number;
+  /** Bytes of one BlueFlame register half. */
+  readonly blueFlameHalfBytes: number;
+}
+
+export interface DoorbellListener {
+  /** A QP was told that it has work. */
+  sendRequested(pair: QueuePair, cycle: number): void;
+  /** A CQ arm in good order. */
+  cqArmed(cq: number, command: number, consumer: number, cycle: number): void;
+  eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: number): void;
+  /** Cached translations are out of date. */
+  translationsInvalidated(): void;
+}
+
+export class Doorbells {
+  readonly account = new BlockAccount('doorbells', []);
+  sendCount = 0;
+  blueFlameCount = 0;
+  /** Posts whose WQE is read from memory: others of the QP come first, as when posts follow one another closely. */
+  blueFlameFromMemoryCount = 0;
+  armCount = 0;
+  eqCount = 0;
+  invalidateCount = 0;
+  readonly #core: HcaCore;
+  readonly #lines: WqeLines;
+  readonly #geometry: DoorbellGeometry;
+  readonly #listener: DoorbellListener;
+  /** First word of a CQ arm written in two halves, by UAR page (kept for the last page that did so). */
+  #halfArmPage = -1;
+  readonly #halfArm = new DataView(new ArrayBuffer(8));
+  /** BlueFlame posts of several pieces, by register half. */
+  readonly #assemblyAt = new Float64Array(ASSEMBLY_COUNT).fill(-1);
+  readonly #assemblyHave = new Int32Array(ASSEMBLY_COUNT);
+  readonly #assemblyWant = new Int32Array(ASSEMBLY_COUNT);
+  readonly #assemblyBytes = new Uint8Array(ASSEMBLY_COUNT * WQE_LINE_BYTES);
+  readonly #assemblyView = new DataView(this.#assemblyBytes.buffer);
+  #assemblyNext = 0;
+
+  constructor(core: HcaCore, lines: WqeLines, geometry: DoorbellGeometry, listener: DoorbellListener) {
+    this.#core = core;
+    this.#lines = lines;
+    this.#geometry = geometry;
+    this.#listener = listener;
+  }
+
+  /** A write of `lengthBytes` at `bytes[byteOffset]` to BAR2 + `offset`. Returns the cycles it occupies the port. */
+  barWrite(offset: number, view: DataView, byteOffset: number, lengthBytes: number, cycle: number): number {
+    const busyCycles = this.#core.config.doorbellCycles;
+    const { freeCycle } = this.account;
+    this.account.serve(cycle > freeCycle ? cycle : freeCycle, busyCycles);
+    if (offset >= this.#geometry.uarAreaBytes)
+      this.#blueFlame(offset - this.#geometry.uarAreaBytes, view, byteOffset, lengthBytes, cycle);
+    else this.#uarWrite(offset, view, byteOffset, lengthBytes, cycle);
+    return busyCycles;
+  }
+
+  reset(): void {
+    this.#halfArmPage = -1;
+    this.#assemblyAt.fill(-1);
+  }
+
+  #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
+    const page = (offset / uarPageBytes) | 0;
+    const within = offset - page * uarPageBytes;
+    if (within === SEND_DOORBELL && lengthBytes === 4) {
+      this.sendCount++;
+      this.#send(sendDoorbell.fields.qpn.get(view, at), page, cycle);
+    } else if (within === uarOffset.cqArm && lengthBytes === 8) {
+      this.#arm(view, at, page, cycle);
+    } else if (within === uarOffset.cqArm && lengthBytes === 4) {
+      this.#halfArmPage = page;
+      this.#halfArm.setUint32(0, view.getUint32(at));
+    } else if (
+      within === uarOffset.cqArm + ARM_FIRST_WORD_BYTES &&
+      lengthBytes === 4 &&
+      this.#halfArmPage === page
+    ) {
+      this.#halfArm.setUint32(ARM_FIRST_WORD_BYTES, view.getUint32(at));
+      this.#halfArmPage = -1;
+      this.#arm(this.#halfArm, 0, page, cycle);
+    } else if (isEqDoorbell(within) && lengthBytes === 4) {
+      this.eqCount++;
+      const fields = eqDoorbell.fields;
+      this.#listener.eqDoorbell(
+        eqNumberOfDoorbell(page, within),
+        fields.consumerCounter.get(view, at),
+        fields.arm.get(view, at) === 1,
+        cycle,
+      );
+    } else if (page === 0 && within === uarOffset.invalidate && lengthBytes === 4) {
+      this.invalidateCount++;
+      this.#listener.translationsInvalidated();
+    } else {
+      this.#core.violations.count('doorbellOffset');
+    }
+  }
+
+  /** A send doorbell, or a BlueFlame post taken as one. */
+  #send(qpn: number, page: number, cycle: number): void {
+    const { qps, violations } = this.#core;
+    const qp = qps.slotOf(qpn);
+    if (qp === -1) return violations.count('doorbellUnknownQp');
+    const pair = qps.rows[qp]!;
+    if (pair.uarPage !== page) return violations.count('doorbellForeignUar');
+    const state = pair.state;
+    if (state !== RTS && state !== SQD && state !== ERR && state !== SQER)
+      return violations.count('doorbellQpState');
+    pair.hasDoorbell = 1;
+    this.#listener.sendRequested(pair, cycle);
+  }
+
+  #arm(view: DataView, at: number, page: number, cycle: number): void {
+    const { cqs, violations } = this.#core;
+    this.armCount++;
+    const fields = cqArm.fields;
+    const cq = cqs.slotOf(fields.cqn.get(view, at));
+    const command = fields.command.get(view, at);
+    if (cq === -1 || (command !== CqArmCommand.NEXT && command !== CqArmCommand.SOLICITED))
+      return violations.count('armUnknownCq');
+    const queue = cqs.rows[cq]!;
+    if (queue.uarPage !== page) return violations.count('armForeignUar');
+    const expected = (queue.firedCount + 1) & 3;
+    if (fields.sequenceNumber.get(view, at) !== expected) return violations.count('armStale');
+    this.#listener.cqArmed(cq, command, fields.consumerCounter.get(view, at), cycle);
+  }
+
+  /** One piece of a BlueFlame post: the first one names the QP, the last one completes the WQE. */
+  #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
+    const half = Math.floor(offset / this.#geometry.blueFlameHalfBytes);
+    const within = offset - half * this.#geometry.blueFlameHalfBytes;
+    const page = Math.floor(offset / uarPageBytes);
+    if (within === 0) return this.#beginPost(half, page, view, at, lengthBytes, cycle);
+    for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
+      if (this.#assemblyAt[assembly] !== half) continue;
+      if (within !== this.#assemblyHave[assembly]) return this.#tear(assembly, cycle);
+      this.#append(assembly, page, view, at, lengthBytes, cycle);
+      return;
+    }
+    this.#core.violations.count('doorbellOffset');
+  }
+
+  #beginPost(
+    half: number,
+    page: number,
+    view: DataView,
+    at: number,
+    lengthBytes: number,
+    cycle: number,
+  ): void {
+    for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
+      if (this.#assemblyAt[assembly] === half) this.#tear(assembly, cycle);
+    }
+    if (lengthBytes < blueFlameHead.sizeBytes) return this.#core.violations.count('doorbellOffset');
+    const wantedBytes = Math.max(wqeUnitBytes, blueFlameHead.fields.ds.get(view, at) * wqeUnitBytes);
+    if (wantedBytes > this.#geometry.blueFlameHalfBytes) {
+      this.#send(blueFlameHead.fields.qpn.get(view, at), page, cycle);
+      return;
+    }
+    const assembly = this.#assemblyNext;
+    this.#assemblyNext = (assembly + 1) % ASSEMBLY_COUNT;
+    if (this.#assemblyAt[assembly] !== -1) this.#tear(assembly, cycle);
+    this.#assemblyAt[assembly] = half;
+    this.#assemblyHave[assembly] = 0;
+    this.#assemblyWant[assembly] = Math.ceil(wantedBytes / PIECE_BYTES) * PIECE_BYTES;
+    this.#append(assembly, page, view, at, lengthBytes, cycle);
+  }
+
+  #append(
+    assembly: number,
+    page: number,
+    view: DataView,
+    at: number,
+    lengthBytes: number,
+    cycle: number,
+  ): void {
+    const base = assembly * WQE_LINE_BYTES;
+    const have = this.#assemblyHave[assembly]!;
+    const take = Math.min(lengthBytes, this.#assemblyWant[assembly]! - have);
+    for (let index = 0; index < take; index++)
+      this.#assemblyBytes[base + have + index] = view.getUint8(at + index);
+    this.#assemblyHave[assembly] = have + take;
+    if (have + take < this.#assemblyWant[assembly]!) return;
+    this.#assemblyAt[assembly] = -1;
+    this.blueFlameCount++;
+    this.#post(base, page, cycle);
+  }
+
+  /** The post cannot be completed from what was written: its QP executes the WQE from memory. */
+  #tear(assembly: number, cycle: number): void {
+    this.#core.violations.count('blueFlameTorn');
+    const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
+    this.#assemblyAt[assembly] = -1;
+    this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
+  }
+
+  /** A QP that loses its line looks again into memory when it is next served. */
+  readonly #evict = (qp: number): void => {
+    const pair = this.#core.qps.rows[qp]!;
+    const line = pair.wqeLine;
+    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = noLine;
+  };
+
+  /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
+  #post(base: number, page: number, cycle: number): void {
+    const { qps, sram } = this.#core;
+    const fields = blueFlameHead.fields;
+    const qp = qps.slotOf(fields.qpn.get(this.#assemblyView, base));
+    const counter = fields.wqeCounter.get(this.#assemblyView, base);
+    const pair = qp === -1 ? undefined : qps.rows[qp]!;
+    const isNext = pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
+    if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {
+      this.blueFlameFromMemoryCount++;
+      this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
+      return;
+    }
+    const line = this.#lines.claim(qp, pair.wqeLine, this.#evict);
+    if (line === noLine) {
+      this.#send(fields.qpn.get(this.#assemblyView, base), page, cycle);
+      return;
+    }
+    const to = line.placeOf(counter, pair.sqStrideBytes);
+    const bytes = fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
+    for (let index = 0; index < bytes; index++) sram[to + index] = this.#assemblyBytes[base + index]!;
+    pair.wqeLine = line;
+    line.firstCounter = counter;
+    line.validCount = 1;
+    line.mayHaveMore = 0;
+    line.setTimes(counter, cycle, cycle);
+    this.#listener.sendRequested(pair, cycle);
+  }
+}

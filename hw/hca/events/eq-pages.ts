@@ -1,0 +1,120 @@
+/**
+ * Pages of event queues: where the next entry of an EQ lies. The address of one page is kept with the queue; when its producer
+ * comes to another, that page's MTT entry is read by DMA, one at a time.
+ */
+import { eqeBytes } from '../../../abi/eqe.ts';
+import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
+import { ringIndex, viewOf } from '../../../base/index.ts';
+import { TrafficClass } from '../../dma/traffic-class.ts';
+import type { DmaReads, SramAllocator } from '../memory/dma-ports.ts';
+import type { IcmMap } from '../memory/icm.ts';
+import { type EqTable, NO_PAGE } from './eq-table.ts';
+
+/** In place of an address: the page must be looked up, or the queue has none there. */
+export const UNKNOWN = -2;
+export const UNREACHABLE = -3;
+
+const NOT_MAPPED = -1;
+/** More pages than an EQ can have: 2^22 entries of 32 bytes in pages of 4 KiB. */
+const PAGE_LIMIT = 2 ** 20;
+
+export interface EqPagesSetup {
+  readonly eqs: EqTable;
+  readonly icm: IcmMap;
+  readonly reads: DmaReads;
+  readonly sram: SramAllocator;
+}
+
+export class EqPages {
+  readonly #eqs: EqTable;
+  readonly #icm: IcmMap;
+  readonly #reads: DmaReads;
+  readonly #requester: number;
+  readonly #mttOffset: number;
+  readonly #mttView: DataView;
+  readonly #onFound: (cycle: number) => void;
+  #isReading = false;
+  #slot = -1;
+  /** Raised by a reset: what was read for an earlier one means nothing. */
+  #epoch = 0;
+
+  /** @param onFound told when a page has been looked up */
+  constructor(setup: EqPagesSetup, onFound: (cycle: number) => void) {
+    this.#eqs = setup.eqs;
+    this.#icm = setup.icm;
+    this.#reads = setup.reads;
+    this.#onFound = onFound;
+    this.#mttOffset = setup.sram.allocate(mttEntryBytes);
+    this.#mttView = viewOf(setup.sram.bytes);
+    this.#requester = setup.reads.addRequester(
+      { name: 'eqTranslation', trafficClass: TrafficClass.translation, fifoDepth: 1, weight: 1 },
+      (cookie, status, cycle) => this.#found(cookie, status, cycle),
+    );
+  }
+
+  onSpace(listener: () => void): void {
+    this.#reads.onSpace(this.#requester, listener);
+  }
+
+  /** DMA address of the EQ's next entry, UNKNOWN when its page must be looked up, UNREACHABLE when it has none. */
+  addressOfNext(slot: number): number {
+    const eqs = this.#eqs;
+    const offset = this.#offsetOfNext(slot);
+    const pageIndex = offset >>> eqs.logPageBytes[slot]!;
+    if (eqs.pageIndex[slot] !== pageIndex) return UNKNOWN;
+    const pageAddress = eqs.pageAddress[slot]!;
+    return pageAddress === NOT_MAPPED
+      ? UNREACHABLE
+      : pageAddress + (offset & ((1 << eqs.logPageBytes[slot]!) - 1));
+  }
+
+  /**
+   * Looks the page of the EQ's next entry up.
+   * @returns true when the answer is there at once (no page), false while it is read or cannot be read yet
+   */
+  lookUp(slot: number): boolean {
+    const eqs = this.#eqs;
+    if (this.#isReading || !this.#reads.canRequest(this.#requester)) return false;
+    const pageIndex = this.#offsetOfNext(slot) >>> eqs.logPageBytes[slot]!;
+    eqs.pageIndex[slot] = pageIndex;
+    eqs.pageAddress[slot] = NOT_MAPPED;
+    const address = this.#icm.mttEntryAddress(eqs.mttAddress[slot]! + pageIndex * mttEntryBytes);
+    if (address === NOT_MAPPED) return true;
+    eqs.pageIndex[slot] = NO_PAGE;
+    this.#isReading = true;
+    this.#slot = slot;
+    const cookie = this.#epoch * PAGE_LIMIT + pageIndex;
+    this.#reads.request(this.#requester, address, mttEntryBytes, this.#mttOffset, cookie);
+    return false;
+  }
+
+  /** The EQ is gone: what is being read for it is nobody's. */
+  forget(slot: number): void {
+    if (this.#slot === slot) this.#slot = -1;
+  }
+
+  reset(): void {
+    this.#epoch++;
+    this.#isReading = false;
+    this.#slot = -1;
+  }
+
+  #offsetOfNext(slot: number): number {
+    const eqs = this.#eqs;
+    return eqs.pageOffset[slot]! + ringIndex(eqs.producerCounter[slot]!, eqs.logEntries[slot]!) * eqeBytes;
+  }
+
+  #found(cookie: number, status: number, cycle: number): void {
+    if (Math.floor(cookie / PAGE_LIMIT) !== this.#epoch) return;
+    const slot = this.#slot;
+    this.#isReading = false;
+    this.#slot = -1;
+    if (slot >= 0) {
+      const isPresent = mttEntry.fields.present.get(this.#mttView, this.#mttOffset) === 1;
+      const address = mttEntry.fields.pageAddress.getNumber(this.#mttView, this.#mttOffset);
+      this.#eqs.pageIndex[slot] = cookie % PAGE_LIMIT;
+      this.#eqs.pageAddress[slot] = status === 0 && isPresent ? address : NOT_MAPPED;
+    }
+    this.#onFound(cycle + 1);
+  }
+}

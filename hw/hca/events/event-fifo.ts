@@ -1,0 +1,132 @@
+/**
+ * The fifo of events that wait to be written: EQEs as bytes, each with the EQ it is for. An entry is taken when its write is
+ * requested or it is dropped, and given back, in order, when its bytes have left: until then the write engine reads them here.
+ */
+import { eqe, eqeBytes } from '../../../abi/eqe.ts';
+import { viewOf } from '../../../base/index.ts';
+
+export class EventFifo {
+  readonly depth: number;
+  /** Entries of {@link eqeBytes} bytes. */
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  readonly #eqn: Int32Array;
+  readonly #visibleCycle: Float64Array;
+  /** Entries that may be given back as soon as those in front of them are. */
+  readonly #isDone: Uint8Array;
+  /** Counters that run freely over the entries. */
+  #pushed = 0;
+  #taken = 0;
+  #released = 0;
+
+  constructor(depth: number) {
+    this.depth = depth;
+    this.bytes = new Uint8Array(depth * eqeBytes);
+    this.view = viewOf(this.bytes);
+    this.#eqn = new Int32Array(depth);
+    this.#visibleCycle = new Float64Array(depth);
+    this.#isDone = new Uint8Array(depth);
+  }
+
+  get isFull(): boolean {
+    return this.#pushed - this.#released >= this.depth;
+  }
+
+  get isEmpty(): boolean {
+    return this.#pushed === this.#released;
+  }
+
+  /** Entries that have not left. */
+  get heldCount(): number {
+    return this.#pushed - this.#released;
+  }
+
+  /** True while an entry has not been taken. */
+  get hasWaiting(): boolean {
+    return this.#taken < this.#pushed;
+  }
+
+  /** True when the bytes of all entries taken have left. */
+  get hasAllLeft(): boolean {
+    return this.#released === this.#taken;
+  }
+
+  /** The oldest entry that has not been taken. */
+  get head(): number {
+    return this.#taken % this.depth;
+  }
+
+  eqnOf(entry: number): number {
+    return this.#eqn[entry]!;
+  }
+
+  /** Cycle from which the entry can be seen. */
+  visibleCycle(entry: number): number {
+    return this.#visibleCycle[entry]!;
+  }
+
+  /**
+   * Appends a zeroed EQE with its type and returns its offset in {@link bytes}.
+   * @throws RangeError when the fifo is full
+   */
+  push(eqn: number, type: number, subtype: number, visibleCycle: number): number {
+    if (this.isFull) throw new RangeError(`post into a full event fifo of ${this.depth}`);
+    const entry = this.#pushed % this.depth;
+    const base = entry * eqeBytes;
+    this.#pushed++;
+    this.bytes.fill(0, base, base + eqeBytes);
+    eqe.fields.type.set(this.view, base, type);
+    eqe.fields.subtype.set(this.view, base, subtype);
+    this.#eqn[entry] = eqn;
+    this.#isDone[entry] = 0;
+    this.#visibleCycle[entry] = visibleCycle;
+    return base;
+  }
+
+  take(): void {
+    this.#taken++;
+  }
+
+  /** Gives entries back in order: a dropped one waits for those in front of it that are being written. True: it was full. */
+  release(entry: number): boolean {
+    const wasFull = this.isFull;
+    this.#isDone[entry] = 1;
+    while (this.#released < this.#taken && this.#isDone[this.#released % this.depth] === 1) this.#released++;
+    return wasFull && !this.isFull;
+  }
+
+  /** True while an event for the EQ is here. */
+  holds(eqn: number): boolean {
+    for (let at = this.#released; at < this.#pushed; at++)
+      if (this.#eqn[at % this.depth] === eqn) return true;
+    return false;
+  }
+
+  /** Whether the EQE at some offset in {@link bytes} passes the test, of those that are here. */
+  some(test: (base: number) => boolean): boolean {
+    for (let at = this.#released; at < this.#pushed; at++)
+      if (test((at % this.depth) * eqeBytes)) return true;
+    return false;
+  }
+
+  /** Entries whose bytes have not left wait again. Returns their EQs, each as often as it had some. */
+  takeBack(): number[] {
+    const eqns: number[] = [];
+    for (let at = this.#released; at < this.#taken; at++)
+      if (this.#isDone[at % this.depth] === 0) eqns.push(this.#eqn[at % this.depth]!);
+    this.#taken = this.#released;
+    return eqns;
+  }
+
+  clear(): void {
+    this.#pushed = 0;
+    this.#taken = 0;
+    this.#released = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (let entry = 0; entry < this.#visibleCycle.length; entry++)
+      this.#visibleCycle[entry] = this.#visibleCycle[entry]! - cycles;
+  }
+}

@@ -1,0 +1,422 @@
+/**
+ * The event writer: turns events of the data path, the ports and the command processor into EQEs in host memory, and
+ * EQEs into interrupts.
+ *
+ *   post ──> bounded fifo ──> EQ known, not full? ──> page of the entry (MTT) ──> DMA write ──> interrupt behind it
+ *              │ full: canPost() is false,              │ at a page change only
+ *              │ the poster stalls                       one DMA read
+ *
+ * Promises: events of one EQ appear in the order in which they were posted; the owner byte is the last byte of the one
+ * TLP that carries an EQE; the interrupt message leaves behind the EQE it announces. An EQ that software lets fill up goes
+ * to status overflow, drops what follows, and is reported by event 0x0f if another EQ is mapped for it.
+ * Source: interface sheet 6.7, 6.10, 3.16.
+ */
+import { QueueStatus } from '../../../abi/cqc.ts';
+import { EqArmState } from '../../../abi/eqc.ts';
+import {
+  commandEqe,
+  completionEqe,
+  cqErrorEqe,
+  EventType,
+  eqe,
+  eqeBytes,
+  pageRequestEqe,
+  pageRequestIsWrite,
+  portChangeEqe,
+  qpEqe,
+  srqEqe,
+} from '../../../abi/eqe.ts';
+import { passBit } from '../../../base/index.ts';
+import { BlockAccount } from '../../../sim/block-account.ts';
+import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import { TrafficClass } from '../../dma/traffic-class.ts';
+import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
+import type { IcmMap } from '../memory/icm.ts';
+import { type ProtocolViolations, violation } from '../statistics/protocol-violations.ts';
+import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
+import type { EqTable } from './eq-table.ts';
+import { EventFifo } from './event-fifo.ts';
+import { EventRoutes } from './event-routes.ts';
+import { InterruptModeration } from './interrupt-moderation.ts';
+
+export const eventStalls = ['translation', 'dmaWrite', 'context'] as const;
+const stallTranslation = 0;
+const stallDmaWrite = 1;
+const stallContext = 2;
+/** The writer is the only user of its context cache. */
+const contextPort = 0;
+
+export interface EventWriterSetup {
+  readonly domain: ClockDomain;
+  readonly eqs: EqTable;
+  readonly icm: IcmMap;
+  readonly reads: DmaReads;
+  readonly writes: DmaWrites;
+  readonly sram: SramAllocator;
+  readonly interrupts: InterruptPort;
+  readonly violations: ProtocolViolations;
+  readonly fifoDepth: number;
+  readonly eventCycles: number;
+}
+
+/** The slice of a context cache that the writer uses. */
+export interface EventContexts {
+  attach(port: number, wake: (cycle: number) => void): void;
+  access(port: number, slot: number, dirties: boolean): boolean;
+  /** The context has served an event. */
+  used(port: number): void;
+  forget(slot: number): void;
+  reset(): void;
+}
+
+export class EventWriter {
+  readonly account = new BlockAccount('eventWriter', eventStalls);
+  readonly moderation: InterruptModeration;
+  /** EQEs written, and events dropped for want of a queue that takes them. */
+  writtenCount = 0;
+  droppedCount = 0;
+  readonly #setup: EventWriterSetup;
+  readonly #stage: number;
+  readonly #pages: EqPages;
+  readonly #routes = new EventRoutes();
+  readonly #writer: number;
+  readonly #fifo: EventFifo;
+  readonly #view: DataView;
+  #armedSlots: number[] = [];
+  #epoch = 0;
+  #contexts: EventContexts | undefined;
+  #spaceListeners: ((cycle: number) => void)[] = [];
+
+  constructor(setup: EventWriterSetup) {
+    this.#setup = setup;
+    this.moderation = new InterruptModeration(setup.eqs, setup.interrupts, () => this.#fifo.hasAllLeft);
+    this.#fifo = new EventFifo(setup.fifoDepth);
+    this.#view = this.#fifo.view;
+    this.#stage = setup.domain.addStage(this.#run, this);
+    this.#pages = new EqPages(setup, (cycle) => setup.domain.wake(this.#stage, cycle));
+    this.#writer = setup.writes.addRequester(
+      { name: 'eqe', trafficClass: TrafficClass.eqe, fifoDepth: setup.fifoDepth },
+      (cookie, cycle) => this.#written(cookie, cycle),
+    );
+    setup.writes.onSpace(this.#writer, () => this.#wake());
+    this.#pages.onSpace(() => this.#wake());
+  }
+
+  /** True when another event can be posted; a poster that finds it false stalls until {@link onSpace}. */
+  canPost(): boolean {
+    return !this.#fifo.isFull;
+  }
+
+  /** Says what is to be told when a full fifo has room again. */
+  onSpace(listener: (cycle: number) => void): void {
+    this.#spaceListeners.push(listener);
+  }
+
+  /** True when nothing waits to be written. */
+  get isIdle(): boolean {
+    return this.#fifo.isEmpty;
+  }
+
+  /** Events that have not left, and interrupts that are still to come. */
+  get heldCount(): number {
+    return this.#fifo.heldCount + this.moderation.heldCount;
+  }
+
+  /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
+  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount = 0): void {
+    const slot = this.#setup.eqs.slotOf(eqn);
+    if (joinedCount > 0 && slot >= 0) this.moderation.joined(slot, joinedCount);
+    const base = this.#push(eqn, EventType.COMP, 0, cycle);
+    completionEqe.fields.cqn.set(this.#view, base, cqn);
+  }
+
+  /** Completion of a command by event. */
+  postCommand(token: number, status: number, high: number, low: number, cycle: number): void {
+    const base = this.#pushAsync(EventType.CMD, 0, cycle);
+    if (base < 0) return;
+    const fields = commandEqe.fields;
+    fields.token.set(this.#view, base, token);
+    fields.status.set(this.#view, base, status);
+    this.#view.setUint32(base + fields.outParam.wordOffset, high);
+    this.#view.setUint32(base + fields.outParam.wordOffset + 4, low);
+  }
+
+  /** An event about a QP: drained, errors, last WQE, communication established. */
+  postQpEvent(type: number, qpn: number, cycle: number): void {
+    const base = this.#pushAsync(type, 0, cycle);
+    if (base >= 0) qpEqe.fields.qpn.set(this.#view, base, qpn);
+  }
+
+  /** An event about an SRQ: limit reached, catastrophic error. */
+  postSrqEvent(type: number, srqn: number, cycle: number): void {
+    const base = this.#pushAsync(type, 0, cycle);
+    if (base >= 0) srqEqe.fields.srqn.set(this.#view, base, srqn);
+  }
+
+  /** CQ error; the syndrome is one of CqErrorSyndrome. */
+  postCqError(cqn: number, syndrome: number, cycle: number): void {
+    const base = this.#pushAsync(EventType.CQ_ERROR, 0, cycle);
+    if (base < 0) return;
+    cqErrorEqe.fields.cqn.set(this.#view, base, cqn);
+    cqErrorEqe.fields.syndrome.set(this.#view, base, syndrome);
+  }
+
+  /** A page of an on-demand region is wanted. False: no queue takes such events. */
+  postPageRequest(
+    side: number,
+    isWrite: boolean,
+    qpn: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    token: number,
+    cycle: number,
+  ): boolean {
+    const base = this.#pushAsync(EventType.PAGE_REQUEST, side | (isWrite ? pageRequestIsWrite : 0), cycle);
+    if (base < 0) return false;
+    const { fields } = pageRequestEqe;
+    fields.qpn.set(this.#view, base, qpn);
+    fields.key.set(this.#view, base, key);
+    fields.lengthBytes.set(this.#view, base, Math.min(lengthBytes, 0xffff_ffff));
+    fields.address.setNumber(this.#view, base, address);
+    fields.token.set(this.#view, base, token);
+    return true;
+  }
+
+  /** A port became active or went down; the subtype is one of PortChange, ports count from 1. */
+  postPortChange(port: number, subtype: number, cycle: number): void {
+    const base = this.#pushAsync(EventType.PORT_CHANGE, subtype, cycle);
+    if (base >= 0) portChangeEqe.fields.port.set(this.#view, base, port);
+  }
+
+  /** Any other asynchronous event: `fill` sets its data fields in the zeroed EQE at `base`. */
+  postAsync(
+    type: number,
+    subtype: number,
+    fill: (view: DataView, base: number) => void,
+    cycle: number,
+  ): void {
+    const base = this.#pushAsync(type, subtype, cycle);
+    if (base >= 0) fill(this.#view, base);
+  }
+
+  /** The EQ doorbell: software has consumed up to `consumerCounter`, and perhaps wants the next interrupt. */
+  eqDoorbell(eqn: number, consumerCounter: number, arm: boolean, cycle: number): void {
+    const { eqs, violations, domain } = this.#setup;
+    const slot = eqs.slotOf(eqn);
+    if (slot < 0) {
+      violations.count(violation.eventQueueUnknown);
+      return;
+    }
+    eqs.consumerCounter[slot] = consumerCounter;
+    if (!arm) return;
+    if (eqs.armState[slot] === EqArmState.FIRED) eqs.armState[slot] = EqArmState.ARMED;
+    if (eqs.isArmNew[slot] === 0) {
+      eqs.isArmNew[slot] = 1;
+      this.#armedSlots.push(slot);
+    }
+    domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** MAP_EQ: the types whose bits are set in the mask go to this EQ from now on, or nowhere (eqn −1 takes them away). */
+  mapEvents(maskHigh: number, maskLow: number, eqn: number): void {
+    this.#routes.map(maskHigh, maskLow, eqn);
+  }
+
+  /** Has EQ contexts come through a cache; without one all of them are on chip. */
+  attachContexts(contexts: EventContexts): void {
+    this.#contexts = contexts;
+    contexts.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
+  }
+
+  /** EQ that events of a type go to, or -1. */
+  eqnOfType(type: number): number {
+    return this.#routes.eqnOf(type);
+  }
+
+  /** HW2SW_EQ: the EQ's mappings end. The caller frees the slot, so that events still waiting for it are dropped. */
+  forgetQueue(slot: number): void {
+    this.#routes.forget(this.#setup.eqs.numberOf[slot]!);
+    this.moderation.forget(slot);
+    this.#contexts?.forget(slot);
+    this.#pages.forget(slot);
+    this.#setup.eqs.isArmNew[slot] = 0;
+    this.#armedSlots = this.#armedSlots.filter((armed) => armed !== slot);
+  }
+
+  /** True while an event for the EQ is in the fifo or on its way: HW2SW_EQ waits for it. */
+  queueIsBusy(eqn: number): boolean {
+    return this.#fifo.holds(eqn);
+  }
+
+  /** True while a completion event of the CQ is in the fifo or on its way: HW2SW_CQ waits for it. */
+  holdsCompletion(cqn: number): boolean {
+    const { type } = eqe.fields;
+    return this.#fifo.some(
+      (base) =>
+        type.get(this.#view, base) === EventType.COMP &&
+        completionEqe.fields.cqn.get(this.#view, base) === cqn,
+    );
+  }
+
+  /**
+   * All DMA was dropped, and the queues stay: EQEs that had not left are written anew, in their places. An EQ with a place that is
+   * never written would interrupt again whenever it is armed.
+   */
+  writeAnew(): void {
+    const { eqs } = this.#setup;
+    for (const eqn of this.#fifo.takeBack()) {
+      const slot = eqs.slotOf(eqn);
+      if (slot < 0) continue;
+      eqs.producerCounter[slot] = (eqs.producerCounter[slot]! - 1) & 0xff_ffff;
+      this.writtenCount--;
+    }
+    this.#epoch++;
+    this.#pages.reset();
+    this.#contexts?.reset();
+    this.#wake();
+  }
+
+  reset(cycle: number): void {
+    this.#epoch++;
+    this.#fifo.clear();
+    this.#routes.reset();
+    this.#armedSlots = [];
+    this.#pages.reset();
+    this.moderation.reset();
+    this.#contexts?.reset();
+    this.account.rest(Math.max(cycle, this.account.freeCycle));
+  }
+
+  #pushAsync(type: number, subtype: number, cycle: number): number {
+    const eqn = this.#routes.eqnOf(type);
+    if (eqn < 0) {
+      this.#setup.violations.count(violation.eventUnmapped);
+      this.droppedCount++;
+      return -1;
+    }
+    return this.#push(eqn, type, subtype, cycle);
+  }
+
+  /** Appends a zeroed EQE with its type and returns its offset in the fifo. The poster has asked {@link canPost}. */
+  #push(eqn: number, type: number, subtype: number, cycle: number): number {
+    const base = this.#fifo.push(eqn, type, subtype, cycle + 1);
+    this.#setup.domain.wake(this.#stage, cycle + 1);
+    return base;
+  }
+
+  #run(cycle: number): void {
+    if (this.#armedSlots.length > 0) this.#considerArmed(cycle);
+    if (this.moderation.nextCycle <= cycle) this.moderation.runTimers(cycle);
+    if (this.#fifo.hasWaiting) this.#writeHead(cycle);
+    if (this.moderation.nextCycle !== Number.POSITIVE_INFINITY) {
+      this.#setup.domain.wake(this.#stage, this.moderation.nextCycle);
+    }
+  }
+
+  #considerArmed(cycle: number): void {
+    for (const slot of this.#armedSlots) {
+      this.#setup.eqs.isArmNew[slot] = 0;
+      this.moderation.consider(slot, cycle);
+    }
+    this.#armedSlots.length = 0;
+  }
+
+  /** Writes the oldest event, drops it, or stalls until it can be written. */
+  #writeHead(cycle: number): void {
+    const { domain, eqs } = this.#setup;
+    const entry = this.#fifo.head;
+    const earliest = Math.max(this.#fifo.visibleCycle(entry), this.account.freeCycle);
+    if (earliest > cycle) {
+      domain.wake(this.#stage, earliest);
+      return;
+    }
+    const slot = eqs.slotOf(this.#fifo.eqnOf(entry));
+    if (slot < 0 || !this.#hasRoom(slot, cycle)) {
+      this.#drop(entry, cycle);
+      return;
+    }
+    if (this.#contexts !== undefined && !this.#contexts.access(contextPort, slot, true)) {
+      this.account.stall(cycle, stallContext);
+      return;
+    }
+    const address = this.#pages.addressOfNext(slot);
+    if (address === UNREACHABLE) {
+      eqs.status[slot] = QueueStatus.WRITE_FAILURE;
+      this.#setup.violations.count(violation.eventQueueAccess);
+      this.#drop(entry, cycle);
+      return;
+    }
+    if (address === UNKNOWN) {
+      if (this.#pages.lookUp(slot)) domain.wake(this.#stage, cycle + 1);
+      else this.account.stall(cycle, stallTranslation);
+      return;
+    }
+    if (!this.#setup.writes.canRequest(this.#writer)) {
+      this.account.stall(cycle, stallDmaWrite);
+      return;
+    }
+    this.#write(entry, slot, address, cycle);
+  }
+
+  #write(entry: number, slot: number, address: number, cycle: number): void {
+    const { eqs, writes } = this.#setup;
+    const base = entry * eqeBytes;
+    const producer = eqs.producerCounter[slot]!;
+    eqe.fields.owner.set(this.#view, base, passBit(producer, eqs.logEntries[slot]!));
+    const cookie = this.#epoch * this.#fifo.depth + entry;
+    writes.request(this.#writer, address, eqeBytes, this.#fifo.bytes, base, cookie);
+    eqs.producerCounter[slot] = (producer + 1) & 0xff_ffff;
+    this.#contexts?.used(contextPort);
+    this.writtenCount++;
+    this.#fifo.take();
+    this.moderation.consider(slot, cycle);
+    this.#next(cycle);
+  }
+
+  #drop(entry: number, cycle: number): void {
+    this.droppedCount++;
+    this.#fifo.take();
+    this.#next(cycle);
+    this.#release(entry, cycle);
+  }
+
+  #next(cycle: number): void {
+    this.account.serve(cycle, this.#setup.eventCycles);
+    if (this.#fifo.hasWaiting) this.#setup.domain.wake(this.#stage, cycle + this.#setup.eventCycles);
+  }
+
+  /** False when the EQ cannot take another entry; the first time, the overflow is reported. */
+  #hasRoom(slot: number, cycle: number): boolean {
+    const { eqs, violations } = this.#setup;
+    if (eqs.status[slot] !== QueueStatus.OK) return false;
+    if (eqs.ignoresOverrun[slot] === 1 || eqs.unconsumed(slot) < 1 << eqs.logEntries[slot]!) return true;
+    eqs.status[slot] = QueueStatus.OVERFLOW;
+    violations.count(violation.eventQueueOverrun);
+    const reporter = this.#routes.eqnOf(EventType.EQ_OVERFLOW);
+    if (reporter >= 0 && reporter !== eqs.numberOf[slot] && this.canPost()) {
+      this.#push(reporter, EventType.EQ_OVERFLOW, 0, cycle);
+    }
+    return false;
+  }
+
+  #written(cookie: number, cycle: number): void {
+    const { depth } = this.#fifo;
+    if (Math.floor(cookie / depth) === this.#epoch) this.#release(cookie % depth, cycle);
+  }
+
+  #release(entry: number, cycle: number): void {
+    if (this.#fifo.release(entry)) for (const listener of this.#spaceListeners) listener(cycle);
+  }
+
+  #wake(): void {
+    this.#setup.domain.wake(this.#stage, this.#setup.domain.cycle + 1);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.account.rebase(cycles);
+    this.moderation.rebase(cycles);
+    this.#fifo.rebase(cycles);
+  }
+}

@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { type BenchOptions, tightest } from '../testing/data-path-bench.ts';
+import { connectedPair, type SendRequest } from '../testing/data-path-verbs.ts';
+import { type Scene, scene, summaryOf } from '../testing/scenario.ts';
+
+const sizes: [string, BenchOptions][] = [
+  ['', {}],
+  [', at the smallest sizes', { hca: tightest }],
+];
+const write = ({ local, target }: Scene): SendRequest => ({
+  opcode: WqeOpcode.RDMA_WRITE,
+  segments: [local.part(0, 3000)],
+  remote: target,
+});
+
+describe('a QP that goes to error', () => {
+  for (const [name, options] of sizes) {
+    it(`completes every work request posted, once, whatever it was doing${name}`, async () => {
+      for (const afterUs of [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6]) {
+        const given = await scene(options);
+        const { bench, a, b, aCq, bCq, local, remote, checkBystanders } = given;
+        for (let index = 0; index < 6; index++) b.receive([remote.part(0, 4000)]);
+        for (let index = 0; index < 12; index++)
+          a.post(
+            index % 3 === 0
+              ? write(given)
+              : index % 3 === 1
+                ? { opcode: WqeOpcode.SEND, segments: [local.part(0, 2500)] }
+                : { ...write(given), opcode: WqeOpcode.RDMA_READ, segments: [local.part(6000, 3000)] },
+          );
+        a.ring();
+        await bench.run(afterUs);
+        a.toError();
+        b.toError();
+        await bench.run(80);
+        const sent = aCq.drain();
+        expect(sent.map(({ wqeCounter }) => wqeCounter)).toEqual(
+          Array.from({ length: 12 }, (_, index) => index),
+        );
+        const received = bCq.drain();
+        expect(received.map(({ wqeCounter }) => wqeCounter)).toEqual([0, 1, 2, 3, 4, 5]);
+        for (const list of [sent, received]) {
+          // Good ones first, then only flushed ones.
+          const firstFlushed = list.findIndex(({ syndrome }) => syndrome !== 0);
+          expect(list.slice(firstFlushed).every(({ syndrome }) => syndrome === 5)).toBe(true);
+        }
+        await checkBystanders();
+        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
+        const { records } = bench.a.dataPath;
+        expect(records.freeCount).toBe(records.capacity);
+      }
+    });
+
+    it(`flushes what is posted afterwards: sends by their doorbell, receives when the record is looked at${name}`, async () => {
+      const given = await scene(options);
+      const { bench, a, aCq, local } = given;
+      a.toError();
+      await bench.run(10);
+      a.send(write(given));
+      a.receive([local.part(0, 8)]);
+      await bench.run(15);
+      expect(summaryOf(aCq.drain())[0]).toBe('send 0: 0x5');
+      a.receive([local.part(0, 8)]);
+      a.receive([local.part(0, 8)]);
+      await bench.run(60);
+      a.send(write(given));
+      await bench.run(30);
+      const rest = summaryOf(aCq.drain());
+      expect(rest.filter((line) => line.startsWith('send'))).toEqual(['send 1: 0x5']);
+      expect(bench.a.dataPath.tables.qps.rows[a.slot]!.state).toBe(QpState.ERR);
+      expect(bench.a.dataPath.receives.consumedCounter(a.slot)).toBe(3);
+    });
+  }
+
+  it('flushes a message half received', async () => {
+    const given = await scene();
+    const { bench, a, b, bCq, local, remote } = given;
+    bench.b.port.drops = ({ psn }) => psn === 0;
+    b.receive([remote.part(0, 8000)]);
+    b.receive([remote.part(0, 8000)]);
+    a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 6000)] });
+    await bench.run(10);
+    b.toError();
+    await bench.run(40);
+    expect(summaryOf(bCq.drain())).toEqual(['receive 0: 0x5', 'receive 1: 0x5']);
+  });
+});
+
+describe('many QPs in error', () => {
+  it('are all flushed, with few lines and little room for completions', async () => {
+    const given = await scene({ hca: tightest });
+    const { bench } = given;
+    const pairs = Array.from({ length: 8 }, () => connectedPair(bench.a, bench.b));
+    await bench.run(4);
+    for (const { a } of pairs) {
+      for (let index = 0; index < 9; index++) a.post(write(given));
+      a.toError();
+    }
+    await bench.until(() => pairs.every(({ aCq }) => aCq.takenCount() === 9), 500);
+    await bench.run(50);
+    for (const { aCq } of pairs) expect(aCq.takenCount()).toBe(9);
+  });
+});
+
+describe('taking a QP away', () => {
+  for (const [name, options] of sizes)
+    it(`leaves nothing of it, whatever it was doing, and makes no completion${name}`, async () => {
+      for (const afterUs of [0, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 7]) {
+        const given = await scene(options);
+        const { bench, a, b, aCq, bCq, local, remote, checkBystanders } = given;
+        for (let index = 0; index < 6; index++) b.receive([remote.part(0, 4000)]);
+        for (let index = 0; index < 9; index++)
+          a.post({
+            ...write(given),
+            ...(index % 3 === 1 ? { opcode: WqeOpcode.SEND } : {}),
+            ...(index % 3 === 2 ? { opcode: WqeOpcode.RDMA_READ, segments: [local.part(6000, 3000)] } : {}),
+          });
+        a.ring();
+        await bench.run(afterUs);
+        for (const qp of [a, b]) qp.node.act(() => qp.node.dataPath.control.qpDestroyed(qp.slot));
+        await bench.run(0.1);
+        // What the command processor waits for before it frees the slot.
+        await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
+        for (const qp of [a, b]) qp.node.dataPath.tables.qps.free(qp.slot);
+        // CQEs on their way to memory when it went are there 1 us later; none comes after that.
+        await bench.run(1);
+        aCq.drain();
+        bCq.drain();
+        await bench.run(100);
+        expect([aCq.drain(), bCq.drain()]).toEqual([[], []]);
+        for (const { dataPath, wire } of bench.nodes) {
+          expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
+          expect(dataPath.transmitter.requests.isEmpty).toBe(true);
+          expect(dataPath.transmitter.responses.isEmpty).toBe(true);
+          expect(wire.receiveBufferedBytes).toBe(0);
+        }
+        await checkBystanders();
+        // The slot's next life knows nothing of the last one.
+        const next = connectedPair(bench.a, bench.b);
+        await bench.run(3);
+        next.b.receive([remote.part(0, 4000)]);
+        next.a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 1500)] });
+        await bench.until(() => next.aCq.takenCount() === 1, 50);
+        expect(next.bCq.drain()).toMatchObject([{ byteCount: 1500, syndrome: 0, wqeCounter: 0 }]);
+      }
+    });
+});
+
+describe('a QP left lying in error', () => {
+  it('is looked at so many times in vain, and then only when a doorbell is rung', async () => {
+    const given = await scene({ hca: { errorFlushLooks: 3, errorFlushPollNs: 5000 } });
+    const { bench, b, bCq } = given;
+    b.toError();
+    await bench.run(12);
+    b.receive([]);
+    await bench.run(6);
+    expect(bCq.drain()).toMatchObject([{ isSend: false, syndrome: CqeSyndrome.WR_FLUSH_ERR }]);
+    await bench.run(40);
+    b.receive([]);
+    await bench.run(40);
+    expect(bCq.drain()).toEqual([]);
+    expect(bench.b.lp.queue.nextPs).toBe(Number.POSITIVE_INFINITY);
+    b.send({ opcode: WqeOpcode.NOP });
+    await bench.run(20);
+    expect(bCq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
+  });
+});
+
+describe('a reset of the data path', () => {
+  for (const [name, options] of sizes)
+    it(`at any moment leaves it as new${name}`, async () => {
+      for (const afterUs of [0.3, 1, 2, 3, 5]) {
+        const given = await scene(options);
+        const { bench, a, b, local, remote } = given;
+        for (let index = 0; index < 6; index++) b.receive([remote.part(0, 4000)]);
+        for (let index = 0; index < 9; index++)
+          a.post({ ...write(given), ...(index % 2 === 1 ? { opcode: WqeOpcode.RDMA_READ } : {}) });
+        a.ring();
+        await bench.run(afterUs);
+        for (const node of bench.nodes)
+          node.act(() => {
+            const { dataPath, reads, writes, domain } = node;
+            reads.reset(domain.cycle);
+            writes.reset(domain.cycle);
+            dataPath.control.reset();
+            const { qps, cqs } = dataPath.tables;
+            for (const slot of qps.liveSlots()) qps.free(slot);
+            for (const slot of cqs.liveSlots()) cqs.free(slot);
+          });
+        await bench.run(20);
+        for (const { dataPath, wire } of bench.nodes) {
+          expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
+          expect(dataPath.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
+          expect(dataPath.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
+          expect(dataPath.transmitter.requests.isEmpty).toBe(true);
+          expect(dataPath.transmitter.responses.isEmpty).toBe(true);
+          expect(wire.receiveBufferedBytes).toBe(0);
+        }
+        const next = connectedPair(bench.a, bench.b);
+        await bench.run(3);
+        next.b.receive([remote.part(0, 4000)]);
+        next.a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 1500)] });
+        next.a.send({ ...write(given), opcode: WqeOpcode.RDMA_READ, segments: [local.part(6000, 3000)] });
+        await bench.until(() => next.aCq.takenCount() === 2, 50);
+        expect(next.bCq.drain()).toMatchObject([{ byteCount: 1500, syndrome: 0, wqeCounter: 0 }]);
+        expect(local.read(6000, 3000)).toEqual(remote.read(0, 3000));
+      }
+    });
+});

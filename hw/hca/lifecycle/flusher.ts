@@ -1,0 +1,280 @@
+/**
+ * Flushes the queues of QPs in error: every work request posted and not completed completes with syndrome "flushed",
+ * send queue first, each exactly once (IBTA vol 1, 10.3.1).
+ *
+ *   records under way ──> WQEs in the send queue (fetched from memory) ──> receive WQEs up to the doorbell record
+ *
+ * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell, so the
+ * record is looked at again every `errorFlushPollNs`, until `errorFlushLooks` in a row have found nothing: a QP that is left
+ * lying in error does not keep time going. Of a QP whose send queue alone is in error that queue alone is flushed.
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import { controlSegment } from '../../../abi/wqe.ts';
+import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { HcaCore } from '../core.ts';
+import { enlarged } from '../objects/context-table.ts';
+import { noRecord } from '../objects/send-record.ts';
+import type { ReceiveWqeFetch } from '../receive-queue/receive-wqe-fetch.ts';
+import type { RequestCompletion } from '../requester/request-completion.ts';
+import type { WqeFetch } from '../send-queue/wqe-fetch.ts';
+
+const { ERR, SQER } = QpState;
+
+const STALL_COMPLETION = 0;
+const PHASE_NONE = 0;
+const PHASE_SEND = 1;
+const PHASE_LOOK = 2;
+const PHASE_RECEIVE = 3;
+
+export class Flusher {
+  readonly account = new BlockAccount('flusher', ['completion']);
+  flushedCount = 0;
+  /** A send work request was flushed that had never been taken up: it has no record. */
+  onUnstartedFlushed: (opcode: number) => void = () => {};
+  readonly #core: HcaCore;
+  readonly #fetch: WqeFetch;
+  readonly #receives: ReceiveWqeFetch;
+  readonly #completions: CompletionWriter;
+  readonly #requests: RequestCompletion;
+  /** QPs to be flushed, each once: see {@link #isQueued}. */
+  readonly #work: Fifo;
+  /**
+   * QPs whose next look is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
+   * behind answers of the same instant: so it is at an edge, behind all that came before it, that they take their places in
+   * {@link #work}, if there is still a look to be had.
+   */
+  readonly #polled: Fifo;
+  #isPolled = new Uint8Array(0);
+  #isQueued = new Uint8Array(0);
+  #phase = new Uint8Array(0);
+  #life = new Int32Array(0);
+  /** Looks in a row that have found nothing. */
+  #vainLooks = new Int32Array(0);
+  readonly #pollHandler: number;
+  readonly #stage: number;
+
+  constructor(
+    core: HcaCore,
+    fetch: WqeFetch,
+    receives: ReceiveWqeFetch,
+    completions: CompletionWriter,
+    requests: RequestCompletion,
+  ) {
+    this.#core = core;
+    this.#fetch = fetch;
+    this.#receives = receives;
+    this.#completions = completions;
+    this.#requests = requests;
+    this.#work = new Fifo(core.qps.slotCount);
+    this.#polled = new Fifo(core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#work.enlarge(slotCount);
+      this.#polled.enlarge(slotCount);
+      this.#isQueued = enlarged(this.#isQueued, slotCount);
+      this.#isPolled = enlarged(this.#isPolled, slotCount);
+      this.#phase = enlarged(this.#phase, slotCount);
+      this.#life = enlarged(this.#life, slotCount);
+      this.#vainLooks = enlarged(this.#vainLooks, slotCount);
+    });
+    this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
+    this.#stage = core.domain.addStage(this.#run, this);
+    receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
+  }
+
+  /** QPs that wait for their turn. */
+  get heldCount(): number {
+    return this.#work.count + this.#polled.count;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: number): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
+  }
+
+  /** True while send work requests of a QP whose send queue is in error are being flushed. */
+  isFlushingSends(qp: number): boolean {
+    return this.#core.qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
+  }
+
+  /** The QP, or its send queue, has just gone to error. */
+  begin(qp: number, cycle: number): void {
+    this.#core.qps.rows[qp]!.hasDoorbell = 1;
+    this.#vainLooks[qp] = 0;
+    this.#phase[qp] = PHASE_SEND;
+    this.#enter(qp, cycle);
+  }
+
+  /** A doorbell, or WQEs fetched, for a QP in error. */
+  goOn(qp: number, cycle: number): void {
+    this.#vainLooks[qp] = 0;
+    if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
+    this.#enter(qp, cycle);
+  }
+
+  /** The QP is gone or begins anew. */
+  forget(qp: number): void {
+    this.#phase[qp] = PHASE_NONE;
+    this.#life[qp] = this.#life[qp]! + 1;
+  }
+
+  reset(): void {
+    this.#work.clear();
+    this.#polled.clear();
+    this.#isQueued.fill(0);
+    this.#isPolled.fill(0);
+    this.#phase.fill(PHASE_NONE);
+  }
+
+  #enter(qp: number, cycle: number): void {
+    this.#queue(qp, cycle + 1);
+    this.wake(cycle + 1);
+  }
+
+  #queue(qp: number, cycle: number): void {
+    if (this.#isQueued[qp] !== 0) return;
+    this.#isQueued[qp] = 1;
+    this.#work.push(qp, cycle);
+  }
+
+  #run(cycle: number): void {
+    while (this.#polled.headCycle <= cycle) this.#look(this.#polled.pop(), cycle);
+    if (!this.#polled.isEmpty) this.wake(this.#polled.headCycle);
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#work.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#work.isEmpty) this.wake(this.#work.headCycle);
+      return;
+    }
+    const qp = this.#work.head;
+    if (!this.#completions.hasRoom(1)) {
+      this.account.stall(cycle, STALL_COMPLETION);
+      return;
+    }
+    this.account.serve(cycle, 1);
+    const { state } = this.#core.qps.rows[qp]!;
+    const isInError = state === ERR || state === SQER;
+    const hasMore = isInError && this.#phase[qp] !== PHASE_NONE && this.#step(qp, cycle);
+    if (!hasMore) {
+      this.#work.pop();
+      this.#isQueued[qp] = 0;
+    }
+    if (!this.#work.isEmpty) this.wake(Math.max(cycle + 1, this.#work.headCycle));
+  }
+
+  /** Flushes one work request of the QP. False: nothing to do now. */
+  #step(qp: number, cycle: number): boolean {
+    if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
+    if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
+    return false;
+  }
+
+  #stepSend(qp: number, cycle: number): boolean {
+    const { qps, sramView } = this.#core;
+    const pair = qps.rows[qp]!;
+    if (pair.recordHead !== noRecord) {
+      this.flushedCount++;
+      this.#requests.flushHead(pair, cycle);
+      return true;
+    }
+    const line = pair.wqeLine;
+    this.#fetch.release(pair, cycle);
+    if (line.validCount > 0) {
+      const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
+      const opcode = controlSegment.fields.opcode.get(sramView, at);
+      this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
+      this.onUnstartedFlushed(opcode);
+      line.advance();
+      pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
+      return true;
+    }
+    if (pair.isFetching === 1) return false;
+    if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) {
+      this.#fetch.ask(pair, cycle);
+      return false;
+    }
+    if (pair.state === ERR) return this.#beginReceive(qp, cycle);
+    this.#phase[qp] = PHASE_NONE;
+    return false;
+  }
+
+  /** The receive WQE of a message half received or refused, then a look at how many are posted. */
+  #beginReceive(qp: number, cycle: number): boolean {
+    const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
+    pair.messageKind = 0;
+    if (pair.hasReceiveWqe === 1) {
+      pair.hasReceiveWqe = 0;
+      this.#post(qp, pair.receiveCqn, 0, 0, pair.receiveWqeCounter, cycle);
+      return true;
+    }
+    if (pair.srqn !== -1 || pair.hasReceiveQueue === 0) {
+      this.#phase[qp] = PHASE_NONE;
+      return false;
+    }
+    if (this.#receives.isBusy(qp)) {
+      this.#schedulePoll(qp);
+      this.#phase[qp] = PHASE_NONE;
+      return false;
+    }
+    this.#phase[qp] = PHASE_LOOK;
+    this.#receives.refreshPosted(qp, cycle);
+    return false;
+  }
+
+  #recordRead(queue: number, cycle: number): void {
+    if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_LOOK) return;
+    this.#phase[queue] = PHASE_RECEIVE;
+    this.#enter(queue, cycle);
+  }
+
+  #stepReceive(qp: number, cycle: number): boolean {
+    if (this.#receives.knownAvailable(qp) > 0) {
+      const counter = this.#receives.consumeUnseen(qp);
+      this.#vainLooks[qp] = 0;
+      this.#post(qp, this.#core.qps.rows[qp]!.receiveCqn, 0, 0, counter, cycle);
+      return true;
+    }
+    this.#phase[qp] = PHASE_NONE;
+    this.#vainLooks[qp] = this.#vainLooks[qp]! + 1;
+    if (this.#vainLooks[qp]! < this.#core.config.errorFlushLooks) this.#schedulePoll(qp);
+    return false;
+  }
+
+  #schedulePoll(qp: number): void {
+    const { lp, config } = this.#core;
+    lp.queue.schedule(lp.nowPs + config.errorFlushPollNs * 1000, this.#pollHandler, qp, this.#life[qp]!);
+  }
+
+  #poll(qp: number, life: number): void {
+    if (life !== this.#life[qp] || this.#isPolled[qp] !== 0) return;
+    const { domain, lp } = this.#core;
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
+    this.#isPolled[qp] = 1;
+    this.#polled.push(qp, cycle);
+    this.wake(cycle);
+  }
+
+  #look(qp: number, cycle: number): void {
+    this.#isPolled[qp] = 0;
+    if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
+    this.#phase[qp] = PHASE_SEND;
+    this.#queue(qp, cycle);
+  }
+
+  #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
+    this.flushedCount++;
+    this.#completions.post(cqn, qp, -1, isSend, opcode, counter, 0, 0, 0, CqeSyndrome.WR_FLUSH_ERR, 0, cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#work.rebase(cycles);
+    this.#polled.rebase(cycles);
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * What goes wrong with a queue pair, and what becomes of it: refusals by either side, work queues and CQs that cannot be used,
+ * payload that cannot be read, answers that do not come. All end in {@link QueuePairErrors.fail}, the error state of the QP
+ * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
+ * queue alone when the service is unreliable.
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { EventType } from '../../../abi/eqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import type { DataPathParts } from '../data-path-parts.ts';
+import { UC_OPCODE_BASE, UD_OPCODE_BASE } from '../objects/qp-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { ENDED_BY_TIMEOUT, noRecord, type SendRecord } from '../objects/send-record.ts';
+import { PARKED_ERROR, PARKED_PAGE_FAULT } from '../send-queue/send-scheduler.ts';
+import type { RequestEnds } from './request-ends.ts';
+
+export class QueuePairErrors {
+  readonly #parts: DataPathParts;
+  readonly #ends: RequestEnds;
+
+  constructor(parts: DataPathParts, ends: RequestEnds) {
+    this.#parts = parts;
+    this.#ends = ends;
+  }
+
+  /**
+   * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
+   * it sees the NAK behind them; and both queues are flushed.
+   */
+  fail(qp: number, cycle: number): void {
+    const { qps } = this.#parts.core;
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.ERR) return;
+    this.#stopSending(pair, QpState.ERR);
+    if (pair.srqn !== -1)
+      this.#parts.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+    this.#parts.flusher.begin(qp, cycle);
+  }
+
+  /**
+   * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
+   * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
+   */
+  sendFailed(qp: number, cycle: number): void {
+    const pair = this.#parts.core.qps.rows[qp]!;
+    const { opcodeBase } = pair;
+    if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
+    if (pair.state === QpState.ERR || pair.state === QpState.SQER) return;
+    this.#stopSending(pair, QpState.SQER);
+    this.#parts.flusher.begin(qp, cycle);
+  }
+
+  refused(qp: number, eventType: number, cycle: number): void {
+    if (eventType !== 0)
+      this.#parts.asyncEvents.post(eventType, this.#parts.core.qps.numberOf[qp]!, 0, cycle);
+    this.fail(qp, cycle);
+  }
+
+  communicationEstablished(qp: number, cycle: number): void {
+    const { qps } = this.#parts.core;
+    if (qps.rows[qp]!.state === QpState.RTR)
+      this.#parts.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
+  }
+
+  cqFailed(cq: number, syndrome: number, cycle: number): void {
+    const { qps, cqs } = this.#parts.core;
+    const cqn = cqs.numberOf[cq]!;
+    this.#parts.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
+    for (const qp of qps.liveSlots()) {
+      const pair = qps.rows[qp]!;
+      if (pair.sendCqn === cqn || pair.receiveCqn === cqn) this.fail(qp, cycle);
+    }
+  }
+
+  /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
+  queueFailed(qp: number, cycle: number): void {
+    const { qps } = this.#parts.core;
+    const pair = qps.rows[qp]!;
+    pair.wqeLine.mayHaveMore = 0;
+    if (pair.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
+    else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
+    pair.hasDoorbell = 0;
+  }
+
+  /** The payload of a packet could not be read from host memory. */
+  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void {
+    request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    pair.epoch++;
+    pair.recordCursor = noRecord;
+    this.#parts.scheduler.park(pair, PARKED_ERROR);
+    if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
+  }
+
+  ackTimedOut(qp: number, cycle: number): void {
+    const { qps } = this.#parts.core;
+    const pair = qps.rows[qp]!;
+    if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;
+    if (pair.parkedFor === PARKED_PAGE_FAULT) {
+      // The answer is not late: we have dropped it, or have not sent what it is for.
+      pair.lastProgressPs = this.#parts.core.lp.nowPs;
+      this.#parts.timers.sent(pair, this.#parts.core.lp.nowPs);
+      return;
+    }
+    if (pair.retriesLeft === 0) {
+      pair.recordHead.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
+      this.#ends.completeLocally(pair, cycle);
+      return;
+    }
+    pair.retriesLeft--;
+    pair.lastProgressPs = this.#parts.core.lp.nowPs;
+    const psn = (pair.lastAckedPsn + 1) & 0xffffff;
+    this.#parts.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
+  }
+
+  #stopSending(pair: QueuePair, state: number): void {
+    pair.state = state;
+    pair.epoch++;
+    this.#parts.scheduler.remove(pair);
+    this.#parts.timers.forget(pair.slot);
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Tells when memory can no longer be reached by translations that have been forgotten: accesses to payload that were begun
+ * before have ended. Only an atomic keeps a physical address between its two accesses, so it is waited for as a whole.
+ */
+import { TrafficClass } from '../../dma/traffic-class.ts';
+import type { ResponseEngine } from '../responder/response-engine.ts';
+import { DmaFence } from './dma-fence.ts';
+import type { DmaReads, DmaWrites } from './dma-ports.ts';
+
+export class AccessFence {
+  readonly #payload: DmaFence;
+  readonly #responses: ResponseEngine;
+  #isInAtomic = false;
+  #atomicsBefore = 0;
+
+  constructor(reads: DmaReads, writes: DmaWrites, responses: ResponseEngine) {
+    const { payloadRead, payloadWrite } = TrafficClass;
+    this.#payload = new DmaFence(reads, writes, (kind) => kind === payloadRead || kind === payloadWrite);
+    this.#responses = responses;
+  }
+
+  /** What is under way now must end. */
+  begin(): void {
+    this.#payload.begin();
+    this.#isInAtomic = this.#responses.isInAtomic;
+    this.#atomicsBefore = this.#responses.atomicCount;
+  }
+
+  /** True when it has. */
+  isPassed(): boolean {
+    if (!this.#responses.isInAtomic || this.#responses.atomicCount !== this.#atomicsBefore)
+      this.#isInAtomic = false;
+    return !this.#isInAtomic && this.#payload.isPassed;
+  }
+}

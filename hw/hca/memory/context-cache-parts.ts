@@ -1,0 +1,66 @@
+/** Makes a context cache with its DMA requesters and its room in the HCA's memory; the same for every kind of context. */
+
+import type { ClockDomain } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/traffic-class.ts';
+import type { ContextTable } from '../objects/context-table.ts';
+import type { HcaConfig } from '../parameters.ts';
+import { ContextCache } from './context-cache.ts';
+import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
+import type { IcmMap } from './icm.ts';
+import { PORT_COUNT } from './ports.ts';
+
+/** Write-backs of one cache under way at once. */
+const WRITE_DEPTH = 8;
+
+export interface ContextCacheParts {
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly sram: SramAllocator;
+}
+
+/** @param sync brings the context bytes of a slot up to date before they are written out */
+export function makeContextCache(
+  parts: ContextCacheParts,
+  table: 'qpc' | 'cqc' | 'srqc' | 'eqc',
+  contexts: ContextTable,
+  entries: number,
+  ways: number,
+  sync: (slot: number) => void,
+): ContextCache {
+  const { icm, dmaRead, dmaWrite, sram, config, domain } = parts;
+  const holder: { cache?: ContextCache } = {};
+  const readRequester = dmaRead.addRequester(
+    { name: `${table}Read`, trafficClass: TrafficClass.context, fifoDepth: PORT_COUNT, weight: 4 },
+    (line, _status, cycle) => holder.cache!.fillDone(line, cycle),
+  );
+  const writeRequester = dmaWrite.addRequester({
+    name: `${table}Write`,
+    trafficClass: TrafficClass.context,
+    fifoDepth: WRITE_DEPTH,
+  });
+  const staging = (PORT_COUNT + WRITE_DEPTH + 1) * contexts.contextBytes;
+  const cache = new ContextCache({
+    entries,
+    ways,
+    policy: config.cacheReplacement,
+    missCycles: config.cacheMissCycles,
+    portCount: PORT_COUNT,
+    table: contexts,
+    addressOf: (objectNumber) => icm.contextAddress(table, objectNumber),
+    sync,
+    dmaRead,
+    dmaWrite,
+    readRequester,
+    writeRequester,
+    sram: sram.bytes,
+    sramOffset: sram.allocate(staging),
+    writeDepth: WRITE_DEPTH + 1,
+  });
+  holder.cache = cache;
+  dmaRead.onSpace(readRequester, () => cache.retryTurnedAway(domain.cycle + 1));
+  dmaWrite.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle + 1));
+  return cache;
+}

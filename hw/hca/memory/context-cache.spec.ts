@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { LogicalProcess } from '../../../sim/index.ts';
+import { ContextTable } from '../objects/context-table.ts';
+import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
+import { ContextCache } from './context-cache.ts';
+
+const LATENCY_CYCLES = 10;
+const MISS_CYCLES = 6;
+const CONTEXT_BYTES = 64;
+const ICM = 0x8000;
+
+function bench(entries: number, ways = entries, ports = 3) {
+  const lp = new LogicalProcess('hca');
+  const domain = lp.addClockDomain(1000);
+  const memory = new SparseMemory();
+  const sram = new Uint8Array(4096);
+  const dma = new MemoryDma(memory, domain, sram, LATENCY_CYCLES);
+  const table = new ContextTable(CONTEXT_BYTES, 16);
+  for (let slot = 0; slot < 16; slot++) table.allocate(100 + slot);
+  const holder: { cache?: ContextCache } = {};
+  const synced: number[] = [];
+  const readRequester = dma.addRequester(
+    { name: 'read', trafficClass: 8, fifoDepth: ports },
+    (line: number, _status: number, cycle?: number) => holder.cache!.fillDone(line, cycle!),
+  );
+  const writeRequester = dma.addRequester({ name: 'write', trafficClass: 8, fifoDepth: 2 });
+  const cache = new ContextCache({
+    entries,
+    ways,
+    policy: 'lru',
+    missCycles: MISS_CYCLES,
+    portCount: ports,
+    table,
+    addressOf: (objectNumber) => ICM + objectNumber * CONTEXT_BYTES,
+    sync: (slot) => {
+      synced.push(slot);
+      table.bytes[table.offsetOf(slot)] = slot + 1;
+    },
+    dmaRead: dma,
+    dmaWrite: dma,
+    readRequester,
+    writeRequester,
+    sram,
+    sramOffset: 0,
+    writeDepth: 3,
+  });
+  holder.cache = cache;
+  const woken: string[] = [];
+  for (let port = 0; port < ports; port++) cache.attach(port, (cycle) => woken.push(`${port}@${cycle}`));
+  dma.onSpace(writeRequester, () => cache.retryTurnedAway(domain.cycle));
+  const settle = (): void => {
+    lp.advance(lp.nowPs + 1_000_000);
+  };
+  /** Asks until the context is on chip, and returns how often it had to. */
+  const use = (port: number, slot: number, dirties = false): number => {
+    for (let turn = 0; turn < 5; turn++) {
+      if (cache.access(port, slot, dirties)) return turn;
+      settle();
+    }
+    throw new Error('never on chip');
+  };
+  return { cache, dma, memory, table, woken, synced, settle, use };
+}
+
+describe('ContextCache', () => {
+  it('reads a context that is not on chip, and wakes the port behind the read and the penalty', () => {
+    const { cache, woken, settle } = bench(4);
+    expect(cache.access(1, 5, false)).toBe(false);
+    settle();
+    // 10 cycles of the read, one to be seen, 6 of penalty.
+    expect(woken).toEqual(['1@17']);
+    expect(cache.access(1, 5, false)).toBe(true);
+    expect(cache.access(1, 5, false)).toBe(true);
+    expect(cache.port(1).missCount).toBe(1);
+  });
+
+  it('shares one read among ports that miss on one context', () => {
+    const { cache, woken, settle, dma } = bench(4);
+    for (const port of [0, 1, 2]) expect(cache.access(port, 5, false)).toBe(false);
+    settle();
+    expect(woken).toEqual(['0@17', '1@17', '2@17']);
+    for (const port of [0, 1, 2]) expect(cache.access(port, 5, false)).toBe(true);
+    expect(cache.users.map(({ missCount }) => missCount)).toEqual([1, 1, 1]);
+    expect(dma.writeLog).toEqual([]);
+  });
+
+  it('writes a changed context back to its place in ICM when it is given up, and others not', () => {
+    const { cache, use, settle, dma, memory, synced } = bench(2);
+    use(0, 1, true);
+    use(0, 2, false);
+    use(0, 3);
+    use(0, 4);
+    settle();
+    expect(synced).toEqual([1]);
+    expect(cache.writeBackCount).toBe(1);
+    expect(dma.writeLog.map(({ address, bytes }) => [address, bytes.length, bytes[0]])).toEqual([
+      [ICM + 101 * CONTEXT_BYTES, CONTEXT_BYTES, 2],
+    ]);
+    expect(memory.read(ICM + 101 * CONTEXT_BYTES, 1)).toEqual(Uint8Array.of(2));
+    expect(cache.directory.evictionCount).toBe(2);
+  });
+
+  it('takes repeated accesses of a port for hits that keep the line recently used, until another context has it', () => {
+    const { cache, use } = bench(2);
+    expect([use(0, 1), use(1, 2), use(0, 1)]).toEqual([1, 1, 0]);
+    // Port 0 has used its line again: the third context takes port 1's.
+    expect([use(2, 3), use(0, 1), use(1, 2), use(2, 4)]).toEqual([1, 0, 1, 1]);
+    expect(use(0, 1)).toBe(1);
+    expect(cache.users.map(({ missCount }) => missCount)).toEqual([2, 2, 2]);
+  });
+
+  it('writes a context back that only a repeated access has changed', () => {
+    const { cache, use, settle } = bench(1);
+    use(0, 1, false);
+    use(0, 1, true);
+    use(0, 2);
+    settle();
+    expect(cache.writeBackCount).toBe(1);
+  });
+
+  it('writes nothing back of a context that was forgotten', () => {
+    const { cache, use, settle, dma } = bench(1);
+    use(0, 1, true);
+    cache.forget(1);
+    use(0, 2);
+    settle();
+    expect(dma.writeLog).toEqual([]);
+  });
+
+  it('lets ports that take a single line from each other come through, each in turn', () => {
+    const { cache, settle } = bench(1);
+    const done = [0, 0, 0];
+    for (let turn = 0; turn < 30; turn++) {
+      for (const step of [0, 1, 2]) {
+        const port = (turn + step) % 3;
+        if (cache.access(port, 4 + port, true)) done[port] = done[port]! + 1;
+      }
+      settle();
+    }
+    for (const count of done) expect(count).toBeGreaterThanOrEqual(5);
+  });
+
+  it('turns a port away while no line or no room for a write-back is free, and wakes it when there is', () => {
+    const { cache, woken, settle } = bench(1);
+    expect(cache.access(0, 1, false)).toBe(false);
+    expect(cache.access(1, 2, false)).toBe(false);
+    settle();
+    expect(woken).toEqual(['0@17', '1@17']);
+    expect(cache.access(0, 1, false)).toBe(true);
+    expect(cache.access(1, 2, false)).toBe(false);
+    settle();
+    expect(cache.access(1, 2, false)).toBe(true);
+  });
+
+  it('is empty after a reset, and what was under way means nothing', () => {
+    const { cache, woken, settle, use } = bench(2);
+    cache.access(0, 1, true);
+    cache.reset();
+    settle();
+    expect(woken).toEqual([]);
+    expect(use(0, 1)).toBe(1);
+    expect([...cache.directory.tags].filter((tag) => tag !== -1)).toEqual([1]);
+  });
+});

@@ -1,0 +1,260 @@
+/**
+ * An on-chip cache of contexts (QPC, CQC or SRQC) in front of ICM.
+ *
+ * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
+ * is a DMA read of the context from its ICM page, a dirty line given up is a DMA write of the encoded context to it.
+ * Each user (port) has at most one miss outstanding, waits for it, and is woken to ask again; several ports that
+ * miss on one context share the read. Who has waited for a read may use the context once when it is woken, even if
+ * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
+ */
+
+import type { ContextTable } from '../objects/context-table.ts';
+import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/replacement.ts';
+import type { DmaReads, DmaWrites } from './dma-ports.ts';
+
+const NONE = -1;
+
+export interface ContextCacheSetup {
+  readonly entries: number;
+  readonly ways: number;
+  readonly policy: ReplacementPolicy;
+  readonly missCycles: number;
+  readonly portCount: number;
+  readonly table: ContextTable;
+  /** Physical address of an object's context in ICM; -1 when its page is not mapped. */
+  readonly addressOf: (objectNumber: number) => number;
+  /** Brings the context bytes of a slot up to date before they are written out. */
+  readonly sync: (slot: number) => void;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly readRequester: number;
+  readonly writeRequester: number;
+  readonly sram: Uint8Array;
+  /** Room for one context per port being read, then for `writeDepth` contexts being written. */
+  readonly sramOffset: number;
+  /** Depth of the write requester's fifo: at most so many write-backs are under way. */
+  readonly writeDepth: number;
+}
+
+/**
+ * A user's way into the cache. It remembers the user's last access that found its context on chip, until a line may hold
+ * another one: asked for again, that is a hit without a lookup.
+ */
+export class ContextPort {
+  readonly number: number;
+  /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
+  missedTag = NONE;
+  /** Context that the port may use once, since it was read for it. */
+  grantedTag = NONE;
+  /** Of the last access: the context, its line, and whether it dirtied. */
+  slot = NONE;
+  line = NONE;
+  isDirty = false;
+  /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
+  useCount = 0;
+  missCount = 0;
+  readonly #cache: ContextCache;
+  readonly #directory: SetAssociativeDirectory;
+
+  constructor(cache: ContextCache, number: number) {
+    this.#cache = cache;
+    this.#directory = cache.directory;
+    this.number = number;
+  }
+
+  /** What {@link ContextCache.access} does for this port. */
+  access(slot: number, dirties: boolean): boolean {
+    if (slot !== this.slot || (dirties && !this.isDirty)) return this.#cache.lookUp(this, slot, dirties);
+    this.#directory.touch(this.line);
+    return true;
+  }
+
+  /** The user has done the work for which it needed the context. */
+  used(): void {
+    this.useCount++;
+  }
+}
+
+export class ContextCache {
+  readonly directory: SetAssociativeDirectory;
+  writeBackCount = 0;
+  readonly #setup: ContextCacheSetup;
+  readonly #isDirty: Uint8Array;
+  readonly #isFilling: Uint8Array;
+  /** Ports waiting for each line, as a bit set. */
+  readonly #waiters: Int32Array;
+  readonly #wakePort: ((cycle: number) => void)[];
+  /** Ports turned away because no line or no DMA room was free. */
+  #turnedAway = 0;
+  readonly #ports: readonly ContextPort[];
+
+  constructor(setup: ContextCacheSetup) {
+    this.#setup = setup;
+    this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
+    this.#isDirty = new Uint8Array(setup.entries);
+    this.#isFilling = new Uint8Array(setup.entries);
+    this.#waiters = new Int32Array(setup.entries);
+    this.#wakePort = new Array<(cycle: number) => void>(setup.portCount).fill(() => undefined);
+    this.#ports = Array.from({ length: setup.portCount }, (_, port) => new ContextPort(this, port));
+  }
+
+  /** Says what is to be woken when a miss of `port` has been served. */
+  attach(port: number, wake: (cycle: number) => void): void {
+    this.#wakePort[port] = wake;
+  }
+
+  /** The ways in of all users. */
+  get users(): readonly ContextPort[] {
+    return this.#ports;
+  }
+
+  /** Lines that are being read. */
+  get heldCount(): number {
+    return this.#isFilling.reduce((sum, isFilling) => sum + isFilling, 0);
+  }
+
+  /** The way in of a user that asks often. */
+  port(port: number): ContextPort {
+    return this.#ports[port]!;
+  }
+
+  /** What {@link ContextPort.used} says of a port. */
+  used(port: number): void {
+    this.#ports[port]!.used();
+  }
+
+  /** True when the context is on chip; else the port is woken later and asks again. */
+  access(port: number, slot: number, dirties: boolean): boolean {
+    return this.#ports[port]!.access(slot, dirties);
+  }
+
+  /** An access that is not the port's last one. */
+  lookUp(user: ContextPort, slot: number, dirties: boolean): boolean {
+    const { directory } = this;
+    const port = user.number;
+    const line = directory.find(slot);
+    const isGranted = user.grantedTag === slot;
+    user.grantedTag = NONE;
+    user.slot = NONE;
+    if (line !== NONE && this.#isFilling[line] === 0) {
+      directory.touch(line);
+      if (dirties) this.#isDirty[line] = 1;
+      if (user.missedTag === slot) user.missedTag = NONE;
+      user.slot = slot;
+      user.line = line;
+      user.isDirty = dirties;
+      return true;
+    }
+    if (isGranted) {
+      user.missedTag = NONE;
+      return true;
+    }
+    if (user.missedTag !== slot) {
+      user.missedTag = slot;
+      user.missCount++;
+    }
+    if (line !== NONE) this.#waiters[line] = this.#waiters[line]! | (1 << port);
+    else this.#startFill(port, slot);
+    return false;
+  }
+
+  /** A context was created on chip or destroyed: no line of it is worth anything. */
+  forget(slot: number): void {
+    const line = this.directory.find(slot);
+    for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
+    if (line !== -1 && this.#isFilling[line] === 0) {
+      this.#outdate();
+      this.directory.clear(line);
+      this.#isDirty[line] = 0;
+    }
+  }
+
+  reset(): void {
+    this.directory.clearAll();
+    this.#isDirty.fill(0);
+    this.#isFilling.fill(0);
+    this.#waiters.fill(0);
+    this.#turnedAway = 0;
+    for (const user of this.#ports) {
+      user.missedTag = NONE;
+      user.grantedTag = NONE;
+      user.slot = NONE;
+    }
+  }
+
+  /** DMA read of line `cookie` is complete. */
+  fillDone(cookie: number, cycle: number): void {
+    if (this.#isFilling[cookie] === 0) return;
+    this.#isFilling[cookie] = 0;
+    const waiters = this.#waiters[cookie]! | this.#turnedAway;
+    for (let port = 0; port < this.#ports.length; port++) {
+      if (((this.#waiters[cookie]! >> port) & 1) === 0) continue;
+      const user = this.#ports[port]!;
+      user.grantedTag = this.directory.tags[cookie]! | 0;
+      user.slot = NONE;
+    }
+    this.#waiters[cookie] = 0;
+    this.#turnedAway = 0;
+    this.#wakeAll(waiters, cycle + 1 + this.#setup.missCycles);
+  }
+
+  /** DMA room became free. */
+  retryTurnedAway(cycle: number): void {
+    const ports = this.#turnedAway;
+    this.#turnedAway = 0;
+    this.#wakeAll(ports, cycle + 1);
+  }
+
+  #startFill(port: number, slot: number): void {
+    const { table, dmaRead, dmaWrite, readRequester, writeRequester, sramOffset } = this.#setup;
+    const line = this.#victimThatIsFree(slot);
+    if (line === -1 || !dmaRead.canRequest(readRequester) || !dmaWrite.canRequest(writeRequester)) {
+      this.#turnedAway |= 1 << port;
+      return;
+    }
+    const staging = sramOffset + port * table.contextBytes;
+    const address = this.#setup.addressOf(table.numberOf[slot]!);
+    if (this.#isDirty[line] === 1) this.#writeBack(line);
+    this.#outdate();
+    this.directory.place(line, slot);
+    this.#isDirty[line] = 0;
+    this.#isFilling[line] = 1;
+    this.#waiters[line] = 1 << port;
+    dmaRead.request(readRequester, address, table.contextBytes, staging, line);
+  }
+
+  /** A line may hold another context: what was found before is not to be trusted. */
+  #outdate(): void {
+    for (const user of this.#ports) user.slot = NONE;
+  }
+
+  #victimThatIsFree(slot: number): number {
+    const line = this.directory.victimFor(slot);
+    return this.#isFilling[line] === 0 ? line : -1;
+  }
+
+  #writeBack(line: number): void {
+    const { table, dmaWrite, writeRequester, sram, sramOffset, portCount, writeDepth } = this.#setup;
+    const staging = sramOffset + (portCount + (this.writeBackCount % writeDepth)) * table.contextBytes;
+    const slot = this.directory.tags[line]!;
+    const objectNumber = table.numberOf[slot]!;
+    if (objectNumber === -1) return;
+    this.#setup.sync(slot);
+    const offset = table.offsetOf(slot);
+    sram.set(table.bytes.subarray(offset, offset + table.contextBytes), staging);
+    this.writeBackCount++;
+    dmaWrite.request(
+      writeRequester,
+      this.#setup.addressOf(objectNumber),
+      table.contextBytes,
+      sram,
+      staging,
+      line,
+    );
+  }
+
+  #wakeAll(ports: number, cycle: number): void {
+    for (let port = 0; port < this.#wakePort.length; port++)
+      if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Page requests: what the device does about a page of an on-demand region that is not there.
+ *
+ *   requester, responder, response engine ── meet ──> page request event ──> driver
+ *                 ^                                                            │ pages, MTT entries
+ *                 └── resumed <── PAGE_FAULT_RESUME (token, refused or not) <──┘
+ *
+ * Bounded: each QP has at most one request outstanding for each of three sides (what it sends or gathers answers into,
+ * what it receives, what it answers). A side that meets another page meanwhile waits without a request of its own. What
+ * the driver refuses is met once more by the packet itself, which then fails as for any page that may not be used: so
+ * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
+ */
+import { PageRequestSide } from '../../../abi/eqe.ts';
+import { type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { enlarged } from '../objects/context-table.ts';
+import type { QpTable } from '../objects/qp-table.ts';
+
+export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
+export const SIDE_RESPONDER = PageRequestSide.RESPONDER;
+export const SIDE_RESPONSE = PageRequestSide.RESPONSE;
+export const pageRequestSides = ['requester', 'responder', 'response'] as const;
+const SIDES = pageRequestSides.length;
+
+const IDLE = 0;
+/** Waits for room in the event fifo. */
+const ASKING = 1;
+const OUTSTANDING = 2;
+const REFUSED = 3;
+
+/** Entries are numbered in the low bits of a token, above them is how often the entry has been used. */
+const TOKEN_ENTRY_BITS = 22;
+const TOKEN_USES = 2 ** (32 - TOKEN_ENTRY_BITS);
+
+export interface PageRequestSink {
+  canPost(): boolean;
+  onSpace(listener: (cycle: number) => void): void;
+  /** False: no event queue takes page requests. */
+  postPageRequest(
+    side: number,
+    isWrite: boolean,
+    qpn: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    token: number,
+    cycle: number,
+  ): boolean;
+}
+
+export interface PageFaultListener {
+  /** The side may go on, or fail. */
+  resumed(qp: number, side: number, cycle: number): void;
+}
+
+export class PageFaults {
+  /** By side. */
+  readonly requestCount = new Float64Array(SIDES);
+  readonly refusedCount = new Float64Array(SIDES);
+  /** Cycles from request to resumption. */
+  readonly waitCycles = new Float64Array(SIDES);
+  /** RNR NAKs, and packets of unreliable services dropped, for want of a page. */
+  rnrNakCount = 0;
+  droppedPacketCount = 0;
+  readonly #domain: ClockDomain;
+  readonly #qps: QpTable;
+  readonly #sink: PageRequestSink;
+  readonly #stage: number;
+  #state = new Uint8Array(0);
+  #uses = new Int32Array(0);
+  #key = new Float64Array(0);
+  #address = new Float64Array(0);
+  #bytes = new Float64Array(0);
+  #isWrite = new Uint8Array(0);
+  #sinceCycle = new Float64Array(0);
+  /** Entries in wait of room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
+  readonly #asking: Fifo;
+  #isQueued = new Uint8Array(0);
+  #listener: PageFaultListener | undefined;
+
+  constructor(domain: ClockDomain, qps: QpTable, sink: PageRequestSink) {
+    this.#domain = domain;
+    this.#qps = qps;
+    this.#sink = sink;
+    this.#asking = new Fifo(SIDES * qps.slotCount);
+    qps.follow((slotCount) => {
+      const entries = SIDES * slotCount;
+      this.#state = enlarged(this.#state, entries);
+      this.#uses = enlarged(this.#uses, entries);
+      this.#key = enlarged(this.#key, entries);
+      this.#address = enlarged(this.#address, entries);
+      this.#bytes = enlarged(this.#bytes, entries);
+      this.#isWrite = enlarged(this.#isWrite, entries);
+      this.#sinceCycle = enlarged(this.#sinceCycle, entries);
+      this.#isQueued = enlarged(this.#isQueued, entries);
+      this.#asking.enlarge(entries);
+    });
+    this.#stage = domain.addStage(this.#run, this);
+    sink.onSpace((cycle) => {
+      if (!this.#asking.isEmpty) domain.wake(this.#stage, cycle);
+    });
+  }
+
+  /** Pages asked for and not answered. */
+  get heldCount(): number {
+    return this.#state.filter((state) => state === ASKING || state === OUTSTANDING).length;
+  }
+
+  connect(listener: PageFaultListener): void {
+    this.#listener = listener;
+  }
+
+  /**
+   * A side of a QP needs [address, address + lengthBytes), whose first page is not there.
+   * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
+   */
+  meet(
+    qp: number,
+    side: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    isWrite: number,
+    cycle: number,
+  ): boolean {
+    const entry = qp * SIDES + side;
+    const state = this.#state[entry]!;
+    if (state === ASKING || state === OUTSTANDING) return true;
+    this.#state[entry] = IDLE;
+    if (state === REFUSED && this.#key[entry] === key && this.#address[entry] === address) return false;
+    this.#state[entry] = ASKING;
+    this.#key[entry] = key;
+    this.#address[entry] = address;
+    this.#bytes[entry] = lengthBytes;
+    this.#isWrite[entry] = isWrite;
+    this.#sinceCycle[entry] = cycle;
+    this.requestCount[side] = this.requestCount[side]! + 1;
+    if (this.#isQueued[entry] === 0) {
+      this.#isQueued[entry] = 1;
+      this.#asking.push(entry, cycle + 1);
+    }
+    this.#domain.wake(this.#stage, cycle + 1);
+    return true;
+  }
+
+  /** PAGE_FAULT_RESUME. @returns false for a token that is not outstanding: its QP has been reset since */
+  resume(token: number, isRefused: boolean, cycle: number): boolean {
+    const entry = token % 2 ** TOKEN_ENTRY_BITS;
+    if (entry >= this.#state.length || this.#state[entry] !== OUTSTANDING) return false;
+    if (this.#tokenOf(entry) !== token) return false;
+    this.#end(entry, isRefused, cycle);
+    return true;
+  }
+
+  /** The QP begins or ends a life. */
+  forget(qp: number): void {
+    for (let entry = qp * SIDES; entry < (qp + 1) * SIDES; entry++) this.#state[entry] = IDLE;
+  }
+
+  reset(): void {
+    this.#asking.clear();
+    this.#isQueued.fill(0);
+    this.#state.fill(IDLE);
+  }
+
+  #run(cycle: number): void {
+    while (this.#asking.headCycle <= cycle) {
+      if (!this.#sink.canPost()) return;
+      const entry = this.#asking.pop();
+      this.#isQueued[entry] = 0;
+      if (this.#state[entry] === ASKING) this.#ask(entry, cycle);
+    }
+    if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, this.#asking.headCycle);
+  }
+
+  #ask(entry: number, cycle: number): void {
+    this.#uses[entry] = (this.#uses[entry]! + 1) % TOKEN_USES;
+    this.#state[entry] = OUTSTANDING;
+    const isPosted = this.#sink.postPageRequest(
+      entry % SIDES,
+      this.#isWrite[entry] === 1,
+      this.#qps.numberOf[Math.floor(entry / SIDES)]!,
+      this.#key[entry]!,
+      this.#address[entry]!,
+      this.#bytes[entry]!,
+      this.#tokenOf(entry),
+      cycle,
+    );
+    if (!isPosted) this.#end(entry, true, cycle);
+  }
+
+  #end(entry: number, isRefused: boolean, cycle: number): void {
+    const side = entry % SIDES;
+    this.#state[entry] = isRefused ? REFUSED : IDLE;
+    this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;
+    if (isRefused) this.refusedCount[side] = this.refusedCount[side]! + 1;
+    this.#listener!.resumed(Math.floor(entry / SIDES), side, cycle);
+  }
+
+  #tokenOf(entry: number): number {
+    return this.#uses[entry]! * 2 ** TOKEN_ENTRY_BITS + entry;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#asking.rebase(cycles);
+    for (let entry = 0; entry < this.#sinceCycle.length; entry++)
+      this.#sinceCycle[entry] = this.#sinceCycle[entry]! - cycles;
+  }
+}

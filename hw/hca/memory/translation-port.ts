@@ -1,0 +1,89 @@
+/**
+ * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
+ * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it knows, and nothing
+ * that software could notice: lines are touched as by a whole translation.
+ *
+ * A user says by {@link used} or {@link usedBuffer} that it has made use of a translation, once, however often it had to ask;
+ * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { SetAssociativeDirectory } from '../objects/replacement.ts';
+import type { Translator } from './translator.ts';
+
+const TRANSLATED = 0;
+/** In place of a line of the MTT: the region has physical addresses. */
+const NO_LINE = -1;
+
+export class TranslationPort {
+  readonly number: number;
+  /** What was asked for: key, protection domain and rights. No key equals NaN. */
+  key = Number.NaN;
+  pd = 0;
+  rights = 0;
+  /** Lines that were used; none of the MTT for a region of physical addresses. */
+  mptLine = NO_LINE;
+  mttLine = NO_LINE;
+  /** The part of the page that belongs to the region, and the end of the region: virtual addresses. */
+  firstByte = FLOAT_ZERO;
+  pageEnd = FLOAT_ZERO;
+  regionEnd = FLOAT_ZERO;
+  /** What leads from a virtual address of the page to the physical one. */
+  distance = FLOAT_ZERO;
+  /** Translations that were made use of, and those that had to be waited for, of either cache. */
+  mptUses = 0;
+  mttUses = 0;
+  mptMisses = 0;
+  mttMisses = 0;
+  readonly #translator: Translator;
+  readonly #mptDirectory: SetAssociativeDirectory;
+  readonly #mttDirectory: SetAssociativeDirectory;
+
+  constructor(
+    translator: Translator,
+    number: number,
+    mptDirectory: SetAssociativeDirectory,
+    mttDirectory: SetAssociativeDirectory,
+  ) {
+    this.#translator = translator;
+    this.number = number;
+    this.#mptDirectory = mptDirectory;
+    this.#mttDirectory = mttDirectory;
+  }
+
+  /** Forgets the last translation. */
+  forget(): void {
+    this.key = Number.NaN;
+  }
+
+  /** The user has made use of the last translation by key, or by the place in a buffer. */
+  used(): void {
+    this.mptUses++;
+    if (this.mttLine !== NO_LINE) this.mttUses++;
+  }
+
+  usedBuffer(): void {
+    this.mttUses++;
+  }
+
+  /** What {@link Translator.translate} does for this port. */
+  translate(key: number, pd: number, address: number, lengthBytes: number, rights: number): number {
+    const translator = this.#translator;
+    const { pageEnd } = this;
+    if (
+      key !== this.key ||
+      pd !== this.pd ||
+      rights !== this.rights ||
+      address < this.firstByte ||
+      address >= pageEnd ||
+      address + lengthBytes > this.regionEnd
+    ) {
+      return translator.translateWhole(this, key, pd, address, lengthBytes, rights);
+    }
+    this.#mptDirectory.touch(this.mptLine);
+    if (this.mttLine !== NO_LINE) this.#mttDirectory.touch(this.mttLine);
+    const rest = pageEnd - address;
+    translator.physicalAddress = address + this.distance;
+    translator.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
+    return TRANSLATED;
+  }
+}

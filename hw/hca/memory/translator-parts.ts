@@ -1,0 +1,40 @@
+/** Makes the translator with its DMA requester and its room in the HCA's memory. */
+import type { ClockDomain } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/traffic-class.ts';
+import type { HcaConfig } from '../parameters.ts';
+import type { DmaReads, SramAllocator } from './dma-ports.ts';
+import type { IcmMap } from './icm.ts';
+import { PORT_COUNT } from './ports.ts';
+import { type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
+import { Translator } from './translator.ts';
+
+export interface TranslatorParts {
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly sram: SramAllocator;
+}
+
+export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCache: MttCache): Translator {
+  const { config, icm, dmaRead, sram, domain } = parts;
+  const holder: { translator?: Translator } = {};
+  const readRequester = dmaRead.addRequester(
+    { name: 'translation', trafficClass: TrafficClass.translation, fifoDepth: PORT_COUNT, weight: 4 },
+    (translatorPort, status, cycle) => holder.translator!.fillDone(translatorPort, status, cycle),
+  );
+  const translator = new Translator({
+    mptCache,
+    mttCache,
+    missCycles: config.cacheMissCycles,
+    portCount: PORT_COUNT,
+    icm,
+    dmaRead,
+    readRequester,
+    sram: sram.bytes,
+    sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
+  });
+  holder.translator = translator;
+  dmaRead.onSpace(readRequester, () => translator.retryTurnedAway(domain.cycle + 1));
+  return translator;
+}

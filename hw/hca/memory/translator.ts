@@ -1,0 +1,401 @@
+/**
+ * Address translation and protection: from (key, virtual address, length) to a physical address, by the MPT and
+ * MTT; and from an offset in a queue's buffer to a physical address, by the MTT alone.
+ *
+ * Each user has a port of its own. An access answers at once when everything is on chip; else a DMA read is begun,
+ * the port is woken when it is done, and asks again. What was read for a port waits in a buffer of the port's own, one
+ * for the MPT and one for the MTT, until that port asks: so however few lines the caches have, ports that miss at the
+ * same time cannot take them from each other for ever.
+ * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
+ * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { SetAssociativeDirectory } from '../objects/replacement.ts';
+import type { DmaReads } from './dma-ports.ts';
+import type { IcmMap } from './icm.ts';
+import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
+import { TranslationPort } from './translation-port.ts';
+
+export const TRANSLATED = 0;
+/** Not on chip: the port will be woken. */
+export const PENDING = 1;
+/** No such region, or not valid, or another key variant. */
+export const BAD_KEY = 2;
+export const BAD_PD = 3;
+export const OUT_OF_BOUNDS = 4;
+export const MISSING_RIGHT = 5;
+/** The page is not present in the MTT, or ICM or memory could not be read. */
+export const BAD_PAGE = 6;
+/** The page of an on-demand region is not present: software is to be asked for it. */
+export const PAGE_FAULT = 7;
+
+const FILL_MPT = 0;
+const FILL_MTT = 1;
+const NO_LINE = -1;
+
+export interface TranslatorSetup {
+  readonly mptCache: MptCache;
+  readonly mttCache: MttCache;
+  readonly missCycles: number;
+  readonly portCount: number;
+  readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly readRequester: number;
+  readonly sram: Uint8Array;
+  /** Room for two lines of 64 bytes per port: one of the MPT and one of the MTT. */
+  readonly sramOffset: number;
+}
+
+export class Translator {
+  /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
+  physicalAddress = FLOAT_ZERO;
+  contiguousBytes = FLOAT_ZERO;
+
+  readonly #setup: TranslatorSetup;
+  readonly #mptDirectory: SetAssociativeDirectory;
+  readonly #mttDirectory: SetAssociativeDirectory;
+  readonly #ports: readonly TranslationPort[];
+  /** Line of the MTT in which the last access found its page, and how far into the page it was. */
+  #mttLine = NO_LINE;
+  #inPage = FLOAT_ZERO;
+  readonly #view: DataView;
+  readonly #wakePort: ((cycle: number) => void)[];
+  readonly #fillKind: Uint8Array;
+  readonly #fillTag: Float64Array;
+  readonly #isFilling: Uint8Array;
+  /** By port: what could not be read, until the port has asked for it again, or for something else; or -1. */
+  readonly #failedTag: Float64Array;
+  /** An access counts as a miss once, however often it is retried. */
+  readonly #missedMpt: Float64Array;
+  readonly #missedMtt: Float64Array;
+  #turnedAway = 0;
+  /** Where the last access found its page absent, and whether the line had just been read; no line: it could not be. */
+  #absentLine = NO_LINE;
+  #isAbsentFresh = false;
+  /** Raised when all cached entries are forgotten: a fill begun before is not kept. */
+  #generation = 0;
+  readonly #fillGeneration: Int32Array;
+  /** What the port's buffers hold, by port and kind: a tag, or -1. */
+  readonly #bufferedTag: Float64Array;
+
+  constructor(setup: TranslatorSetup) {
+    const { portCount, sram } = setup;
+    this.#setup = setup;
+    this.#mptDirectory = setup.mptCache.directory;
+    this.#mttDirectory = setup.mttCache.directory;
+    this.#ports = Array.from(
+      { length: portCount },
+      (_, port) => new TranslationPort(this, port, this.#mptDirectory, this.#mttDirectory),
+    );
+    this.#view = new DataView(sram.buffer, sram.byteOffset, sram.byteLength);
+    this.#wakePort = new Array<(cycle: number) => void>(portCount).fill(() => undefined);
+    this.#fillKind = new Uint8Array(portCount);
+    this.#fillTag = new Float64Array(portCount);
+    this.#isFilling = new Uint8Array(portCount);
+    this.#failedTag = new Float64Array(portCount).fill(-1);
+    this.#missedMpt = new Float64Array(portCount).fill(-1);
+    this.#missedMtt = new Float64Array(portCount).fill(-1);
+    this.#fillGeneration = new Int32Array(portCount);
+    this.#bufferedTag = new Float64Array(2 * portCount).fill(-1);
+  }
+
+  attach(port: number, wake: (cycle: number) => void): void {
+    this.#wakePort[port] = wake;
+  }
+
+  /**
+   * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
+   * @returns {@link TRANSLATED} with the result in the fields above, {@link PENDING}, or what is wrong
+   */
+  translate(
+    port: number,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
+    return this.#ports[port]!.translate(key, pd, address, lengthBytes, rights);
+  }
+
+  /** The ways in of all users. */
+  get users(): readonly TranslationPort[] {
+    return this.#ports;
+  }
+
+  /** Lines that are being read. */
+  get heldCount(): number {
+    return this.#isFilling.reduce((sum, isFilling) => sum + isFilling, 0);
+  }
+
+  /** The way in of a user that translates often. */
+  port(port: number): TranslationPort {
+    return this.#ports[port]!;
+  }
+
+  /** A translation that is not the port's last one. */
+  translateWhole(
+    port: TranslationPort,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
+    const directory = this.#mptDirectory;
+    const index = key >>> 8;
+    const { number } = port;
+    let line = directory.find(index);
+    if (line === NO_LINE) line = this.#takeBuffered(number, FILL_MPT, index);
+    if (line === NO_LINE) return this.#missMpt(number, index);
+    directory.touch(line);
+    const answer = this.#translateWith(line, number, key, pd, address, lengthBytes, rights);
+    if (answer !== PENDING && this.#missedMpt[number] === index) this.#missedMpt[number] = -1;
+    if (answer === TRANSLATED) this.#remember(port, line, key, pd, address, rights);
+    return answer;
+  }
+
+  #remember(
+    last: TranslationPort,
+    line: number,
+    key: number,
+    pd: number,
+    address: number,
+    rights: number,
+  ): void {
+    const cache = this.#setup.mptCache;
+    const start = cache.start[line]!;
+    const isPhysical = cache.isPhysical[line] === 1;
+    last.key = key;
+    last.pd = pd;
+    last.rights = rights;
+    last.mptLine = line;
+    last.mttLine = isPhysical ? NO_LINE : this.#mttLine;
+    last.distance = this.physicalAddress - address;
+    last.regionEnd = start + cache.length[line]!;
+    const pageStart = address - this.#inPage;
+    last.firstByte = isPhysical ? start : Math.max(start, pageStart);
+    last.pageEnd = isPhysical ? last.regionEnd : pageStart + cache.pageBytes[line]!;
+  }
+
+  /** The checks, with the MPT entry on chip. */
+  #translateWith(
+    line: number,
+    port: number,
+    key: number,
+    pd: number,
+    address: number,
+    lengthBytes: number,
+    rights: number,
+  ): number {
+    const cache = this.#setup.mptCache;
+    if (cache.status[line] !== 0 || cache.key[line] !== key || cache.isRegion[line] === 0) return BAD_KEY;
+    if (cache.pd[line] !== pd) return BAD_PD;
+    const offset = address - cache.start[line]!;
+    if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
+    if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
+    if (cache.isPhysical[line] === 1) {
+      this.physicalAddress = address;
+      this.contiguousBytes = lengthBytes;
+      return TRANSLATED;
+    }
+    const byte = offset + cache.startInPage[line]!;
+    const mttOffset = cache.mttOffset[line]!;
+    const pageBytes = cache.pageBytes[line]!;
+    const found = this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
+    return found === BAD_PAGE && cache.isOnDemand[line] === 1
+      ? this.#onDemand(port, mttOffset, pageBytes, byte, lengthBytes)
+      : found;
+  }
+
+  /**
+   * The page of an on-demand region is absent by a line that was on chip. Entries come while they are cached, so a second look
+   * decides, at a line that the port has read itself: now, or already, when another port has placed the line meanwhile.
+   */
+  #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
+    if (this.#absentLine === NO_LINE) return BAD_PAGE;
+    const isSure = this.#isAbsentFresh;
+    this.#forgetAbsent();
+    if (isSure) return PAGE_FAULT;
+    const found = this.translateBuffer(port, mttOffset, pageBytes, byte, lengthBytes);
+    if (found !== BAD_PAGE || this.#absentLine === NO_LINE) return found;
+    this.#forgetAbsent();
+    return PAGE_FAULT;
+  }
+
+  /** Forgets the line in which the last access found its page absent. */
+  #forgetAbsent(): void {
+    this.#outdate();
+    this.#mttDirectory.clear(this.#absentLine);
+  }
+
+  /**
+   * Translates the first part of a piece of a queue's buffer, or of a region's pages.
+   * @param mttOffset of the buffer's first page; @param pageBytes its page size; @param byte offset from the first page's start
+   */
+  translateBuffer(
+    port: number,
+    mttOffset: number,
+    pageBytes: number,
+    byte: number,
+    lengthBytes: number,
+  ): number {
+    const directory = this.#mttDirectory;
+    const page = Math.floor(byte / pageBytes);
+    const entryOffset = mttOffset + page * 8;
+    const tag = Math.floor(entryOffset / MTT_LINE_BYTES);
+    let line = directory.find(tag);
+    let isFresh = false;
+    if (line === NO_LINE) {
+      line = this.#takeBuffered(port, FILL_MTT, tag);
+      isFresh = true;
+    }
+    if (line === NO_LINE) return this.#missMtt(port, tag);
+    directory.touch(line);
+    this.#mttLine = line;
+    if (this.#missedMtt[port] === tag) this.#missedMtt[port] = -1;
+    const pageAddress = this.#setup.mttCache.pages[line * 8 + ((entryOffset / 8) & 7)]!;
+    if (pageAddress < 0) {
+      this.#absentLine = line;
+      this.#isAbsentFresh = isFresh;
+      return BAD_PAGE;
+    }
+    const within = byte - page * pageBytes;
+    this.#inPage = within;
+    this.physicalAddress = pageAddress + within;
+    this.contiguousBytes = Math.min(lengthBytes, pageBytes - within);
+    return TRANSLATED;
+  }
+
+  /** An MPT entry changed: forget it. Entries are cached by all of key >> 8, of which the index is the low part. */
+  forgetMpt(index: number): void {
+    const directory = this.#setup.mptCache.directory;
+    const count = 2 ** (this.#setup.icm.placeOf('dmpt')?.logEntries ?? 0);
+    for (let line = 0; line < directory.lineCount; line++) {
+      if (directory.tags[line] !== -1 && directory.tags[line]! % count === index) directory.clear(line);
+    }
+    this.forgetMtt();
+  }
+
+  /**
+   * Forgets all cached MTT entries: an object has come or gone, and drivers give its range of the MTT to another one
+   * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
+   */
+  forgetMtt(): void {
+    this.#outdate();
+    this.#mttDirectory.clearAll();
+    this.#forgetReads();
+  }
+
+  /** Forgets everything cached. */
+  forgetAll(): void {
+    this.#mptDirectory.clearAll();
+    this.forgetMtt();
+  }
+
+  /** The DMA read begun for `port` is complete. */
+  fillDone(port: number, status: number, cycle: number): void {
+    if (this.#isFilling[port] === 0) return;
+    this.#isFilling[port] = 0;
+    const tag = this.#fillTag[port]!;
+    const kind = this.#fillKind[port]!;
+    if (this.#fillGeneration[port] === this.#generation) {
+      if (status !== 0) this.#failedTag[port] = tag * 2 + kind;
+      else this.#bufferedTag[port * 2 + kind] = tag;
+    }
+    const wakeCycle = cycle + 1 + this.#setup.missCycles;
+    this.#wakePort[port]!(wakeCycle);
+    this.retryTurnedAway(wakeCycle);
+  }
+
+  /** DMA room or a line became free: ports turned away ask again. */
+  retryTurnedAway(cycle: number): void {
+    const ports = this.#turnedAway;
+    this.#turnedAway = 0;
+    for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wakePort[port]!(cycle);
+  }
+
+  reset(): void {
+    this.forgetAll();
+    this.#isFilling.fill(0);
+    this.#turnedAway = 0;
+  }
+
+  #missMpt(port: number, index: number): number {
+    if (this.#missedMpt[port] !== index) {
+      this.#missedMpt[port] = index;
+      this.#ports[port]!.mptMisses++;
+    }
+    const address = this.#setup.icm.dmptEntryAddress(index);
+    return this.#miss(port, FILL_MPT, index, address, MPT_ENTRY_BYTES, BAD_KEY);
+  }
+
+  #missMtt(port: number, tag: number): number {
+    if (this.#missedMtt[port] !== tag) {
+      this.#missedMtt[port] = tag;
+      this.#ports[port]!.mttMisses++;
+    }
+    const address = this.#setup.icm.mttEntryAddress(tag * MTT_LINE_BYTES);
+    this.#absentLine = NO_LINE;
+    return this.#miss(port, FILL_MTT, tag, address, MTT_LINE_BYTES, BAD_PAGE);
+  }
+
+  #miss(
+    port: number,
+    kind: number,
+    tag: number,
+    address: number,
+    lengthBytes: number,
+    failure: number,
+  ): number {
+    const { dmaRead, readRequester, sramOffset } = this.#setup;
+    if (this.#isFilling[port] === 1) return PENDING;
+    if (address < 0 || this.#failedTag[port] === tag * 2 + kind) {
+      this.#failedTag[port] = -1;
+      return failure;
+    }
+    if (!dmaRead.canRequest(readRequester)) {
+      this.#turnedAway |= 1 << port;
+      return PENDING;
+    }
+    this.#failedTag[port] = -1;
+    this.#isFilling[port] = 1;
+    this.#fillKind[port] = kind;
+    this.#fillTag[port] = tag;
+    this.#fillGeneration[port] = this.#generation;
+    this.#bufferedTag[port * 2 + kind] = -1;
+    dmaRead.request(
+      readRequester,
+      address,
+      lengthBytes,
+      sramOffset + (port * 2 + kind) * MTT_LINE_BYTES,
+      port,
+    );
+    return PENDING;
+  }
+
+  /** What was read and what is being read may be out of date. */
+  #forgetReads(): void {
+    this.#generation++;
+    this.#bufferedTag.fill(-1);
+    this.#failedTag.fill(-1);
+  }
+
+  /** A line of a cache may hold something else: what was found before is not to be trusted. */
+  #outdate(): void {
+    for (const port of this.#ports) port.forget();
+  }
+
+  /** Moves what was read for the port into a line of the cache. Returns the line, or -1 when it is not what is wanted. */
+  #takeBuffered(port: number, kind: number, tag: number): number {
+    const buffer = port * 2 + kind;
+    if (this.#bufferedTag[buffer] !== tag) return -1;
+    this.#bufferedTag[buffer] = -1;
+    const cache = kind === FILL_MPT ? this.#setup.mptCache : this.#setup.mttCache;
+    this.#outdate();
+    const line = cache.directory.victimFor(tag);
+    cache.directory.place(line, tag);
+    cache.load(line, this.#view, this.#setup.sramOffset + buffer * MTT_LINE_BYTES);
+    return line;
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Where the datagrams of the send records go: what the headers of a UD packet say, by record. An address vector or, on QP0
+ * and QP1, headers that software wrote are taken apart once, when the WQE is taken up (datagram-decoder.ts).
+ */
+import { GRH_BYTES } from '../../../wire/headers.ts';
+
+export class DatagramAddresses {
+  readonly destinationQpn: Int32Array;
+  readonly sourceQpn: Int32Array;
+  readonly queueKey: Int32Array;
+  /** P_Key and, from SERVICE_LEVEL_SHIFT on, service level: a word of the packet. */
+  readonly pkeyAndLevel: Int32Array;
+  readonly destinationLid: Int32Array;
+  readonly sourceLid: Int32Array;
+  readonly virtualLane: Uint8Array;
+  /** The packet goes to this port, whatever its LID says. */
+  readonly isForcedBack: Uint8Array;
+  readonly hasGrh: Uint8Array;
+  /** GRHs byte for byte, but for their payload length. */
+  readonly grh: Uint8Array;
+
+  constructor(capacity: number) {
+    this.destinationQpn = new Int32Array(capacity);
+    this.sourceQpn = new Int32Array(capacity);
+    this.queueKey = new Int32Array(capacity);
+    this.pkeyAndLevel = new Int32Array(capacity);
+    this.destinationLid = new Int32Array(capacity);
+    this.sourceLid = new Int32Array(capacity);
+    this.virtualLane = new Uint8Array(capacity);
+    this.isForcedBack = new Uint8Array(capacity);
+    this.hasGrh = new Uint8Array(capacity);
+    this.grh = new Uint8Array(capacity * GRH_BYTES);
+  }
+}

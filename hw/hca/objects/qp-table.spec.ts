@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { mtuBytesOf, QpState, qpc, qpcOffsetInMailbox } from '../../../abi/qpc.ts';
+import { linesOf, placeOf, readGolden } from '../../../abi/testing/golden.ts';
+import { fromHex } from '../../../base/bytes.ts';
+import { QpTable } from './qp-table.ts';
+
+function loaded(bytes: Uint8Array, previousState: number = QpState.RST): { qps: QpTable; slot: number } {
+  const qps = new QpTable(2);
+  const slot = qps.allocate(0x40);
+  qps.bytes.set(bytes, qps.offsetOf(slot));
+  qps.create(slot);
+  qps.load(slot, previousState);
+  return { qps, slot };
+}
+
+describe('QpTable', () => {
+  it('places the queues as real drivers lay them out: the larger stride first, the send queue where they are equal', () => {
+    const golden = readGolden();
+    const mtts = linesOf(golden, 'mtt').filter(
+      ({ object, sq_offset }) => object === 'qp' && sq_offset !== undefined,
+    );
+    const inits = linesOf(golden, 'hcr').filter(
+      ({ op, input, status }) => op === 'RST2INIT_QP' && input !== undefined && status === 0,
+    );
+    let compared = 0;
+    for (const line of inits) {
+      const context = fromHex(line.input!, 0x100).slice(
+        qpcOffsetInMailbox,
+        qpcOffsetInMailbox + qpc.sizeBytes,
+      );
+      const fields = qpc.decode(context);
+      const mtt = mtts.findLast(
+        ({ file, line: at, num }) => file === line.file && at < line.line && num === Number(line.in_mod),
+      );
+      if (mtt === undefined || mtt.sq_offset === null || mtt.sq_offset === undefined) continue;
+      const { qps, slot } = loaded(context);
+      const first = fields.pageOffset64 * 64;
+      expect(qps.rows[slot]!.sqOffset - first, placeOf(line)).toBe(mtt.sq_offset);
+      if (qps.rows[slot]!.hasReceiveQueue === 1 && typeof mtt.rq_offset === 'number')
+        expect(qps.rows[slot]!.rqOffset - first, placeOf(line)).toBe(mtt.rq_offset);
+      compared++;
+    }
+    expect(compared).toBeGreaterThan(5);
+  });
+
+  it('decodes what the transitions configure', () => {
+    const { qps, slot } = loaded(
+      qpc.encode({
+        state: QpState.RTS,
+        pathMtu: 4,
+        logMaxMessage: 30,
+        pd: 0x1234,
+        remoteQpn: 0xabcdef,
+        primaryPath: { remoteLid: 77, ackTimeout: 14 },
+        ackRequestFrequency: 8,
+        logMaxRequesterReads: 3,
+        logMaxResponderReads: 2,
+        retryCount: 7,
+        rnrRetryCount: 5,
+        minRnrNak: 12,
+        remoteReadEnabled: 1,
+        remoteAtomicEnabled: 1,
+        logPageSize4k: 9,
+      }),
+    );
+    expect([
+      qps.rows[slot]!.mtuBytes,
+      qps.rows[slot]!.messageBytesMax,
+      qps.rows[slot]!.pd,
+      qps.rows[slot]!.remoteQpn,
+    ]).toEqual([mtuBytesOf(4), 2 ** 30, 0x1234, 0xabcdef]);
+    // 4.096 us × 2^14.
+    expect(qps.rows[slot]!.ackTimeoutPs).toBe(67_108_864_000);
+    expect([
+      qps.rows[slot]!.ackRequestEvery,
+      qps.rows[slot]!.readsOutstandingMax,
+      qps.rows[slot]!.readResourcesMax,
+    ]).toEqual([256, 8, 4]);
+    expect([
+      qps.rows[slot]!.retryCountMax,
+      qps.rows[slot]!.rnrRetryCountMax,
+      qps.rows[slot]!.minRnrNakCode,
+    ]).toEqual([7, 5, 12]);
+    expect([
+      qps.rows[slot]!.remoteRights,
+      qps.rows[slot]!.remoteLid,
+      qps.rows[slot]!.bufferPageBytes,
+    ]).toEqual([5, 77, 2 ** 21]);
+  });
+
+  it('takes each PSN at the transition that sets it, and no other', () => {
+    const bytes = qpc.encode({ state: QpState.RTR, nextReceivePsn: 0x123456, nextSendPsn: 0x654321 });
+    const { qps, slot } = loaded(bytes, QpState.INIT);
+    expect([qps.rows[slot]!.expectedPsn, qps.rows[slot]!.nextPsn]).toEqual([0x123456, 0]);
+    qpc.fields.state.set(qps.view, qps.offsetOf(slot), QpState.RTS);
+    qps.load(slot, QpState.RTR);
+    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.lastAckedPsn]).toEqual([0x654321, 0x654320]);
+    qps.rows[slot]!.nextPsn = 5;
+    qps.rows[slot]!.expectedPsn = 6;
+    qps.load(slot, QpState.RTS);
+    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.expectedPsn]).toEqual([5, 6]);
+  });
+
+  it('writes the live fields into the context, and only those', () => {
+    const { qps, slot } = loaded(qpc.encode({ state: QpState.RTS, pd: 9, retryCount: 7, rnrRetryCount: 3 }));
+    qps.rows[slot]!.state = QpState.ERR;
+    qps.rows[slot]!.nextPsn = 0xfffffe;
+    qps.rows[slot]!.lastAckedPsn = 0xfffffd;
+    qps.rows[slot]!.ssn = 17;
+    qps.rows[slot]!.expectedPsn = 18;
+    qps.rows[slot]!.msn = 19;
+    qps.rows[slot]!.sqCounter = 0xffff;
+    qps.rows[slot]!.retriesLeft = 5;
+    qps.rows[slot]!.rnrRetriesLeft = 3;
+    qps.sync(slot);
+    const at = qps.offsetOf(slot);
+    expect(qpc.decode(qps.bytes.slice(at, at + qpc.sizeBytes))).toMatchObject({
+      state: QpState.ERR,
+      pd: 9,
+      retryCount: 7,
+      nextSendPsn: 0xfffffe,
+      lastAckedPsn: 0xfffffd,
+      ssn: 17,
+      nextReceivePsn: 18,
+      receiveMsn: 19,
+      sqWqeCounter: 0xffff,
+      currentRetry: 2,
+      currentRnrRetry: 0,
+    });
+  });
+});

@@ -1,0 +1,176 @@
+/**
+ * Queue pair contexts. The configured fields are decoded from the context bytes once per command; what changes with
+ * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
+ */
+import { mtuBytesOf, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
+import { asInteger } from '../../../base/parameter.ts';
+import { ContextTable, enlarged } from './context-table.ts';
+import { QueuePair } from './queue-pair.ts';
+
+export const QPC_BYTES = 256;
+/** Most scatter entries of one receive WQE. */
+export const SEGMENTS_MAX = 32;
+
+const f = qpc.fields;
+const path = f.primaryPath.fields;
+
+export class QpTable extends ContextTable {
+  /** By slot; grows with the table. */
+  readonly rows: QueuePair[] = [];
+  /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each slot. */
+  segmentAddress = new Float64Array(0);
+  segmentKey = new Float64Array(0);
+  segmentBytes = new Float64Array(0);
+
+  constructor(capacity: number) {
+    super(QPC_BYTES, capacity);
+    this.follow((slotCount) => {
+      while (this.rows.length < slotCount) this.rows.push(new QueuePair(this.rows.length));
+      this.segmentAddress = enlarged(this.segmentAddress, slotCount * SEGMENTS_MAX);
+      this.segmentKey = enlarged(this.segmentKey, slotCount * SEGMENTS_MAX);
+      this.segmentBytes = enlarged(this.segmentBytes, slotCount * SEGMENTS_MAX);
+    });
+  }
+
+  /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
+  create(slot: number): void {
+    this.rows[slot]!.begin();
+    this.load(slot, QpState.RST);
+  }
+
+  /** Decodes what a command configured. PSNs are taken where the transition sets them. */
+  load(slot: number, previousState: number): void {
+    const view = this.view;
+    const at = this.offsetOf(slot);
+    const state = f.state.get(view, at);
+    const pair = this.rows[slot]!;
+    pair.state = state;
+    pair.serviceType = f.serviceType.get(view, at);
+    pair.pd = f.pd.get(view, at);
+    pair.uarPage = f.uarPage.get(view, at);
+    const mtuCode = f.pathMtu.get(view, at);
+    pair.mtuBytes = mtuCode >= 1 && mtuCode <= 5 ? mtuBytesOf(mtuCode) : 256;
+    pair.messageBytesMax = 2 ** f.logMaxMessage.get(view, at);
+    pair.remoteQpn = f.remoteQpn.get(view, at);
+    pair.opcodeBase = opcodeBaseOf(pair.serviceType);
+    pair.queueKey = f.qkey.get(view, at) | 0;
+    this.#loadPath(slot, at);
+    pair.sendCqn = f.sendCqn.get(view, at);
+    pair.receiveCqn = f.receiveCqn.get(view, at);
+    pair.srqn = f.srqAttached.get(view, at) === 1 ? f.srqn.get(view, at) : -1;
+    this.#loadBuffer(slot, at);
+    this.#loadRequester(slot, at);
+    this.#loadResponder(slot, at);
+    if (previousState === QpState.INIT && state === QpState.RTR) {
+      pair.expectedPsn = f.nextReceivePsn.get(view, at);
+      pair.unansweredPsn = pair.expectedPsn;
+    }
+    if (previousState === QpState.RTR && state === QpState.RTS) {
+      pair.nextPsn = f.nextSendPsn.get(view, at);
+      pair.unsentPsn = pair.nextPsn;
+      pair.lastAckedPsn = (pair.nextPsn - 1) & 0xffffff;
+    }
+  }
+
+  /** Writes the live fields into the context bytes. */
+  sync(slot: number): void {
+    const view = this.view;
+    const at = this.offsetOf(slot);
+    const pair = this.rows[slot]!;
+    f.state.set(view, at, pair.state);
+    f.nextSendPsn.set(view, at, pair.nextPsn);
+    f.lastAckedPsn.set(view, at, pair.lastAckedPsn);
+    f.ssn.set(view, at, pair.ssn);
+    f.nextReceivePsn.set(view, at, pair.expectedPsn);
+    f.receiveMsn.set(view, at, pair.msn);
+    f.sqWqeCounter.set(view, at, pair.sqCounter);
+    f.currentRetry.set(view, at, pair.retryCountMax - pair.retriesLeft);
+    f.currentRnrRetry.set(view, at, pair.rnrRetryCountMax - pair.rnrRetriesLeft);
+  }
+
+  #loadPath(slot: number, at: number): void {
+    const view = this.view;
+    const pair = this.rows[slot]!;
+    pair.remoteLid = path.remoteLid.get(view, at);
+    pair.hasGrh = path.grhPresent.get(view, at);
+    pair.isForcedBack = path.forceLoopback.get(view, at);
+    pair.sourcePathBits = path.sourcePathBits.get(view, at);
+    pair.pkeyIndex = path.pkeyIndex.get(view, at);
+  }
+
+  /** Place of the primary path in {@link bytes}. */
+  pathOf(slot: number): number {
+    return this.offsetOf(slot) + f.primaryPath.field.offset;
+  }
+
+  /** The queue with the larger stride comes first; with equal strides the send queue (interface sheet 6.1). */
+  #loadBuffer(slot: number, at: number): void {
+    const view = this.view;
+    const pair = this.rows[slot]!;
+    pair.bufferMttOffset = f.mttAddress.get(view, at);
+    pair.bufferPageBytes = 2 ** (12 + f.logPageSize4k.get(view, at));
+    const first = f.pageOffset64.get(view, at) * 64;
+    const sqBytes = powerOfTwo(f.sqLogStride16.get(view, at) + 4);
+    const rqBytes = powerOfTwo(f.rqLogStride16.get(view, at) + 4);
+    pair.sqLogCount = f.sqLogCount.get(view, at);
+    pair.sqStrideBytes = sqBytes;
+    pair.rqLogCount = f.rqLogCount.get(view, at);
+    pair.rqStrideBytes = rqBytes;
+    pair.doorbellRecord = f.doorbellRecordAddress.getNumber(view, at);
+    const hasQueue = pair.srqn === -1 && pair.doorbellRecord !== 0;
+    pair.hasReceiveQueue = hasQueue ? 1 : 0;
+    const isReceiveFirst = hasQueue && rqBytes > sqBytes;
+    pair.sqOffset = first + (isReceiveFirst ? rqBytes * 2 ** pair.rqLogCount : 0);
+    pair.rqOffset = first + (isReceiveFirst ? 0 : sqBytes * 2 ** pair.sqLogCount);
+  }
+
+  #loadRequester(slot: number, at: number): void {
+    const view = this.view;
+    const pair = this.rows[slot]!;
+    pair.ackRequestEvery = powerOfTwo(f.ackRequestFrequency.get(view, at));
+    pair.readsOutstandingMax = powerOfTwo(f.logMaxRequesterReads.get(view, at));
+    pair.retryCountMax = f.retryCount.get(view, at);
+    pair.rnrRetryCountMax = f.rnrRetryCount.get(view, at);
+    pair.retriesLeft = pair.retryCountMax;
+    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
+    const timeoutCode = path.ackTimeout.get(view, at);
+    pair.ackTimeoutPs = timeoutCode === 0 ? 0 : 4_096_000 * 2 ** timeoutCode;
+  }
+
+  #loadResponder(slot: number, at: number): void {
+    const view = this.view;
+    const pair = this.rows[slot]!;
+    pair.readResourcesMax = powerOfTwo(f.logMaxResponderReads.get(view, at));
+    pair.creditsInvalid = f.ric.get(view, at) === 1 || pair.srqn !== -1 ? 1 : 0;
+    pair.minRnrNakCode = f.minRnrNak.get(view, at);
+    pair.remoteRights =
+      f.remoteReadEnabled.get(view, at) |
+      (f.remoteWriteEnabled.get(view, at) << 1) |
+      (f.remoteAtomicEnabled.get(view, at) << 2);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    for (const pair of this.rows) pair.rebase(ps, cycles);
+  }
+}
+
+export const QP_RIGHT_READ = 1;
+export const QP_RIGHT_WRITE = 2;
+export const QP_RIGHT_ATOMIC = 4;
+
+/** No packet has an opcode of this base: the service is not transported. */
+export const NO_OPCODE_BASE = 0xff;
+export const UC_OPCODE_BASE = 0x20;
+export const UD_OPCODE_BASE = 0x60;
+
+/** As an integer: to V8 a power is a float, and so is all that is computed from one. */
+function powerOfTwo(exponent: number): number {
+  return asInteger(2 ** exponent);
+}
+
+function opcodeBaseOf(serviceType: number): number {
+  if (serviceType === ServiceType.RC) return 0;
+  if (serviceType === ServiceType.UC) return UC_OPCODE_BASE;
+  return serviceType === ServiceType.UD || serviceType === ServiceType.MLX ? UD_OPCODE_BASE : NO_OPCODE_BASE;
+}

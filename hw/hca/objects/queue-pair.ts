@@ -1,0 +1,174 @@
+/**
+ * What the device knows of one queue pair: the fields of its context, decoded once per command, and what changes with every
+ * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
+ * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
+ *
+ * One object per slot of the {@link QpTable}, made once: a field costs one or two instructions where an element of a typed
+ * array costs nine. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's
+ * representation by its first value.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { noRecord, type SendRecord } from './send-record.ts';
+import { noLine, type WqeLine } from './wqe-line.ts';
+
+const NO_CREDIT_LIMIT = -1;
+const NONE = -1;
+
+export class QueuePair {
+  /** Its place in the {@link QpTable}. */
+  readonly slot: number;
+  // Identity and configuration
+  state = 0;
+  serviceType = 0;
+  pd = 0;
+  uarPage = 0;
+  mtuBytes = 0;
+  messageBytesMax = FLOAT_ZERO;
+  remoteQpn = 0;
+  remoteLid = 0;
+  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
+  opcodeBase = 0;
+  /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
+  hasGrh = 0;
+  isForcedBack = 0;
+  sourcePathBits = 0;
+  pkeyIndex = 0;
+  queueKey = 0;
+  bufferMttOffset = FLOAT_ZERO;
+  bufferPageBytes = FLOAT_ZERO;
+  /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
+  sqOffset = FLOAT_ZERO;
+  rqOffset = FLOAT_ZERO;
+  sqLogCount = 0;
+  sqStrideBytes = 0;
+  rqLogCount = 0;
+  rqStrideBytes = 0;
+  hasReceiveQueue = 0;
+  sendCqn = 0;
+  receiveCqn = 0;
+  /** SRQ number, or -1. */
+  srqn = 0;
+  doorbellRecord = FLOAT_ZERO;
+  /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
+  epoch = 0;
+  /** Things in the pipelines that refer to this QP. */
+  inPipelineCount = 0;
+
+  // Send side
+  /** 16-bit counter of the next send WQE to execute. */
+  sqCounter = 0;
+  nextPsn = 0;
+  /** PSN after the newest that has left the port: of requests, and of READ responses and atomic results. */
+  unsentPsn = 0;
+  unansweredPsn = 0;
+  /** Send sequence number of the next message; limit from the responder's credits, -1 for none. */
+  ssn = 0;
+  ssnLimit = 0;
+  hasDoorbell = 0;
+  /**
+   * Whether and where the scheduler holds the QP, 0 is nowhere; from which cycle on it may be considered; and its neighbours
+   * there: see SendScheduler, which alone writes these.
+   */
+  isScheduled = 0;
+  scheduleCycle = 0;
+  scheduleNext: QueuePair = this;
+  schedulePrevious: QueuePair = this;
+  /** Why the QP is not scheduled though it has work: see SendScheduler. */
+  parkedFor = 0;
+  /** Where its next WQEs are on chip. */
+  wqeLine: WqeLine = noLine;
+  isFetching = 0;
+  /** Oldest and newest record of an executed WQE, the one being sent, and its next packet. */
+  recordHead: SendRecord = noRecord;
+  recordTail: SendRecord = noRecord;
+  recordCursor: SendRecord = noRecord;
+  packetCursor = 0;
+  recordCount = 0;
+  readsOutstanding = 0;
+  readsOutstandingMax = 0;
+  /** Payload writes requested when the last READ or atomic was complete: a fenced request waits until they have left. */
+  landedWrites = FLOAT_ZERO;
+  sinceAckRequest = 0;
+  ackRequestEvery = 0;
+  retryCountMax = 0;
+  rnrRetryCountMax = 0;
+  retriesLeft = 0;
+  rnrRetriesLeft = 0;
+  /** Local ACK timeout in picoseconds; 0 is never. */
+  ackTimeoutPs = FLOAT_ZERO;
+  lastProgressPs = FLOAT_ZERO;
+  hasTimer = 0;
+  isWaitingRnr = 0;
+  lastAckedPsn = 0;
+  /** PSN of the response that was lost, or dropped for want of a page, and has been asked for again; -1 when there is none. */
+  missingPsn = NONE;
+
+  // Receive side
+  expectedPsn = 0;
+  /** Of the newest READ or atomic: its answer is a response of its own, no ACK; -1 before the first. Meaningless 2^23 PSNs later, when no duplicate is so old. */
+  answeredPsn = NONE;
+  msn = 0;
+  remoteRights = 0;
+  minRnrNakCode = 0;
+  readResourcesMax = 0;
+  creditsInvalid = 0;
+  hasNakSent = 0;
+  /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
+  messageKind = 0;
+  messageBytes = FLOAT_ZERO;
+  writeAddress = FLOAT_ZERO;
+  writeKey = FLOAT_ZERO;
+  writeRemaining = FLOAT_ZERO;
+  /** Length that the WRITE's header announced. */
+  writeBytes = FLOAT_ZERO;
+  /** A receive WQE was taken and not yet completed. */
+  hasReceiveWqe = 0;
+  receiveWqeCounter = 0;
+  segmentCount = 0;
+  segmentIndex = 0;
+  segmentUsed = FLOAT_ZERO;
+  hasCommunicated = 0;
+
+  constructor(slot = NONE) {
+    this.slot = slot;
+  }
+  /** A context was just created: everything live starts from nothing. */
+  begin(): void {
+    this.nextPsn = 0;
+    this.unsentPsn = 0;
+    this.unansweredPsn = 0;
+    this.ssn = 0;
+    this.ssnLimit = NO_CREDIT_LIMIT;
+    this.sqCounter = 0;
+    this.expectedPsn = 0;
+    this.answeredPsn = NONE;
+    this.msn = 0;
+    this.readsOutstanding = 0;
+    this.recordCount = 0;
+    this.inPipelineCount = 0;
+    this.lastProgressPs = 0;
+    this.messageBytes = 0;
+    this.hasDoorbell = 0;
+    this.parkedFor = 0;
+    this.isFetching = 0;
+    this.hasTimer = 0;
+    this.isWaitingRnr = 0;
+    this.hasNakSent = 0;
+    this.hasReceiveWqe = 0;
+    this.messageKind = 0;
+    this.hasCommunicated = 0;
+    this.wqeLine = noLine;
+    this.recordHead = noRecord;
+    this.recordTail = noRecord;
+    this.recordCursor = noRecord;
+    this.packetCursor = 0;
+    this.sinceAckRequest = 0;
+    this.missingPsn = NONE;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: number, cycles: number): void {
+    this.scheduleCycle -= cycles;
+    this.lastProgressPs -= ps;
+  }
+}

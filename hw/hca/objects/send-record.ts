@@ -1,0 +1,153 @@
+/**
+ * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once.
+ * A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
+ * its first value.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+
+/** Largest descriptor, hence most inline data. */
+export const INLINE_BYTES_MAX = 1008;
+
+/** A piece of host memory that a work request gathers from, or scatters to. */
+export class DataSegment {
+  address = FLOAT_ZERO;
+  key = FLOAT_ZERO;
+  bytes = 0;
+}
+
+/** What ended an attempt to send a request: an answer of the peer or its lack, an ACK time-out, or the end of an RNR delay. */
+export const ENDED_BY_ANSWER = 0;
+export const ENDED_BY_TIMEOUT = 1;
+export const ENDED_BY_RNR_DELAY = 2;
+
+/** In place of the edge at which an attempt ended: there was none. */
+export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
+
+/**
+ * Attempts to send a request before the last one, in core cycles: the parts that the operations' ledger adds to its stages.
+ * They tile the time from the taking up of the request to the end of the last of them.
+ */
+export class EarlierAttempts {
+  /** Edge at which the last of them ended; {@link NO_ATTEMPT} when there was none. */
+  endCycle = NO_ATTEMPT;
+  gatherCycles = FLOAT_ZERO;
+  transmitCycles = FLOAT_ZERO;
+  answerCycles = FLOAT_ZERO;
+  timeoutCycles = FLOAT_ZERO;
+  rnrDelayCycles = FLOAT_ZERO;
+
+  clear(): void {
+    this.endCycle = NO_ATTEMPT;
+    this.gatherCycles = 0;
+    this.transmitCycles = 0;
+    this.answerCycles = 0;
+    this.timeoutCycles = 0;
+    this.rnrDelayCycles = 0;
+  }
+
+  /**
+   * An attempt of `request` ends at `cycle`: what it waited for since its last packet was sent, or since it began if that was
+   * not, is what has ended it.
+   */
+  add(request: SendRecord, cycle: number, endedBy: number): void {
+    let waitsFrom = Math.max(this.endCycle, request.takenUpCycle);
+    if (request.transmittedCycle > waitsFrom) {
+      const gathered = Math.min(Math.max(request.gatheredCycle, waitsFrom), request.transmittedCycle);
+      this.gatherCycles += gathered - waitsFrom;
+      this.transmitCycles += request.transmittedCycle - gathered;
+      waitsFrom = request.transmittedCycle;
+    }
+    const waited = cycle - waitsFrom;
+    if (endedBy === ENDED_BY_TIMEOUT) this.timeoutCycles += waited;
+    else if (endedBy === ENDED_BY_RNR_DELAY) this.rnrDelayCycles += waited;
+    else this.answerCycles += waited;
+    this.endCycle = cycle;
+  }
+}
+
+export class SendRecord {
+  /** Its place in {@link SendRecords}. */
+  readonly number: number;
+  /** Raised when the request has ended: what still carries an older value belongs to an earlier request. */
+  generation = 0;
+  /** The next one of the QP's list; {@link noRecord} behind the last. */
+  next: SendRecord;
+  qp = 0;
+  wqeCounter = 0;
+  opcode = 0;
+  isSignalled = 0;
+  isSolicited = 0;
+  /** READ or atomic: completed by a response of its own. */
+  isReadOrAtomic = 0;
+  firstPsn = 0;
+  /** PSNs this message occupies: packets sent, or responses expected of a READ. */
+  psnCount = 0;
+  messageBytes = 0;
+  remoteAddress = FLOAT_ZERO;
+  remoteKey = FLOAT_ZERO;
+  immediate = 0;
+  segmentCount = 0;
+  /** The first data segment, and the others, made when first needed. */
+  readonly #segment = new DataSegment();
+  readonly #others: DataSegment[] = [];
+  isInline = 0;
+  readonly inlineData: Uint8Array;
+  /** Operands of an atomic as low and high words: swap or add, then compare. */
+  readonly operands = new Int32Array(4);
+  /** Responses of a READ received. */
+  responsesReceived = 0;
+  /** A local error found when the WQE was taken up or its payload read: a CQE syndrome, or 0. */
+  syndrome = 0;
+  /** Nothing more is waited for: a NOP, or a message of an unreliable service that has been sent. */
+  isDone = 0;
+  /**
+   * Milestones of its life on chip, in core cycles: its WQE was asked for, was there, was taken up; all payload was there;
+   * the last packet was sent; the answer was there.
+   */
+  fetchBegunCycle = 0;
+  fetchedCycle = 0;
+  takenUpCycle = 0;
+  gatheredCycle = 0;
+  transmittedCycle = 0;
+  acknowledgedCycle = 0;
+  /** What went before the attempt of which the last milestones are. */
+  readonly earlier = new EarlierAttempts();
+
+  constructor(number: number, inlineData: Uint8Array) {
+    this.number = number;
+    this.next = this;
+    this.inlineData = inlineData;
+  }
+
+  /** PSN of the last packet of the message. */
+  get lastPsn(): number {
+    return (this.firstPsn + this.psnCount - 1) & 0xffffff;
+  }
+
+  /** The data segment of this number. */
+  segment(index: number): DataSegment {
+    if (index === 0) return this.#segment;
+    while (index > this.#others.length) this.#others.push(new DataSegment());
+    return this.#others[index - 1]!;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.fetchBegunCycle -= cycles;
+    this.fetchedCycle -= cycles;
+    this.takenUpCycle -= cycles;
+    this.gatheredCycle -= cycles;
+    this.transmittedCycle -= cycles;
+    this.acknowledgedCycle -= cycles;
+    this.earlier.endCycle -= cycles;
+  }
+}
+
+/** Stands where there is no record: behind the last one of a list, and in an empty one. */
+export const noRecord = new SendRecord(-1, new Uint8Array(0));
+
+/** The attempts of `first` and all that follow it in the QP's list end at `cycle`. */
+export function endAttempts(first: SendRecord, cycle: number, endedBy: number): void {
+  for (let request = first; request !== noRecord; request = request.next)
+    request.earlier.add(request, cycle, endedBy);
+}

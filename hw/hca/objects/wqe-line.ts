@@ -1,0 +1,111 @@
+/** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
+import { controlSegment } from '../../../abi/wqe.ts';
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+
+export const WQE_LINE_BYTES = 1024;
+/** WQEs of the smallest stride that a line has room for. */
+const PLACES_MAX = WQE_LINE_BYTES / 16;
+const LINE_MASK = WQE_LINE_BYTES - 1;
+const PLACE_MASK = PLACES_MAX - 1;
+
+/** When the fetch that brought a WQE was begun, and when it was there. */
+class FetchTimes {
+  begunCycle = 0;
+  fetchedCycle = 0;
+}
+
+/** A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+export class WqeLine {
+  /** Its number, and its place in the HCA's memory. */
+  readonly number: number;
+  readonly sramOffset: number;
+  /** QP of the line; -1 when free. */
+  qp = -1;
+  isFetching = 0;
+  /** Fetched, and not yet looked at by the requester: not to be given up. */
+  isLocked = 0;
+  /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
+  firstCounter = 0;
+  validCount = 0;
+  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
+  mayHaveMore = 0;
+  /** When it was last used. */
+  stamp = FLOAT_ZERO;
+  /** By place. */
+  readonly #times: readonly FetchTimes[] = Array.from({ length: PLACES_MAX }, () => new FetchTimes());
+
+  constructor(number: number, sramOffset: number) {
+    this.number = number;
+    this.sramOffset = sramOffset;
+  }
+
+  /** Place in the HCA's memory of the WQE with this counter: a line is a ring of as many WQEs as it has room for. */
+  placeOf(counter: number, strideBytes: number): number {
+    return this.sramOffset + (Math.imul(counter, strideBytes) & LINE_MASK);
+  }
+
+  /** Counter behind the last valid WQE. */
+  get endCounter(): number {
+    return (this.firstCounter + this.validCount) & 0xffff;
+  }
+
+  /** Notes when the WQE with this counter was asked for and when it came. */
+  setTimes(counter: number, begunCycle: number, fetchedCycle: number): void {
+    const times = this.#times[counter & PLACE_MASK]!;
+    times.begunCycle = begunCycle;
+    times.fetchedCycle = fetchedCycle;
+  }
+
+  /** Times of the first valid WQE. */
+  get firstTimes(): Readonly<FetchTimes> {
+    return this.#times[this.firstCounter & PLACE_MASK]!;
+  }
+
+  /**
+   * Takes up freshly read WQEs, which follow the valid ones of the line or begin it anew: as many as are valid.
+   * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
+   */
+  scan(
+    view: DataView,
+    firstCounter: number,
+    blockCount: number,
+    strideBytes: number,
+    logCount: number,
+  ): void {
+    const owner = controlSegment.fields.owner;
+    let valid = 0;
+    while (valid < blockCount) {
+      const passBit = ((firstCounter + valid) >>> logCount) & 1;
+      if (owner.get(view, this.placeOf(firstCounter + valid, strideBytes)) !== passBit) break;
+      valid++;
+    }
+    if (this.validCount === 0) this.firstCounter = firstCounter;
+    this.validCount += valid;
+    this.mayHaveMore = valid === blockCount ? 1 : 0;
+  }
+
+  /** Moves past the first valid WQE. */
+  advance(): void {
+    this.firstCounter = (this.firstCounter + 1) & 0xffff;
+    this.validCount--;
+  }
+
+  /** Belongs to nobody from now on. */
+  free(): void {
+    this.qp = -1;
+    this.validCount = 0;
+    this.mayHaveMore = 0;
+    this.isLocked = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const times of this.#times) {
+      times.begunCycle -= cycles;
+      times.fetchedCycle -= cycles;
+    }
+  }
+}
+
+/** The line of a QP that has none: nothing is in it. */
+export const noLine = new WqeLine(-1, -1);

@@ -1,0 +1,80 @@
+/**
+ * Global route headers: built from an address path, and matched against the GIDs of the port. Bytes as on the wire; the
+ * record of a packet holds them behind the payload (wire/packet.ts). Source: IBTA vol 1, 8.3.
+ */
+import { GRH_BYTES, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../wire/headers.ts';
+import type { PortAddress } from './port-address.ts';
+
+const IP_VERSION = 6;
+const GID_BYTES = 16;
+const PAYLOAD_LENGTH_PLACE = 4;
+const SOURCE_GID_PLACE = 8;
+const DESTINATION_GID_PLACE = 24;
+/** What a packet has outside its GRH and the bytes that the GRH counts. */
+const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;
+
+/**
+ * Writes the GRH of an address path or vector: both have hop limit, class, flow label, source GID index and destination GID
+ * at the same places.
+ * @param path place of the path in `from`; @param to place of the GRH in `into`
+ */
+export function buildGrh(
+  from: Uint8Array,
+  path: number,
+  address: PortAddress,
+  into: Uint8Array,
+  to: number,
+): void {
+  into[to] = (IP_VERSION << 4) | (from[path + 0x0c]! & 0x0f);
+  for (let byte = 1; byte < PAYLOAD_LENGTH_PLACE; byte++) into[to + byte] = from[path + 0x0c + byte]!;
+  into[to + 4] = 0;
+  into[to + 5] = 0;
+  into[to + 6] = NEXT_HEADER_BTH;
+  into[to + 7] = from[path + 0x0b]!;
+  const source = ((from[path + 0x09]! & 0x7f) * GID_BYTES) % address.gids.length;
+  for (let byte = 0; byte < GID_BYTES; byte++) {
+    into[to + SOURCE_GID_PLACE + byte] = address.gids[source + byte]!;
+    into[to + DESTINATION_GID_PLACE + byte] = from[path + 0x10 + byte]!;
+  }
+}
+
+/** Fills in how much follows the GRH of a packet of so many bytes. */
+export function setGrhLength(bytes: Uint8Array, grh: number, packetBytes: number): void {
+  const length = packetBytes - UNCOUNTED_BYTES;
+  bytes[grh + PAYLOAD_LENGTH_PLACE] = length >> 8;
+  bytes[grh + PAYLOAD_LENGTH_PLACE + 1] = length & 0xff;
+}
+
+const isSameGid = (left: Uint8Array, leftAt: number, right: Uint8Array, rightAt: number): boolean => {
+  for (let byte = GID_BYTES - 1; byte >= 0; byte--)
+    if (left[leftAt + byte] !== right[rightAt + byte]) return false;
+  return true;
+};
+
+/** True for the GID of one of the port's table entries. */
+function isOwnGid(address: PortAddress, bytes: Uint8Array, at: number): boolean {
+  const { gids } = address;
+  if (bytes[at] === 0) return false;
+  for (let entry = 0; entry < gids.length; entry += GID_BYTES)
+    if (isSameGid(gids, entry, bytes, at)) return true;
+  return false;
+}
+
+/** True when the GRH names this port as its destination. */
+export const isGrhForUs = (address: PortAddress, bytes: Uint8Array, grh: number): boolean =>
+  isOwnGid(address, bytes, grh + DESTINATION_GID_PLACE);
+
+/** True when the GRH names a multicast group as its destination. */
+export const isGrhForGroup = (bytes: Uint8Array, grh: number): boolean =>
+  bytes[grh + DESTINATION_GID_PLACE] === 0xff;
+
+/** True when the GRH comes from the GID of this address path. */
+export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, path: number): boolean =>
+  isSameGid(bytes, grh + SOURCE_GID_PLACE, from, path + 0x10);
+
+/** Place of the destination GID in a record whose GRH is at `grh`. */
+export const destinationGidPlace = (grh: number): number => grh + DESTINATION_GID_PLACE;
+
+/** True when a path or vector with a GRH names this port as its destination. */
+export const isPathToUs = (address: PortAddress, from: Uint8Array, path: number): boolean =>
+  isOwnGid(address, from, path + 0x10);

@@ -1,0 +1,148 @@
+/**
+ * Packets on their way to the wire, in order: a ring of slots, each with room for one payload in the HCA's memory.
+ *
+ * A slot is opened by the requester or the response engine, filled by DMA reads in any order, and sent when it is
+ * the oldest and nothing of it is outstanding. A slot is dropped instead when its QP has since been reset, failed or
+ * gone back (it carries an old epoch), or when its request has ended (an old generation): an acknowledgement that
+ * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
+ * have ended, so nothing that comes back finds another packet in it.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { QueuePair } from '../objects/queue-pair.ts';
+import { noRecord, type SendRecord } from '../objects/send-record.ts';
+
+export const PACKET_PAYLOAD_BYTES_MAX = 4096;
+
+/** One packet. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+export class PacketSlot {
+  /** Number of the slot, and place of its payload in the HCA's memory. */
+  readonly slot: number;
+  readonly payloadOffset: number;
+  /** The slot that is opened after this one. */
+  next: PacketSlot;
+  pair: QueuePair;
+  epoch = 0;
+  /** Generation of {@link request} that the packet belongs to. */
+  generation = 0;
+  opcode = 0;
+  psn = 0;
+  flags = 0;
+  address = FLOAT_ZERO;
+  key = FLOAT_ZERO;
+  dmaBytes = 0;
+  aeth = 0;
+  immediate = 0;
+  payloadBytes = 0;
+  /** Operands of an atomic request (4 words) or the result of an atomic (2 words). */
+  readonly operands = new Int32Array(4);
+  /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
+  pendingReads = 0;
+  isSealed = 0;
+  /** DMA status of a failed payload read, or 0. */
+  failure = 0;
+  /** Record of the send WQE, {@link noRecord} for a response; and whether this is the message's last packet. */
+  request: SendRecord;
+  isLast = 0;
+  /** Cycle from which a complete packet can be sent. */
+  readyCycle = 0;
+
+  constructor(slot: number, payloadOffset: number, pair: QueuePair) {
+    this.slot = slot;
+    this.payloadOffset = payloadOffset;
+    this.next = this;
+    this.pair = pair;
+    this.request = noRecord;
+  }
+
+  /** True when it has everything it needs. */
+  get isComplete(): boolean {
+    return this.isSealed === 1 && this.pendingReads === 0;
+  }
+
+  /** True while the request that it was made for has not ended; always of a response. */
+  get isOfRequest(): boolean {
+    return this.generation === this.request.generation;
+  }
+}
+
+export class PacketQueue {
+  readonly capacity: number;
+  readonly sramOffset: number;
+  /** The slots by their numbers; each knows the one behind it, the last the first. */
+  readonly rows: readonly PacketSlot[];
+  /** The packet in the oldest slot; one that is never complete when there is none. */
+  oldest: PacketSlot;
+  /** The slot to be opened next. */
+  #free: PacketSlot;
+  #count = 0;
+  readonly #none: PacketSlot;
+
+  /** @param sramOffset of capacity × {@link PACKET_PAYLOAD_BYTES_MAX} bytes */
+  constructor(capacity: number, sramOffset: number) {
+    const nobody = new QueuePair();
+    this.capacity = capacity;
+    this.sramOffset = sramOffset;
+    this.#none = new PacketSlot(-1, -1, nobody);
+    this.rows = Array.from(
+      { length: capacity },
+      (_, slot) => new PacketSlot(slot, sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX, nobody),
+    );
+    for (const { slot } of this.rows) this.rows[slot]!.next = this.rows[(slot + 1) % capacity]!;
+    this.#free = this.rows[0]!;
+    this.oldest = this.#none;
+  }
+
+  get isFull(): boolean {
+    return this.#count === this.capacity;
+  }
+
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
+  /** Slots in use. */
+  get heldCount(): number {
+    return this.#count;
+  }
+
+  /** Opens a slot for a packet of `pair`. The caller has checked {@link isFull}. */
+  open(pair: QueuePair, epoch: number, request: SendRecord): PacketSlot {
+    const packet = this.#free;
+    this.#free = packet.next;
+    if (this.#count === 0) this.oldest = packet;
+    this.#count++;
+    packet.pair = pair;
+    packet.epoch = epoch;
+    packet.request = request;
+    packet.generation = request.generation;
+    packet.flags = 0;
+    packet.payloadBytes = 0;
+    packet.pendingReads = 0;
+    packet.isSealed = 0;
+    packet.failure = 0;
+    packet.isLast = 0;
+    packet.readyCycle = 0;
+    return packet;
+  }
+
+  /** Frees the oldest slot. */
+  close(): void {
+    this.#count--;
+    this.oldest = this.#count === 0 ? this.#none : this.oldest.next;
+  }
+
+  payloadOffset(slot: number): number {
+    return this.sramOffset + slot * PACKET_PAYLOAD_BYTES_MAX;
+  }
+
+  clear(): void {
+    this.#free = this.rows[0]!;
+    this.oldest = this.#none;
+    this.#count = 0;
+  }
+
+  /** A new epoch: see EdgeKeeper. What could have been sent before it can be sent from its begin on. */
+  rebase(cycles: number): void {
+    for (const packet of this.rows) packet.readyCycle = Math.max(0, packet.readyCycle - cycles);
+  }
+}

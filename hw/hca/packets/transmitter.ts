@@ -1,0 +1,430 @@
+/**
+ * The transmitter: sends complete packets to the wire port, one at a time.
+ *
+ *   response packets ─┐
+ *                     ├─> choose (see below) ─> header words and payload ─┬─> wire port
+ *   request packets  ─┘                                    to this very port:   └─> loopback
+ *
+ * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
+ * not the other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request:
+ * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
+ * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
+ */
+import { BlockCopier } from '../../../base/block-copy.ts';
+import { BlockAccount } from '../../../sim/index.ts';
+import { GRH_BYTES } from '../../../wire/headers.ts';
+import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
+import {
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
+  FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  MANAGEMENT_LANE,
+  PACKET_PAYLOAD_OFFSET,
+  WORD_AETH,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_PSN,
+  WORD_RKEY,
+} from '../../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+import type { HcaCore } from '../core.ts';
+import { UD_OPCODE_BASE } from '../objects/qp-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noRecord, type SendRecord } from '../objects/send-record.ts';
+import type { SendRecords } from '../objects/send-records.ts';
+import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
+import type { Loopback } from './loopback.ts';
+import type { PacketPort } from './packet-port.ts';
+import { PacketQueue, type PacketSlot } from './packet-queue.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
+
+const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
+
+const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
+/** In place of a cycle: the packet is not complete. */
+const NOT_COMPLETE = -1;
+const STALL_PAYLOAD = 0;
+const STALL_WIRE = 1;
+const STALL_FORMATION = 2;
+const STALL_LOOPBACK = 3;
+const SENT = -1;
+/** Beyond the opcodes of the reliable connection. */
+const RC_OPCODE_END = 0x20;
+
+/** Ways out, as bits: a packet for a multicast group takes both. */
+const WAY_CABLE = 1;
+const WAY_LOOPBACK = 2;
+
+export interface TransmitterListener {
+  /** A request packet was handed to the wire port. */
+  requestSent(packet: PacketSlot, cycle: number): void;
+  /** The payload of a request packet could not be read. */
+  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
+}
+
+/** Whoever fills one of the packet queues. */
+export interface PacketSource {
+  /** A slot of the queue became free. */
+  slotFreed(cycle: number): void;
+}
+
+export class Transmitter {
+  readonly account = new BlockAccount('transmitter', ['payload', 'wire', 'formation', 'loopback']);
+  repeatedPacketCount = 0;
+  droppedPacketCount = 0;
+  readonly requests: PacketQueue;
+  readonly responses: PacketQueue;
+  readonly #core: HcaCore;
+  readonly #port: PacketPort;
+  readonly #loopback: Loopback;
+  readonly #address: PortAddress;
+  readonly #records: SendRecords;
+  readonly #copier = new BlockCopier();
+  readonly #sram: Uint8Array;
+  /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
+  readonly #packetCycles: number;
+  readonly #bytesPerCycle: number;
+  /** Responses that go in a row while a request could: of the configuration, and so far. */
+  readonly #responseBurstPackets: number;
+  #responsesInRow = 0;
+  /** Both queues had a packet to send when one was chosen. */
+  #isContended = false;
+  readonly #stage: number;
+  #listener: TransmitterListener | undefined;
+  #requester: PacketSource | undefined;
+  #responder: PacketSource | undefined;
+
+  constructor(
+    core: HcaCore,
+    port: PacketPort,
+    loopback: Loopback,
+    address: PortAddress,
+    records: SendRecords,
+    requestSram: number,
+    responseSram: number,
+  ) {
+    this.#core = core;
+    this.#port = port;
+    this.#loopback = loopback;
+    this.#address = address;
+    this.#records = records;
+    this.#sram = core.sram;
+    this.#packetCycles = core.config.transmitPacketCycles;
+    this.#bytesPerCycle = core.config.transmitBytesPerCycle;
+    this.#responseBurstPackets = core.config.responseBurstPackets;
+    this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
+    this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
+    this.#stage = core.domain.addStage(this.#run, this);
+    port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
+    loopback.onSpace(() => this.#loopbackSpace());
+  }
+
+  connect(requester: PacketSource, responder: PacketSource, listener: TransmitterListener): void {
+    this.#requester = requester;
+    this.#responder = responder;
+    this.#listener = listener;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** A DMA read into a slot is complete. */
+  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: number): void {
+    packet.pendingReads--;
+    if (status !== 0) packet.failure = status;
+    if (packet !== queue.oldest || !packet.isComplete) return;
+    this.wake(packet.readyCycle > cycle ? packet.readyCycle : cycle + 1);
+  }
+
+  reset(): void {
+    this.#core.dmaRead.detachLandings();
+    this.requests.clear();
+    this.responses.clear();
+    this.#responsesInRow = 0;
+  }
+
+  /** The stage: sends one packet. */
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    const queue = this.#choose(cycle);
+    if (queue === undefined) return;
+    let outcome = this.#send(queue, cycle);
+    if (outcome === STALL_LOOPBACK && queue === this.requests && this.#isContended)
+      outcome = this.#send(this.responses, cycle);
+    if (outcome !== SENT) return this.account.stall(cycle, outcome);
+    this.account.serve(cycle, this.#packetCycles);
+    this.#lookAtNext(cycle + this.#packetCycles);
+  }
+
+  /** Sends the oldest packet of a queue. SENT, or why it has to wait. */
+  #send(queue: PacketQueue, cycle: number): number {
+    const packet = queue.oldest;
+    const isRepeated = this.#isRepeated(packet);
+    packet.flags = isRepeated ? packet.flags | FLAG_RETRANSMISSION : packet.flags & ~FLAG_RETRANSMISSION;
+    const discarded = this.#port.discardedCount;
+    const outcome = this.#isPlain(packet)
+      ? this.#sendByCable(packet, packet.flags, 0, cycle)
+      : this.#sendSpecial(packet, cycle);
+    if (outcome !== SENT) return outcome;
+    if (queue === this.requests) this.#responsesInRow = 0;
+    else if (this.#isContended) this.#responsesInRow++;
+    if (isRepeated) this.repeatedPacketCount++;
+    else if (this.#port.discardedCount === discarded) noteSent(packet);
+    this.#free(queue, packet.pair, cycle);
+    if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
+    return SENT;
+  }
+
+  /**
+   * Whether a packet's PSN has left before, of a reliable connection's request, READ response or atomic result. One
+   * that was queued and dropped before it left is not repeated; acknowledgements name PSNs and never are.
+   */
+  #isRepeated({ opcode, pair, psn, request }: PacketSlot): boolean {
+    if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return false;
+    return psnDistance(psn, request === noRecord ? pair.unansweredPsn : pair.unsentPsn) < 0;
+  }
+
+  /** Arranges for the look at the next packet, from `cycle` on: not in vain while the cable is what it waits for. */
+  #lookAtNext(cycle: number): void {
+    const { responses, requests } = this;
+    const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
+    if (!packet.isComplete) return;
+    const { domain } = this.#core;
+    const fromPs = domain.clock.edgePs(cycle);
+    const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
+    const readyPs = isForCable
+      ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
+      : fromPs;
+    if (readyPs <= fromPs) return this.wake(cycle);
+    this.account.stall(cycle, STALL_WIRE);
+    domain.wakeAfter(this.#stage, readyPs);
+  }
+
+  /** The queue to serve, or undefined: then the reason is accounted for and the next look is arranged. */
+  #choose(cycle: number): PacketQueue | undefined {
+    const { responses, requests } = this;
+    const response = this.#headReadyCycle(responses, cycle);
+    const request = this.#headReadyCycle(requests, cycle);
+    const isRequest = request !== NOT_COMPLETE && request <= cycle;
+    if (response !== NOT_COMPLETE && response <= cycle) {
+      this.#isContended = isRequest;
+      return isRequest && this.#responsesInRow >= this.#responseBurstPackets ? requests : responses;
+    }
+    this.#isContended = false;
+    if (isRequest) return requests;
+    if (response !== NOT_COMPLETE || request !== NOT_COMPLETE) {
+      this.account.stall(cycle, STALL_FORMATION);
+      if (response !== NOT_COMPLETE) this.wake(response);
+      if (request !== NOT_COMPLETE) this.wake(request);
+    } else if (requests.isEmpty && responses.isEmpty) {
+      this.account.rest(cycle);
+    } else {
+      this.account.stall(cycle, STALL_PAYLOAD);
+    }
+    return undefined;
+  }
+
+  /**
+   * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
+   * front of it that are void or could not be read are dropped.
+   */
+  #headReadyCycle(queue: PacketQueue, cycle: number): number {
+    for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
+      if (isFit(packet)) return packet.readyCycle;
+      const { request, pair } = packet;
+      this.droppedPacketCount++;
+      if (isCurrent(packet)) {
+        if (request === noRecord) this.#core.transport.count('unreadableResponse');
+        else this.#listener!.payloadFailed(request, pair, cycle);
+      }
+      this.#free(queue, pair, cycle);
+    }
+    return NOT_COMPLETE;
+  }
+
+  #loopbackSpace(): void {
+    const { domain } = this.#core;
+    if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
+  }
+
+  /** A connected QP's packets to this very port never see the cable. */
+  #waysOf(pair: QueuePair): number {
+    const address = this.#address;
+    const isToSelf =
+      isOwnLid(address, pair.remoteLid) ||
+      pair.isForcedBack === 1 ||
+      (pair.hasGrh === 1 && this.#isPathToUs(pair));
+    return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  #isPathToUs({ slot }: QueuePair): boolean {
+    const { qps } = this.#core;
+    return isPathToUs(this.#address, qps.bytes, qps.pathOf(slot));
+  }
+
+  /** Subnet management goes on before the port is active. What is for a group is for others and for us. */
+  #waysOfDatagram(record: number): number {
+    const { datagrams } = this.#records;
+    const lid = datagrams.destinationLid[record]!;
+    const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
+    if (!isOpen) return WAY_CABLE;
+    if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    return lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID ? WAY_CABLE | WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  /** A packet as most are: of a connected QP, without GRH, for another port. */
+  #isPlain({ opcode, pair }: PacketSlot): boolean {
+    return (
+      opcode < UD_OPCODE_BASE &&
+      pair.hasGrh === 0 &&
+      pair.isForcedBack === 0 &&
+      !isOwnLid(this.#address, pair.remoteLid)
+    );
+  }
+
+  /** Sends any packet the ways it has to go: SENT, or why it has to wait. */
+  #sendSpecial(packet: PacketSlot, cycle: number): number {
+    const { pair, request } = packet;
+    const { datagrams } = this.#records;
+    const isDatagram = packet.opcode >= UD_OPCODE_BASE;
+    const ways = isDatagram ? this.#waysOfDatagram(request.number) : this.#waysOf(pair);
+    const grh = isDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
+    const lane = isDatagram ? datagrams.virtualLane[request.number]! : 0;
+    const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
+    if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
+    if ((ways & WAY_CABLE) !== 0) {
+      const outcome = this.#sendByCable(packet, flags, lane, cycle);
+      if (outcome !== SENT) return outcome;
+    }
+    if ((ways & WAY_LOOPBACK) !== 0) {
+      const { bytes, words, floats } = this.#loopback;
+      const { opcode, payloadBytes } = packet;
+      const formedCycle = cycle + this.#formingCycles(payloadBytes);
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
+      this.#fill(packet, flags, bytes, words, floats, offset);
+    }
+    return SENT;
+  }
+
+  /** SENT, or STALL_WIRE: the cable takes none now. */
+  #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: number): number {
+    const { opcode, payloadBytes } = packet;
+    const port = this.#port;
+    const formedPs = this.#formedPs(cycle, payloadBytes);
+    const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
+    if (offset < 0) return STALL_WIRE;
+    this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
+    return SENT;
+  }
+
+  /** Instant at which a packet begun at `cycle` is formed. */
+  #formedPs(cycle: number, payloadBytes: number): number {
+    const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
+    return this.#core.domain.clock.edgePs(formedCycle);
+  }
+
+  /** Cycles until all payload has passed from the packet buffer. */
+  #formingCycles(payloadBytes: number): number {
+    const width = this.#bytesPerCycle;
+    return ((payloadBytes + width - 1) / width) | 0;
+  }
+
+  /** The packet's words, operands and payload, into the record at `offset`. */
+  #fill(
+    packet: PacketSlot,
+    flags: number,
+    bytes: Uint8Array,
+    words: Int32Array,
+    floats: Float64Array,
+    offset: number,
+  ): void {
+    const { opcode, payloadBytes, pair } = packet;
+    const isResponse = packet.request === noRecord;
+    const pkey = this.#address.pkeys[pair.pkeyIndex]!;
+    const word = offset >> 2;
+    words[word + WORD_DESTINATION_QPN] = pair.remoteQpn;
+    words[word + WORD_PSN] = packet.psn;
+    floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
+    words[word + WORD_RKEY] = packet.key;
+    words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
+    // The P_Key takes the place of what the direction has not: an AETH or an immediate.
+    words[word + WORD_AETH] = isResponse ? packet.aeth : pkey;
+    words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
+    words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
+    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
+    if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);
+    const to = offset + PACKET_PAYLOAD_OFFSET;
+    if (payloadBytes > 0) this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
+    else fillOperands(packet, words, word);
+  }
+
+  /** The words in which a datagram's headers differ from those of a connected QP's packet. */
+  #fillDatagram(record: number, words: Int32Array, word: number): void {
+    const { datagrams } = this.#records;
+    words[word + WORD_DESTINATION_QPN] = datagrams.destinationQpn[record]!;
+    words[word + WORD_DATAGRAM_PKEY] = datagrams.pkeyAndLevel[record]!;
+    words[word + WORD_DATAGRAM_QKEY] = datagrams.queueKey[record]!;
+    words[word + WORD_DATAGRAM_SOURCE_QPN] = datagrams.sourceQpn[record]!;
+    words[word + WORD_LIDS] = (datagrams.sourceLid[record]! << 16) | datagrams.destinationLid[record]!;
+  }
+
+  /** The GRH: of the address vector or software's own, or made from the QP's path. */
+  #fillGrh(packet: PacketSlot, bytes: Uint8Array, offset: number): void {
+    const { qps } = this.#core;
+    const { opcode, payloadBytes } = packet;
+    const grh = grhPlace(offset, operandBytes(opcode) + payloadBytes);
+    if (opcode >= UD_OPCODE_BASE) {
+      const from = packet.request.number * GRH_BYTES;
+      const all = this.#records.datagrams.grh;
+      for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
+    } else {
+      buildGrh(qps.bytes, qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
+    }
+    setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
+  }
+
+  #free(queue: PacketQueue, pair: QueuePair, cycle: number): void {
+    queue.close();
+    pair.inPipelineCount--;
+    if (queue === this.requests) this.#requester!.slotFreed(cycle);
+    else this.#responder!.slotFreed(cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.requests.rebase(cycles);
+    this.responses.rebase(cycles);
+  }
+}
+
+/** A packet leaves for the first time: all PSNs up to its own have left, with a READ request those of its responses. */
+function noteSent(packet: PacketSlot): void {
+  const { opcode, pair, psn } = packet;
+  if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return;
+  if (packet.request === noRecord) pair.unansweredPsn = (psn + 1) & PSN_MASK;
+  else if (opcode !== RC_RDMA_READ_REQUEST) pair.unsentPsn = (psn + 1) & PSN_MASK;
+  else pair.unsentPsn = (psn + Math.max(1, Math.ceil(packet.dmaBytes / pair.mtuBytes))) & PSN_MASK;
+}
+
+/** Responses answer for packets already accepted: they go out even if the QP has failed since. */
+function isCurrent({ epoch, request, pair, generation }: PacketSlot): boolean {
+  return epoch === (request === noRecord ? 0 : pair.epoch) && generation === request.generation;
+}
+
+/** A complete packet that goes out, neither void nor without what could not be read. */
+function isFit(packet: PacketSlot): boolean {
+  return isCurrent(packet) && packet.failure === 0;
+}
+
+/** Operands stand where other packets have their payload. */
+function fillOperands({ opcode, operands }: PacketSlot, words: Int32Array, word: number): void {
+  const count = operandBytes(opcode) >> 2;
+  for (let index = 0; index < count; index++) words[word + WORD_PAYLOAD + index] = operands[index]!;
+}

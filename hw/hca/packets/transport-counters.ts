@@ -1,0 +1,55 @@
+/**
+ * What the transport did to recover, by name: retries, refusals, and the packets that they leave over. All of it is lawful,
+ * and follows from loss, from receivers that were not ready, or from memory that was not there; what breaks a rule is
+ * counted by {@link ViolationCounters}. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
+ */
+import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/aeth.ts';
+
+export const transportEvents = {
+  /** RNR NAKs put into the packet queue, and taken from the wire. */
+  rnrNakSent: 0,
+  rnrNakReceived: 1,
+  /** NAKs for a PSN sequence error. */
+  sequenceNakSent: 2,
+  sequenceNakReceived: 3,
+  /** All other NAKs: invalid request, remote access, remote operational error. */
+  errorNakSent: 4,
+  errorNakReceived: 5,
+  /** Requests that had been executed before, and requests ahead of the expected one, which are dropped. */
+  duplicateRequest: 6,
+  requestOutOfSequence: 7,
+  /** Responses that no request waits for, any more or yet. */
+  unexpectedResponse: 8,
+  /** Messages of unreliable services that found no receive WQE. */
+  unreliableNoReceive: 9,
+  /** Responses found missing by a later one: each is an implied NAK, and asked for again. */
+  missingResponse: 10,
+  /** READ responses whose payload could not be read from memory: dropped, as if the cable had lost them. */
+  unreadableResponse: 11,
+} as const;
+
+export type TransportEvent = keyof typeof transportEvents;
+
+/** The event that a NAK of this syndrome is, sent or received. */
+export function nakEvent(syndrome: number, direction: 'Sent' | 'Received'): TransportEvent {
+  if (syndromeKind(syndrome) === AethKind.RNR_NAK) return `rnrNak${direction}`;
+  const isSequence = syndromeValue(syndrome) === NakCode.PSN_SEQUENCE_ERROR;
+  return isSequence ? `sequenceNak${direction}` : `errorNak${direction}`;
+}
+
+export class TransportCounters {
+  readonly counts = new Float64Array(Object.keys(transportEvents).length);
+
+  count(name: TransportEvent): void {
+    const index = transportEvents[name];
+    this.counts[index] = this.counts[index]! + 1;
+  }
+
+  /** The counters that are not zero, by name. */
+  report(): Partial<Record<TransportEvent, number>> {
+    const entries = Object.entries(transportEvents).map(
+      ([name, index]) => [name, this.counts[index]!] as const,
+    );
+    return Object.fromEntries(entries.filter(([, count]) => count > 0));
+  }
+}

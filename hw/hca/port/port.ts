@@ -1,0 +1,446 @@
+/**
+ * One InfiniBand port of the HCA: its PortInfo, GID, P_Key and SL tables, and how it becomes active.
+ *
+ *   CLOSED ──INIT_PORT──> Down, Polling ──peer, training──> Init, LinkUp ──subnet manager──> Armed ──> Active
+ *      ^                        ^──────────────── link lost: port down event ─────────────────────────────┘
+ *      └── CLOSE_PORT (from anywhere)
+ *
+ * The subnet manager is either on the fabric (it sets PortInfo through the agent) or, where the fabric has none, embedded:
+ * then the port gets its LID and becomes active by itself a little after its link is up.
+ * Sources: interface sheet 3.11, 3.12, 6.7, 7.4, 7.6, 7.7; InfiniBand Architecture volume 1, 14.2.5.6.
+ */
+import {
+  EventType,
+  PortChange,
+  PortInfoChange,
+  PortManagementChange,
+  portInfoChangeEqe,
+  tableChangeEqe,
+} from '../../../abi/eqe.ts';
+import {
+  LinkSpeed,
+  LinkWidth,
+  PortCapability,
+  PortPhysicalState,
+  PortState,
+  portInfo,
+} from '../../../abi/mad-attributes.ts';
+import { PortMtu } from '../../../abi/ports.ts';
+import { viewOf } from '../../../base/index.ts';
+import type { ClockDomain } from '../../../sim/clock-domain.ts';
+import type { PortAddress } from '../packets/port-address.ts';
+
+/** The wire port as the HCA sees it. */
+export interface LinkStateSource {
+  readonly isLinkUp: boolean;
+  /** Switches the port's transmitter and receiver on or off: a cable comes up when both its ends are on. */
+  setEnabled(isEnabled: boolean): void;
+  /** Tells when the cable has come up or gone down, with the instant in picoseconds. */
+  onLinkState(listener: (isUp: boolean, nowPs: number) => void): void;
+}
+
+/** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
+export interface LinkTraffic {
+  readonly transmitted: {
+    readonly packetCount: number;
+    /** LRH to VCRC. */
+    readonly packetBytes: number;
+    readonly discardedCount: number;
+    /** Picoseconds in which a packet waited for credits. */
+    readonly creditWaitPs: number;
+  };
+  readonly received: {
+    readonly delivered: PacketTotals;
+    /** With a wrong CRC, and dropped. */
+    readonly corrupted: PacketTotals;
+    readonly overruns: number;
+    /** Packets of lane 15 that found its buffer full. */
+    readonly managementDrops: number;
+  };
+}
+
+interface PacketTotals {
+  readonly packetTotal: number;
+  /** LRH to VCRC. */
+  readonly byteTotal: number;
+}
+
+/** Totals of one port's link, in the units of performance management. They only grow. */
+export interface LinkTotals {
+  readonly transmitPackets: number;
+  readonly receivePackets: number;
+  /** Four bytes each, from the LRH to the ICRC. */
+  readonly transmitDwords: number;
+  readonly receiveDwords: number;
+  readonly receiveErrors: number;
+  readonly transmitDiscards: number;
+  readonly managementDrops: number;
+  /** Cycles of the HCA in which a packet waited for credits. */
+  readonly transmitWaitTicks: number;
+  /** How often the link went down while the port was open. */
+  readonly linkDowned: number;
+}
+
+/** Where a port's events go. */
+export interface PortEvents {
+  canPost(): boolean;
+  postPortChange(port: number, subtype: number, cycle: number): void;
+  postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: number): void;
+}
+
+export interface PortSetup {
+  /** Counted from 1, as everywhere in the interface. */
+  readonly portNumber: number;
+  readonly guid: bigint;
+  readonly logGids: number;
+  readonly logPkeys: number;
+  readonly maxVls: number;
+  readonly linkInitialiseCycles: number;
+  readonly subnetManagerCycles: number;
+  readonly hasEmbeddedSubnetManager: boolean;
+  readonly lid: number;
+  readonly subnetManagerLid: number;
+  readonly domain: ClockDomain;
+  readonly events: PortEvents;
+  /** The cable, or nothing on a port that has none. */
+  readonly link: LinkStateSource | undefined;
+  /** What that cable carries. */
+  readonly traffic: LinkTraffic | undefined;
+  /** Tells the data path that packets may be sent, or may no longer. */
+  readonly onActive: (isActive: boolean) => void;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+const PENDING_EVENTS_MAX = 64;
+const defaultGidPrefix = 0xfe80_0000_0000_0000n;
+const defaultPkey = 0xffff;
+/** Of each of the two tables: enough for all data lanes of the card. */
+const vlArbitrationEntries = 8;
+const fields = portInfo.fields;
+
+export class HcaPort implements PortAddress {
+  readonly setup: PortSetup;
+  /** PortInfo as the agent answers it. */
+  readonly info = new Uint8Array(portInfo.sizeBytes);
+  readonly view = viewOf(this.info);
+  readonly guids: BigUint64Array;
+  readonly pkeys: Uint16Array;
+  readonly slToVl = new Uint8Array(8);
+  /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
+  readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
+  readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
+  /** What the data path looks at with every packet: copies, brought up to date by {@link addressChanged}. */
+  lid = 0;
+  lmc = 0;
+  readonly gids: Uint8Array;
+  isEnabled = false;
+  readonly #stage: number;
+  #isLinkUp = false;
+  #linkDownedCount = 0;
+  /** When the trained link is in use, and when the embedded subnet manager acts. */
+  #initialisedCycle = NEVER;
+  #managedCycle = NEVER;
+  /** Events that wait for room in the event fifo; a further one is lost, and counted, as when an event queue is full. */
+  #pendingEvents: ((cycle: number) => void)[] = [];
+  lostEventCount = 0;
+
+  constructor(setup: PortSetup) {
+    this.setup = setup;
+    this.guids = new BigUint64Array(1 << setup.logGids);
+    this.gids = new Uint8Array(16 << setup.logGids);
+    this.pkeys = new Uint16Array(1 << setup.logPkeys);
+    this.#stage = setup.domain.addStage(this.#run, this);
+    this.#setDefaults();
+    const { link } = setup;
+    if (link === undefined) return;
+    this.#isLinkUp = link.isLinkUp;
+    link.onLinkState((isUp, nowPs) => {
+      this.#isLinkUp = isUp;
+      setup.domain.wakeAfter(this.#stage, nowPs);
+    });
+  }
+
+  get state(): number {
+    return fields.portState.get(this.view, 0);
+  }
+
+  get isActive(): boolean {
+    return this.state === PortState.ACTIVE;
+  }
+
+  /** For the performance agent. IBA 16.1.3.5 says of each what it counts. */
+  get linkTotals(): LinkTotals {
+    const { traffic, domain } = this.setup;
+    const { transmitted, received } = traffic ?? silentLink;
+    const { delivered, corrupted, overruns, managementDrops } = received;
+    const receivePackets = delivered.packetTotal + corrupted.packetTotal;
+    return {
+      transmitPackets: transmitted.packetCount,
+      receivePackets,
+      transmitDwords: dwordsOf(transmitted.packetBytes, transmitted.packetCount),
+      receiveDwords: dwordsOf(delivered.byteTotal + corrupted.byteTotal, receivePackets),
+      receiveErrors: corrupted.packetTotal + overruns,
+      transmitDiscards: transmitted.discardedCount,
+      managementDrops,
+      transmitWaitTicks: Math.floor((transmitted.creditWaitPs * domain.clock.frequencyMHz) / 1e6),
+      linkDowned: this.#linkDownedCount,
+    };
+  }
+
+  /** PortInfo or the GUID table changed: LID, LMC and the GIDs follow. */
+  addressChanged(): void {
+    this.lid = fields.lid.get(this.view, 0);
+    this.lmc = fields.lmc.get(this.view, 0);
+    const view = viewOf(this.gids);
+    const prefix = fields.gidPrefix.get(this.view, 0);
+    this.guids.forEach((guid, index) => {
+      view.setBigUint64(index * 16, guid === 0n ? 0n : prefix);
+      view.setBigUint64(index * 16 + 8, guid);
+    });
+  }
+
+  /** INIT_PORT; a port that is open already stays as it is. */
+  open(cycle: number): void {
+    if (this.isEnabled) return;
+    this.isEnabled = true;
+    this.setup.link?.setEnabled(true);
+    this.#setPhysicalState(PortPhysicalState.POLLING);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** CLOSE_PORT; a port that is closed already stays as it is. */
+  close(cycle: number): void {
+    this.isEnabled = false;
+    this.setup.link?.setEnabled(false);
+    this.#goDown(PortPhysicalState.DISABLED, cycle);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** Whether a subnet manager may ask for this state now; 0 asks for no change. */
+  canRequestState(state: number): boolean {
+    return (
+      state === 0 ||
+      state === this.state ||
+      state === PortState.DOWN ||
+      (state === PortState.ARMED && this.state === PortState.INIT) ||
+      (state === PortState.ACTIVE && this.state === PortState.ARMED)
+    );
+  }
+
+  /** A subnet manager asks for a state that {@link canRequestState} allows. */
+  requestState(state: number, cycle: number): void {
+    if (state === 0 || state === this.state) return;
+    if (state === PortState.DOWN) {
+      this.#goDown(PortPhysicalState.POLLING, cycle);
+      this.setup.domain.wake(this.#stage, cycle + 1);
+    } else {
+      this.#setState(state, cycle);
+    }
+  }
+
+  /** Tells software what changed in PortInfo: bits of PortInfoChange. */
+  reportInfoChange(changed: number, cycle: number): void {
+    if (changed === 0) return;
+    const { portNumber } = this.setup;
+    const info = this.view;
+    this.#post(cycle, (at) =>
+      this.setup.events.postAsync(
+        EventType.PORT_MNG_CHG_EVENT,
+        PortManagementChange.PORT_INFO,
+        (view, base) => {
+          const event = portInfoChangeEqe.fields;
+          event.port.set(view, base, portNumber);
+          event.smLid.set(view, base, fields.masterSmLid.get(info, 0));
+          event.lid.set(view, base, fields.lid.get(info, 0));
+          event.changed.set(view, base, changed);
+          event.smSl.set(view, base, fields.masterSmSl.get(info, 0));
+          event.gidPrefix.set(view, base, fields.gidPrefix.get(info, 0));
+        },
+        at,
+      ),
+    );
+  }
+
+  /** Tells software that entries of a GUID or P_Key block changed. */
+  reportTableChange(subtype: number, block: number, entryMask: number, cycle: number): void {
+    const { portNumber } = this.setup;
+    this.#post(cycle, (at) =>
+      this.setup.events.postAsync(
+        EventType.PORT_MNG_CHG_EVENT,
+        subtype,
+        (view, base) => {
+          tableChangeEqe.fields.port.set(view, base, portNumber);
+          tableChangeEqe.fields.block.set(view, base, block);
+          tableChangeEqe.fields.entryMask.set(view, base, entryMask);
+        },
+        at,
+      ),
+    );
+  }
+
+  /** A packet with a P_Key that the port's partition does not have; the counter stops at its largest value. */
+  countPkeyViolation(): void {
+    const count = fields.pkeyViolations.get(this.view, 0);
+    if (count < 0xffff) fields.pkeyViolations.set(this.view, 0, count + 1);
+  }
+
+  /** A packet with the wrong Q_Key. */
+  countQkeyViolation(): void {
+    const count = fields.qkeyViolations.get(this.view, 0);
+    if (count < 0xffff) fields.qkeyViolations.set(this.view, 0, count + 1);
+  }
+
+  /** Reset: closed, with the tables of a fresh device; no event can be told to anybody. */
+  reset(): void {
+    const wasActive = this.isActive;
+    this.isEnabled = false;
+    this.setup.link?.setEnabled(false);
+    this.#initialisedCycle = NEVER;
+    this.#managedCycle = NEVER;
+    this.#pendingEvents = [];
+    this.#setDefaults();
+    if (wasActive) this.setup.onActive(false);
+  }
+
+  #run(cycle: number): void {
+    if (!this.#isLinkUp && this.state !== PortState.DOWN) {
+      this.#linkDownedCount++;
+      this.#goDown(PortPhysicalState.POLLING, cycle);
+    }
+    if (this.isEnabled && this.state === PortState.DOWN) this.#initialise(cycle);
+    if (this.#managedCycle <= cycle) this.#manage(cycle);
+    while (this.#pendingEvents.length > 0 && this.setup.events.canPost()) this.#pendingEvents.shift()!(cycle);
+    const next =
+      this.#pendingEvents.length > 0 ? cycle + 1 : Math.min(this.#initialisedCycle, this.#managedCycle);
+    if (next !== NEVER) this.setup.domain.wake(this.#stage, next);
+  }
+
+  #initialise(cycle: number): void {
+    if (!this.#isLinkUp) {
+      this.#initialisedCycle = NEVER;
+      return;
+    }
+    if (this.#initialisedCycle === NEVER) this.#initialisedCycle = cycle + this.setup.linkInitialiseCycles;
+    if (this.#initialisedCycle > cycle) return;
+    this.#initialisedCycle = NEVER;
+    this.#setPhysicalState(PortPhysicalState.LINK_UP);
+    this.#setState(PortState.INIT, cycle);
+    if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
+  }
+
+  /** What a subnet manager does to a port in state Init. */
+  #manage(cycle: number): void {
+    this.#managedCycle = NEVER;
+    if (this.state !== PortState.INIT) return;
+    fields.lid.set(this.view, 0, this.setup.lid);
+    fields.masterSmLid.set(this.view, 0, this.setup.subnetManagerLid);
+    this.addressChanged();
+    this.reportInfoChange(PortInfoChange.LID | PortInfoChange.SM_LID, cycle);
+    this.#setState(PortState.ARMED, cycle);
+    this.#setState(PortState.ACTIVE, cycle);
+  }
+
+  #setState(state: number, cycle: number): void {
+    const wasActive = this.isActive;
+    fields.portState.set(this.view, 0, state);
+    if (wasActive === this.isActive) return;
+    const subtype = this.isActive ? PortChange.ACTIVE : PortChange.DOWN;
+    this.setup.onActive(this.isActive);
+    this.#post(cycle, (at) => this.setup.events.postPortChange(this.setup.portNumber, subtype, at));
+  }
+
+  #goDown(physicalState: number, cycle: number): void {
+    this.#initialisedCycle = NEVER;
+    this.#managedCycle = NEVER;
+    this.#setPhysicalState(physicalState);
+    this.#setState(PortState.DOWN, cycle);
+  }
+
+  #setPhysicalState(state: number): void {
+    fields.portPhysicalState.set(this.view, 0, state);
+  }
+
+  #post(cycle: number, event: (cycle: number) => void): void {
+    if (this.#pendingEvents.length === PENDING_EVENTS_MAX) this.lostEventCount++;
+    else this.#pendingEvents.push(event);
+    this.setup.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #setDefaults(): void {
+    const { setup } = this;
+    const allWidths = LinkWidth.WIDTH_1X | LinkWidth.WIDTH_4X;
+    const allSpeeds = LinkSpeed.SDR | LinkSpeed.DDR | LinkSpeed.QDR;
+    portInfo.encodeInto(
+      {
+        gidPrefix: defaultGidPrefix,
+        capabilityMask:
+          PortCapability.IS_TRAP | PortCapability.IS_SL_MAPPING | PortCapability.IS_SYSTEM_IMAGE_GUID,
+        localPort: setup.portNumber,
+        linkWidthEnabled: allWidths,
+        linkWidthSupported: allWidths,
+        linkWidthActive: LinkWidth.WIDTH_4X,
+        linkSpeedSupported: allSpeeds,
+        linkSpeedEnabled: allSpeeds,
+        linkSpeedActive: LinkSpeed.QDR,
+        portState: PortState.DOWN,
+        portPhysicalState: PortPhysicalState.DISABLED,
+        linkDownDefault: PortPhysicalState.POLLING,
+        neighborMtu: PortMtu.MTU_4096,
+        mtuCap: PortMtu.MTU_4096,
+        vlCap: vlCapOf(setup.maxVls),
+        operationalVls: vlCapOf(setup.maxVls),
+        vlArbitrationHighCap: vlArbitrationEntries,
+        vlArbitrationLowCap: vlArbitrationEntries,
+        guidCap: Math.min(this.guids.length, 0xff),
+        subnetTimeout: 18,
+        responseTime: 16,
+      },
+      this.info,
+    );
+    this.guids.fill(0n);
+    this.guids[0] = setup.guid;
+    this.pkeys.fill(0);
+    this.pkeys[0] = defaultPkey;
+    this.slToVl.fill(0);
+    setDefaultArbitration(this.vlArbitrationHigh, setup.maxVls);
+    setDefaultArbitration(this.vlArbitrationLow, setup.maxVls);
+    this.addressChanged();
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#initialisedCycle -= cycles;
+    this.#managedCycle -= cycles;
+  }
+}
+
+/** Every data lane in turn with the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
+function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
+  table.fill(0);
+  for (let lane = 0; lane < Math.min(vlCount, vlArbitrationEntries); lane++) {
+    table[2 * lane] = lane;
+    table[2 * lane + 1] = evenWeight;
+  }
+}
+
+const evenWeight = 64;
+
+/** A port without a cable. */
+const silentLink: LinkTraffic = {
+  transmitted: { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 },
+  received: {
+    delivered: { packetTotal: 0, byteTotal: 0 },
+    corrupted: { packetTotal: 0, byteTotal: 0 },
+    overruns: 0,
+    managementDrops: 0,
+  },
+};
+
+const vcrcBytes = 2;
+/** A packet without its VCRC is a multiple of four bytes: IBA 7.7.5, PktLen. */
+const dwordsOf = (packetBytes: number, packets: number): number => (packetBytes - packets * vcrcBytes) / 4;
+
+/** PortInfo's code for a number of data VLs: 1, 2, 4, 8 and 15 are 1 to 5. */
+export function vlCapOf(vlCount: number): number {
+  return [1, 2, 4, 8, 15].findIndex((count) => count >= vlCount) + 1;
+}

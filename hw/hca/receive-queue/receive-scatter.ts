@@ -1,0 +1,199 @@
+/**
+ * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
+ * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
+ */
+import { dataPointer, invalidLkey } from '../../../abi/wqe.ts';
+import type { BlockAccount } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import { SIDE_RESPONDER } from '../memory/page-faults.ts';
+import { PORT_RECEIVER } from '../memory/ports.ts';
+import { RIGHT_LOCAL_WRITE } from '../memory/translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
+import { SEGMENTS_MAX } from '../objects/qp-table.ts';
+import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from '../packets/receive-pipeline.ts';
+import type { PayloadWriter } from './payload-writer.ts';
+import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
+
+/** The list is full, or a piece of it may not be written. */
+export const LIST_FULL = -2;
+export const LIST_REFUSED = -3;
+/** The next page has been asked for. */
+export const LIST_ABSENT = -4;
+
+/** What {@link ReceiveScatter.take} answers beside WAIT. */
+export const TAKEN = 1;
+export const NONE_POSTED = 0;
+export const QUEUE_UNREADABLE = 2;
+
+const pointer = dataPointer.fields;
+
+export class ReceiveScatter {
+  readonly #core: HcaCore;
+  readonly #writer: PayloadWriter;
+  readonly #receives: ReceiveWqeFetch;
+  readonly #account: BlockAccount;
+
+  constructor(core: HcaCore, writer: PayloadWriter, receives: ReceiveWqeFetch, account: BlockAccount) {
+    this.#core = core;
+    this.#writer = writer;
+    this.#receives = receives;
+    this.#account = account;
+  }
+
+  /**
+   * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's. TAKEN,
+   * NONE_POSTED, QUEUE_UNREADABLE or WAIT.
+   */
+  take(qp: number, arrivedCycle: number, cycle: number): number {
+    const { qps } = this.#core;
+    const queue = this.#receives.queueOf(qp);
+    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, arrivedCycle, cycle);
+    if (taken === TAKE_PENDING) {
+      this.#account.stall(cycle, STALL_RECEIVE_WQE);
+      return WAIT;
+    }
+    if (taken === TAKE_EMPTY) return NONE_POSTED;
+    if (taken === TAKE_FAILED) return QUEUE_UNREADABLE;
+    const pair = qps.rows[qp]!;
+    pair.receiveWqeCounter = this.#receives.foundCounter;
+    pair.hasReceiveWqe = 1;
+    this.#loadSegments(qp);
+    pair.messageBytes = 0;
+    return TAKEN;
+  }
+
+  /** Back to the list's beginning: another message takes the WQE that one given up had. */
+  rewind(qp: number): void {
+    const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
+    pair.segmentIndex = 0;
+    pair.segmentUsed = 0;
+    pair.messageBytes = 0;
+  }
+
+  /**
+   * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, WAIT, LIST_FULL or
+   * LIST_REFUSED or LIST_ABSENT.
+   */
+  place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+    const { qps, translator } = this.#core;
+    const pair = qps.rows[qp]!;
+    const segment = pair.segmentIndex;
+    if (segment >= pair.segmentCount) return LIST_FULL;
+    const index = qp * SEGMENTS_MAX + segment;
+    const used = pair.segmentUsed;
+    const wanted = Math.min(left, qps.segmentBytes[index]! - used);
+    const address = qps.segmentAddress[index]! + used;
+    const found = translator.translate(
+      PORT_RECEIVER,
+      qps.segmentKey[index]!,
+      this.#receivePd(qp),
+      address,
+      wanted,
+      RIGHT_LOCAL_WRITE,
+    );
+    if (found >= BAD_KEY) return this.#missing(found, qp, index, address, used, cycle);
+    const moved = this.write(found, wanted, source, sourceOffset, cycle);
+    if (moved !== WAIT) this.#advance(qp, index, moved);
+    return moved;
+  }
+
+  /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
+  skip(qp: number, lengthBytes: number): boolean {
+    const { qps } = this.#core;
+    let left = lengthBytes;
+    while (left > 0) {
+      const pair = qps.rows[qp]!;
+      const segment = pair.segmentIndex;
+      if (segment >= pair.segmentCount) return false;
+      const index = qp * SEGMENTS_MAX + segment;
+      const passed = Math.min(left, qps.segmentBytes[index]! - pair.segmentUsed);
+      this.#advance(qp, index, passed);
+      left -= passed;
+    }
+    return true;
+  }
+
+  /** Requests the DMA write of what the translator has `found`. Returns the bytes, or WAIT. */
+  write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+    const { translator } = this.#core;
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    if (!this.#writer.canWrite) {
+      this.#account.stall(cycle, STALL_DMA);
+      return WAIT;
+    }
+    // No more than is wanted; computed from addresses, hence a float.
+    const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
+    this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
+    translator.port(PORT_RECEIVER).used();
+    return bytes;
+  }
+
+  /** Takes back the last so many bytes placed: their packet will come again. */
+  retreat(qp: number, lengthBytes: number): void {
+    const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
+    pair.messageBytes -= lengthBytes;
+    for (let left = lengthBytes; left > 0; ) {
+      if (pair.segmentUsed === 0) {
+        const before = pair.segmentIndex - 1;
+        pair.segmentIndex = before;
+        pair.segmentUsed = qps.segmentBytes[qp * SEGMENTS_MAX + before]!;
+      }
+      const back = Math.min(left, pair.segmentUsed);
+      pair.segmentUsed -= back;
+      left -= back;
+    }
+  }
+
+  #missing(found: number, qp: number, index: number, address: number, used: number, cycle: number): number {
+    if (found !== PAGE_FAULT) return LIST_REFUSED;
+    const { qps, pageFaults: faults } = this.#core;
+    const rest = qps.segmentBytes[index]! - used;
+    const isAsked = faults.meet(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
+    return isAsked ? LIST_ABSENT : LIST_REFUSED;
+  }
+
+  #advance(qp: number, index: number, bytes: number): void {
+    const { qps } = this.#core;
+    const pair = qps.rows[qp]!;
+    const used = pair.segmentUsed + bytes;
+    pair.messageBytes += bytes;
+    const isFull = used === qps.segmentBytes[index];
+    pair.segmentUsed = isFull ? 0 : used;
+    if (isFull) pair.segmentIndex++;
+  }
+
+  /** The scatter list: data pointers up to the stride or the terminator. */
+  #loadSegments(qp: number): void {
+    const { qps, sramView } = this.#core;
+    const end = this.#receives.foundOffset + this.#receives.foundBytes;
+    let count = 0;
+    for (let at = this.#receives.foundOffset; at < end && count < SEGMENTS_MAX; at += dataPointer.sizeBytes) {
+      const bytes = pointer.byteCount.get(sramView, at);
+      const key = pointer.lkey.get(sramView, at);
+      if (bytes === 0 && key === invalidLkey) break;
+      if (bytes === 0) continue;
+      const index = qp * SEGMENTS_MAX + count++;
+      qps.segmentAddress[index] = pointer.address.getNumber(sramView, at);
+      qps.segmentKey[index] = key;
+      qps.segmentBytes[index] = bytes;
+    }
+    const pair = qps.rows[qp]!;
+    pair.segmentCount = count;
+    pair.segmentIndex = 0;
+    pair.segmentUsed = 0;
+  }
+
+  /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
+  #receivePd(qp: number): number {
+    const { qps, srqs } = this.#core;
+    const pair = qps.rows[qp]!;
+    const srqn = pair.srqn;
+    const srq = srqn === -1 ? -1 : srqs.slotOf(srqn);
+    return srq === -1 ? pair.pd : srqs.pd[srq]!;
+  }
+}

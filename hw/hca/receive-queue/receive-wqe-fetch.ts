@@ -1,0 +1,422 @@
+/**
+ * Fetches receive WQEs: keeps, for the receive queues in use, a line of the next few WQEs on chip.
+ *
+ *   receiver ──take──> line ──(running low)──> doorbell record read ──> WQE read ──> line
+ *
+ * The doorbell record is read only when every WQE known to be posted is used up; a counter once read stays true,
+ * since software only moves it forward. An SRQ is a linked list: its line holds one WQE, and the next index is read
+ * from the WQE consumed (interface sheet 6.5, 6.8).
+ */
+import { receiveRecord } from '../../../abi/doorbells.ts';
+import { srqNextSegment } from '../../../abi/wqe.ts';
+import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_RECEIVE_FETCH } from '../memory/ports.ts';
+import { BAD_KEY, PENDING } from '../memory/translator.ts';
+import {
+  ASKED,
+  IDLE,
+  NO_LINE,
+  READING_RECORD,
+  READING_WQES,
+  RECORD_READ,
+  ReceiveQueueState,
+} from '../objects/receive-queue-state.ts';
+import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
+
+const RECORD_BYTES = 4;
+const RECORD_READS_MAX = 8;
+/** QP slots are below: QPNs have 24 bits. */
+const SRQ_BASE = 2 ** 24;
+const STALL_TRANSLATION = 0;
+const STALL_DMA = 1;
+const STALL_CONTEXT = 2;
+const STALL_LINES = 3;
+/** What {@link ReceiveWqeFetch.take} found. */
+export const TAKE_FOUND = 0;
+export const TAKE_PENDING = 1;
+export const TAKE_EMPTY = 2;
+export const TAKE_FAILED = 3;
+
+export class ReceiveWqeFetch {
+  readonly account = new BlockAccount('receiveWqeFetch', ['translation', 'dma', 'context', 'lines']);
+  hitCount = 0;
+  missCount = 0;
+  /** Offset in the HCA's memory of the WQE found by {@link take}, its byte length and its counter or index. */
+  foundOffset = 0;
+  foundBytes = 0;
+  foundCounter = 0;
+
+  readonly #core: HcaCore;
+  readonly #wakeReceiver: (cycle: number) => void;
+  readonly #recordsOffset: number;
+  readonly #lines: ReceiveWqeLines;
+  readonly #recordRequester: number;
+  readonly #wqeRequester: number;
+  readonly #stage: number;
+  /** Queues in wait of a look, each once: see {@link ReceiveQueueState.isQueued}. */
+  readonly #work: Fifo;
+  /** By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. */
+  readonly #ofQps: ReceiveQueueState[] = [];
+  readonly #ofSrqs: ReceiveQueueState[] = [];
+  /** Reads of doorbell records begun and done, which come back in order: each has a place of its own until then. */
+  #recordsBegun = 0;
+  #recordsDone = 0;
+  /** Queue that the last read into each line was for. */
+  readonly #readFor: Int32Array;
+
+  /** @param sramOffset of {@link receiveFetchSramBytes} bytes */
+  constructor(
+    core: HcaCore,
+    wqeClass: number,
+    recordClass: number,
+    sramOffset: number,
+    wakeReceiver: (cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#wakeReceiver = wakeReceiver;
+    const { qps, srqs } = core;
+    const lines = core.config.receiveQueueLineCount;
+    this.#lines = new ReceiveWqeLines(lines, sramOffset);
+    this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
+    this.#work = new Fifo(qps.slotCount + srqs.slotCount);
+    this.#readFor = new Int32Array(lines);
+    const enlarge = (states: ReceiveQueueState[], slotCount: number): void => {
+      while (states.length < slotCount) states.push(new ReceiveQueueState());
+      this.#work.enlarge(qps.slotCount + srqs.slotCount);
+    };
+    qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
+    srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
+    this.#recordRequester = core.dmaRead.addRequester(
+      { name: 'receiveRecord', trafficClass: recordClass, fifoDepth: RECORD_READS_MAX, weight: 2 },
+      (queue, status, cycle) => this.#recordDone(queue, status, cycle),
+    );
+    this.#wqeRequester = core.dmaRead.addRequester(
+      { name: 'receiveWqeRead', trafficClass: wqeClass, fifoDepth: 8, weight: 2 },
+      (line, status, cycle) => this.#wqesDone(line, status, cycle),
+    );
+    this.#stage = core.domain.addStage(this.#run, this);
+    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    core.translator.attach(PORT_RECEIVE_FETCH, wake);
+    core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);
+    core.dmaRead.onSpace(this.#recordRequester, () => wake(core.domain.cycle + 1));
+    core.dmaRead.onSpace(this.#wqeRequester, () => wake(core.domain.cycle + 1));
+  }
+
+  /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
+  queueOf(qp: number): number {
+    const { qps, srqs } = this.#core;
+    const pair = qps.rows[qp]!;
+    const srqn = pair.srqn;
+    if (srqn === -1) return pair.hasReceiveQueue === 1 ? qp : -1;
+    const srq = srqs.slotOf(srqn);
+    return srq === -1 ? -1 : SRQ_BASE + srq;
+  }
+
+  get evictionCount(): number {
+    return this.#lines.evictionCount;
+  }
+
+  /** Lines in use, queues that wait for their turn, and reads of doorbell records under way. */
+  get heldCount(): number {
+    return this.#lines.heldCount + this.#work.count + this.#recordsBegun - this.#recordsDone;
+  }
+
+  /** The queue is new: nothing of it is known. */
+  open(queue: number): void {
+    const state = this.#stateOf(queue);
+    this.#lines.close(state);
+    state.begin();
+  }
+
+  /** The queue is gone. A record under way means nothing. */
+  close(queue: number): void {
+    const state = this.#stateOf(queue);
+    this.#lines.close(state);
+    state.phase = IDLE;
+  }
+
+  srqQueue(srq: number): number {
+    return SRQ_BASE + srq;
+  }
+
+  /** WQEs known to be posted and not consumed: what end-to-end credits are granted for. */
+  knownAvailable(queue: number): number {
+    return this.#stateOf(queue).available;
+  }
+
+  postedCounter(queue: number): number {
+    return this.#stateOf(queue).posted;
+  }
+
+  consumedCounter(queue: number): number {
+    return this.#stateOf(queue).consumed;
+  }
+
+  /** True while a DMA read for the queue is under way. */
+  isBusy(queue: number): boolean {
+    const { phase, readsUnderWay } = this.#stateOf(queue);
+    return phase !== IDLE || readsUnderWay > 0;
+  }
+
+  /**
+   * Takes the next WQE, for a packet that is there since `arrivedCycle`. PENDING: the receiver is woken and asks again. EMPTY:
+   * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
+   */
+  take(queue: number, arrivedCycle: number, cycle: number): number {
+    const state = this.#stateOf(queue);
+    if (state.hasFailed === 1) return TAKE_FAILED;
+    const { line } = state;
+    if (line !== NO_LINE && this.#lines.hasWqe(line)) {
+      this.#consume(queue, line, cycle);
+      return TAKE_FOUND;
+    }
+    if (state.emptyCycle >= arrivedCycle) {
+      // More than one packet came meanwhile, and so do others: the next look goes on while these are dropped.
+      if (++state.emptyAnswerCount === 2) this.#ask(queue, cycle);
+      return TAKE_EMPTY;
+    }
+    if (state.phase !== IDLE) return TAKE_PENDING;
+    this.missCount++;
+    this.#ask(queue, cycle);
+    return TAKE_PENDING;
+  }
+
+  /** Looks for WQEs before the first message comes. */
+  prefetch(queue: number, cycle: number): void {
+    this.#ask(queue, cycle);
+  }
+
+  /** Reads the doorbell record afresh (flush of a QP in error); {@link knownAvailable} then tells. */
+  refreshPosted(queue: number, cycle: number): void {
+    const state = this.#stateOf(queue);
+    state.posted = state.consumed;
+    this.#lines.empty(state);
+    this.#ask(queue, cycle);
+  }
+
+  /** Counts one WQE as consumed without looking at it: a flushed one. Returns its counter. */
+  consumeUnseen(queue: number): number {
+    const state = this.#stateOf(queue);
+    const counter = state.consumed;
+    state.consumed = (counter + 1) & 0xffff;
+    return counter;
+  }
+
+  /** Called when a queue's limit event has to be sent, with the SRQ slot. */
+  onLimit: ((srq: number, cycle: number) => void) | undefined;
+  /** Called when a look at memory that {@link refreshPosted} asked for is over. */
+  onRefreshed: ((queue: number, cycle: number) => void) | undefined;
+
+  reset(): void {
+    this.#work.clear();
+    this.#lines.reset();
+    this.#recordsBegun = 0;
+    this.#recordsDone = 0;
+    for (const states of [this.#ofQps, this.#ofSrqs]) {
+      for (const state of states) {
+        state.phase = IDLE;
+        state.readsUnderWay = 0;
+        state.isQueued = 0;
+      }
+    }
+  }
+
+  #consume(queue: number, line: number, cycle: number): void {
+    const { sramView } = this.#core;
+    const state = this.#stateOf(queue);
+    const stride = this.#strideBytes(queue);
+    const offset = this.#lines.use(line, stride);
+    const isShared = queue >= SRQ_BASE;
+    this.hitCount++;
+    if (isShared) {
+      this.foundCounter = state.nextIndex;
+      state.nextIndex = srqNextSegment.fields.nextWqeIndex.get(sramView, offset);
+      this.foundOffset = offset + srqNextSegment.sizeBytes;
+      this.foundBytes = stride - srqNextSegment.sizeBytes;
+    } else {
+      this.foundCounter = state.consumed;
+      this.foundOffset = offset;
+      this.foundBytes = stride;
+    }
+    state.consumed = (state.consumed + 1) & 0xffff;
+    if (this.#lines.isUsedUp(line) && state.available > 0) this.#ask(queue, cycle);
+    if (isShared) this.#checkLimit(queue, cycle);
+  }
+
+  /** Fewer WQEs than the limit are known of: software may have posted more since. */
+  #checkLimit(queue: number, cycle: number): void {
+    const limit = this.#core.srqs.limit[queue - SRQ_BASE]!;
+    if (limit === 0 || this.knownAvailable(queue) >= limit) return;
+    this.#stateOf(queue).needsLook = 1;
+    this.#ask(queue, cycle);
+  }
+
+  /** The record has just been read: fewer WQEs than the limit are posted. */
+  #tellOfLimit(queue: number, cycle: number): void {
+    const { srqs } = this.#core;
+    const srq = queue - SRQ_BASE;
+    if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
+    srqs.limit[srq] = 0;
+    this.onLimit?.(srq, cycle);
+  }
+
+  #ask(queue: number, cycle: number): void {
+    const state = this.#stateOf(queue);
+    if (state.phase !== IDLE) return;
+    state.phase = ASKED;
+    this.#enter(queue, state, cycle + 1);
+  }
+
+  #enter(queue: number, state: ReceiveQueueState, cycle: number): void {
+    if (state.isQueued === 0) {
+      state.isQueued = 1;
+      this.#work.push(queue, cycle);
+    }
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  #leave(state: ReceiveQueueState): void {
+    state.isQueued = 0;
+    this.#work.pop();
+  }
+
+  #run(cycle: number): void {
+    const { domain } = this.#core;
+    if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
+    if (this.#work.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#work.isEmpty) domain.wake(this.#stage, this.#work.headCycle);
+      return;
+    }
+    const queue = this.#work.head;
+    const state = this.#stateOf(queue);
+    if (state.phase !== ASKED && state.phase !== RECORD_READ) {
+      // The queue was closed while it waited here.
+      this.#leave(state);
+      this.account.serve(cycle, 1);
+      return domain.wake(this.#stage, cycle + 1);
+    }
+    const stall =
+      state.phase === ASKED && (state.available === 0 || state.needsLook === 1)
+        ? this.#readRecord(queue, cycle)
+        : this.#readWqes(queue, cycle);
+    if (stall !== -1) return this.account.stall(cycle, stall);
+    this.#leave(state);
+    this.account.serve(cycle, 1);
+    if (!this.#work.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#work.headCycle));
+  }
+
+  #readRecord(queue: number, cycle: number): number {
+    const { dmaRead, qps, srqs } = this.#core;
+    if (!dmaRead.canRequest(this.#recordRequester)) return STALL_DMA;
+    const address =
+      queue < SRQ_BASE ? qps.rows[queue]!.doorbellRecord : srqs.doorbellRecord[queue - SRQ_BASE]!;
+    const state = this.#stateOf(queue);
+    state.phase = READING_RECORD;
+    state.lookCycle = cycle;
+    state.readsUnderWay++;
+    const place = this.#recordPlace(this.#recordsBegun++);
+    dmaRead.request(this.#recordRequester, address, RECORD_BYTES, place, queue);
+    return -1;
+  }
+
+  #recordDone(queue: number, status: number, cycle: number): void {
+    const { sramView } = this.#core;
+    const state = this.#stateOf(queue);
+    const place = this.#recordPlace(this.#recordsDone++);
+    state.readsUnderWay--;
+    if (state.phase !== READING_RECORD) return;
+    if (status !== 0) return this.#end(queue, cycle, 1);
+    state.posted = receiveRecord.fields.postedCounter.get(sramView, place);
+    if (state.needsLook === 1) {
+      state.needsLook = 0;
+      this.#tellOfLimit(queue, cycle);
+    }
+    if (this.onRefreshed !== undefined) this.onRefreshed(queue, cycle);
+    if (state.available === 0) {
+      state.emptyCycle = state.lookCycle;
+      state.emptyAnswerCount = 0;
+      return this.#end(queue, cycle, 0);
+    }
+    state.phase = RECORD_READ;
+    this.#enter(queue, state, cycle + 1);
+  }
+
+  #readWqes(queue: number, cycle: number): number {
+    const { dmaRead, translator, qps, srqs, srqcCache, config } = this.#core;
+    if (!dmaRead.canRequest(this.#wqeRequester)) return STALL_DMA;
+    const state = this.#stateOf(queue);
+    const stride = this.#strideBytes(queue);
+    const isShared = queue >= SRQ_BASE;
+    const srq = queue - SRQ_BASE;
+    if (isShared && !srqcCache.access(PORT_RECEIVE_FETCH, srq, true)) return STALL_CONTEXT;
+    const logCount = isShared ? srqs.logCount[srq]! : qps.rows[queue]!.rqLogCount;
+    const index = isShared ? state.nextIndex : state.consumed & ((1 << logCount) - 1);
+    const limit = isShared
+      ? 1
+      : Math.min(config.receivePrefetchCount, state.available, (1 << logCount) - index);
+    const wqes = Math.max(1, Math.min(limit, Math.floor(RECEIVE_LINE_BYTES / stride)));
+    const mttOffset = isShared ? srqs.mttOffset[srq]! : qps.rows[queue]!.bufferMttOffset;
+    const pageBytes = isShared ? srqs.pageBytes[srq]! : qps.rows[queue]!.bufferPageBytes;
+    const byte = (isShared ? srqs.firstByte[srq]! : qps.rows[queue]!.rqOffset) + index * stride;
+    const found = translator.translateBuffer(PORT_RECEIVE_FETCH, mttOffset, pageBytes, byte, wqes * stride);
+    if (found === PENDING) return STALL_TRANSLATION;
+    if (found >= BAD_KEY) {
+      this.#end(queue, cycle, 1);
+      return -1;
+    }
+    const whole = Math.max(1, Math.floor(translator.contiguousBytes / stride));
+    const line = this.#lines.beginFill(state, queue, whole);
+    if (line === -1) return STALL_LINES;
+    state.phase = READING_WQES;
+    this.#readFor[line] = queue;
+    state.readsUnderWay++;
+    const target = this.#lines.offsetOf(line);
+    dmaRead.request(this.#wqeRequester, translator.physicalAddress, whole * stride, target, line);
+    translator.port(PORT_RECEIVE_FETCH).usedBuffer();
+    if (isShared) srqcCache.port(PORT_RECEIVE_FETCH).used();
+    return -1;
+  }
+
+  #wqesDone(line: number, status: number, cycle: number): void {
+    this.#stateOf(this.#readFor[line]!).readsUnderWay--;
+    this.#core.domain.wake(this.#stage, cycle + 1);
+    const queue = this.#lines.endFill(line);
+    if (queue === -1 || this.#stateOf(queue).phase !== READING_WQES) return;
+    this.#lines.publish(line);
+    this.#end(queue, cycle, status === 0 ? 0 : 1);
+  }
+
+  #end(queue: number, cycle: number, failed: number): void {
+    const state = this.#stateOf(queue);
+    state.phase = IDLE;
+    if (failed === 1) state.hasFailed = 1;
+    this.#wakeReceiver(cycle + 1);
+  }
+
+  #strideBytes(queue: number): number {
+    const { qps, srqs } = this.#core;
+    return queue < SRQ_BASE ? qps.rows[queue]!.rqStrideBytes : srqs.strideBytes[queue - SRQ_BASE]!;
+  }
+
+  #stateOf(queue: number): ReceiveQueueState {
+    return queue < SRQ_BASE ? this.#ofQps[queue]! : this.#ofSrqs[queue - SRQ_BASE]!;
+  }
+
+  /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
+  #recordPlace(read: number): number {
+    return this.#recordsOffset + (read % RECORD_READS_MAX) * RECORD_BYTES;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#work.rebase(cycles);
+    for (const states of [this.#ofQps, this.#ofSrqs]) for (const state of states) state.rebase(cycles);
+  }
+}
+
+/** Bytes of the HCA's memory that the receive-WQE fetch needs. */
+export function receiveFetchSramBytes(lines: number): number {
+  return lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES;
+}

@@ -1,0 +1,219 @@
+/**
+ * Receives datagrams (UD, and the special QPs 0 and 1): a packet is a message. What does not pass the checks is dropped and
+ * counted; there is nobody to tell.
+ *
+ *   Q_Key ─> P_Key ─> receive WQE ─> 40 bytes for the GRH, payload to memory ─> completion with the sender's addresses
+ *
+ * Entered again at the same step when something is not on chip, like the responder.
+ * Sources: interface sheet 6.4, 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
+ */
+import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
+import { EventType } from '../../../abi/eqe.ts';
+import { grhBytes } from '../../../abi/wqe.ts';
+import type { BlockAccount } from '../../../sim/index.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
+import {
+  FLAG_GRH,
+  FLAG_SOLICITED,
+  grhPlace,
+  PACKET_PAYLOAD_OFFSET,
+  SERVICE_LEVEL_SHIFT,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+} from '../../../wire/packet.ts';
+import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { HcaCore } from '../core.ts';
+import { isSamePartition, type PortAddress } from '../packets/port-address.ts';
+import { STALL_COMPLETION, WAIT } from '../packets/receive-pipeline.ts';
+import type { ReceivedPackets } from '../packets/received-packets.ts';
+import {
+  LIST_ABSENT,
+  LIST_FULL,
+  LIST_REFUSED,
+  NONE_POSTED,
+  QUEUE_UNREADABLE,
+  type ReceiveScatter,
+  TAKEN,
+} from '../receive-queue/receive-scatter.ts';
+
+/** Numbers of the special QPs in packets: subnet management, general services. */
+export const QPN_SUBNET_MANAGEMENT = 0;
+export const QPN_GENERAL_SERVICES = 1;
+
+const STEP_CHECK = 0;
+const STEP_PLACE = 1;
+const STEP_FINISH = 2;
+
+export interface DatagramListener {
+  /** The QP goes to error, with an asynchronous event or 0. */
+  qpRefused(qp: number, eventType: number, cycle: number): void;
+}
+
+export class DatagramReceiver {
+  readonly #core: HcaCore;
+  readonly #packets: ReceivedPackets;
+  readonly #scatter: ReceiveScatter;
+  readonly #completions: CompletionWriter;
+  readonly #account: BlockAccount;
+  readonly #address: PortAddress;
+  readonly #listener: DatagramListener;
+  #step = STEP_CHECK;
+  #pkeyIndex = 0;
+  /** Bytes of GRH and payload on their way, and what went wrong with them. */
+  #placed = 0;
+  #syndrome = 0;
+
+  constructor(
+    core: HcaCore,
+    packets: ReceivedPackets,
+    scatter: ReceiveScatter,
+    completions: CompletionWriter,
+    account: BlockAccount,
+    address: PortAddress,
+    listener: DatagramListener,
+  ) {
+    this.#core = core;
+    this.#packets = packets;
+    this.#scatter = scatter;
+    this.#completions = completions;
+    this.#account = account;
+    this.#address = address;
+    this.#listener = listener;
+  }
+
+  /** Works on the datagram at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
+  process(offset: number, qp: number, cycle: number): number {
+    if (this.#step === STEP_CHECK) {
+      if (!this.#check(offset, qp)) return 0;
+      const taken = this.#takeReceiveWqe(qp, cycle);
+      if (taken === WAIT) return WAIT;
+      if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
+      if (taken === QUEUE_UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
+      if (taken === NONE_POSTED || taken === QUEUE_UNREADABLE) return 0;
+      this.#placed = 0;
+      this.#syndrome = 0;
+      this.#step = STEP_PLACE;
+    }
+    if (this.#step === STEP_PLACE) {
+      const placed = this.#place(offset, qp, cycle);
+      if (placed === WAIT) return WAIT;
+      if (placed === LIST_ABSENT) return this.#drop();
+      this.#step = STEP_FINISH;
+    }
+    if (this.#completions.isFull) {
+      this.#account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
+    this.#complete(offset, qp, cycle);
+    this.#step = STEP_CHECK;
+    return this.#word(offset, WORD_PAYLOAD_BYTES);
+  }
+
+  /** One that a datagram left for want of a page is used again. */
+  #takeReceiveWqe(qp: number, cycle: number): number {
+    if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
+      return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
+    this.#scatter.rewind(qp);
+    return TAKEN;
+  }
+
+  reset(): void {
+    this.#step = STEP_CHECK;
+  }
+
+  #word(offset: number, word: number): number {
+    return this.#packets.rxWords[(offset >> 2) + word]!;
+  }
+
+  /** Keys. QP0 has none; QP1 takes any partition that the port has. */
+  #check(offset: number, qp: number): boolean {
+    const { qps, violations } = this.#core;
+    const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
+    this.#pkeyIndex = 0;
+    if (wireQpn === QPN_SUBNET_MANAGEMENT) return true;
+    const pair = qps.rows[qp]!;
+    if (this.#word(offset, WORD_DATAGRAM_QKEY) !== pair.queueKey) {
+      violations.count('datagramQkey');
+      this.#address.countQkeyViolation();
+      return false;
+    }
+    const pkey = this.#word(offset, WORD_DATAGRAM_PKEY) & 0xffff;
+    const { pkeys } = this.#address;
+    const own = pair.pkeyIndex % pkeys.length;
+    const isAny = wireQpn === QPN_GENERAL_SERVICES;
+    this.#pkeyIndex = isAny ? pkeys.findIndex((entry) => isSamePartition(entry, pkey)) : own;
+    if (this.#pkeyIndex !== -1 && isSamePartition(pkeys[this.#pkeyIndex]!, pkey)) return true;
+    violations.count('datagramPkey');
+    this.#address.countPkeyViolation();
+    return false;
+  }
+
+  /** A page that it needs has been asked for; the datagram is lost, as it may be. */
+  #drop(): number {
+    this.#core.pageFaults.droppedPacketCount++;
+    this.#step = STEP_CHECK;
+    return 0;
+  }
+
+  /** Writes the GRH, or leaves its place alone, then the payload. 1, WAIT or LIST_ABSENT. */
+  #place(offset: number, qp: number, cycle: number): number {
+    const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
+    const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
+    if (this.#placed === 0 && !hasGrh) {
+      this.#placed = grhBytes;
+      if (!this.#scatter.skip(qp, grhBytes)) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+    }
+    const total = grhBytes + payloadBytes;
+    while (this.#placed < total && this.#syndrome === 0) {
+      const isGrh = this.#placed < grhBytes;
+      const source = isGrh
+        ? grhPlace(offset, payloadBytes) + this.#placed
+        : offset + PACKET_PAYLOAD_OFFSET + this.#placed - grhBytes;
+      const left = (isGrh ? grhBytes : total) - this.#placed;
+      const moved = this.#scatter.place(qp, left, this.#packets.rxBytes, source, cycle);
+      if (moved === WAIT || moved === LIST_ABSENT) return moved;
+      if (moved === LIST_FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+      else if (moved === LIST_REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+      else this.#placed += moved;
+    }
+    return 1;
+  }
+
+  #complete(offset: number, qp: number, cycle: number): void {
+    const { qps } = this.#core;
+    const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
+    const flags = this.#word(offset, WORD_PACKET_FLAGS);
+    const lids = this.#word(offset, WORD_LIDS);
+    const pathBits = lids & ((1 << this.#address.lmc) - 1);
+    const source =
+      ((flags & FLAG_GRH) !== 0 ? 1 << 31 : 0) |
+      (pathBits << 24) |
+      (this.#word(offset, WORD_DATAGRAM_SOURCE_QPN) & 0xffffff);
+    const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
+    const pair = qps.rows[qp]!;
+    pair.hasReceiveWqe = 0;
+    this.#completions.describeSource(source, serviceLevel);
+    this.#completions.post(
+      pair.receiveCqn,
+      qp,
+      -1,
+      0,
+      withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND,
+      pair.receiveWqeCounter,
+      this.#syndrome === 0 ? this.#placed : 0,
+      withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex,
+      (flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
+      this.#syndrome,
+      lids >>> 16,
+      cycle,
+    );
+    if (this.#syndrome !== 0) this.#listener.qpRefused(qp, 0, cycle);
+  }
+}

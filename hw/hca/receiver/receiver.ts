@@ -1,0 +1,344 @@
+/**
+ * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
+ * responder (requests), to the acknowledgement side (responses) or to the datagram receiver. A datagram for a multicast
+ * group is worked on once for each member here.
+ *
+ *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
+ *    loopback ──> fifo ──────────────────┘            ├──> acknowledgements ──> payload writes, completions
+ *                                                     └──> datagram receiver ──> payload writes, completions
+ *
+ * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
+ */
+import { QpState } from '../../../abi/qpc.ts';
+import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { operandBytes } from '../../../wire/opcodes.ts';
+import {
+  FLAG_GRH,
+  grhPlace,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_PAYLOAD_BYTES,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
+} from '../../../wire/packet.ts';
+import type { HcaCore } from '../core.ts';
+import type { ContextPort } from '../memory/context-cache.ts';
+import { PORT_RECEIVER } from '../memory/ports.ts';
+import { UD_OPCODE_BASE } from '../objects/qp-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from '../packets/grh.ts';
+import type { Loopback } from '../packets/loopback.ts';
+import type { PacketPort } from '../packets/packet-port.ts';
+import { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from '../packets/port-address.ts';
+import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from '../packets/receive-pipeline.ts';
+import type { ReceivedPackets } from '../packets/received-packets.ts';
+import { IS_KNOWN, IS_REQUEST } from '../packets/request-traits.ts';
+import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
+import type { Acknowledgements } from '../requester/acknowledgements.ts';
+import type { Responder } from '../responder/responder.ts';
+import type { DataPathViolation } from '../statistics/violation-counters.ts';
+import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
+import type { MulticastGroups } from './multicast-groups.ts';
+
+const { ERR, RTR } = QpState;
+
+/** Bits of an opcode that name the service. */
+const SERVICE_MASK = 0xe0;
+const QPN_MULTICAST = 0xffffff;
+/** Distance of QP1's block from QP0's in the special QPs: one place for each of two ports. */
+const PORTS = 2;
+
+/** Where the special QPs are. */
+export interface SpecialQps {
+  /** QPN of port 1's QP0, or 0 while there are none. */
+  readonly specialQpBase: number;
+}
+
+export class Receiver {
+  readonly account = new BlockAccount('receiver', receiverStallReasons);
+  readonly #core: HcaCore;
+  readonly #pairs: readonly QueuePair[];
+  readonly #contexts: ContextPort;
+  readonly #loopback: Loopback;
+  readonly #packets: ReceivedPackets;
+  readonly #address: PortAddress;
+  readonly #writer: PayloadWriter;
+  /** Packets that came by the cable, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
+  readonly #arrived: Fifo;
+  readonly #looped: Fifo;
+  /** The fifo whose oldest packet is being worked on, and whether it is that of the loopback. */
+  #source: Fifo;
+  #isLoopback = false;
+  readonly #stage: number;
+  /** Of the configuration. */
+  readonly #latencyCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #packetCycles: number;
+  #responder: Responder | undefined;
+  #acknowledgements: Acknowledgements | undefined;
+  #datagrams: DatagramReceiver | undefined;
+  readonly #specialQps: SpecialQps;
+  readonly #groups: MulticastGroups;
+  /** Members of the group that the packet is for, and the one being served. */
+  #memberCount = 0;
+  #member = 0;
+  /** QP of the packet being worked on. */
+  #active: QueuePair | undefined;
+
+  constructor(
+    core: HcaCore,
+    port: PacketPort,
+    loopback: Loopback,
+    packets: ReceivedPackets,
+    address: PortAddress,
+    writer: PayloadWriter,
+    specialQps: SpecialQps,
+    groups: MulticastGroups,
+  ) {
+    this.#core = core;
+    this.#pairs = core.qps.rows;
+    this.#contexts = core.qpcCache.port(PORT_RECEIVER);
+    this.#loopback = loopback;
+    this.#packets = packets;
+    this.#address = address;
+    this.#specialQps = specialQps;
+    this.#groups = groups;
+    this.#writer = writer;
+    this.#arrived = new Fifo(port.receivePacketsMax);
+    this.#looped = new Fifo(loopback.capacity);
+    this.#source = this.#arrived;
+    this.#active = undefined;
+    this.#latencyCycles = core.config.receiveLatencyCycles;
+    this.#bytesPerCycle = core.config.receiveBytesPerCycle;
+    this.#packetCycles = core.config.receivePacketCycles;
+    this.#stage = core.domain.addStage(this.#run, this);
+    const wake = (cycle: number): void => this.wake(cycle);
+    core.translator.attach(PORT_RECEIVER, wake);
+    core.qpcCache.attach(PORT_RECEIVER, wake);
+    port.deliverTo(this);
+    loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
+  }
+
+  connect(responder: Responder, acknowledgements: Acknowledgements, datagrams: DatagramReceiver): void {
+    this.#datagrams = datagrams;
+    this.#responder = responder;
+    this.#acknowledgements = acknowledgements;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: number): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
+  }
+
+  isServing(qp: number): boolean {
+    return this.#active?.slot === qp;
+  }
+
+  reset(): void {
+    while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
+    while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
+    this.#active = undefined;
+    this.#memberCount = 0;
+    this.#datagrams!.reset();
+    this.#responder!.reset();
+    this.#acknowledgements!.reset();
+  }
+
+  /** A packet has come by the cable. */
+  packetArrived(offset: number, bytes: number): void {
+    const { domain, lp } = this.#core;
+    const cycle = domain.clock.cycleAfter(lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
+    this.#arrived.push(offset, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  /** A packet from this port to itself: it will be here at `arrivalCycle`. */
+  #packetLooped(offset: number, arrivalCycle: number): void {
+    const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+    const cycle = arrivalCycle + this.#latencyCycles + this.#moveCycles(bytes);
+    this.#looped.push(offset, cycle);
+    this.wake(cycle);
+  }
+
+  /** Cycles that so much payload takes through the data path. */
+  #moveCycles(bytes: number): number {
+    if (bytes === 0) return 0;
+    const perCycle = this.#bytesPerCycle;
+    return ((bytes + perCycle - 1) / perCycle) | 0;
+  }
+
+  /** Turns to the packet that has been there longer. A packet begun is finished first. */
+  #selectSource(): void {
+    const isLoopback = this.#looped.headCycle < this.#arrived.headCycle;
+    if (isLoopback === this.#isLoopback) return;
+    this.#isLoopback = isLoopback;
+    this.#source = isLoopback ? this.#looped : this.#arrived;
+    this.#packets.select(isLoopback);
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
+    const source = this.#source;
+    if (source.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!source.isEmpty) this.wake(source.headCycle);
+      return;
+    }
+    const bytes = this.#process(source.head, cycle);
+    if (bytes === WAIT) return;
+    if (this.#active !== undefined) this.#contexts.used();
+    this.#active = this.#memberCount === 0 ? undefined : this.#nextMember();
+    if (this.#active === undefined) this.#release(source.pop());
+    const moveCycles = this.#moveCycles(bytes);
+    const busyCycles = moveCycles > this.#packetCycles ? moveCycles : this.#packetCycles;
+    this.account.serve(cycle, busyCycles);
+    if (this.#active !== undefined) return this.wake(cycle + busyCycles);
+    if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);
+  }
+
+  /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */
+  #wakeForNext(freeCycle: number): void {
+    const arrivedCycle = this.#arrived.headCycle;
+    const loopedCycle = this.#looped.headCycle;
+    const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
+    this.wake(nextCycle > freeCycle ? nextCycle : freeCycle);
+  }
+
+  /** The packet is worked off: its buffer is freed when its payload has left. */
+  #release(offset: number): void {
+    if (!this.#isLoopback) return this.#writer.finish(offset);
+    this.#loopback.received(offset);
+    this.#writer.finish(~offset);
+  }
+
+  #process(offset: number, cycle: number): number {
+    let pair = this.#active;
+    const isBegun = pair !== undefined;
+    if (pair === undefined) {
+      this.#packets.turnTo(offset, this.#source.headCycle);
+      pair = this.#findQp();
+      if (pair === undefined) return 0;
+      this.#active = pair;
+    }
+    if (!this.#contexts.access(pair.slot, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return WAIT;
+    }
+    if (isBegun && !takesRequests(pair)) {
+      // The QP has failed since.
+      this.#responder!.reset();
+      this.#acknowledgements!.reset();
+      this.#datagrams!.reset();
+      return 0;
+    }
+    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, pair.slot, cycle);
+    return (this.#packets.traits & IS_REQUEST) !== 0
+      ? this.#responder!.process(pair, cycle)
+      : this.#acknowledgements!.process(pair, cycle);
+  }
+
+  /** What is not addressed to this port, to a group or to whoever is there, strayed. */
+  #isForUs(lid: number): boolean {
+    return lid === this.#address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(this.#address, lid);
+  }
+
+  /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
+  #findQp(): QueuePair | undefined {
+    const packet = this.#packets;
+    if (!this.#isLoopback && !this.#isForUs(packet.lids & 0xffff)) return this.#drop('packetForeignLid');
+    const qpn = packet.destinationQpn;
+    if (qpn === QPN_MULTICAST) return this.#firstMember();
+    const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.#specialQpn(qpn);
+    const slot = number === -1 ? -1 : this.#core.qps.slotOf(number);
+    if (slot === -1) return this.#drop('packetUnknownQp');
+    const pair = this.#pairs[slot]!;
+    const { traits } = packet;
+    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.opcodeBase)
+      return this.#drop('packetOpcode');
+    if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair)) return this.#drop('packetPkey');
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
+      return this.#drop('packetForeignGid');
+    const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
+    return isReady ? pair : this.#drop('packetQpState');
+  }
+
+  /** A connection takes packets of its partition only (9.6.1.1, 10.9.1); others are counted by the port. */
+  #isInPartition(pair: QueuePair): boolean {
+    const packet = this.#packets;
+    const place = (packet.traits & IS_REQUEST) !== 0 ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
+    if (isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
+    this.#address.countPkeyViolation();
+    return false;
+  }
+
+  #drop(violation: DataPathViolation): undefined {
+    this.#core.violations.count(violation);
+  }
+
+  /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
+  #specialQpn(qpn: number): number {
+    const base = this.#specialQps.specialQpBase;
+    if (base === 0) return -1;
+    return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;
+  }
+
+  /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
+  #hasRightGrh(pair: QueuePair, hasGrh: boolean): boolean {
+    const { qps } = this.#core;
+    const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
+    if (!hasGrh) return !isConnected || pair.hasGrh === 0;
+    const bytes = this.#packets.rxBytes;
+    const grh = this.#grhPlace();
+    if (!isGrhForUs(this.#address, bytes, grh)) return false;
+    return !isConnected || pair.hasGrh === 0 || isGrhFromPath(bytes, grh, qps.bytes, qps.pathOf(pair.slot));
+  }
+
+  #grhPlace(): number {
+    const { offset, opcode, payloadBytes } = this.#packets;
+    return grhPlace(offset, operandBytes(opcode) + payloadBytes);
+  }
+
+  /** The first member of the group that takes the packet, if any; a packet for nobody here is none of our business. */
+  #firstMember(): QueuePair | undefined {
+    const packet = this.#packets;
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    const isDatagram = (packet.opcode & SERVICE_MASK) === UD_OPCODE_BASE;
+    if (!hasGrh || !isDatagram || (packet.traits & IS_KNOWN) === 0) return this.#drop('packetOpcode');
+    const grh = this.#grhPlace();
+    if (!isGrhForGroup(packet.rxBytes, grh)) return this.#drop('packetForeignGid');
+    this.#memberCount = this.#groups.find(packet.rxBytes, destinationGidPlace(grh));
+    this.#member = -1;
+    return this.#memberCount === 0 ? undefined : this.#nextMember();
+  }
+
+  /** The next member that takes the packet, if there is one left. */
+  #nextMember(): QueuePair | undefined {
+    const source = this.#packets.word(WORD_DATAGRAM_SOURCE_QPN);
+    while (++this.#member < this.#memberCount) {
+      const qpn = this.#groups.memberQpn(this.#member);
+      const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
+      const slot = qpn === -1 || isEcho ? -1 : this.#core.qps.slotOf(qpn);
+      if (slot === -1) continue;
+      const pair = this.#pairs[slot]!;
+      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;
+    }
+    this.#memberCount = 0;
+    return undefined;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#arrived.rebase(cycles);
+    this.#looped.rebase(cycles);
+    this.#packets.arrivedCycle -= cycles;
+  }
+}
+
+function takesRequests(pair: QueuePair): boolean {
+  return pair.state >= RTR && pair.state !== ERR;
+}

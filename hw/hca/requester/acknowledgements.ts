@@ -1,0 +1,323 @@
+/**
+ * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, has the send work
+ * requests complete that they are for, and sends the requester back when packets have to be repeated.
+ *
+ * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
+ * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.7.3.3).
+ *
+ * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
+ * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
+ * repeated request is lost as well, the ACK timeout asks for it.
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { BlockAccount } from '../../../sim/index.ts';
+import {
+  AethKind,
+  CREDIT_CODE_INVALID,
+  creditCountByCode,
+  NakCode,
+  rnrTimerPsByCode,
+  syndromeKind,
+  syndromeValue,
+} from '../../../wire/aeth.ts';
+import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
+import { WORD_AETH } from '../../../wire/packet.ts';
+import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+import type { HcaCore } from '../core.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { ENDED_BY_ANSWER, endAttempts, noRecord, type SendRecord } from '../objects/send-record.ts';
+import { STALL_COMPLETION, WAIT } from '../packets/receive-pipeline.ts';
+import type { ReceivedPackets } from '../packets/received-packets.ts';
+import { nakEvent } from '../packets/transport-counters.ts';
+import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
+import {
+  PARKED_CREDITS,
+  PARKED_PAGE_FAULT,
+  PARKED_RNR,
+  type SendScheduler,
+} from '../send-queue/send-scheduler.ts';
+import type { RequestCompletion } from './request-completion.ts';
+import { ABSENT, PLACED, ResponsePlacement } from './response-placement.ts';
+import type { RetryTimers } from './retry-timers.ts';
+
+const { ACK } = AethKind;
+const { ERR } = QpState;
+const { RC_ACKNOWLEDGE } = Opcode;
+const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
+
+const RNR_RETRY_FOREVER = 7;
+const NO_PSN = -1;
+
+export interface AcknowledgementListener {
+  /** The head record completes without an answer, but there is no room for its CQE yet. */
+  localCompletionWaits(pair: QueuePair): void;
+}
+
+export class Acknowledgements {
+  readonly #core: HcaCore;
+  readonly #packet: ReceivedPackets;
+  readonly #placement: ResponsePlacement;
+  readonly #writer: PayloadWriter;
+  readonly #completion: RequestCompletion;
+  readonly #scheduler: SendScheduler;
+  readonly #timers: RetryTimers;
+  readonly #account: BlockAccount;
+  readonly #listener: AcknowledgementListener;
+  /** The payload of the packet being worked on is being placed. */
+  #isPlacing = false;
+
+  constructor(
+    core: HcaCore,
+    packet: ReceivedPackets,
+    writer: PayloadWriter,
+    completion: RequestCompletion,
+    scheduler: SendScheduler,
+    timers: RetryTimers,
+    account: BlockAccount,
+    listener: AcknowledgementListener,
+  ) {
+    this.#core = core;
+    this.#packet = packet;
+    this.#writer = writer;
+    this.#placement = new ResponsePlacement(core, packet, writer, account);
+    this.#completion = completion;
+    this.#scheduler = scheduler;
+    this.#timers = timers;
+    this.#account = account;
+    this.#listener = listener;
+  }
+
+  /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
+  process(pair: QueuePair, cycle: number): number {
+    const { opcode, psn } = this.#packet;
+    const newest = psnDistance(psn, (pair.nextPsn - 1) & PSN_MASK);
+    const oldest = psnDistance(psn, pair.lastAckedPsn);
+    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
+      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
+      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE)
+        this.#core.transport.count('unexpectedResponse');
+      return 0;
+    }
+    if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
+    const aeth = this.#packet.word(WORD_AETH);
+    const syndrome = aeth >>> 24;
+    if (syndromeKind(syndrome) === ACK) {
+      if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
+      this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+      return 0;
+    }
+    // A NAK acknowledges everything before the PSN it names.
+    if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+    // Behind a response that is missing: the request that it refuses is sent again, too.
+    const head = pair.recordHead;
+    const isBehind = head.isReadOrAtomic === 1 && head.psnCount > 0 && psnDistance(psn, head.lastPsn) > 0;
+    const isOver = head === noRecord || pair.state === ERR || isBehind;
+    const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
+    if (taken !== WAIT) this.#countNak();
+    return taken;
+  }
+
+  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
+  #countNak(): void {
+    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
+    if (syndromeKind(syndrome) !== ACK) this.#core.transport.count(nakEvent(syndrome, 'Received'));
+  }
+
+  /** Sends again from `psn` on: everything queued and not yet on the wire is void (9.7.6.1). For what: ENDED_BY_. */
+  goBack(pair: QueuePair, psn: number, cycle: number, endedBy = ENDED_BY_ANSWER): void {
+    let request = pair.recordHead;
+    while (request !== noRecord && (request.psnCount === 0 || psnDistance(psn, request.lastPsn) > 0))
+      request = request.next;
+    if (request === noRecord) return;
+    endAttempts(request, cycle, endedBy);
+    pair.epoch++;
+    pair.recordCursor = request;
+    pair.packetCursor =
+      request.opcode === WqeOpcode.RDMA_READ
+        ? request.responsesReceived
+        : Math.max(0, psnDistance(psn, request.firstPsn));
+    // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
+    const reason = pair.parkedFor;
+    if (reason !== PARKED_RNR && reason !== PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
+    this.#scheduler.makeReady(pair, cycle + 1);
+  }
+
+  reset(): void {
+    this.#isPlacing = false;
+  }
+
+  /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
+  #completeThrough(pair: QueuePair, psn: number, cycle: number): boolean {
+    const completion = this.#completion;
+    let head = pair.recordHead;
+    let isMissing = false;
+    for (; head !== noRecord; head = pair.recordHead) {
+      if (head.psnCount === 0) {
+        if (!completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
+        if (pair.recordHead === head) break;
+        if (pair.state === ERR) return true;
+        continue;
+      }
+      if (psnDistance((head.firstPsn + head.psnCount - 1) & PSN_MASK, psn) > 0) break;
+      // What came later was answered: the response of this one is lost.
+      isMissing = head.isReadOrAtomic === 1;
+      if (isMissing) break;
+      if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
+    }
+    const acknowledged = head === noRecord ? psn : acknowledgedBy(head, psn);
+    if (psnDistance(acknowledged, pair.lastAckedPsn) > 0) {
+      pair.lastAckedPsn = acknowledged;
+      this.#timers.progress(pair);
+    }
+    if (isMissing) return this.#askAgain(pair, missingPsnOf(head), cycle);
+    if (head !== noRecord && !completion.completeLocally(pair, cycle))
+      this.#listener.localCompletionWaits(pair);
+    return true;
+  }
+
+  /**
+   * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
+   * there belongs to the old series. False: waits for room for a CQE.
+   */
+  #askAgain(pair: QueuePair, psn: number, cycle: number): boolean {
+    if (psn === pair.missingPsn) return true;
+    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
+    this.#core.transport.count('missingResponse');
+    pair.retriesLeft--;
+    pair.missingPsn = psn;
+    this.goBack(pair, psn, cycle);
+    return true;
+  }
+
+  #waitForCompletion(cycle: number): boolean {
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return false;
+  }
+
+  /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
+  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: number): void {
+    pair.ssnLimit = code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
+    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: number): number {
+    if (syndromeKind(syndrome) === AethKind.RNR_NAK)
+      return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
+    const code = syndromeValue(syndrome);
+    if (code === NakCode.PSN_SEQUENCE_ERROR) {
+      if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
+      pair.retriesLeft--;
+      this.goBack(pair, psn, cycle);
+      return 0;
+    }
+    const error =
+      code === NakCode.REMOTE_ACCESS_ERROR
+        ? CqeSyndrome.REMOTE_ACCESS_ERR
+        : code === NakCode.REMOTE_OPERATIONAL_ERROR
+          ? CqeSyndrome.REMOTE_OP_ERR
+          : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
+    return this.#failOrWait(pair, error, cycle);
+  }
+
+  #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: number): number {
+    if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
+      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      pair.rnrRetriesLeft--;
+    }
+    this.goBack(pair, psn, cycle);
+    this.#scheduler.park(pair, PARKED_RNR);
+    this.#timers.waitRnr(pair, rnrTimerPsByCode[timerCode]!, cycle);
+    return 0;
+  }
+
+  #failOrWait(pair: QueuePair, syndrome: number, cycle: number): number {
+    if (this.#completion.fail(pair, syndrome, cycle)) return 0;
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return WAIT;
+  }
+
+  /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
+  #processData(pair: QueuePair, opcode: number, psn: number, cycle: number): number {
+    if (!this.#isPlacing) {
+      if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+      const request = pair.recordHead;
+      if (request === noRecord || pair.state === ERR) return 0;
+      const expected = missingPsnOf(request);
+      if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) {
+        if (expected === pair.missingPsn) this.#core.transport.count('unexpectedResponse');
+        return this.#askAgain(pair, expected, cycle) ? 0 : WAIT;
+      }
+      if (request.isReadOrAtomic === 0 || expected !== psn) {
+        this.#core.transport.count('unexpectedResponse');
+        return 0;
+      }
+      if (!this.#hasExpectedLength(pair, request, opcode))
+        return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+      this.#isPlacing = true;
+      this.#placement.begin();
+    }
+    const request = pair.recordHead;
+    const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
+    const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
+    const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
+    if (placed !== PLACED) return this.#notPlaced(placed, pair, psn, cycle);
+    // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
+    if (this.#completion.isFull) {
+      this.#account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
+    request.responsesReceived++;
+    pair.missingPsn = NO_PSN;
+    pair.lastAckedPsn = psn;
+    this.#timers.progress(pair);
+    this.#isPlacing = false;
+    if (!isAtomic && !endsMessage(opcode)) return bytes;
+    pair.landedWrites = this.#writer.requestedCount;
+    const aeth = this.#packet.word(WORD_AETH);
+    this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
+    if (request.responsesReceived !== request.psnCount)
+      return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+    this.#completion.completeHead(pair, cycle);
+    if (!this.#completion.completeLocally(pair, cycle)) this.#listener.localCompletionWaits(pair);
+    return bytes;
+  }
+
+  /** All responses but the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another. */
+  #hasExpectedLength(pair: QueuePair, request: SendRecord, opcode: number): boolean {
+    if (opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE) return true;
+    const { responsesReceived, psnCount, messageBytes } = request;
+    const isLast = responsesReceived === psnCount - 1;
+    const expectedBytes = isLast ? messageBytes - responsesReceived * pair.mtuBytes : pair.mtuBytes;
+    return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;
+  }
+
+  #notPlaced(placed: number, pair: QueuePair, psn: number, cycle: number): number {
+    if (placed === WAIT) return WAIT;
+    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
+    this.#isPlacing = false;
+    pair.missingPsn = psn;
+    if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
+    this.goBack(pair, psn, cycle);
+    return 0;
+  }
+
+  #endPlacing(result: number): number {
+    if (result !== WAIT) this.#isPlacing = false;
+    return result;
+  }
+}
+
+/** PSN of the response that a READ or atomic waits for. */
+function missingPsnOf(request: SendRecord): number {
+  return (request.firstPsn + request.responsesReceived) & PSN_MASK;
+}
+
+/** What an answer for `psn` acknowledges: nothing of a READ or atomic, the oldest request, whose own answer has not come. */
+function acknowledgedBy(oldest: SendRecord, psn: number): number {
+  if (oldest.psnCount === 0 || oldest.isReadOrAtomic === 0) return psn;
+  const answered = (oldest.firstPsn + oldest.responsesReceived - 1) & PSN_MASK;
+  return psnDistance(psn, answered) > 0 ? answered : psn;
+}

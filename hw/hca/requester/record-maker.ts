@@ -1,0 +1,99 @@
+/**
+ * Makes the record of a send WQE that is taken up: decodes it for the QP's service, gives it its PSNs and its SSN, and appends
+ * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { ServiceType } from '../../../abi/qpc.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { HcaCore } from '../core.ts';
+import { UC_OPCODE_BASE, UD_OPCODE_BASE } from '../objects/qp-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { NO_ATTEMPT, noRecord, type SendRecord } from '../objects/send-record.ts';
+import type { SendRecords } from '../objects/send-records.ts';
+import type { WqeLine } from '../objects/wqe-line.ts';
+import type { PortAddress } from '../packets/port-address.ts';
+import { decodeDatagram, decodeManagement } from '../send-queue/datagram-decoder.ts';
+import { decodeControl, decodeWqe } from '../send-queue/wqe-decoder.ts';
+
+const { LOCAL_LENGTH_ERR } = CqeSyndrome;
+const { NOP } = WqeOpcode;
+
+export class RecordMaker {
+  readonly #core: HcaCore;
+  readonly #records: SendRecords;
+  readonly #address: PortAddress;
+
+  constructor(core: HcaCore, records: SendRecords, address: PortAddress) {
+    this.#core = core;
+    this.#records = records;
+    this.#address = address;
+  }
+
+  /**
+   * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
+   * @returns the record; it occupies no PSN when it has a syndrome, or is a NOP
+   */
+  make(pair: QueuePair, line: WqeLine, at: number, cycle: number): SendRecord {
+    const { sram, sramView } = this.#core;
+    const request = this.#records.allocate();
+    request.firstPsn = pair.nextPsn;
+    const syndrome =
+      pair.opcodeBase === 0
+        ? decodeWqe(sramView, sram, at, request)
+        : this.#decodeUnreliable(pair, at, request);
+    request.qp = pair.slot;
+    request.isDone = 0;
+    request.next = noRecord;
+    request.wqeCounter = pair.sqCounter;
+    request.responsesReceived = 0;
+    const { begunCycle, fetchedCycle } = line.firstTimes;
+    request.fetchBegunCycle = begunCycle;
+    request.fetchedCycle = fetchedCycle;
+    // With no payload to read it is gathered, too.
+    request.takenUpCycle = cycle;
+    request.gatheredCycle = cycle;
+    if (request.earlier.endCycle !== NO_ATTEMPT) request.earlier.clear();
+    if (pair.recordTail === noRecord) pair.recordHead = request;
+    else pair.recordTail.next = request;
+    pair.recordTail = request;
+    pair.recordCount++;
+    const isTooLong = request.messageBytes > messageBytesMax(pair);
+    request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
+    if (request.syndrome !== 0 || request.opcode === NOP) request.psnCount = 0;
+    else this.#number(pair, request);
+    return request;
+  }
+
+  /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
+  #number(pair: QueuePair, request: SendRecord): void {
+    const { messageBytes } = request;
+    const packets = messageBytes <= pair.mtuBytes ? 1 : Math.ceil(messageBytes / pair.mtuBytes);
+    request.psnCount = packets;
+    pair.nextPsn = (pair.nextPsn + packets) & 0xffffff;
+    pair.ssn = (pair.ssn + 1) & 0xffffff;
+    if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
+    pair.recordCursor = request;
+    pair.packetCursor = 0;
+  }
+
+  /** The WQE of a UC, UD or special QP. A service that is not transported can send nothing. */
+  #decodeUnreliable(pair: QueuePair, at: number, request: SendRecord): number {
+    const { qps, sram, sramView } = this.#core;
+    const { datagrams } = this.#records;
+    const base = pair.opcodeBase;
+    if (base === UC_OPCODE_BASE) return decodeWqe(sramView, sram, at, request, false);
+    if (base !== UD_OPCODE_BASE) {
+      decodeControl(sramView, at, request);
+      return CqeSyndrome.LOCAL_QP_OP_ERR;
+    }
+    return pair.serviceType === ServiceType.MLX
+      ? decodeManagement(sramView, sram, at, datagrams, request, this.#address)
+      : decodeDatagram(sramView, sram, at, datagrams, request, qps, pair, this.#address);
+  }
+}
+
+/** A datagram is one packet. */
+function messageBytesMax(pair: QueuePair): number {
+  const limit = pair.messageBytesMax;
+  return pair.opcodeBase === UD_OPCODE_BASE ? Math.min(limit, pair.mtuBytes) : limit;
+}

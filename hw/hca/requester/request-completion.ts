@@ -1,0 +1,146 @@
+/**
+ * Completes send work requests, strictly in their order: the oldest record of a QP leaves its list with a CQE, or silently
+ * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.3, 10.8.3).
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noRecord, type SendRecord } from '../objects/send-record.ts';
+import type { SendRecords } from '../objects/send-records.ts';
+import {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_FENCE,
+  PARKED_READ_LIMIT,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from '../send-queue/send-scheduler.ts';
+
+const { NOP } = WqeOpcode;
+
+export interface RequestCompletionListener {
+  /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
+  qpFailed(qp: number, cycle: number): void;
+  /** A record completed without a CQE. */
+  recordCompletedSilently(request: SendRecord, cycle: number): void;
+}
+
+export class RequestCompletion {
+  readonly #records: SendRecords;
+  readonly #completions: CompletionWriter;
+  readonly #scheduler: SendScheduler;
+  readonly #listener: RequestCompletionListener;
+
+  constructor(
+    records: SendRecords,
+    completions: CompletionWriter,
+    scheduler: SendScheduler,
+    listener: RequestCompletionListener,
+  ) {
+    this.#records = records;
+    this.#completions = completions;
+    this.#scheduler = scheduler;
+    this.#listener = listener;
+  }
+
+  /** True when there is no room for another CQE. */
+  get isFull(): boolean {
+    return this.#completions.isFull;
+  }
+
+  /**
+   * Completes what needs no answer: the head record with an error of this side, a NOP, or a message of an unreliable service
+   * that has been sent. False: no room for the CQE.
+   */
+  completeLocally(pair: QueuePair, cycle: number): boolean {
+    for (;;) {
+      const request = pair.recordHead;
+      if (request === noRecord) return true;
+      const { syndrome } = request;
+      if (syndrome !== 0) return this.fail(pair, syndrome, cycle);
+      if (request.opcode !== NOP && request.isDone === 0) return true;
+      if (!this.completeHead(pair, cycle)) return false;
+    }
+  }
+
+  /** Completes the head record with `syndrome` and fails the QP. False: no room for the CQE. */
+  fail(pair: QueuePair, syndrome: number, cycle: number): boolean {
+    if (this.#completions.isFull) return false;
+    this.#post(pair, this.#unlinkHead(pair), syndrome, cycle);
+    this.#listener.qpFailed(pair.slot, cycle);
+    return true;
+  }
+
+  /** Completes the head record of a QP in error as flushed. The caller has checked the room. */
+  flushHead(pair: QueuePair, cycle: number): void {
+    this.#post(pair, this.#unlinkHead(pair), CqeSyndrome.WR_FLUSH_ERR, cycle);
+  }
+
+  /** Drops all records of a QP without completions (2RST). */
+  dropAll(pair: QueuePair): void {
+    while (pair.recordHead !== noRecord) this.#records.release(this.#unlinkHead(pair));
+  }
+
+  /** Completes the head record successfully. False: no room for its CQE. */
+  completeHead(pair: QueuePair, cycle: number): boolean {
+    const request = pair.recordHead;
+    if (request.isSignalled === 1) {
+      if (this.#completions.isFull) return false;
+      this.#post(pair, this.#unlinkHead(pair), 0, cycle);
+    } else {
+      this.#unlinkHead(pair);
+      request.acknowledgedCycle = cycle;
+      this.#listener.recordCompletedSilently(request, cycle);
+    }
+    if (pair.parkedFor !== NOT_PARKED) this.#unparkAfterCompletion(pair, cycle);
+    return true;
+  }
+
+  /** The request has ended, some time before its CQE leaves: packets of it that have not left are void from now on. */
+  #unlinkHead(pair: QueuePair): SendRecord {
+    const request = pair.recordHead;
+    const { next } = request;
+    request.generation = (request.generation + 1) | 0;
+    pair.recordHead = next;
+    if (next === noRecord) pair.recordTail = noRecord;
+    if (pair.recordCursor === request) {
+      pair.recordCursor = next;
+      pair.packetCursor = 0;
+    }
+    pair.recordCount--;
+    if (request.isReadOrAtomic === 1 && request.psnCount > 0) pair.readsOutstanding--;
+    return request;
+  }
+
+  #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+    request.acknowledgedCycle = cycle;
+    request.syndrome = syndrome;
+    const { opcode } = request;
+    const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
+    this.#completions.post(
+      pair.sendCqn,
+      pair.slot,
+      request.number,
+      1,
+      opcode,
+      request.wqeCounter,
+      bytes,
+      0,
+      0,
+      syndrome,
+      0,
+      cycle,
+    );
+  }
+
+  #unparkAfterCompletion(pair: QueuePair, cycle: number): void {
+    const reason = pair.parkedFor;
+    const isOver =
+      reason === PARKED_WINDOW ||
+      reason === PARKED_READ_LIMIT ||
+      (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
+      (reason === PARKED_CREDITS && pair.recordCount === 0);
+    if (isOver) this.#scheduler.unpark(pair, cycle + 1);
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * Packets of send requests: at most one is open, the one whose payload is being gathered. Segments are translated page by page
+ * and read by DMA straight into the packet's slot, inline data is copied; sealed, the packet goes out in its order when its
+ * reads are done. What is sent again is gathered again.
+ */
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import type { BlockAccount } from '../../../sim/index.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
+import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
+import type { HcaCore } from '../core.ts';
+import { SIDE_REQUESTER } from '../memory/page-faults.ts';
+import { PORT_REQUESTER } from '../memory/ports.ts';
+import { RIGHT_LOCAL_READ } from '../memory/translation-cache.ts';
+import type { TranslationPort } from '../memory/translation-port.ts';
+import { PAGE_FAULT, PENDING, TRANSLATED } from '../memory/translator.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { type DataSegment, noRecord, type SendRecord } from '../objects/send-record.ts';
+import type { PacketQueue, PacketSlot } from '../packets/packet-queue.ts';
+
+const { RDMA_READ } = WqeOpcode;
+
+export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;
+export const STALL_CONTEXT = 0;
+export const STALL_TRANSLATION = 1;
+export const STALL_DMA = 2;
+export const STALL_TRANSMIT_BUFFER = 3;
+export const STALL_RECORDS = 4;
+
+/** What became of a packet: sealed; a segment is refused; it waits in the requester, for the reason accounted. */
+export const SENT = 1;
+export const REFUSED = 0;
+export const STALLED = -1;
+/** A page of the payload has been asked for: the QP waits for it, others go on. */
+export const ABSENT = -2;
+
+const NONE = -1;
+
+export class RequestPackets {
+  readonly #core: HcaCore;
+  readonly #queue: PacketQueue;
+  readonly #account: BlockAccount;
+  readonly #readRequester: number;
+  readonly #translation: TranslationPort;
+  readonly #packetSealed: (cycle: number) => void;
+  /** From the making of a packet until it can be sent. */
+  readonly #latencyCycles: number;
+  /** The open packet, the place of its payload in the message, bytes of it whose reads are under way, and all that it takes. */
+  #open: PacketSlot | undefined = undefined;
+  #first = 0;
+  /** Segment that {@link #seek} has found. */
+  #segment: DataSegment = noRecord.segment(0);
+  #filled = 0;
+  #wanted = 0;
+
+  /** @param packetSealed told that a packet can be sent from a cycle on; one that waits for DMA reads tells by itself */
+  constructor(
+    core: HcaCore,
+    queue: PacketQueue,
+    account: BlockAccount,
+    trafficClass: number,
+    payloadRead: (slot: number, status: number, cycle: number) => void,
+    packetSealed: (cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#queue = queue;
+    this.#account = account;
+    this.#packetSealed = packetSealed;
+    this.#translation = core.translator.port(PORT_REQUESTER);
+    this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4, landsAhead: true },
+      payloadRead,
+    );
+  }
+
+  onSpace(listener: () => void): void {
+    this.#core.dmaRead.onSpace(this.#readRequester, listener);
+  }
+
+  /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
+  send(pair: QueuePair, request: SendRecord, cycle: number): number {
+    let packet = this.#open;
+    if (packet === undefined) {
+      if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
+      packet = this.#queue.open(pair, pair.epoch, request);
+      pair.inPipelineCount++;
+      this.#open = packet;
+      this.#filled = 0;
+      this.#first = pair.packetCursor * pair.mtuBytes;
+      const left = request.messageBytes - this.#first;
+      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < pair.mtuBytes ? left : pair.mtuBytes;
+    }
+    const gathered =
+      request.isInline === 1
+        ? this.#gatherInline(request, packet)
+        : this.#gather(pair, request, packet, cycle);
+    if (gathered === SENT) this.#seal(pair, request, packet, cycle);
+    return gathered;
+  }
+
+  /** Gives up an open packet that is not the one `pair` is to send next: its epoch is over, or its request has ended. */
+  abandonStale(pair: QueuePair, cycle: number): void {
+    const packet = this.#open;
+    if (packet === undefined) return;
+    if (packet.epoch !== pair.epoch || packet.pair !== pair || !packet.isOfRequest) this.abandon(cycle);
+  }
+
+  /** Leaves the open slot to be dropped when its reads are done. */
+  abandon(cycle: number): void {
+    const packet = this.#open!;
+    packet.epoch = NONE;
+    packet.isSealed = 1;
+    this.#open = undefined;
+    this.#packetSealed(cycle + 1);
+  }
+
+  /** Forgets the open packet: the queue is cleared, too. */
+  reset(): void {
+    this.#open = undefined;
+  }
+
+  /** Inline data is on chip already. */
+  #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): number {
+    const { sram } = this.#core;
+    const from = this.#first;
+    const to = packet.payloadOffset;
+    for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
+    this.#filled = this.#wanted;
+    return SENT;
+  }
+
+  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. SENT: all of them. */
+  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): number {
+    const { translator, dmaRead } = this.#core;
+    while (this.#filled < this.#wanted) {
+      const position = this.#seek(request, this.#first + this.#filled);
+      const { key, address, bytes: segmentBytes } = this.#segment;
+      const rest = segmentBytes - position;
+      const left = this.#wanted - this.#filled;
+      const wanted = rest < left ? rest : left;
+      const from = address + position;
+      const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
+      if (found !== TRANSLATED) return this.#notTranslated(found, pair.slot, key, from, rest, cycle);
+      if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
+      // No more than was wanted; computed from addresses, hence a float.
+      const bytes = translator.contiguousBytes | 0;
+      const target = packet.payloadOffset + this.#filled;
+      packet.pendingReads++;
+      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      this.#translation.used();
+      this.#filled += bytes;
+    }
+    return SENT;
+  }
+
+  /** Turns to the segment that holds a byte of the message; returns the byte's place in it. */
+  #seek(request: SendRecord, byte: number): number {
+    let position = byte;
+    let segment = request.segment(0);
+    for (let index = 1; position >= segment.bytes; index++) {
+      position -= segment.bytes;
+      segment = request.segment(index);
+    }
+    this.#segment = segment;
+    return position;
+  }
+
+  #stall(reason: number, cycle: number): number {
+    this.#account.stall(cycle, reason);
+    return STALLED;
+  }
+
+  #notTranslated(
+    found: number,
+    qp: number,
+    key: number,
+    address: number,
+    lengthBytes: number,
+    cycle: number,
+  ): number {
+    if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
+    const { pageFaults: faults } = this.#core;
+    const isAsked =
+      found === PAGE_FAULT && faults.meet(qp, SIDE_REQUESTER, key, address, lengthBytes, 0, cycle);
+    return isAsked ? ABSENT : REFUSED;
+  }
+
+  #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): void {
+    const index = pair.packetCursor;
+    const { opcode } = request;
+    const isRead = opcode === RDMA_READ;
+    const isLast = isRead || index === request.psnCount - 1;
+    const place = (index === 0 ? IS_FIRST : 0) | (isLast ? IS_LAST : 0);
+    packet.opcode = packetOpcodes[(opcode << 2) | place]! | pair.opcodeBase;
+    packet.psn = (request.firstPsn + index) & 0xffffff;
+    packet.payloadBytes = this.#wanted;
+    packet.address = request.remoteAddress;
+    packet.key = request.remoteKey;
+    packet.dmaBytes = request.messageBytes;
+    packet.immediate = request.immediate;
+    if (request.isReadOrAtomic === 1) askForRest(packet, request, this.#first);
+    packet.isLast = isLast ? 1 : 0;
+    packet.flags = flagsOf(pair, request, isLast);
+    packet.readyCycle = cycle + this.#latencyCycles;
+    packet.isSealed = 1;
+    this.#open = undefined;
+    if (packet.pendingReads === 0) this.#packetSealed(packet.readyCycle);
+  }
+}
+
+/** Of a READ that is asked for again, what is missing; and the operands of an atomic. */
+function askForRest(packet: PacketSlot, request: SendRecord, first: number): void {
+  packet.operands.set(request.operands);
+  if (request.opcode !== RDMA_READ) return;
+  packet.address = request.remoteAddress + first;
+  packet.dmaBytes = request.messageBytes - first;
+}
+
+function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number {
+  pair.sinceAckRequest++;
+  const solicited = isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;
+  if (pair.opcodeBase !== 0) return solicited;
+  const asks = isLast || pair.sinceAckRequest >= pair.ackRequestEvery;
+  if (asks) pair.sinceAckRequest = 0;
+  return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
+}
+
+/** Place of a packet in its message, as bits. */
+const IS_FIRST = 2;
+const IS_LAST = 1;
+const WQE_OPCODE_COUNT = 32;
+/** RC opcodes of request packets by WQE opcode and place. */
+const packetOpcodes = Uint8Array.from({ length: WQE_OPCODE_COUNT << 2 }, (_, at) =>
+  packetOpcode(at >> 2, (at & IS_FIRST) !== 0, (at & IS_LAST) !== 0),
+);
+
+/** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
+function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
+  switch (wqeOpcode) {
+    case WqeOpcode.RDMA_READ:
+      return Opcode.RC_RDMA_READ_REQUEST;
+    case WqeOpcode.ATOMIC_CS:
+      return Opcode.RC_COMPARE_SWAP;
+    case WqeOpcode.ATOMIC_FA:
+      return Opcode.RC_FETCH_ADD;
+    case WqeOpcode.RDMA_WRITE:
+    case WqeOpcode.RDMA_WRITE_IMM: {
+      const withImmediate = wqeOpcode === WqeOpcode.RDMA_WRITE_IMM;
+      if (isFirst && isLast)
+        return withImmediate ? Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_ONLY;
+      if (isLast) return withImmediate ? Opcode.RC_RDMA_WRITE_LAST_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_LAST;
+      return isFirst ? Opcode.RC_RDMA_WRITE_FIRST : Opcode.RC_RDMA_WRITE_MIDDLE;
+    }
+    default: {
+      const withImmediate = wqeOpcode === WqeOpcode.SEND_IMM;
+      if (isFirst && isLast) return withImmediate ? Opcode.RC_SEND_ONLY_WITH_IMMEDIATE : Opcode.RC_SEND_ONLY;
+      if (isLast) return withImmediate ? Opcode.RC_SEND_LAST_WITH_IMMEDIATE : Opcode.RC_SEND_LAST;
+      return isFirst ? Opcode.RC_SEND_FIRST : Opcode.RC_SEND_MIDDLE;
+    }
+  }
+}

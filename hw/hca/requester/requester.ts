@@ -1,0 +1,396 @@
+/**
+ * The requester: takes up the WQE of the QP that the scheduler chose and turns it into packets.
+ *
+ *   scheduler ──QP──> take up WQE ──record──> per packet: translate, DMA read of the payload ──> packet queue
+ *
+ * WQEs become records in record-maker.ts, packets are made in request-packets.ts; here is whose turn it is and what is to be
+ * waited for. One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for), as
+ * in a pipeline without reordering. Gathered data may arrive in any order; the packet queue keeps the packets'.
+ * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
+ * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
+ */
+import { CqeSyndrome } from '../../../abi/cqe.ts';
+import { QpState } from '../../../abi/qpc.ts';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import type { ContextPort } from '../memory/context-cache.ts';
+import { PORT_REQUESTER } from '../memory/ports.ts';
+import { enlarged } from '../objects/context-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noRecord, type SendRecord } from '../objects/send-record.ts';
+import type { SendRecords } from '../objects/send-records.ts';
+import type { PacketQueue } from '../packets/packet-queue.ts';
+import type { PortAddress } from '../packets/port-address.ts';
+import {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_DRAINING,
+  PARKED_ERROR,
+  PARKED_FENCE,
+  PARKED_PAGE_FAULT,
+  PARKED_READ_LIMIT,
+  PARKED_RECORDS,
+  PARKED_WINDOW,
+  type SendScheduler,
+} from '../send-queue/send-scheduler.ts';
+import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from '../send-queue/wqe-decoder.ts';
+import type { WqeFetch } from '../send-queue/wqe-fetch.ts';
+import type { WqeLines } from '../send-queue/wqe-lines.ts';
+import { RecordMaker } from './record-maker.ts';
+import {
+  ABSENT,
+  RequestPackets,
+  requesterStallReasons,
+  SENT,
+  STALL_CONTEXT,
+  STALL_RECORDS,
+  STALL_TRANSMIT_BUFFER,
+  STALLED,
+} from './request-packets.ts';
+
+const { LOCAL_PROT_ERR } = CqeSyndrome;
+const { RTS, SQD } = QpState;
+const { RDMA_READ } = WqeOpcode;
+
+/** The QP has nothing to send now: ask the scheduler for another. */
+const NOTHING = 0;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** Received payload on its way to memory: see PayloadWriter. */
+export interface PayloadProgress {
+  /** Writes that have left. */
+  readonly doneCount: number;
+}
+
+export interface RequesterListener {
+  /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
+  packetSealed(cycle: number): void;
+  /** A record stands at the head of its QP's list with an error found on this side. */
+  recordFailed(pair: QueuePair, cycle: number): void;
+  /** A NOP at the head of its list needs no acknowledgement. */
+  recordNeedsNoAnswer(pair: QueuePair, cycle: number): void;
+}
+
+export class Requester {
+  readonly account = new BlockAccount('requester', requesterStallReasons);
+  readonly #core: HcaCore;
+  readonly #records: SendRecords;
+  readonly #packets: RequestPackets;
+  readonly #maker: RecordMaker;
+  readonly #lines: WqeLines;
+  readonly #fetch: WqeFetch;
+  readonly #listener: RequesterListener;
+  readonly #contexts: ContextPort;
+  readonly #stage: number;
+  /** Of the configuration: what a WQE and a packet take, the time from one message of a QP to the next, the window. */
+  readonly #decodeCycles: number;
+  readonly #packetCycles: number;
+  readonly #sameQpCycles: number;
+  readonly #windowWqes: number;
+  /** QPs that found no record free, in turn, each once. */
+  readonly #waitingForRecord: Fifo;
+  #isWaitingForRecord = new Uint8Array(0);
+  #scheduler: SendScheduler | undefined;
+  #payload: PayloadProgress | undefined;
+  /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
+  readonly #behindPayload: QueuePair[] = [];
+
+  /** QP being served, and packets sent in its turn. */
+  #active: QueuePair | undefined = undefined;
+  #burst = 0;
+
+  constructor(
+    core: HcaCore,
+    records: SendRecords,
+    packets: PacketQueue,
+    lines: WqeLines,
+    fetch: WqeFetch,
+    trafficClass: number,
+    payloadRead: (slot: number, status: number, cycle: number) => void,
+    listener: RequesterListener,
+    address: PortAddress,
+  ) {
+    this.#core = core;
+    this.#records = records;
+    this.#lines = lines;
+    this.#fetch = fetch;
+    this.#contexts = core.qpcCache.port(PORT_REQUESTER);
+    this.#decodeCycles = core.config.wqeDecodeCycles;
+    this.#packetCycles = core.config.requestPacketCycles;
+    this.#sameQpCycles = core.config.sameQpIntervalCycles;
+    this.#windowWqes = core.config.outstandingWqesPerQp;
+    this.#listener = listener;
+    this.#maker = new RecordMaker(core, records, address);
+    this.#waitingForRecord = new Fifo(core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#waitingForRecord.enlarge(slotCount);
+      this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
+    });
+    this.#packets = new RequestPackets(core, packets, this.account, trafficClass, payloadRead, (cycle) =>
+      listener.packetSealed(cycle),
+    );
+    this.#stage = core.domain.addStage(this.#run, this);
+    const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
+    core.translator.attach(PORT_REQUESTER, wake);
+    core.qpcCache.attach(PORT_REQUESTER, wake);
+    this.#packets.onSpace(() => wake(core.domain.cycle + 1));
+  }
+
+  /** QPs that wait for a record, and the one being served. */
+  get heldCount(): number {
+    return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
+  }
+
+  connect(scheduler: SendScheduler, payload: PayloadProgress): void {
+    this.#scheduler = scheduler;
+    this.#payload = payload;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** A slot of the packet queue became free. */
+  slotFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
+  }
+
+  /** Received payload has left for memory. */
+  payloadLeft(cycle: number): void {
+    const waiting = this.#behindPayload;
+    for (let at = waiting.length - 1; at >= 0; at--) {
+      const pair = waiting[at]!;
+      if (this.#payload!.doneCount < pair.landedWrites) continue;
+      waiting.splice(at, 1);
+      if (pair.parkedFor === PARKED_FENCE) this.#scheduler!.unpark(pair, cycle + 1);
+    }
+  }
+
+  /** A record became free. */
+  recordFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_RECORDS)) this.wake(cycle + 1);
+  }
+
+  /** True while the requester has a packet of this QP half gathered. */
+  isServing(qp: number): boolean {
+    return this.#active?.slot === qp;
+  }
+
+  reset(): void {
+    this.#active = undefined;
+    this.#packets.reset();
+    this.#behindPayload.length = 0;
+    this.#waitingForRecord.clear();
+    this.#isWaitingForRecord.fill(0);
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    const scheduler = this.#scheduler!;
+    if (this.#active === undefined) {
+      if (!this.#waitingForRecord.isEmpty && this.#records.freeCount > 0) this.#resumeWaiting(cycle);
+      this.#active = scheduler.take(cycle);
+      if (this.#active === undefined) return this.#findNothing(cycle);
+      this.#burst = 0;
+    }
+    const busyCycles = this.#serve(this.#active, cycle);
+    if (busyCycles === STALLED) return;
+    if (busyCycles === NOTHING) {
+      this.#active = undefined;
+      return this.#lookAgain(cycle + 1);
+    }
+    this.#contexts.used();
+    this.account.serve(cycle, busyCycles);
+    const freeCycle = cycle + busyCycles;
+    if (this.#active !== undefined) return this.wake(freeCycle);
+    const next = scheduler.nextCycle;
+    // Two calls: the next cycle may be Infinity, and a choice between a float and an integer is a float.
+    if (next <= freeCycle) this.wake(freeCycle);
+    else if (next < NEVER) this.wake(next);
+  }
+
+  /** Has the requester look for another QP from `cycle` on; not in vain where a look would change nothing. */
+  #lookAgain(cycle: number): void {
+    const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
+    const next = isNoted ? this.#scheduler!.nextCycle : cycle;
+    if (next < NEVER) this.wake(next > cycle ? next : cycle);
+  }
+
+  /** No QP may be served now. */
+  #findNothing(cycle: number): void {
+    if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
+    else this.account.stall(cycle, STALL_RECORDS);
+    const next = this.#scheduler!.nextCycle;
+    if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
+  }
+
+  /** One step for `pair`: cycles it takes, NOTHING or STALLED. */
+  #serve(pair: QueuePair, cycle: number): number {
+    this.#packets.abandonStale(pair, cycle);
+    const { state } = pair;
+    if ((state !== RTS && state !== SQD) || pair.parkedFor !== NOT_PARKED) {
+      this.#fetch.release(pair, cycle);
+      return NOTHING;
+    }
+    if (!this.#contexts.access(pair.slot, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return STALLED;
+    }
+    let busyCycles = 0;
+    if (pair.recordCursor === noRecord) {
+      const taken = this.#takeUp(pair, cycle);
+      if (taken !== 1) return taken;
+      busyCycles = this.#decodeCycles;
+      if (pair.recordCursor === noRecord) {
+        this.#endTurn(pair, cycle);
+        return busyCycles;
+      }
+    }
+    const request = pair.recordCursor;
+    const sent = this.#packets.send(pair, request, cycle);
+    if (sent === STALLED) return STALLED;
+    if (sent !== SENT) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
+    this.#afterPacket(pair, request, cycle);
+    return busyCycles + this.#packetCycles;
+  }
+
+  /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
+  #takeUp(pair: QueuePair, cycle: number): number {
+    const line = pair.wqeLine;
+    this.#fetch.release(pair, cycle);
+    if (line.validCount === 0) {
+      if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) this.#fetch.ask(pair, cycle);
+      return NOTHING;
+    }
+    const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
+    const reason = this.#reasonToPark(pair, at);
+    if (reason !== NOT_PARKED) {
+      this.#scheduler!.park(pair, reason);
+      return NOTHING;
+    }
+    if (this.#records.freeCount === 0) {
+      this.#waitForRecord(pair);
+      return NOTHING;
+    }
+    const request = this.#maker.make(pair, line, at, cycle);
+    if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
+    this.#lines.use(line);
+    // More WQEs are looked for while the last ones on chip are executed: a prefetch that ran out of them would stop the QP.
+    if (line.mayHaveMore === 1 && line.validCount < this.#core.config.wqePrefetchCount)
+      this.#fetch.ask(pair, cycle);
+    pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
+    if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
+    return 1;
+  }
+
+  /** Lets other QPs go on, whose packets may be what frees a record. */
+  #waitForRecord(pair: QueuePair): void {
+    const qp = pair.slot;
+    this.#scheduler!.park(pair, PARKED_RECORDS);
+    if (this.#isWaitingForRecord[qp] === 1) return;
+    this.#isWaitingForRecord[qp] = 1;
+    this.#waitingForRecord.push(qp, 0);
+  }
+
+  #resumeWaiting(cycle: number): void {
+    const qp = this.#waitingForRecord.pop();
+    this.#isWaitingForRecord[qp] = 0;
+    const pair = this.#core.qps.rows[qp]!;
+    if (pair.parkedFor === PARKED_RECORDS) this.#scheduler!.unpark(pair, cycle);
+    if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
+  }
+
+  /** Why the WQE at `at` cannot be taken up now. Most need no look at it. */
+  #reasonToPark(pair: QueuePair, at: number): number {
+    const { sramView } = this.#core;
+    if (pair.state === SQD) return PARKED_DRAINING;
+    if (pair.recordTail.syndrome !== 0) return PARKED_ERROR;
+    if (pair.recordCount >= this.#windowWqes) return PARKED_WINDOW;
+    if (pair.readsOutstanding > 0) {
+      const reason = this.#reasonOfReads(pair, at);
+      if (reason !== NOT_PARKED) return reason;
+    }
+    if (pair.landedWrites > this.#payload!.doneCount && isFenced(sramView, at))
+      return this.#waitForPayload(pair);
+    // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
+    const limit = pair.ssnLimit;
+    const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
+    return isBeyondCredits && takesCredit(opcodeOf(sramView, at)) ? PARKED_CREDITS : NOT_PARKED;
+  }
+
+  /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.7.3.3). */
+  #waitForPayload(pair: QueuePair): number {
+    if (!this.#behindPayload.includes(pair)) this.#behindPayload.push(pair);
+    return PARKED_FENCE;
+  }
+
+  /** What READs and atomics under way forbid the WQE at `at`. */
+  #reasonOfReads(pair: QueuePair, at: number): number {
+    const { sramView } = this.#core;
+    if (isFenced(sramView, at)) return PARKED_FENCE;
+    const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;
+    return isAtLimit && isReadOrAtomic(opcodeOf(sramView, at)) ? PARKED_READ_LIMIT : NOT_PARKED;
+  }
+
+  /** A WQE that cannot be executed, or a NOP. */
+  #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: number): void {
+    const isHead = pair.recordHead === request;
+    if (request.syndrome !== 0) {
+      this.#scheduler!.park(pair, PARKED_ERROR);
+      if (isHead) this.#listener.recordFailed(pair, cycle);
+    } else if (isHead) {
+      this.#listener.recordNeedsNoAnswer(pair, cycle);
+    }
+  }
+
+  /** The packet is taken up again when its page is there, or fails. Returns the cycles that takes. */
+  #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
+    this.#packets.abandon(cycle);
+    this.#active = undefined;
+    if (left === ABSENT) this.#scheduler!.park(pair, PARKED_PAGE_FAULT);
+    else this.#failRecord(pair, request, LOCAL_PROT_ERR, cycle);
+    return 1;
+  }
+
+  #afterPacket(pair: QueuePair, request: SendRecord, cycle: number): void {
+    const sent = request.opcode === RDMA_READ ? request.psnCount : pair.packetCursor + 1;
+    this.#burst++;
+    if (sent >= request.psnCount) {
+      moveCursor(pair, request.next);
+      this.#endTurn(pair, cycle);
+    } else {
+      pair.packetCursor = sent;
+      if (this.#burst >= this.#core.config.burstPackets) {
+        this.#active = undefined;
+        this.#scheduler!.makeReady(pair, cycle + this.#packetCycles);
+      }
+    }
+  }
+
+  #endTurn(pair: QueuePair, cycle: number): void {
+    this.#active = undefined;
+    this.#scheduler!.makeReadyLater(pair, cycle + this.#sameQpCycles);
+  }
+
+  /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
+  #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
+    request.syndrome = syndrome;
+    pair.recordCursor = noRecord;
+    this.#scheduler!.park(pair, PARKED_ERROR);
+    if (pair.recordHead === request) this.#listener.recordFailed(pair, cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#waitingForRecord.rebase(cycles);
+  }
+}
+
+/** To the next record that has packets to send: after going back there may be several. */
+function moveCursor(pair: QueuePair, following: SendRecord): void {
+  let next = following;
+  while (next !== noRecord && next.psnCount === 0) next = next.next;
+  pair.recordCursor = next;
+  pair.packetCursor = next.responsesReceived;
+}

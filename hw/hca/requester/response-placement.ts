@@ -1,0 +1,87 @@
+/**
+ * Places what READs and atomics bring back: scatters the payload of a response into the segments of the work request, page
+ * by page, under their keys. A packet that has to wait goes on where it stopped.
+ */
+import type { BlockAccount } from '../../../sim/index.ts';
+import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
+import type { HcaCore } from '../core.ts';
+import { SIDE_REQUESTER } from '../memory/page-faults.ts';
+import { PORT_RECEIVER } from '../memory/ports.ts';
+import { RIGHT_LOCAL_WRITE } from '../memory/translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import type { SendRecord } from '../objects/send-record.ts';
+import { STALL_DMA, STALL_TRANSLATION, WAIT } from '../packets/receive-pipeline.ts';
+import type { ReceivedPackets } from '../packets/received-packets.ts';
+import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
+
+export const PLACED = 1;
+/** A segment may not be written, or the list is too short. */
+export const REFUSED = 0;
+/** The page has been asked for. */
+export const ABSENT = 2;
+
+export class ResponsePlacement {
+  readonly #core: HcaCore;
+  readonly #port: ReceivedPackets;
+  readonly #writer: PayloadWriter;
+  readonly #account: BlockAccount;
+  /** Payload bytes of the packet that are on their way. */
+  #placed = 0;
+
+  constructor(core: HcaCore, port: ReceivedPackets, writer: PayloadWriter, account: BlockAccount) {
+    this.#core = core;
+    this.#port = port;
+    this.#writer = writer;
+    this.#account = account;
+  }
+
+  /** Turns to a new packet. */
+  begin(): void {
+    this.#placed = 0;
+  }
+
+  /** Writes `bytes` of response payload of the packet at `offset`. PLACED, REFUSED, ABSENT or WAIT. */
+  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: number): number {
+    const { translator } = this.#core;
+    const received = request.responsesReceived * pair.mtuBytes;
+    while (this.#placed < bytes) {
+      let position = received + this.#placed;
+      let segment = 0;
+      const count = request.segmentCount;
+      while (segment < count && position >= request.segment(segment).bytes)
+        position -= request.segment(segment++).bytes;
+      if (segment === count) return REFUSED;
+      const target = request.segment(segment);
+      const { key } = target;
+      const rest = target.bytes - position;
+      const wanted = Math.min(bytes - this.#placed, rest);
+      const address = target.address + position;
+      const found = translator.translate(PORT_RECEIVER, key, pair.pd, address, wanted, RIGHT_LOCAL_WRITE);
+      if (found === PENDING) {
+        this.#account.stall(cycle, STALL_TRANSLATION);
+        return WAIT;
+      }
+      if (found >= BAD_KEY) {
+        const { pageFaults: faults } = this.#core;
+        const isAsked =
+          found === PAGE_FAULT && faults.meet(pair.slot, SIDE_REQUESTER, key, address, rest, 1, cycle);
+        return isAsked ? ABSENT : REFUSED;
+      }
+      if (!this.#writer.canWrite) {
+        this.#account.stall(cycle, STALL_DMA);
+        return WAIT;
+      }
+      const part = Math.min(wanted, translator.contiguousBytes);
+      this.#writer.write(
+        translator.physicalAddress,
+        part,
+        this.#port.rxBytes,
+        offset + PACKET_PAYLOAD_OFFSET + this.#placed,
+      );
+      translator.port(PORT_RECEIVER).used();
+      this.#placed += part;
+    }
+    return PLACED;
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Transport timers of the send side: the local ACK timeout and the RNR wait (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8).
+ *
+ * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it looks at
+ * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
+ * and a busy one an event per timeout.
+ *
+ * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
+ * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
+ */
+import { Fifo } from '../../../sim/index.ts';
+import { PSN_MASK } from '../../../wire/psn.ts';
+import type { HcaCore } from '../core.ts';
+import { enlarged } from '../objects/context-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noRecord } from '../objects/send-record.ts';
+
+export interface TimerListener {
+  /** No progress for a whole timeout while packets are outstanding. */
+  ackTimedOut(qp: number, cycle: number): void;
+  /** The RNR wait is over. */
+  rnrWaitOver(qp: number, cycle: number): void;
+}
+
+const DUE_RNR = 0.5;
+
+export class RetryTimers {
+  timeoutCount = 0;
+  readonly #core: HcaCore;
+  readonly #ackHandler: number;
+  readonly #rnrHandler: number;
+  /**
+   * Timers that have come due and wait for the next edge, by QP, those of RNR waits half above: at most one of each kind for a
+   * QP, since the next one of its kind is set not long before that edge, and takes longer than a cycle.
+   */
+  readonly #due: Fifo;
+  /** Those of {@link #due} that are looked at: reused. */
+  readonly #looked: number[] = [];
+  readonly #stage: number;
+  #listener: TimerListener | undefined;
+  /** Raised with each life of a QP: a timer of an earlier life means nothing. */
+  #life = new Int32Array(0);
+  /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
+  #rnrWait = new Int32Array(0);
+  /** The life and the wait of the QP whose timers have come due. */
+  #dueLife = new Int32Array(0);
+  #dueRnrWait = new Int32Array(0);
+
+  constructor(core: HcaCore) {
+    this.#core = core;
+    this.#due = new Fifo(2 * core.qps.slotCount);
+    core.qps.follow((slotCount) => {
+      this.#due.enlarge(2 * slotCount);
+      this.#life = enlarged(this.#life, slotCount);
+      this.#rnrWait = enlarged(this.#rnrWait, slotCount);
+      this.#dueLife = enlarged(this.#dueLife, slotCount);
+      this.#dueRnrWait = enlarged(this.#dueRnrWait, slotCount);
+    });
+    this.#ackHandler = core.lp.queue.addHandler((qp, life) => this.#ackDue(qp, life));
+    this.#rnrHandler = core.lp.queue.addHandler((qp, wait) => this.#rnrDue(qp, wait));
+    this.#stage = core.domain.addStage(this.#run, this);
+  }
+
+  /** Timers that run for a QP, and those that have come due. */
+  get heldCount(): number {
+    const { rows } = this.#core.qps;
+    return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
+  }
+
+  connect(listener: TimerListener): void {
+    this.#listener = listener;
+  }
+
+  /**
+   * A packet that wants an answer was sent at an edge; most find a timer set and others under way. The timeout begins with
+   * the oldest packet that is not answered: where all before it are, an earlier timer's instant is not its own.
+   */
+  sentAt(pair: QueuePair, psn: number, cycle: number): void {
+    const isOldest = psn === ((pair.lastAckedPsn + 1) & PSN_MASK);
+    if (pair.hasTimer === 1 && pair.recordCount !== 1 && !isOldest) return;
+    const nowPs = this.#core.domain.clock.edgePs(cycle);
+    if (isOldest) pair.lastProgressPs = nowPs;
+    this.sent(pair, nowPs);
+  }
+
+  /** A packet that wants an answer was sent at `nowPs`. */
+  sent(pair: QueuePair, nowPs: number): void {
+    // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
+    if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
+    if (pair.hasTimer === 1 || pair.ackTimeoutPs === 0) return;
+    pair.hasTimer = 1;
+    pair.lastProgressPs = nowPs;
+    const life = this.#life[pair.slot]!;
+    this.#core.lp.queue.schedule(nowPs + pair.ackTimeoutPs, this.#ackHandler, pair.slot, life);
+  }
+
+  /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
+  progress(pair: QueuePair): void {
+    pair.lastProgressPs = this.#core.lp.nowPs;
+    pair.retriesLeft = pair.retryCountMax;
+    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
+  }
+
+  waitRnr(pair: QueuePair, durationPs: number, cycle: number): void {
+    const { lp, domain } = this.#core;
+    pair.isWaitingRnr = 1;
+    const wait = this.#rnrWait[pair.slot]! + 1;
+    this.#rnrWait[pair.slot] = wait;
+    lp.queue.schedule(domain.clock.edgePs(cycle) + durationPs, this.#rnrHandler, pair.slot, wait);
+  }
+
+  /** The QP begins or ends a life. */
+  forget(qp: number): void {
+    this.#life[qp] = this.#life[qp]! + 1;
+    this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;
+    const pair = this.#core.qps.rows[qp]!;
+    pair.hasTimer = 0;
+    pair.isWaitingRnr = 0;
+  }
+
+  #ackDue(qp: number, life: number): void {
+    if (life !== this.#life[qp]) return;
+    this.#dueLife[qp] = life;
+    this.#leave(qp);
+  }
+
+  #rnrDue(qp: number, wait: number): void {
+    if (wait !== this.#rnrWait[qp]) return;
+    this.#dueRnrWait[qp] = wait;
+    this.#leave(qp + DUE_RNR);
+  }
+
+  #leave(what: number): void {
+    const { domain, lp } = this.#core;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    this.#due.push(what, cycle);
+    domain.wake(this.#stage, cycle);
+  }
+
+  #run(cycle: number): void {
+    const looked = this.#looked;
+    looked.length = 0;
+    while (this.#due.headCycle <= cycle) looked.push(this.#due.pop());
+    if (looked.length > 1) looked.sort((left, right) => left - right);
+    for (const what of looked) {
+      const qp = Math.floor(what);
+      if (what === qp) this.#lookAtAck(qp, cycle);
+      else this.#lookAtRnr(qp, cycle);
+    }
+    if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
+  }
+
+  #lookAtAck(qp: number, cycle: number): void {
+    if (this.#dueLife[qp] !== this.#life[qp]) return;
+    const { qps, lp } = this.#core;
+    const pair = qps.rows[qp]!;
+    pair.hasTimer = 0;
+    if (pair.recordHead === noRecord || pair.isWaitingRnr === 1) return;
+    const duePs = pair.lastProgressPs + pair.ackTimeoutPs;
+    if (duePs >= lp.nowPs) {
+      pair.hasTimer = 1;
+      lp.queue.schedule(duePs, this.#ackHandler, qp, this.#life[qp]!);
+      return;
+    }
+    this.timeoutCount++;
+    this.#listener!.ackTimedOut(qp, cycle);
+  }
+
+  #lookAtRnr(qp: number, cycle: number): void {
+    const pair = this.#core.qps.rows[qp]!;
+    if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
+    pair.isWaitingRnr = 0;
+    this.#listener!.rnrWaitOver(qp, cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#due.rebase(cycles);
+  }
+}

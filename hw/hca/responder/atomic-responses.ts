@@ -1,0 +1,168 @@
+/**
+ * Answers of atomics: each is executed by the atomic unit, step by step, its result is kept and sent; a repeated one is
+ * answered from the result kept, and not executed again (IBTA vol 1, 9.4.5, 9.7.5.1.4).
+ */
+import type { BlockAccount } from '../../../sim/index.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_RESPONSE } from '../memory/ports.ts';
+import { RIGHT_REMOTE_ATOMIC } from '../memory/translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
+import { AtomicResults } from './atomic-results.ts';
+import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
+import { type ResponderResources, responderPlaces } from './responder-resources.ts';
+import {
+  ABSENT,
+  REFUSED,
+  type ResponsePackets,
+  STALL_ATOMIC,
+  STALL_RESPONSE_BUFFER,
+  STALL_TRANSLATION,
+  STALLED,
+} from './response-packets.ts';
+
+const NONE = -1;
+/** The answer is sealed. */
+export const ANSWERED = 0;
+
+export class AtomicResponses {
+  readonly #core: HcaCore;
+  readonly #resources: ResponderResources;
+  readonly #packets: ResponsePackets;
+  readonly #account: BlockAccount;
+  readonly #unit: AtomicUnit;
+  readonly #results: AtomicResults;
+
+  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
+  constructor(
+    core: HcaCore,
+    resources: ResponderResources,
+    packets: ResponsePackets,
+    account: BlockAccount,
+    classes: { readonly payloadRead: number; readonly payloadWrite: number },
+    sramOffset: number,
+    wake: (cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#resources = resources;
+    this.#packets = packets;
+    this.#account = account;
+    this.#unit = new AtomicUnit(core, classes, sramOffset, wake);
+    this.#results = new AtomicResults(core.config.responderAtomicResults);
+  }
+
+  /** True while the memory of an atomic is being read or written. */
+  get isBusy(): boolean {
+    return !this.#unit.isIdle;
+  }
+
+  /** Atomics executed. */
+  get executedCount(): number {
+    return this.#unit.executedCount;
+  }
+
+  /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, STALLED, ABSENT or REFUSED. */
+  step(qp: number, entry: number, cycle: number): number {
+    const resources = this.#resources;
+    const unit = this.#unit;
+    if (unit.isIdle) return this.#begin(qp, entry, cycle);
+    if (unit.isRead) {
+      if (unit.hasFailed) {
+        unit.abandon();
+        return REFUSED;
+      }
+      unit.compute(resources.opcode[entry]!, resources.operands, entry * 4);
+      return this.#core.config.atomicCycles;
+    }
+    if (unit.isWritten) {
+      unit.end();
+      const { readResourcesMax } = this.#core.qps.rows[qp]!;
+      this.#results.keep(qp, readResourcesMax, resources.psn[entry]!, unit.resultLow, unit.resultHigh);
+      return this.#answer(qp, entry, unit.resultLow, unit.resultHigh, cycle);
+    }
+    this.#account.stall(cycle, STALL_ATOMIC);
+    return STALLED;
+  }
+
+  /** Answers the repeated atomic `entry`: ANSWERED or STALLED. */
+  replay(qp: number, entry: number, cycle: number): number {
+    const { operands } = this.#resources;
+    return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
+  }
+
+  /** Whether a repeated atomic can be answered: it is not still queued, its result is kept, and there is room. */
+  canReplay(qp: number, psn: number): boolean {
+    const resources = this.#resources;
+    if (resources.find(qp, psn) !== NONE) return false;
+    const { count, pair } = resources.rows[qp]!;
+    return count < responderPlaces(pair) && this.#results.find(qp, psn);
+  }
+
+  /** Gives `entry` the result that {@link canReplay} has found. */
+  setReplay(entry: number): void {
+    const { operands } = this.#resources;
+    operands[entry * 4] = this.#results.low;
+    operands[entry * 4 + 1] = this.#results.high;
+  }
+
+  /** Gives up an atomic whose request has been dropped. False: memory is being read or written for it. */
+  abandon(cycle: number): boolean {
+    if (this.#unit.isWaiting) {
+      this.#account.stall(cycle, STALL_ATOMIC);
+      return false;
+    }
+    this.#unit.abandon();
+    return true;
+  }
+
+  /** A new life of the QP: no result is kept. */
+  forget(qp: number): void {
+    this.#results.forget(qp);
+  }
+
+  reset(): void {
+    this.#unit.abandon();
+    this.#results.reset();
+  }
+
+  /** Only with room for the answer: a result is never without one. */
+  #begin(qp: number, entry: number, cycle: number): number {
+    const { translator, qps, pageFaults } = this.#core;
+    const resources = this.#resources;
+    if (this.#packets.queue.isFull) {
+      this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
+      return STALLED;
+    }
+    const found = translator.translate(
+      PORT_RESPONSE,
+      resources.key[entry]!,
+      qps.rows[qp]!.pd,
+      resources.address[entry]!,
+      ATOMIC_BYTES,
+      RIGHT_REMOTE_ATOMIC,
+    );
+    if (found === PENDING) {
+      this.#account.stall(cycle, STALL_TRANSLATION);
+      return STALLED;
+    }
+    if (found >= BAD_KEY) {
+      const isAsked = found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, 0, 1, cycle);
+      return isAsked ? ABSENT : REFUSED;
+    }
+    this.#unit.begin(translator.physicalAddress);
+    translator.port(PORT_RESPONSE).used();
+    return 1;
+  }
+
+  #answer(qp: number, entry: number, low: number, high: number, cycle: number): number {
+    const packets = this.#packets;
+    const pair = this.#core.qps.rows[qp]!;
+    if (!packets.open(pair, cycle)) return STALLED;
+    const { operands } = packets.packet;
+    operands[0] = low;
+    operands[1] = high;
+    const psn = this.#resources.psn[entry]!;
+    packets.seal(Opcode.RC_ATOMIC_ACKNOWLEDGE, psn, packets.creditSyndrome(pair), cycle);
+    return ANSWERED;
+  }
+}

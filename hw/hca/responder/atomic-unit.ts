@@ -1,0 +1,131 @@
+/**
+ * The atomic unit: one read-modify-write of 8 bytes of host memory at a time, for the whole device.
+ *
+ *   begin ──DMA read──> compute ──DMA write──> end, with the old value as the result
+ *
+ * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
+ * in the host's byte order, little-endian, as low and high words. Who uses the unit is woken when memory has answered.
+ */
+import { Opcode } from '../../../wire/opcodes.ts';
+import type { HcaCore } from '../core.ts';
+
+export const ATOMIC_BYTES = 8;
+/** Bytes of the HCA's memory: the old value, and the new one behind it. */
+export const ATOMIC_SRAM_BYTES = 64;
+
+const IDLE = 0;
+const READING = 1;
+const READ = 2;
+const WRITING = 3;
+const WRITTEN = 4;
+
+export class AtomicUnit {
+  /** Atomics executed. */
+  executedCount = 0;
+  readonly #core: HcaCore;
+  readonly #readRequester: number;
+  readonly #writeRequester: number;
+  readonly #sram: number;
+  #state = IDLE;
+  #readStatus = 0;
+  #address = 0;
+
+  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
+  constructor(
+    core: HcaCore,
+    classes: { readonly payloadRead: number; readonly payloadWrite: number },
+    sramOffset: number,
+    wake: (cycle: number) => void,
+  ) {
+    this.#core = core;
+    this.#sram = sramOffset;
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'atomicRead', fifoDepth: 1, trafficClass: classes.payloadRead, weight: 4 },
+      (_cookie, status, cycle) => {
+        this.#readStatus = status;
+        this.#state = READ;
+        wake(cycle + core.config.atomicCycles);
+      },
+    );
+    this.#writeRequester = core.dmaWrite.addRequester(
+      { name: 'atomicWrite', trafficClass: classes.payloadWrite, fifoDepth: 1 },
+      (_cookie, cycle) => {
+        this.#state = WRITTEN;
+        wake(cycle + 1);
+      },
+    );
+  }
+
+  get isIdle(): boolean {
+    return this.#state === IDLE;
+  }
+
+  /** True while memory is being read or written. */
+  get isWaiting(): boolean {
+    return this.#state === READING || this.#state === WRITING;
+  }
+
+  /** The old value is there, or could not be read ({@link hasFailed}). */
+  get isRead(): boolean {
+    return this.#state === READ;
+  }
+
+  get hasFailed(): boolean {
+    return this.#readStatus !== 0;
+  }
+
+  /** The new value is in memory. */
+  get isWritten(): boolean {
+    return this.#state === WRITTEN;
+  }
+
+  /** The old value. */
+  get resultLow(): number {
+    return this.#core.sramView.getInt32(this.#sram, true);
+  }
+
+  get resultHigh(): number {
+    return this.#core.sramView.getInt32(this.#sram + 4, true);
+  }
+
+  /** Begins to read the 8 bytes at a physical address. */
+  begin(address: number): void {
+    this.#address = address;
+    this.#core.dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sram, 0);
+    this.#state = READING;
+  }
+
+  /** Computes the new value and begins to write it; operands are four words at `word`: swap or add, compare. */
+  compute(opcode: number, operands: Int32Array, word: number): void {
+    const { sram, sramView: view, dmaWrite } = this.#core;
+    const low = view.getUint32(this.#sram, true);
+    const high = view.getUint32(this.#sram + 4, true);
+    const operandLow = operands[word]! >>> 0;
+    const operandHigh = operands[word + 1]! >>> 0;
+    let newLow = low;
+    let newHigh = high;
+    if (opcode === Opcode.RC_FETCH_ADD) {
+      newLow = (low + operandLow) >>> 0;
+      newHigh = (high + operandHigh + (low + operandLow > 0xffffffff ? 1 : 0)) >>> 0;
+    } else if (low === operands[word + 2]! >>> 0 && high === operands[word + 3]! >>> 0) {
+      newLow = operandLow;
+      newHigh = operandHigh;
+    }
+    const place = this.#sram + ATOMIC_BYTES;
+    view.setUint32(place, newLow, true);
+    view.setUint32(place + 4, newHigh, true);
+    dmaWrite.request(this.#writeRequester, this.#address, ATOMIC_BYTES, sram, place, 0);
+    this.#state = WRITING;
+  }
+
+  /** The atomic is executed; its result stays until the next one begins. */
+  end(): void {
+    this.executedCount++;
+    this.#state = IDLE;
+  }
+
+  /** Gives up what was begun; not while {@link isWaiting}, but by a reset. */
+  abandon(): void {
+    this.#state = IDLE;
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Packets of READ responses: the payload is read from host memory page by page, under the region's key and rights as they are
+ * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
+ */
+import type { BlockAccount } from '../../../sim/index.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_RESPONSE } from '../memory/ports.ts';
+import { RIGHT_REMOTE_READ } from '../memory/translation-cache.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
+import type { ResponderResources } from './responder-resources.ts';
+import {
+  ABSENT,
+  REFUSED,
+  type ResponsePackets,
+  STALL_DMA,
+  STALL_TRANSLATION,
+  STALLED,
+} from './response-packets.ts';
+
+/** The packet is sealed; or it is sealed and the answer's last. */
+export const SENT = 1;
+export const SENT_LAST = 2;
+
+export class ReadResponses {
+  readonly #core: HcaCore;
+  readonly #resources: ResponderResources;
+  readonly #packets: ResponsePackets;
+  readonly #account: BlockAccount;
+  readonly #readRequester: number;
+  /** Of the open packet: payload bytes whose reads are under way, and all that it takes. */
+  #filled = 0;
+  #wanted = 0;
+
+  constructor(
+    core: HcaCore,
+    resources: ResponderResources,
+    packets: ResponsePackets,
+    account: BlockAccount,
+    trafficClass: number,
+    payloadRead: (slot: number, status: number, cycle: number) => void,
+    onSpace: () => void,
+  ) {
+    this.#core = core;
+    this.#resources = resources;
+    this.#packets = packets;
+    this.#account = account;
+    this.#readRequester = core.dmaRead.addRequester(
+      { name: 'responseRead', fifoDepth: 16, trafficClass, weight: 4, landsAhead: true },
+      payloadRead,
+    );
+    core.dmaRead.onSpace(this.#readRequester, onSpace);
+  }
+
+  /** Makes the next packet of the READ `entry`: SENT, SENT_LAST, STALLED, ABSENT or REFUSED. */
+  send(qp: number, entry: number, cycle: number): number {
+    const resources = this.#resources;
+    const packets = this.#packets;
+    const pair = this.#core.qps.rows[qp]!;
+    const mtu = pair.mtuBytes;
+    const packetCount = Math.max(1, Math.ceil(resources.bytes[entry]! / mtu));
+    const index = resources.sent[entry]!;
+    if (!packets.isOpen) {
+      if (!packets.open(pair, cycle)) return STALLED;
+      this.#filled = 0;
+      this.#wanted = Math.min(mtu, resources.bytes[entry]! - index * mtu);
+    }
+    const gathered = this.#gather(qp, entry, index * mtu, cycle);
+    if (gathered !== SENT) return gathered;
+    packets.packet.payloadBytes = this.#wanted;
+    const isLast = index === packetCount - 1;
+    const psn = (resources.psn[entry]! + index) & 0xffffff;
+    packets.seal(readResponseOpcode(index === 0, isLast), psn, packets.creditSyndrome(pair), cycle);
+    resources.sent[entry] = index + 1;
+    return isLast ? SENT_LAST : SENT;
+  }
+
+  /** Begins the DMA reads of the open packet's payload. SENT: all of them. */
+  #gather(qp: number, entry: number, skippedBytes: number, cycle: number): number {
+    const { qps, translator, dmaRead, pageFaults } = this.#core;
+    const resources = this.#resources;
+    const { packet } = this.#packets;
+    const key = resources.key[entry]!;
+    const { pd } = qps.rows[qp]!;
+    while (this.#filled < this.#wanted) {
+      const skipped = skippedBytes + this.#filled;
+      const address = resources.address[entry]! + skipped;
+      const wanted = this.#wanted - this.#filled;
+      const found = translator.translate(PORT_RESPONSE, key, pd, address, wanted, RIGHT_REMOTE_READ);
+      if (found === PENDING) {
+        this.#account.stall(cycle, STALL_TRANSLATION);
+        return STALLED;
+      }
+      if (found >= BAD_KEY) {
+        const isAsked =
+          found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, skipped, 0, cycle);
+        return isAsked ? ABSENT : REFUSED;
+      }
+      if (!dmaRead.canRequest(this.#readRequester)) {
+        this.#account.stall(cycle, STALL_DMA);
+        return STALLED;
+      }
+      const bytes = Math.min(translator.contiguousBytes, wanted);
+      const target = packet.payloadOffset + this.#filled;
+      packet.pendingReads++;
+      dmaRead.request(this.#readRequester, translator.physicalAddress, bytes, target, packet.slot);
+      translator.port(PORT_RESPONSE).used();
+      this.#filled += bytes;
+    }
+    return SENT;
+  }
+}
+
+function readResponseOpcode(isFirst: boolean, isLast: boolean): number {
+  if (isFirst && isLast) return Opcode.RC_RDMA_READ_RESPONSE_ONLY;
+  if (isFirst) return Opcode.RC_RDMA_READ_RESPONSE_FIRST;
+  return isLast ? Opcode.RC_RDMA_READ_RESPONSE_LAST : Opcode.RC_RDMA_READ_RESPONSE_MIDDLE;
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { QpTable } from '../objects/qp-table.ts';
+import { KIND_READ, ResponderResources } from './responder-resources.ts';
+
+describe('the ring of QPs with something to answer', () => {
+  const resources = new ResponderResources(new QpTable(4));
+  const { rows } = resources;
+  const enter = (...slots: number[]): void => {
+    for (const slot of slots) resources.enter(rows[slot]!);
+  };
+  const takeAll = (): number[] => {
+    const slots: number[] = [];
+    while (resources.waitingCount > 0) slots.push(resources.leave().pair.slot);
+    return slots;
+  };
+
+  it('gives them back in the order in which they came', () => {
+    enter(2, 0, 3);
+    expect(rows.map(({ isInRing }) => isInRing)).toEqual([1, 0, 1, 1]);
+    const first = resources.leave();
+    expect([first.pair.slot, first.isInRing]).toEqual([2, 0]);
+    resources.enter(first);
+    enter(1);
+    expect(takeAll()).toEqual([0, 3, 2, 1]);
+  });
+
+  it('begins anew when it has been empty, and when all has been dropped', () => {
+    enter(1);
+    expect(takeAll()).toEqual([1]);
+    enter(3, 2);
+    resources.reset();
+    expect([resources.waitingCount, rows[3]!.isInRing]).toEqual([0, 0]);
+    enter(0, 3);
+    expect(takeAll()).toEqual([0, 3]);
+  });
+});
+
+describe('the entries of all QPs', () => {
+  it('are handed out as they are needed, each to one request, and come back in any order of the QPs', () => {
+    const resources = new ResponderResources(new QpTable(4));
+    // 4 QPs with 40 requests each: more than there is room for at first.
+    const appended = Array.from({ length: 160 }, (_, turn) =>
+      resources.append(turn % 4, KIND_READ, turn, turn & 1, 0),
+    );
+    expect(new Set(appended).size).toBe(160);
+    for (let turn = 2; turn < 160; turn += 4) {
+      expect(resources.psn[resources.oldest(2)]).toBe(turn);
+      resources.pop(2);
+    }
+    expect([resources.rows[2]!.count, resources.rows[2]!.newCount]).toEqual([0, 0]);
+    resources.dropRequests(1);
+    expect(resources.rows[1]!.count).toBe(0);
+    expect([resources.rows[3]!.count, resources.rows[3]!.newCount]).toEqual([40, 40]);
+    expect(resources.psn[resources.oldest(3)]).toBe(3);
+    // What QPs 1 and 2 gave back is used before the pool grows again.
+    const again = Array.from({ length: 80 }, (_, turn) => resources.append(0, KIND_READ, turn, 1, 0));
+    expect(Math.max(...again)).toBeLessThan(256);
+  });
+});

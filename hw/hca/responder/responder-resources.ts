@@ -1,0 +1,237 @@
+/**
+ * What each QP has accepted and not answered: READs and atomics in their order, as many as the responder's resources, and
+ * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of all
+ * QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
+ *
+ * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
+ */
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { psnDistance } from '../../../wire/psn.ts';
+import { type PageFaults, SIDE_RESPONSE } from '../memory/page-faults.ts';
+import { enlarged } from '../objects/context-table.ts';
+import type { QpTable } from '../objects/qp-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+
+/** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
+const PLACES_MIN = 16;
+export const responderPlaces = (pair: QueuePair): number => Math.max(PLACES_MIN, pair.readResourcesMax);
+
+const FIRST_ENTRIES = 64;
+
+export const KIND_READ = 0;
+export const KIND_ATOMIC = 1;
+/** An atomic that was executed before: answered from the result kept. */
+export const KIND_REPLAY = 2;
+
+const NONE = -1;
+
+/** Of one QP. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+export class PendingResponses {
+  readonly pair: QueuePair;
+  /** Entries of the oldest and newest READ or atomic, and how many there are. */
+  head = NONE;
+  tail = NONE;
+  count = 0;
+  /** Of these, requests not seen before: what the QP's responder resources bound. */
+  newCount = 0;
+  /** Waits for a page that the oldest answer needs. */
+  isPaused = 0;
+  /** Stands in the ring of QPs, and what stands behind it there. */
+  isInRing = 0;
+  next: PendingResponses | undefined;
+  hasAck = 0;
+  ackPsn = 0;
+  /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
+  ackSyndrome = 0;
+  ackDueCycle = FLOAT_ZERO;
+
+  constructor(pair: QueuePair) {
+    this.pair = pair;
+    this.next = undefined;
+  }
+}
+
+export class ResponderResources {
+  /** By QP; grows with the table of QPs. */
+  readonly rows: PendingResponses[] = [];
+  /** By entry of the pool; other arrays once it has grown. */
+  kind = new Uint8Array(0);
+  psn = new Int32Array(0);
+  address = new Float64Array(0);
+  key = new Float64Array(0);
+  bytes = new Float64Array(0);
+  /** Operands of an atomic as four words, or the result to repeat as two. */
+  operands = new Int32Array(0);
+  opcode = new Uint8Array(0);
+  /** Packets of a READ's answer already sent. */
+  sent = new Int32Array(0);
+  /** Payload writes requested before the request came: it is answered when they have left. */
+  writesBefore = new Float64Array(0);
+  #isNew = new Uint8Array(0);
+  /** The entry after it of its QP, or of the free ones. */
+  #next = new Int32Array(0);
+  #firstFree = NONE;
+  /** QPs in the ring. */
+  waitingCount = 0;
+  #firstWaiting: PendingResponses | undefined;
+  #lastWaiting: PendingResponses | undefined;
+
+  constructor(qps: QpTable) {
+    this.#firstWaiting = undefined;
+    qps.follow((slotCount) => {
+      while (this.rows.length < slotCount) this.rows.push(new PendingResponses(qps.rows[this.rows.length]!));
+    });
+    this.#enlarge(FIRST_ENTRIES);
+  }
+
+  /** READs and atomics accepted and not answered, and acknowledgements not sent. */
+  get heldCount(): number {
+    return this.rows.reduce((sum, { count, hasAck }) => sum + count + hasAck, 0);
+  }
+
+  /** Puts a QP that is not in the ring at its end. */
+  enter(pending: PendingResponses): void {
+    pending.isInRing = 1;
+    pending.next = undefined;
+    if (this.waitingCount === 0) this.#firstWaiting = pending;
+    else this.#lastWaiting!.next = pending;
+    this.#lastWaiting = pending;
+    this.waitingCount++;
+  }
+
+  /** Takes the QP at the beginning of the ring out of it. The caller has checked that there is one. */
+  leave(): PendingResponses {
+    const pending = this.#firstWaiting!;
+    pending.isInRing = 0;
+    this.#firstWaiting = pending.next;
+    this.waitingCount--;
+    return pending;
+  }
+
+  /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
+  append(qp: number, kind: number, psn: number, isNew: number, writesBefore: number): number {
+    const pending = this.rows[qp]!;
+    if (this.#firstFree === NONE) this.#enlarge(2 * this.kind.length);
+    const entry = this.#firstFree;
+    this.#firstFree = this.#next[entry]!;
+    this.#next[entry] = NONE;
+    if (pending.count === 0) pending.head = entry;
+    else this.#next[pending.tail] = entry;
+    pending.tail = entry;
+    pending.count++;
+    pending.newCount += isNew;
+    this.#isNew[entry] = isNew;
+    this.kind[entry] = kind;
+    this.psn[entry] = psn;
+    this.sent[entry] = 0;
+    this.writesBefore[entry] = writesBefore;
+    return entry;
+  }
+
+  /**
+   * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
+   * before theirs; but not before the oldest one while that is being worked on.
+   */
+  insert(qp: number, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
+    const pending = this.rows[qp]!;
+    const { head, tail, count } = pending;
+    let before = NONE;
+    let after = head;
+    for (let left = count; left > 0; left--, after = this.#next[after]!) {
+      const isKept = isOldestKept && before === NONE;
+      if (!isKept && psnDistance(psn, this.psn[after]!) < 0) break;
+      before = after;
+    }
+    const entry = this.append(qp, kind, psn, 0, writesBefore);
+    if (before === tail || count === 0) return entry;
+    this.#next[tail] = NONE;
+    this.#next[entry] = after;
+    pending.tail = tail;
+    if (before === NONE) pending.head = entry;
+    else this.#next[before] = entry;
+    return entry;
+  }
+
+  /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
+  find(qp: number, psn: number): number {
+    const { head, count, pair } = this.rows[qp]!;
+    let entry = head;
+    for (let left = count; left > 0; left--, entry = this.#next[entry]!) {
+      const packets = this.kind[entry] === KIND_READ ? Math.ceil(this.bytes[entry]! / pair.mtuBytes) : 1;
+      const distance = psnDistance(psn, this.psn[entry]!);
+      if (distance >= 0 && distance < Math.max(1, packets)) return entry;
+    }
+    return NONE;
+  }
+
+  /** Entry of the QP's oldest request. */
+  oldest(qp: number): number {
+    return this.rows[qp]!.head;
+  }
+
+  /** Removes the QP's oldest request. */
+  pop(qp: number): void {
+    const pending = this.rows[qp]!;
+    const entry = pending.head;
+    pending.newCount -= this.#isNew[entry]!;
+    pending.head = this.#next[entry]!;
+    this.#next[entry] = this.#firstFree;
+    this.#firstFree = entry;
+    pending.count--;
+  }
+
+  /** Asks for the page that `entry` needs, so many bytes into its memory. False: the driver has refused it. */
+  askForPage(
+    faults: PageFaults,
+    qp: number,
+    entry: number,
+    skippedBytes: number,
+    isWrite: number,
+    cycle: number,
+  ): boolean {
+    const address = this.address[entry]! + skippedBytes;
+    const rest = this.bytes[entry]! - skippedBytes;
+    return faults.meet(qp, SIDE_RESPONSE, this.key[entry]!, address, rest, isWrite, cycle);
+  }
+
+  /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */
+  dropRequests(qp: number): void {
+    const pending = this.rows[qp]!;
+    while (pending.count > 0) this.pop(qp);
+    pending.isPaused = 0;
+  }
+
+  /** Drops all, of every QP. */
+  reset(): void {
+    this.waitingCount = 0;
+    for (const pending of this.rows) {
+      pending.isInRing = 0;
+      pending.hasAck = 0;
+      this.dropRequests(pending.pair.slot);
+    }
+  }
+
+  #enlarge(entries: number): void {
+    const first = this.kind.length;
+    this.kind = enlarged(this.kind, entries);
+    this.psn = enlarged(this.psn, entries);
+    this.address = enlarged(this.address, entries);
+    this.key = enlarged(this.key, entries);
+    this.bytes = enlarged(this.bytes, entries);
+    this.operands = enlarged(this.operands, entries * 4);
+    this.opcode = enlarged(this.opcode, entries);
+    this.sent = enlarged(this.sent, entries);
+    this.writesBefore = enlarged(this.writesBefore, entries);
+    this.#isNew = enlarged(this.#isNew, entries);
+    this.#next = enlarged(this.#next, entries);
+    for (let entry = entries - 1; entry >= first; entry--) {
+      this.#next[entry] = this.#firstFree;
+      this.#firstFree = entry;
+    }
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const pending of this.rows) pending.ackDueCycle -= cycles;
+  }
+}

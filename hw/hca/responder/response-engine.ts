@@ -1,0 +1,420 @@
+/**
+ * The response engine: answers requests that the responder has accepted, in their order per QP.
+ *
+ *   responder ──READ, atomic, ACK, NAK──> per-QP queue ──> READ: translate, DMA read ──┐
+ *                                                     ├──> atomic: DMA read, compute, DMA write ──> packet queue
+ *                                                     └──> acknowledgement (coalesced) ┘
+ *
+ * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
+ * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
+ */
+import { BlockAccount } from '../../../sim/index.ts';
+import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
+import { Opcode } from '../../../wire/opcodes.ts';
+import { psnDistance } from '../../../wire/psn.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_RESPONSE } from '../memory/ports.ts';
+import type { PacketQueue } from '../packets/packet-queue.ts';
+import { nakEvent } from '../packets/transport-counters.ts';
+import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
+import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
+import { ATOMIC_BYTES } from './atomic-unit.ts';
+import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
+import {
+  KIND_ATOMIC,
+  KIND_READ,
+  KIND_REPLAY,
+  type PendingResponses,
+  ResponderResources,
+} from './responder-resources.ts';
+import {
+  ABSENT,
+  type ResponsePacketListener,
+  ResponsePackets,
+  responseStallReasons,
+  STALL_ORDERING,
+  STALL_RESPONSE_BUFFER,
+  STALLED,
+} from './response-packets.ts';
+
+const { RC_ACKNOWLEDGE } = Opcode;
+
+const NONE = -1;
+/** The turn of a QP is over without a packet. */
+const FINISHED = 0;
+
+export interface ResponseListener extends ResponsePacketListener {
+  /** A response could not be made: memory failed or the region is gone. */
+  responseFailed(qp: number, cycle: number): void;
+}
+
+export class ResponseEngine {
+  readonly account = new BlockAccount('responseEngine', responseStallReasons);
+  acknowledgementCount = 0;
+  coalescedCount = 0;
+  readonly #core: HcaCore;
+  readonly #packets: ResponsePackets;
+  readonly #writer: PayloadWriter;
+  readonly #listener: ResponseListener;
+  readonly #reads: ReadResponses;
+  readonly #stage: number;
+  readonly #resources: ResponderResources;
+  readonly #atomics: AtomicResponses;
+  /** Of the configuration. */
+  readonly #ackDelayCycles: number;
+  readonly #responseCycles: number;
+  /** The QP being served. */
+  #active: PendingResponses | undefined;
+  #burst = 0;
+
+  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
+  constructor(
+    core: HcaCore,
+    packets: PacketQueue,
+    writer: PayloadWriter,
+    classes: { readonly payloadRead: number; readonly payloadWrite: number },
+    sramOffset: number,
+    payloadRead: (slot: number, status: number, cycle: number) => void,
+    listener: ResponseListener,
+  ) {
+    this.#core = core;
+    this.#packets = new ResponsePackets(core, packets, this.account, listener);
+    this.#ackDelayCycles = core.config.ackDelayCycles;
+    this.#responseCycles = core.config.responseCycles;
+    this.#writer = writer;
+    this.#listener = listener;
+    this.#resources = new ResponderResources(core.qps);
+    this.#reads = new ReadResponses(
+      core,
+      this.#resources,
+      this.#packets,
+      this.account,
+      classes.payloadRead,
+      payloadRead,
+      () => this.wake(core.domain.cycle + 1),
+    );
+    this.#atomics = new AtomicResponses(
+      core,
+      this.#resources,
+      this.#packets,
+      this.account,
+      classes,
+      sramOffset,
+      (cycle) => this.wake(cycle),
+    );
+    this.#active = undefined;
+    this.#stage = core.domain.addStage(this.#run, this);
+    core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
+  }
+
+  /** Answers owed to peers. */
+  get heldCount(): number {
+    return this.#resources.heldCount;
+  }
+
+  wake(cycle: number): void {
+    this.#core.domain.wake(this.#stage, cycle);
+  }
+
+  /** Payload has left for memory. */
+  payloadLeft(cycle: number): void {
+    if (this.account.isStalledFor(STALL_ORDERING)) this.wake(cycle + 1);
+  }
+
+  /** A slot of the packet queue became free. */
+  slotFreed(cycle: number): void {
+    if (this.account.isStalledFor(STALL_RESPONSE_BUFFER)) this.wake(cycle + 1);
+  }
+
+  /** READs and atomics the QP still has to answer. */
+  queuedCount(qp: number): number {
+    return this.#resources.rows[qp]!.count;
+  }
+
+  /** The same without those that were repeated, whose first answer may have been lost. */
+  newCount(qp: number): number {
+    return this.#resources.rows[qp]!.newCount;
+  }
+
+  /** True while the memory of an atomic is being read or written. */
+  get isInAtomic(): boolean {
+    return this.#atomics.isBusy;
+  }
+
+  /** Atomics executed. */
+  get atomicCount(): number {
+    return this.#atomics.executedCount;
+  }
+
+  /** True while anything of the QP is queued or being answered. */
+  isBusy(qp: number): boolean {
+    const pending = this.#resources.rows[qp]!;
+    return pending.count > 0 || pending.hasAck === 1 || this.#active === pending;
+  }
+
+  /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
+  addRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+    const resources = this.#resources;
+    const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
+    this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
+  }
+
+  /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
+  addAtomic(
+    qp: number,
+    psn: number,
+    opcode: number,
+    address: number,
+    key: number,
+    words: Int32Array,
+    word: number,
+    cycle: number,
+  ): void {
+    const resources = this.#resources;
+    const entry = resources.append(qp, KIND_ATOMIC, psn, 1, this.#writer.requestedCount);
+    resources.address[entry] = address;
+    resources.key[entry] = key;
+    resources.bytes[entry] = ATOMIC_BYTES;
+    resources.opcode[entry] = opcode;
+    for (let index = 0; index < 4; index++) resources.operands[entry * 4 + index] = words[word + index]!;
+    this.#enter(this.#resources.rows[qp]!, cycle + 1);
+  }
+
+  /**
+   * Accepts a READ request that was repeated, for the whole of an earlier READ or the rest of it. When the earlier one is
+   * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
+   * It is dropped when there is no room, as if lost.
+   */
+  repeatRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+    const resources = this.#resources;
+    const pending = resources.rows[qp]!;
+    const entry = resources.find(qp, psn);
+    if (entry === NONE) {
+      if (pending.count >= pending.pair.readResourcesMax) return;
+      const inserted = this.#insert(pending, KIND_READ, psn, cycle);
+      return this.#setRead(pending, inserted, address, key, bytes, cycle);
+    }
+    if (resources.kind[entry] !== KIND_READ) return;
+    if (this.#active === pending && entry === resources.oldest(qp)) this.#packets.abandon(cycle);
+    resources.psn[entry] = psn;
+    resources.sent[entry] = 0;
+    this.#setRead(pending, entry, address, key, bytes, cycle);
+  }
+
+  /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
+  replayAtomic(qp: number, psn: number, cycle: number): boolean {
+    const pending = this.#resources.rows[qp]!;
+    if (!this.#atomics.canReplay(qp, psn)) return false;
+    this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
+    this.#enter(pending, cycle + 1);
+    return true;
+  }
+
+  /**
+   * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
+   * acknowledges as much, and is sent once.
+   */
+  acknowledgeAgain(qp: number, psn: number, cycle: number): void {
+    const { hasAck, ackPsn } = this.#resources.rows[qp]!;
+    if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
+    else this.acknowledge(qp, psn, cycle);
+  }
+
+  /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
+  acknowledge(qp: number, psn: number, cycle: number): void {
+    const pending = this.#resources.rows[qp]!;
+    if (pending.hasAck === 1) this.coalescedCount++;
+    else pending.ackDueCycle = cycle + this.#ackDelayCycles;
+    pending.hasAck = 1;
+    pending.ackPsn = psn;
+    pending.ackSyndrome = -1;
+    this.#enter(pending, pending.ackDueCycle);
+  }
+
+  /** Refuses the request at `psn`: NAK or RNR NAK. */
+  refuse(qp: number, psn: number, syndrome: number, cycle: number): void {
+    const pending = this.#resources.rows[qp]!;
+    pending.hasAck = 1;
+    pending.ackPsn = psn;
+    pending.ackSyndrome = syndrome;
+    pending.ackDueCycle = cycle + 1;
+    this.#enter(pending, cycle + 1);
+  }
+
+  /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
+  dropRequests(qp: number): void {
+    this.#resources.dropRequests(qp);
+  }
+
+  /** Drops everything queued for the QP. */
+  drop(qp: number): void {
+    this.dropRequests(qp);
+    this.#resources.rows[qp]!.hasAck = 0;
+  }
+
+  /** The page that the QP's oldest answer waited for is there, or is refused. */
+  resume(qp: number, cycle: number): void {
+    const pending = this.#resources.rows[qp]!;
+    if (pending.isPaused === 0) return;
+    pending.isPaused = 0;
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
+  }
+
+  /** A new life of the QP: no result is kept. */
+  open(qp: number): void {
+    this.#atomics.forget(qp);
+    this.drop(qp);
+  }
+
+  reset(): void {
+    this.#resources.reset();
+    this.#active = undefined;
+    this.#packets.reset();
+    this.#atomics.reset();
+  }
+
+  /** A repeated request takes its place; what had been begun of a READ's packet behind it is given up. */
+  #insert(pending: PendingResponses, kind: number, psn: number, cycle: number): number {
+    const isOldestKept = this.#active === pending && this.#atomics.isBusy;
+    const { slot } = pending.pair;
+    const entry = this.#resources.insert(slot, kind, psn, isOldestKept, this.#writer.requestedCount);
+    const isFirst = entry === this.#resources.oldest(slot);
+    if (this.#active === pending && isFirst) this.#packets.abandon(cycle);
+    return entry;
+  }
+
+  #setRead(
+    pending: PendingResponses,
+    entry: number,
+    address: number,
+    key: number,
+    bytes: number,
+    cycle: number,
+  ): void {
+    const resources = this.#resources;
+    resources.address[entry] = address;
+    resources.key[entry] = key;
+    resources.bytes[entry] = bytes;
+    this.#enter(pending, cycle + 1);
+  }
+
+  #enter(pending: PendingResponses, cycle: number): void {
+    if (pending.isInRing === 0 && this.#active !== pending) this.#resources.enter(pending);
+    this.wake(cycle);
+  }
+
+  #run(cycle: number): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    const pending = this.#active ?? this.#choose(cycle);
+    if (pending === undefined) return;
+    const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
+    if (busyCycles === STALLED) return;
+    if (busyCycles > 0) this.account.serve(cycle, busyCycles);
+    if (this.#active !== undefined || this.#resources.waitingCount > 0)
+      this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
+  }
+
+  /** Takes the next QP that has something due. */
+  #choose(cycle: number): PendingResponses | undefined {
+    const resources = this.#resources;
+    let nextCycle = Number.POSITIVE_INFINITY;
+    for (let tries = resources.waitingCount; tries > 0; tries--) {
+      const pending = resources.leave();
+      if (pending.isPaused === 1) continue;
+      const { hasAck, ackDueCycle } = pending;
+      if (pending.count > 0 || (hasAck === 1 && ackDueCycle <= cycle)) {
+        this.#active = pending;
+        this.#burst = 0;
+        return pending;
+      }
+      if (hasAck === 0) continue;
+      resources.enter(pending);
+      nextCycle = Math.min(nextCycle, ackDueCycle);
+    }
+    this.account.rest(cycle);
+    if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
+    return undefined;
+  }
+
+  /** The acknowledgement. What was begun for requests that have been dropped since is given up first. */
+  #serveAck(pending: PendingResponses, cycle: number): number {
+    const packets = this.#packets;
+    const { pair } = pending;
+    if (packets.isOpen) packets.abandon(cycle);
+    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
+    if (pending.hasAck === 0 || pending.ackDueCycle > cycle) return this.#endTurn(pending, cycle, FINISHED);
+    if (!packets.open(pair, cycle)) return STALLED;
+    pending.hasAck = 0;
+    this.acknowledgementCount++;
+    const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
+    if (pending.ackSyndrome !== -1) this.#core.transport.count(nakEvent(syndrome, 'Sent'));
+    packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
+    return this.#endTurn(pending, cycle, this.#responseCycles);
+  }
+
+  /** The oldest READ or atomic. */
+  #serve(pending: PendingResponses, cycle: number): number {
+    const resources = this.#resources;
+    const qp = pending.pair.slot;
+    const entry = resources.oldest(qp);
+    if (this.#writer.doneCount < resources.writesBefore[entry]!) {
+      this.account.stall(cycle, STALL_ORDERING);
+      return STALLED;
+    }
+    const kind = resources.kind[entry]!;
+    if (kind === KIND_READ) return this.#sendRead(pending, entry, cycle);
+    const atomics = this.#atomics;
+    const step = kind === KIND_ATOMIC ? atomics.step(qp, entry, cycle) : atomics.replay(qp, entry, cycle);
+    if (step > 0) return step;
+    if (step !== ANSWERED) return this.#leave(step, pending, entry, cycle);
+    resources.pop(qp);
+    return this.#endTurn(pending, cycle, this.#responseCycles);
+  }
+
+  /** One packet of a READ response. */
+  #sendRead(pending: PendingResponses, entry: number, cycle: number): number {
+    const qp = pending.pair.slot;
+    const sent = this.#reads.send(qp, entry, cycle);
+    if (sent !== SENT && sent !== SENT_LAST) return this.#leave(sent, pending, entry, cycle);
+    this.#burst++;
+    if (sent === SENT_LAST) this.#resources.pop(qp);
+    const isTurnOver = sent === SENT_LAST || this.#burst >= this.#core.config.burstPackets;
+    return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
+  }
+
+  /** The answer waits in the engine, is taken up again when its page is there, or fails. */
+  #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
+    if (left === STALLED) return STALLED;
+    return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
+  }
+
+  /** Leaves the QP out until {@link resume}. */
+  #pause(pending: PendingResponses, cycle: number): number {
+    this.#packets.abandon(cycle);
+    pending.isPaused = 1;
+    this.#active = undefined;
+    return 1;
+  }
+
+  #endTurn(pending: PendingResponses, cycle: number, busyCycles: number): number {
+    this.#active = undefined;
+    if (pending.count > 0 || pending.hasAck === 1) this.#enter(pending, cycle + 1);
+    return busyCycles;
+  }
+
+  /** The request was accepted but its memory cannot be used: NAK, and the QP fails (9.7.5.2.4). */
+  #fail(pending: PendingResponses, entry: number, cycle: number): number {
+    const qp = pending.pair.slot;
+    this.#packets.abandon(cycle);
+    const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;
+    this.drop(qp);
+    this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
+    this.#listener.responseFailed(qp, cycle);
+    return this.#endTurn(pending, cycle, 1);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#resources.rebase(cycles);
+  }
+}

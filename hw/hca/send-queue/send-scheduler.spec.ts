@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { QpTable } from '../objects/qp-table.ts';
+import { NOT_PARKED, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-scheduler.ts';
+
+function bench(capacity = 8) {
+  const qps = new QpTable(capacity);
+  const wakes: number[] = [];
+  const scheduler = new SendScheduler((cycle) => wakes.push(cycle));
+  return { qps, wakes, scheduler };
+}
+
+/** All QPs that can be taken at `cycle`, in order. */
+function takeAll(scheduler: SendScheduler, cycle: number): number[] {
+  const taken: number[] = [];
+  for (let pair = scheduler.take(cycle); pair !== undefined; pair = scheduler.take(cycle))
+    taken.push(pair.slot);
+  return taken;
+}
+
+describe('SendScheduler', () => {
+  it('serves QPs in the order in which they became ready, from their cycle on', () => {
+    const { qps, scheduler, wakes } = bench();
+    scheduler.makeReady(qps.rows[3]!, 10);
+    scheduler.makeReady(qps.rows[1]!, 10);
+    scheduler.makeReady(qps.rows[2]!, 12);
+    expect(wakes).toEqual([10, 10, 12]);
+    expect(scheduler.nextCycle).toBe(10);
+    expect(takeAll(scheduler, 9)).toEqual([]);
+    expect(takeAll(scheduler, 10)).toEqual([3, 1]);
+    expect(scheduler.nextCycle).toBe(12);
+    expect(takeAll(scheduler, 12)).toEqual([2]);
+    expect(scheduler.nextCycle).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('holds a QP once, however often it becomes ready', () => {
+    const { qps, scheduler } = bench();
+    for (let index = 0; index < 100; index++) scheduler.makeReady(qps.rows[5]!, 10);
+    expect(takeAll(scheduler, 20)).toEqual([5]);
+  });
+
+  it('brings a QP that has sent back no earlier than its interval, also when a doorbell comes meanwhile', () => {
+    const { qps, scheduler } = bench();
+    scheduler.makeReady(qps.rows[5]!, 10);
+    expect(scheduler.take(10)?.slot).toBe(5);
+    // Rung while it is being served, and again while it waits.
+    scheduler.makeReady(qps.rows[5]!, 12);
+    scheduler.makeReadyLater(qps.rows[5]!, 90);
+    scheduler.makeReady(qps.rows[5]!, 40);
+    expect(takeAll(scheduler, 89)).toEqual([]);
+    expect(takeAll(scheduler, 90)).toEqual([5]);
+    expect(takeAll(scheduler, 200)).toEqual([]);
+  });
+
+  it('keeps many QPs apart, turn after turn', () => {
+    const { qps, scheduler } = bench(4);
+    const served: number[][] = [[], [], [], []];
+    for (let qp = 0; qp < 4; qp++) scheduler.makeReady(qps.rows[qp]!, 1);
+    for (let cycle = 1; cycle < 1000; cycle++) {
+      const pair = scheduler.take(cycle);
+      if (pair === undefined) continue;
+      served[pair.slot]!.push(cycle);
+      scheduler.makeReady(pair, cycle + 1);
+      scheduler.makeReadyLater(pair, cycle + 50);
+    }
+    for (const cycles of served) {
+      expect(cycles.length).toBeGreaterThan(15);
+      for (const [index, cycle] of cycles.slice(1).entries())
+        expect(cycle - cycles[index]!).toBeGreaterThanOrEqual(50);
+    }
+  });
+
+  it('leaves out a parked QP until it is unparked', () => {
+    const { scheduler, qps } = bench();
+    scheduler.park(qps.rows[2]!, PARKED_FENCE);
+    scheduler.makeReady(qps.rows[2]!, 10);
+    expect(takeAll(scheduler, 10)).toEqual([]);
+    scheduler.unpark(qps.rows[2]!, 11);
+    expect(qps.rows[2]!.parkedFor).toBe(NOT_PARKED);
+    expect(takeAll(scheduler, 11)).toEqual([2]);
+    scheduler.unpark(qps.rows[2]!, 12);
+    expect(takeAll(scheduler, 12)).toEqual([]);
+    scheduler.park(qps.rows[2]!, PARKED_WINDOW);
+    scheduler.makeReadyLater(qps.rows[2]!, 20);
+    expect(takeAll(scheduler, 20)).toEqual([2]);
+  });
+
+  it('leaves out a QP that was removed, from either place, until it is ready again', () => {
+    const { scheduler, qps } = bench();
+    scheduler.makeReady(qps.rows[2]!, 10);
+    scheduler.makeReady(qps.rows[3]!, 10);
+    scheduler.makeReadyLater(qps.rows[4]!, 10);
+    scheduler.remove(qps.rows[2]!);
+    scheduler.remove(qps.rows[4]!);
+    scheduler.remove(qps.rows[5]!);
+    expect(takeAll(scheduler, 10)).toEqual([3]);
+    scheduler.makeReady(qps.rows[2]!, 11);
+    expect(takeAll(scheduler, 11)).toEqual([2]);
+  });
+
+  it('holds each QP once when all are rung in every turn, for as long as the ring is never empty', () => {
+    const count = 4;
+    const { qps, scheduler } = bench(count);
+    const turns = new Array<number>(count).fill(0);
+    for (const pair of qps.rows) scheduler.makeReady(pair, 0);
+    // A turn takes 20 cycles, a QP comes back after 77: with four of them one always waits, and doorbells keep coming.
+    let cycle = 0;
+    for (let turn = 0; turn < 10_000; turn++, cycle += 20) {
+      const pair = scheduler.take(cycle)!;
+      turns[pair.slot]!++;
+      for (const rung of qps.rows) scheduler.makeReady(rung, cycle + 4);
+      scheduler.makeReadyLater(pair, cycle + 77);
+    }
+    // Whoever is taken has one entry: without its owner the other three are all that is left, each once.
+    expect(takeAll(scheduler, cycle + 77).sort()).toEqual([0, 1, 2, 3]);
+    expect(turns).toEqual(new Array(count).fill(10_000 / count));
+  });
+
+  it('forgets everything at a reset', () => {
+    const { qps, scheduler } = bench();
+    scheduler.makeReady(qps.rows[1]!, 1);
+    scheduler.makeReadyLater(qps.rows[2]!, 1);
+    scheduler.reset();
+    expect(takeAll(scheduler, 100)).toEqual([]);
+  });
+});

@@ -1,0 +1,144 @@
+/**
+ * Chooses which QP sends next: a ring of QPs that have work, served in turn, and a delay line of QPs that have just
+ * sent a message and may not be revisited before `sameQpIntervalCycles`.
+ *
+ *   doorbell ─┐
+ *   fetched  ─┼─> ring of ready QPs ──> requester
+ *   progress ─┘         ^── delay line <──┘
+ *
+ * Ring and delay line are lists through the QPs themselves: a QP is in one of them or in none, so neither can overflow, and
+ * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
+ * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
+ */
+import { QueuePair } from '../objects/queue-pair.ts';
+
+/** Why a QP that has work is not scheduled. */
+export const NOT_PARKED = 0;
+export const PARKED_READ_LIMIT = 1;
+export const PARKED_FENCE = 2;
+export const PARKED_CREDITS = 3;
+export const PARKED_RNR = 4;
+export const PARKED_WINDOW = 5;
+export const PARKED_DRAINING = 6;
+/** A local error was found: what follows waits to be flushed. */
+export const PARKED_ERROR = 7;
+/** All records are taken, maybe by QPs whose next packets stand in the ring behind this one. */
+export const PARKED_RECORDS = 8;
+/** A page of an on-demand region has been asked for. */
+export const PARKED_PAGE_FAULT = 9;
+
+/** Where a QP is. */
+const NOWHERE = 0;
+const IN_RING = 1;
+const IN_DELAY_LINE = 2;
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class SendScheduler {
+  /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
+  readonly #ring = new QueuePair();
+  readonly #delayed = new QueuePair();
+  readonly #wakeRequester: (cycle: number) => void;
+
+  constructor(wakeRequester: (cycle: number) => void) {
+    this.#wakeRequester = wakeRequester;
+  }
+
+  /** The QP has work: to be considered from `cycle` on. */
+  makeReady(pair: QueuePair, cycle: number): void {
+    if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
+    pair.isScheduled = IN_RING;
+    append(this.#ring, pair, cycle);
+    this.#wakeRequester(cycle);
+  }
+
+  /**
+   * The QP has sent a message: it may be considered again at `cycle`, a constant distance from now, and not earlier, even
+   * if it has become ready while it was served. The requester, which says so, looks again by itself.
+   */
+  makeReadyLater(pair: QueuePair, cycle: number): void {
+    if (pair.isScheduled === IN_DELAY_LINE) return;
+    if (pair.isScheduled === IN_RING) unlink(pair);
+    pair.isScheduled = IN_DELAY_LINE;
+    append(this.#delayed, pair, cycle);
+  }
+
+  park(pair: QueuePair, reason: number): void {
+    pair.parkedFor = reason;
+  }
+
+  /** What a parked QP waited for may have happened. */
+  unpark(pair: QueuePair, cycle: number): void {
+    if (pair.parkedFor === NOT_PARKED) return;
+    pair.parkedFor = NOT_PARKED;
+    this.makeReady(pair, cycle);
+  }
+
+  /** The QP has nothing more to send: it is in error or destroyed. */
+  remove(pair: QueuePair): void {
+    pair.parkedFor = NOT_PARKED;
+    if (pair.isScheduled === NOWHERE) return;
+    unlink(pair);
+    pair.isScheduled = NOWHERE;
+  }
+
+  /** Takes the next QP, if one may be considered at `cycle`. */
+  take(cycle: number): QueuePair | undefined {
+    const ring = this.#ring;
+    const delayed = this.#delayed;
+    let pair = delayed.scheduleNext;
+    while (pair !== delayed && pair.scheduleCycle <= cycle) {
+      unlink(pair);
+      pair.isScheduled = IN_RING;
+      append(ring, pair, cycle);
+      pair = delayed.scheduleNext;
+    }
+    pair = ring.scheduleNext;
+    if (pair === ring || pair.scheduleCycle > cycle) return undefined;
+    unlink(pair);
+    pair.isScheduled = NOWHERE;
+    return pair;
+  }
+
+  /** Earliest cycle at which {@link take} may find a QP. */
+  get nextCycle(): number {
+    const ring = headCycle(this.#ring);
+    const delayed = headCycle(this.#delayed);
+    return ring < delayed ? ring : delayed;
+  }
+
+  /** QPs in the ring and in the delay line. */
+  get heldCount(): number {
+    return lengthOf(this.#ring) + lengthOf(this.#delayed);
+  }
+
+  reset(): void {
+    for (const list of [this.#ring, this.#delayed])
+      while (list.scheduleNext !== list) this.remove(list.scheduleNext);
+  }
+}
+
+function lengthOf(list: QueuePair): number {
+  let length = 0;
+  for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) length++;
+  return length;
+}
+
+function append(list: QueuePair, pair: QueuePair, cycle: number): void {
+  const last = list.schedulePrevious;
+  pair.scheduleCycle = cycle;
+  pair.scheduleNext = list;
+  pair.schedulePrevious = last;
+  last.scheduleNext = pair;
+  list.schedulePrevious = pair;
+}
+
+function unlink({ scheduleNext, schedulePrevious }: QueuePair): void {
+  schedulePrevious.scheduleNext = scheduleNext;
+  scheduleNext.schedulePrevious = schedulePrevious;
+}
+
+/** Cycle from which the oldest QP of a list may be considered, Infinity when the list is empty. */
+function headCycle(list: QueuePair): number {
+  const oldest = list.scheduleNext;
+  return oldest === list ? NEVER : oldest.scheduleCycle;
+}

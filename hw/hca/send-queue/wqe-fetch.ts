@@ -1,0 +1,258 @@
+/**
+ * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by
+ * DMA into a line of the WQE cache.
+ *
+ *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
+ *
+ * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
+ * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
+ * alone is read again, and only if that fails, too, the queue is unusable.
+ */
+import { QpState } from '../../../abi/qpc.ts';
+import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
+import { PORT_WQE_FETCH } from '../memory/ports.ts';
+import { BAD_KEY, PENDING } from '../memory/translator.ts';
+import { enlarged } from '../objects/context-table.ts';
+import type { QueuePair } from '../objects/queue-pair.ts';
+import { noLine, WQE_LINE_BYTES, type WqeLine } from '../objects/wqe-line.ts';
+import type { WqeLines } from './wqe-lines.ts';
+
+const { RST } = QpState;
+
+const STALL_TRANSLATION = 0;
+const STALL_DMA = 1;
+const STALL_LINES = 2;
+
+export interface WqeFetchListener {
+  /** The QP's line holds what memory held; it may hold no valid WQE. */
+  wqesFetched(pair: QueuePair, cycle: number): void;
+  /** The WQEs could not be read: the queue is unusable. */
+  wqeFetchFailed(qp: number, cycle: number): void;
+}
+
+/** The last fetch into a line. */
+class LineFetch {
+  /** Counter of its first WQE, and how many blocks of the ring it reads. */
+  first = 0;
+  blocks = 0;
+  begunCycle = 0;
+  /** Whether a doorbell had been rung when it began. */
+  hadDoorbell = 0;
+}
+
+export class WqeFetch {
+  readonly account = new BlockAccount('wqeFetch', ['translation', 'dma', 'lines']);
+  readonly #core: HcaCore;
+  readonly #lines: WqeLines;
+  readonly #listener: WqeFetchListener;
+  /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
+  readonly #asked: Fifo;
+  readonly #requester: number;
+  readonly #stage: number;
+  /** By line. */
+  readonly #fetches: readonly LineFetch[];
+  /** QPs whose next fetch is of one WQE. */
+  #isCareful = new Uint8Array(0);
+  #outstanding = 0;
+
+  constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
+    this.#core = core;
+    this.#lines = lines;
+    this.#listener = listener;
+    this.#asked = new Fifo(core.qps.slotCount);
+    this.#fetches = lines.rows.map(() => new LineFetch());
+    core.qps.follow((slotCount) => {
+      this.#asked.enlarge(slotCount);
+      this.#isCareful = enlarged(this.#isCareful, slotCount);
+    });
+    const fifoDepth = core.config.wqeFetchOutstanding;
+    this.#requester = core.dmaRead.addRequester(
+      { name: 'wqeRead', trafficClass, fifoDepth, weight: 4, landsAhead: true },
+      (line, status, cycle) => this.#readDone(line, status, cycle),
+    );
+    this.#stage = core.domain.addStage(this.#run, this);
+    core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
+    core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
+  }
+
+  /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
+  ask(pair: QueuePair, cycle: number): void {
+    if (pair.isFetching === 1) return;
+    pair.isFetching = 1;
+    pair.inPipelineCount++;
+    this.#asked.push(pair.slot, cycle + 1);
+    this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  /** The requester has looked at the QP's line, which may now be given up. */
+  release(pair: QueuePair, cycle: number): void {
+    const line = pair.wqeLine;
+    if (line.isLocked === 0) return;
+    line.isLocked = 0;
+    this.#retry(cycle);
+  }
+
+  /** Fetches asked for and under way. */
+  get heldCount(): number {
+    return this.#asked.count + this.#outstanding;
+  }
+
+  reset(): void {
+    this.#asked.clear();
+    this.#outstanding = 0;
+    this.#lines.reset();
+  }
+
+  /** A line or DMA room became free: who waits looks again. */
+  #retry(cycle: number): void {
+    if (!this.#asked.isEmpty) this.#core.domain.wake(this.#stage, cycle + 1);
+  }
+
+  #run(cycle: number): void {
+    const { domain } = this.#core;
+    if (this.account.freeCycle > cycle) return domain.wake(this.#stage, this.account.freeCycle);
+    if (this.#asked.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#asked.isEmpty) domain.wake(this.#stage, this.#asked.headCycle);
+      return;
+    }
+    if (this.#fetch(this.#core.qps.rows[this.#asked.head]!, cycle)) {
+      this.account.serve(cycle, 1);
+      if (!this.#asked.isEmpty) domain.wake(this.#stage, Math.max(cycle + 1, this.#asked.headCycle));
+    }
+  }
+
+  /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
+  #fetch(pair: QueuePair, cycle: number): boolean {
+    const { translator, dmaRead, config } = this.#core;
+    if (pair.state === RST) {
+      // Destroyed while it waited here.
+      this.#asked.pop();
+      this.#finish(pair);
+      return true;
+    }
+    if (this.#outstanding >= config.wqeFetchOutstanding || !dmaRead.canRequest(this.#requester)) {
+      this.account.stall(cycle, STALL_DMA);
+      return false;
+    }
+    const stride = pair.sqStrideBytes;
+    const own = pair.wqeLine;
+    const first = own.validCount === 0 ? pair.sqCounter : own.endCounter;
+    const index = first & ((1 << pair.sqLogCount) - 1);
+    const byte = pair.sqOffset + index * stride;
+    const wanted = this.#blocksToFetch(pair, first, index) * stride;
+    const found = translator.translateBuffer(
+      PORT_WQE_FETCH,
+      pair.bufferMttOffset,
+      pair.bufferPageBytes,
+      byte,
+      wanted,
+    );
+    if (found === PENDING) {
+      this.account.stall(cycle, STALL_TRANSLATION);
+      return false;
+    }
+    if (found >= BAD_KEY) {
+      this.#asked.pop();
+      this.#finish(pair);
+      this.#listener.wqeFetchFailed(pair.slot, cycle);
+      return true;
+    }
+    const line = this.#lines.claim(pair.slot, own, this.#evict);
+    if (line === noLine) {
+      this.account.stall(cycle, STALL_LINES);
+      return false;
+    }
+    this.#asked.pop();
+    this.#begin(pair, line, first, cycle);
+    return true;
+  }
+
+  /** WQEs that one read brings, from the one with counter `first` and place `index` of the ring on. */
+  #blocksToFetch(pair: QueuePair, first: number, index: number): number {
+    const places = WQE_LINE_BYTES / pair.sqStrideBytes;
+    return Math.min(
+      this.#isCareful[pair.slot] === 1 ? 1 : this.#core.config.wqePrefetchCount,
+      (1 << pair.sqLogCount) - index,
+      places - (first & (places - 1)),
+      places - pair.wqeLine.validCount,
+    );
+  }
+
+  /** Reads what has just been translated into `line`. */
+  #begin(pair: QueuePair, line: WqeLine, first: number, cycle: number): void {
+    const { translator, dmaRead } = this.#core;
+    const stride = pair.sqStrideBytes;
+    const blocks = Math.floor(translator.contiguousBytes / stride);
+    pair.wqeLine = line;
+    line.isFetching = 1;
+    const fetch = this.#fetches[line.number]!;
+    fetch.hadDoorbell = pair.hasDoorbell;
+    fetch.begunCycle = cycle;
+    fetch.first = first;
+    fetch.blocks = blocks;
+    pair.hasDoorbell = 0;
+    this.#outstanding++;
+    const target = line.placeOf(first, stride);
+    dmaRead.request(this.#requester, translator.physicalAddress, blocks * stride, target, line.number);
+    translator.port(PORT_WQE_FETCH).usedBuffer();
+    this.#lines.readCount++;
+  }
+
+  /** A QP that loses its line looks again into memory when it is next served. */
+  readonly #evict = (qp: number): void => {
+    const pair = this.#core.qps.rows[qp]!;
+    const line = pair.wqeLine;
+    if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
+    pair.wqeLine = noLine;
+  };
+
+  #readDone(number: number, status: number, cycle: number): void {
+    const { qps, sramView } = this.#core;
+    const line = this.#lines.rows[number]!;
+    const { qp } = line;
+    line.isFetching = 0;
+    this.#outstanding--;
+    this.#retry(cycle);
+    if (qp === -1) return;
+    const pair = qps.rows[qp]!;
+    this.#finish(pair);
+    // The QP was destroyed meanwhile: the line is nobody's.
+    if (pair.wqeLine !== line) return line.free();
+    const { begunCycle, first, blocks, hadDoorbell } = this.#fetches[number]!;
+    if (status !== 0) return this.#readFailed(pair, blocks === 1 && hadDoorbell === 1, cycle);
+    this.#isCareful[qp] = 0;
+    line.isLocked = 1;
+    for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
+    line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
+    this.#listener.wqesFetched(pair, cycle);
+  }
+
+  /**
+   * What could not be read may be no WQE at all: the next one alone is read again, unless it alone was.
+   * @param isPosted it alone was, and was rung for
+   */
+  #readFailed(pair: QueuePair, isPosted: boolean, cycle: number): void {
+    const qp = pair.slot;
+    if (this.#isCareful[qp] === 1 || isPosted) {
+      this.#isCareful[qp] = 0;
+      return this.#listener.wqeFetchFailed(qp, cycle);
+    }
+    this.#isCareful[qp] = 1;
+    pair.hasDoorbell = 1;
+    this.ask(pair, cycle);
+  }
+
+  #finish(pair: QueuePair): void {
+    pair.isFetching = 0;
+    pair.inPipelineCount--;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#asked.rebase(cycles);
+    for (const fetch of this.#fetches) fetch.begunCycle -= cycles;
+    for (const line of this.#lines.rows) line.rebase(cycles);
+  }
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { controlSegment } from '../../../abi/wqe.ts';
+import { noLine, WQE_LINE_BYTES } from '../objects/wqe-line.ts';
+import { WqeLines } from './wqe-lines.ts';
+
+const noOne = (): void => undefined;
+
+describe('WqeLines', () => {
+  it('gives a QP its own line, a free one, or the least recently used', () => {
+    const lines = new WqeLines(2, 0);
+    const lost: number[] = [];
+    const evict = (qp: number): void => {
+      lost.push(qp);
+    };
+    expect(lines.claim(7, noLine, evict).number).toBe(0);
+    expect(lines.claim(8, noLine, evict).number).toBe(1);
+    expect(lines.claim(7, lines.rows[0]!, evict).number).toBe(0);
+    lines.rows[1]!.validCount = 3;
+    expect(lines.claim(9, noLine, evict).number).toBe(1);
+    expect([lost, lines.evictionCount]).toEqual([[8], 1]);
+    lines.rows[0]!.free();
+    expect(lines.claim(10, noLine, evict).number).toBe(0);
+    expect(lost).toEqual([8]);
+  });
+
+  it('gives up no line that is being filled, or was filled and not yet looked at', () => {
+    const lines = new WqeLines(2, 0);
+    lines.claim(1, noLine, noOne);
+    lines.claim(2, noLine, noOne);
+    lines.rows[0]!.isFetching = 1;
+    lines.rows[1]!.isLocked = 1;
+    expect(lines.claim(3, noLine, noOne).number).toBe(-1);
+    lines.rows[1]!.isLocked = 0;
+    expect(lines.claim(3, noLine, noOne).number).toBe(1);
+  });
+
+  it('counts WQEs up to the first whose owner bit is not that of the pass', () => {
+    const stride = 128;
+    for (const [firstCounter, logCount, bits, valid] of [
+      [0, 3, [0, 0, 1, 0], 2],
+      [8, 3, [1, 1, 1, 1], 4],
+      [0xfffe, 4, [1, 1], 2],
+      [4, 2, [0, 1, 1, 1], 0],
+    ] as const) {
+      const sram = new Uint8Array(2 * WQE_LINE_BYTES);
+      const view = new DataView(sram.buffer);
+      const lines = new WqeLines(1, WQE_LINE_BYTES);
+      lines.claim(1, noLine, noOne);
+      bits.forEach((bit, index) => {
+        controlSegment.fields.owner.set(view, lines.rows[0]!.placeOf(firstCounter + index, stride), bit);
+      });
+      lines.rows[0]!.scan(view, firstCounter, bits.length, stride, logCount);
+      expect(lines.rows[0]!.validCount).toBe(valid);
+      expect(lines.rows[0]!.mayHaveMore).toBe(valid === bits.length ? 1 : 0);
+      expect(lines.rows[0]!.firstCounter).toBe(firstCounter);
+      expect(lines.rows[0]!.endCounter).toBe((firstCounter + valid) & 0xffff);
+    }
+  });
+
+  it('moves on through the line as a ring, with the 16-bit counter', () => {
+    const line = new WqeLines(1, 64).rows[0]!;
+    line.firstCounter = 0xffff;
+    line.validCount = 2;
+    expect(line.placeOf(line.firstCounter, 256)).toBe(64 + 768);
+    line.advance();
+    expect([line.firstCounter, line.validCount]).toEqual([0, 1]);
+    expect(line.placeOf(line.firstCounter, 256)).toBe(64);
+  });
+
+  it('remembers when each WQE was asked for and came', () => {
+    const line = new WqeLines(2, 0).rows[1]!;
+    line.firstCounter = 5;
+    line.setTimes(5, 100, 300);
+    line.setTimes(6, 200, 400);
+    expect(line.firstTimes).toEqual({ begunCycle: 100, fetchedCycle: 300 });
+    line.advance();
+    expect(line.firstTimes).toEqual({ begunCycle: 200, fetchedCycle: 400 });
+  });
+
+  it('is empty after a reset', () => {
+    const lines = new WqeLines(2, 0);
+    lines.claim(1, noLine, noOne);
+    lines.rows[0]!.isFetching = 1;
+    lines.rows[0]!.isLocked = 1;
+    lines.reset();
+    for (const line of lines.rows) expect(line).toMatchObject({ qp: -1, isFetching: 0, isLocked: 0 });
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest';
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { Clock } from '../../../sim/index.ts';
+import { ContextTable } from '../objects/context-table.ts';
+import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../objects/send-record.ts';
+import { SendRecords } from '../objects/send-records.ts';
+import { scene } from '../testing/scenario.ts';
+import { OperationLedger, type OperationTap, operationNames, operationStages } from './operations.ts';
+
+const QPN = 0x40;
+
+/** A table whose first slot has this object number. */
+function tableWith(objectNumber: number): ContextTable {
+  const table = new ContextTable(64, 1);
+  table.allocate(objectNumber);
+  return table;
+}
+
+function bench(tap?: OperationTap) {
+  const ledger = new OperationLedger(new Clock(1000), tableWith(QPN), tap);
+  const request = new SendRecords(4).allocate();
+  request.qp = 0;
+  request.opcode = WqeOpcode.RDMA_WRITE;
+  request.messageBytes = 64;
+  request.syndrome = 0;
+  request.wqeCounter = 7;
+  request.fetchBegunCycle = 110;
+  request.fetchedCycle = 150;
+  request.takenUpCycle = 155;
+  request.gatheredCycle = 190;
+  request.transmittedCycle = 220;
+  request.acknowledgedCycle = 900;
+  const row = ledger.rows[WqeOpcode.RDMA_WRITE]!;
+  const stages = (): number[] => operationStages.map((stage) => row.stagesPs[stage]);
+  return { ledger, row, request, stages };
+}
+
+describe('OperationLedger', () => {
+  it('lays the stages of a request end to end, from its posting to its CQE', () => {
+    const issued: number[][] = [];
+    const { ledger, row, request, stages } = bench({
+      postedPs: (qpn, counter) => (qpn === QPN && counter === 7 ? 100_000 : Number.NaN),
+      exactPostedPs: () => 100_000n,
+      cqeIssued: (...values) => issued.push(values),
+    });
+    ledger.completed(request, 930, false);
+    // doorbell 100→110, WQE fetch →150, scheduling →155, payload read →190, transmit →220, remote →900, completion →930.
+    expect(stages()).toEqual([10, 40, 5, 35, 30, 0, 0, 680, 30].map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe(830_000);
+    expect([row.count, row.payloadBytes, ledger.disorderCount]).toEqual([1, 64, 0]);
+    expect(issued).toEqual([[QPN, 7, 930_000]]);
+  });
+
+  it('begins with the fetch when nobody knows the posting time', () => {
+    const { ledger, row, request, stages } = bench();
+    ledger.completed(request, 930, true);
+    expect(stages()[0]).toBe(0);
+    expect([row.lifePs, row.silentCount]).toEqual([820_000, 1]);
+  });
+
+  it.each([
+    [220, true],
+    [222, false],
+  ])(
+    'ends the stages of a datagram with its life at %i, while its last bytes are still being read',
+    (end, isSilent) => {
+      const { ledger, row, request, stages } = bench();
+      Object.assign(request, { gatheredCycle: 223, transmittedCycle: 220, acknowledgedCycle: 220 });
+      ledger.completed(request, end, isSilent);
+      // WQE fetch 110→150, scheduling →155, payload read to the end.
+      expect(stages()).toEqual([0, 40, 5, end - 155, 0, 0, 0, 0, 0].map((cycles) => cycles * 1000));
+      expect(row.lifePs).toBe((end - 110) * 1000);
+    },
+  );
+
+  it('gives a WQE that was on chip before it was posted no time of a fetch, and still leaves no gap', () => {
+    const { ledger, row, request, stages } = bench({
+      postedPs: () => 152_000,
+      exactPostedPs: () => 152_000n,
+      cqeIssued: () => undefined,
+    });
+    ledger.completed(request, 930, false);
+    expect(stages()).toEqual([0, 0, 3, 35, 30, 0, 0, 680, 30].map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe(778_000);
+  });
+
+  it('books a life of days in the same stages to the picosecond, and sums of many lives', () => {
+    // Its answer comes 30 days later.
+    const waitedCycles = 30 * 86_400 * 1e9;
+    const { ledger, row, request } = bench({
+      postedPs: () => 100_000,
+      exactPostedPs: () => 100_000n,
+      cqeIssued: () => undefined,
+    });
+    request.acknowledgedCycle += waitedCycles;
+    ledger.completed(request, 930 + waitedCycles, false);
+    const remote = 680_000n + BigInt(waitedCycles) * 1000n;
+    const expected = [10n, 40n, 5n, 35n, 30n, 0n, 0n].map((cycles) => cycles * 1000n);
+    const farStages = (): bigint[] => operationStages.map((stage) => row.far!.stagesPs[stage]);
+    expect(farStages()).toEqual([...expected, remote, 30_000n]);
+    expect(row.far!.lifePs).toBe(150_000n + remote);
+    // An hour each, three times: what a number would no longer hold goes to the same sums.
+    request.acknowledgedCycle = 900 + 3600e9;
+    for (let turn = 0; turn < 3; turn++) ledger.completed(request, 930 + 3600e9, false);
+    const lifePs = BigInt(row.lifePs) + row.far!.lifePs;
+    expect(lifePs).toBe(150_000n + remote + 3n * (830_000n + 3600n * 10n ** 12n));
+    expect(farStages().reduce((sum, ps) => sum + ps, 0n)).toBe(row.far!.lifePs);
+    expect(row.lifePs).toBeLessThan(2 ** 52);
+  });
+
+  it('counts failures apart, without stages', () => {
+    const { ledger, row, request, stages } = bench();
+    request.syndrome = 5;
+    ledger.completed(request, 930, false);
+    expect(stages().every((ps) => ps === 0)).toBe(true);
+    expect([row.count, row.failedCount]).toEqual([0, 1]);
+  });
+
+  it('keeps what earlier attempts waited for apart, in stages of their own', () => {
+    const { ledger, row, request, stages } = bench();
+    // Taken up at 155, gathered at 190, sent at 220: a time-out at 620, sent again at 660, an RNR NAK at 700, its delay to 950.
+    request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
+    request.gatheredCycle = 640;
+    request.transmittedCycle = 660;
+    request.earlier.add(request, 700, ENDED_BY_ANSWER);
+    request.earlier.add(request, 950, ENDED_BY_RNR_DELAY);
+    request.gatheredCycle = 980;
+    request.transmittedCycle = 1000;
+    request.acknowledgedCycle = 1100;
+    ledger.completed(request, 1130, false);
+    const parts = [0, 40, 5, 35 + 20 + 30, 30 + 20 + 20, 620 - 220, 950 - 700, 40 + 100, 30];
+    expect(stages()).toEqual(parts.map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe((1130 - 110) * 1000);
+  });
+
+  it('ends the last attempt with the answer to an earlier one', () => {
+    const { ledger, row, request, stages } = bench();
+    request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
+    request.gatheredCycle = 1200;
+    request.acknowledgedCycle = 640;
+    ledger.completed(request, 650, false);
+    expect(stages()).toEqual([0, 40, 5, 35 + 20, 30, 400, 0, 0, 10].map((cycles) => cycles * 1000));
+    expect(row.lifePs).toBe((650 - 110) * 1000);
+  });
+
+  /** IBTA vol 1, 9.7.6.1.3: 4.096 us times 2 to the power of the code; table 45: RNR timer code 1 is 0.01 ms. */
+  it.each([
+    ['ackTimeout', 4, 65_536_000],
+    ['rnrDelay', 0, 10_000_000],
+  ] as const)('shows %s as long as it is', async (stage, ackTimeout, expectedPs) => {
+    const { bench: machine, a, b, aCq, local, remote, target } = await scene({ ackTimeout });
+    const write = { opcode: WqeOpcode.RDMA_WRITE_IMM, segments: [local.part(0, 3000)], remote: target };
+    b.receive([remote.part(0, 100)]);
+    a.send(write);
+    await machine.until(() => aCq.drain().length === 1, 100);
+    const { stagesPs } = machine.a.dataPath.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    const before = { ...stagesPs };
+    if (ackTimeout > 0) b.receive([remote.part(0, 100)]);
+    let lost = ackTimeout > 0 ? 3 : 0;
+    machine.b.port.drops = () => lost-- > 0;
+    a.send(write);
+    await machine.run(8);
+    if (ackTimeout === 0) b.receive([remote.part(0, 100)]);
+    await machine.until(() => aCq.drain().length === 1, 100);
+    await machine.run(2);
+    // Times end at edges of the device's clock, and begin with one.
+    expect(stagesPs[stage]).toBeGreaterThanOrEqual(expectedPs);
+    expect(stagesPs[stage]).toBeLessThan(expectedPs + 10_000);
+    expect([before.ackTimeout, before.rnrDelay]).toEqual([0, 0]);
+    // The payload is read once more for the second attempt, and no slower than for the first.
+    expect(stagesPs.payloadRead - before.payloadRead).toBeLessThan(2 * before.payloadRead + 100_000);
+    const { lifePs } = machine.a.dataPath.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
+    expect(operationStages.reduce((sum, name) => sum + stagesPs[name], 0)).toBe(lifePs);
+  });
+
+  it('tiles the lives of all operations in a running machine', async () => {
+    const { bench: machine, a, b, aCq, local, remote, target } = await scene();
+    b.receive([remote.part(0, 100)]);
+    b.receive([remote.part(0, 100)]);
+    b.receive([remote.part(0, 100)]);
+    const part = { segments: [local.part(0, 8)], remote: target };
+    for (const opcode of Object.keys(operationNames).map(Number)) {
+      const isAtomic = opcode === WqeOpcode.ATOMIC_CS || opcode === WqeOpcode.ATOMIC_FA;
+      a.send({
+        opcode,
+        ...(opcode === WqeOpcode.NOP ? {} : part),
+        ...(isAtomic ? { swapOrAdd: 1n, compare: 0n } : {}),
+      });
+    }
+    await machine.until(() => aCq.takenCount() === 8, 100);
+    await machine.run(2);
+    const { operations } = machine.a.dataPath;
+    for (const opcode of Object.keys(operationNames).map(Number)) {
+      const { count, lifePs, stagesPs } = operations.rows[opcode]!;
+      expect([opcode, count]).toEqual([opcode, 1]);
+      expect(operationStages.reduce((sum, stage) => sum + stagesPs[stage], 0)).toBe(lifePs);
+      expect(lifePs).toBeGreaterThan(0);
+    }
+    expect(operations.disorderCount).toBe(0);
+  });
+});

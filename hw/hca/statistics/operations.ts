@@ -1,0 +1,273 @@
+/**
+ * The ledger of send work requests: for each operation how many completed, and the picoseconds of each stage of their
+ * lives. The stages of a request tile the time from its posting to its CQE's departure, without gap or overlap.
+ *
+ * Posting time is known from the instrumentation beside the doorbell ({@link OperationTap}): a work request is
+ * posted when software's stores become visible. With no tap a request's life begins with the fetch of its WQE.
+ */
+
+import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { type Clock, farPs } from '../../../sim/index.ts';
+import type { ContextTable } from '../objects/context-table.ts';
+import { NO_ATTEMPT, type SendRecord } from '../objects/send-record.ts';
+
+/**
+ * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
+ * a milestone of the request (send-record.ts). A request that is sent again goes through the stages from payloadRead on
+ * again: `ackTimeout` is from its last packet to the time-out that it ended in, `rnrDelay` the delay that an RNR NAK asked
+ * for, `remote` what a NAK took to come.
+ */
+export const operationStages = [
+  'doorbell',
+  'wqeFetch',
+  'scheduling',
+  'payloadRead',
+  'transmit',
+  'ackTimeout',
+  'rnrDelay',
+  'remote',
+  'completion',
+] as const;
+export type OperationStage = (typeof operationStages)[number];
+
+/** Where posting times come from and completion times go to; both sides of the PCIe link share it. */
+export interface OperationTap {
+  /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
+  postedPs(qpn: number, wqeCounter: number): number;
+  /** The same exactly, where it is known and lies so far back that a number is not. */
+  exactPostedPs(qpn: number, wqeCounter: number): bigint;
+  /** The request's CQE was handed to the link at this picosecond of the epoch. */
+  cqeIssued(qpn: number, wqeCounter: number, atPs: number): void;
+}
+
+export const operationNames: Readonly<Record<number, string>> = {
+  [WqeOpcode.NOP]: 'NOP',
+  [WqeOpcode.SEND]: 'SEND',
+  [WqeOpcode.SEND_IMM]: 'SEND_IMM',
+  [WqeOpcode.RDMA_WRITE]: 'WRITE',
+  [WqeOpcode.RDMA_WRITE_IMM]: 'WRITE_IMM',
+  [WqeOpcode.RDMA_READ]: 'READ',
+  [WqeOpcode.ATOMIC_CS]: 'CMP_SWAP',
+  [WqeOpcode.ATOMIC_FA]: 'FETCH_ADD',
+};
+
+const OPCODE_COUNT = 32;
+
+/** Picoseconds of each stage. All fields of this class and the next begin as FLOAT_ZERO, hence may hold any number. */
+class StageTimes implements Record<OperationStage, number> {
+  doorbell = FLOAT_ZERO;
+  wqeFetch = FLOAT_ZERO;
+  scheduling = FLOAT_ZERO;
+  payloadRead = FLOAT_ZERO;
+  transmit = FLOAT_ZERO;
+  ackTimeout = FLOAT_ZERO;
+  rnrDelay = FLOAT_ZERO;
+  remote = FLOAT_ZERO;
+  completion = FLOAT_ZERO;
+}
+
+/** What is known of the work requests of one opcode. */
+class OperationRow {
+  count = 0;
+  failedCount = 0;
+  /** Work requests without a CQE: their life ends with the acknowledgement. */
+  silentCount = 0;
+  payloadBytes = FLOAT_ZERO;
+  /** PSNs that they took: packets of their requests, or of the responses to a READ. */
+  psnCount = FLOAT_ZERO;
+  /** From posting to the end of life on the device, measured apart from the stages. */
+  lifePs = FLOAT_ZERO;
+  readonly stagesPs = new StageTimes();
+  /** What comes on top of both, where numbers would not hold it: hours of waiting. */
+  far: FarTimes | undefined = undefined;
+}
+
+/** Life and stages beyond what numbers hold exactly. */
+export interface FarTimes {
+  readonly lifePs: bigint;
+  readonly stagesPs: Readonly<Record<OperationStage, bigint>>;
+}
+
+export class OperationLedger {
+  /** By opcode. */
+  readonly rows: readonly OperationRow[] = Array.from({ length: OPCODE_COUNT }, () => new OperationRow());
+  /** Requests whose stages were out of order: a fault of the model. */
+  disorderCount = 0;
+  readonly #clock: Clock;
+  readonly #tap: OperationTap | undefined;
+  readonly #qps: ContextTable;
+  /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
+  #cycle = 0;
+  #reachedPs = FLOAT_ZERO;
+  #atPs = FLOAT_ZERO;
+
+  constructor(clock: Clock, qps: ContextTable, tap: OperationTap | undefined) {
+    this.#clock = clock;
+    this.#qps = qps;
+    this.#tap = tap;
+  }
+
+  /** The life of `request` ends at `cycle`: its CQE has left, or (silent) it was acknowledged. */
+  completed(request: SendRecord, cycle: number, isSilent: boolean): void {
+    const { opcode, wqeCounter } = request;
+    const qpn = this.#qps.numberOf[request.qp]!;
+    const tap = this.#tap;
+    const endPs = this.#clock.edgePs(cycle);
+    const row = this.rows[opcode]!;
+    if (request.syndrome !== 0) {
+      row.failedCount++;
+      tap?.cqeIssued(qpn, wqeCounter, endPs);
+      return;
+    }
+    // An unreliable message is complete as it leaves, which may be while its last bytes are still being read.
+    if (request.gatheredCycle > cycle) request.gatheredCycle = cycle;
+    const tapped = tap === undefined ? Number.NaN : tap.postedPs(qpn, wqeCounter);
+    row.count++;
+    if (endPs - (Number.isNaN(tapped) ? this.#clock.edgePs(request.fetchBegunCycle) : tapped) > farPs) {
+      this.#addFar(request, row, qpn, Number.isNaN(tapped), cycle);
+    } else {
+      const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
+      row.lifePs += endPs - postedPs;
+      if (endPs < postedPs) this.disorderCount++;
+      if (row.lifePs > farPs) carry(row);
+    }
+    row.payloadBytes += request.messageBytes;
+    row.psnCount += request.psnCount;
+    if (isSilent) row.silentCount++;
+    else tap?.cqeIssued(qpn, wqeCounter, endPs);
+  }
+
+  /** A work request was flushed before it was taken up: it completes, and had no stages. */
+  flushedUnstarted(opcode: number): void {
+    this.rows[opcode]!.failedCount++;
+  }
+
+  /** There was no CQ to take the CQE of a work request flushed so: like one that was taken up, it does not count as completed. */
+  unstartedDiscarded(opcode: number): void {
+    this.rows[opcode]!.failedCount--;
+  }
+
+  /**
+   * Adds the stages from posting, or from the fetch when that is not known (NaN), to the end: each ends where the next
+   * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
+   * posted. Returns the instant at which the first stage begins.
+   */
+  #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: number, endPs: number): number {
+    const begunPs = this.#clock.edgePs(request.fetchBegunCycle);
+    const postedPs = Number.isNaN(tappedPs) ? begunPs : tappedPs;
+    this.#cycle = request.fetchBegunCycle;
+    this.#reachedPs = begunPs;
+    this.#atPs = postedPs;
+    stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
+    stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
+    stagesPs.scheduling += this.#stageUntil(request.takenUpCycle);
+    if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
+    stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
+    stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
+    stagesPs.remote += this.#stageUntil(request.acknowledgedCycle);
+    if (endPs > this.#atPs) stagesPs.completion += endPs - this.#atPs;
+    return postedPs;
+  }
+
+  /**
+   * The attempts before the last one, part by part: together they last from the taking up to the end of the last of them. What
+   * answered one of them may have come while the last one was under way: its stages end with that answer.
+   */
+  #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
+    const { earlier } = request;
+    endLastAttempt(request);
+    const gathered = request.takenUpCycle + earlier.gatherCycles;
+    const transmitted = gathered + earlier.transmitCycles;
+    const timedOut = transmitted + earlier.timeoutCycles;
+    const ready = timedOut + earlier.rnrDelayCycles;
+    stagesPs.payloadRead += this.#stageUntil(gathered);
+    stagesPs.transmit += this.#stageUntil(transmitted);
+    stagesPs.ackTimeout += this.#stageUntil(timedOut);
+    stagesPs.rnrDelay += this.#stageUntil(ready);
+    stagesPs.remote += this.#stageUntil(ready + earlier.answerCycles);
+  }
+
+  /**
+   * {@link #addStages} for a request that took more than an hour: its instants lie further apart than numbers tell. The
+   * milestones in the same order.
+   */
+  #addFar(request: SendRecord, row: OperationRow, qpn: number, isUntapped: boolean, endCycle: number): void {
+    const clock = this.#clock;
+    const { earlier } = request;
+    const begunPs = clock.exactEdgePs(request.fetchBegunCycle);
+    const postedPs = isUntapped ? begunPs : this.#tap!.exactPostedPs(qpn, request.wqeCounter);
+    const far = farSumsOf(row);
+    let atPs = postedPs;
+    let lastCycle = request.fetchBegunCycle;
+    const until = (stage: OperationStage, cycle: number): void => {
+      lastCycle = Math.max(lastCycle, cycle);
+      const ps = clock.exactEdgePs(lastCycle);
+      if (ps <= atPs) return;
+      far.stagesPs[stage] += ps - atPs;
+      atPs = ps;
+    };
+    until('doorbell', request.fetchBegunCycle);
+    until('wqeFetch', request.fetchedCycle);
+    until('scheduling', request.takenUpCycle);
+    if (earlier.endCycle !== NO_ATTEMPT) {
+      endLastAttempt(request);
+      let endedCycle = request.takenUpCycle + earlier.gatherCycles;
+      until('payloadRead', endedCycle);
+      endedCycle += earlier.transmitCycles;
+      until('transmit', endedCycle);
+      endedCycle += earlier.timeoutCycles;
+      until('ackTimeout', endedCycle);
+      endedCycle += earlier.rnrDelayCycles;
+      until('rnrDelay', endedCycle);
+      until('remote', endedCycle + earlier.answerCycles);
+    }
+    until('payloadRead', request.gatheredCycle);
+    until('transmit', request.transmittedCycle);
+    until('remote', request.acknowledgedCycle);
+    const endPs = clock.exactEdgePs(endCycle);
+    if (endPs > atPs) far.stagesPs.completion += endPs - atPs;
+    far.lifePs += endPs - postedPs;
+    row.far = far;
+  }
+
+  /** Ends a stage with the milestone at `cycle`, or where the stage before it ended. Returns the picoseconds it took. */
+  #stageUntil(cycle: number): number {
+    if (cycle > this.#cycle) {
+      this.#cycle = cycle;
+      this.#reachedPs = this.#clock.edgePs(cycle);
+    }
+    const durationPs = this.#reachedPs - this.#atPs;
+    if (durationPs <= 0) return 0;
+    this.#atPs = this.#reachedPs;
+    return durationPs;
+  }
+}
+
+/** The stages of the last attempt end with the answer, which may be one to an attempt before. */
+function endLastAttempt(request: SendRecord): void {
+  const { acknowledgedCycle } = request;
+  if (request.gatheredCycle > acknowledgedCycle) request.gatheredCycle = acknowledgedCycle;
+  if (request.transmittedCycle > acknowledgedCycle) request.transmittedCycle = acknowledgedCycle;
+}
+
+/** A copy of a row's far sums, to add to. */
+function farSumsOf({ far }: OperationRow): { lifePs: bigint; stagesPs: Record<OperationStage, bigint> } {
+  const stages = operationStages.map((stage) => [stage, far?.stagesPs[stage] ?? 0n] as const);
+  return {
+    lifePs: far?.lifePs ?? 0n,
+    stagesPs: Object.fromEntries(stages) as Record<OperationStage, bigint>,
+  };
+}
+
+/** The sums of a row become part of the far ones, and begin again: one more life is then exact in a number. */
+function carry(row: OperationRow): void {
+  const far = farSumsOf(row);
+  far.lifePs += BigInt(row.lifePs);
+  row.lifePs = 0;
+  for (const stage of operationStages) {
+    far.stagesPs[stage] += BigInt(row.stagesPs[stage]);
+    row.stagesPs[stage] = 0;
+  }
+  row.far = far;
+}
