@@ -14,22 +14,28 @@ import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { TrafficClass } from '../dma/traffic-class.ts';
-import { CommandDma } from './commands/command-dma.ts';
-import type { ControlConfig } from './commands/command-parameters.ts';
-import { CommandProcessor } from './commands/command-processor.ts';
-import type { DataPathControl } from './commands/data-path-control.ts';
-import { type CapabilityConfig, interruptPin } from './commands/device-capabilities.ts';
-import { type ContextTables, DeviceState } from './commands/device-state.ts';
-import { startOn } from './commands/table.ts';
-import { EqTable } from './events/eq-table.ts';
-import { EventWriter } from './events/event-writer.ts';
-import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './memory/dma-ports.ts';
-import type { IcmMap } from './memory/icm.ts';
-import { HcaPort, type LinkStateSource, type LinkTraffic } from './port/port.ts';
-import { ManagementAgents, NodeIdentity } from './port/subnet-management-agent.ts';
-import { CommandRegister } from './registers/command-register.ts';
-import { ControlRegisters } from './registers/registers.ts';
-import { ProtocolViolations } from './statistics/protocol-violations.ts';
+import {
+  type CapabilityConfig,
+  CommandDma,
+  CommandProcessor,
+  type ContextTables,
+  type ControlConfig,
+  type DataPathControl,
+  DeviceState,
+  interruptPin,
+  startOn,
+} from './commands/index.ts';
+import { EqTable, EventWriter } from './events/index.ts';
+import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from './memory/index.ts';
+import {
+  HcaPort,
+  type LinkStateSource,
+  type LinkTraffic,
+  ManagementAgents,
+  NodeIdentity,
+} from './port/index.ts';
+import { CommandRegister, ControlRegisters } from './registers/index.ts';
+import { ProtocolViolations } from './statistics/index.ts';
 
 export interface ControlSideSetup {
   readonly domain: ClockDomain;

@@ -3,17 +3,11 @@
  * from it what it needs and reaches its neighbours only through the functions handed to it there.
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import type { ContextCache } from './memory/context-cache.ts';
-import type { DmaReads, DmaWrites } from './memory/dma-ports.ts';
-import type { IcmMap } from './memory/icm.ts';
-import type { PageFaults } from './memory/page-faults.ts';
-import type { Translator } from './memory/translator.ts';
-import type { CqTable } from './objects/cq-table.ts';
-import type { QpTable } from './objects/qp-table.ts';
-import type { SrqTable } from './objects/srq-table.ts';
-import type { TransportCounters } from './packets/transport-counters.ts';
+import type { ContextCache, DmaReads, DmaWrites, IcmMap, PageFaults, Translator } from './memory/index.ts';
+import type { CqTable, QpTable, SrqTable } from './objects/index.ts';
+import type { TransportCounters } from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
-import type { ViolationCounters } from './statistics/violation-counters.ts';
+import type { ViolationCounters } from './statistics/index.ts';
 
 export interface HcaCore {
   readonly lp: LogicalProcess;

@@ -13,59 +13,59 @@
 import { EventType } from '../../abi/eqe.ts';
 import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { TrafficClass } from '../dma/traffic-class.ts';
-import type { DataPathControl } from './commands/data-path-control.ts';
-import type { CapabilityConfig } from './commands/device-capabilities.ts';
-import type { CompletionEvents } from './completion/completion-notifier.ts';
-import { CompletionWriter } from './completion/completion-writer.ts';
+import type { CapabilityConfig, DataPathControl } from './commands/index.ts';
+import { type CompletionEvents, CompletionWriter } from './completion/index.ts';
 import type { HcaCore } from './core.ts';
 import type { DataPathParts } from './data-path-parts.ts';
-import { type DoorbellGeometry, Doorbells } from './doorbells/doorbells.ts';
-import { WorkArrivals } from './doorbells/work-arrivals.ts';
-import { type AsyncEventSink, AsyncEvents } from './events/async-events.ts';
-import { DataPathObjects } from './lifecycle/data-path-objects.ts';
-import { Flusher } from './lifecycle/flusher.ts';
-import { QueuePairErrors } from './lifecycle/queue-pair-errors.ts';
-import { RequestEnds } from './lifecycle/request-ends.ts';
-import type { ContextCache } from './memory/context-cache.ts';
-import { makeContextCache } from './memory/context-cache-parts.ts';
-import type { DmaReads, DmaWrites, SramAllocator } from './memory/dma-ports.ts';
-import type { IcmMap } from './memory/icm.ts';
-import { PageFaults, type PageRequestSink, SIDE_REQUESTER, SIDE_RESPONSE } from './memory/page-faults.ts';
-import { MptCache, MttCache } from './memory/translation-cache.ts';
-import type { Translator } from './memory/translator.ts';
-import { makeTranslator } from './memory/translator-parts.ts';
-import { CqTable } from './objects/cq-table.ts';
-import { QpTable } from './objects/qp-table.ts';
-import { ENDED_BY_RNR_DELAY, endAttempts } from './objects/send-record.ts';
-import { SendRecords } from './objects/send-records.ts';
-import { SrqTable } from './objects/srq-table.ts';
-import { WQE_LINE_BYTES } from './objects/wqe-line.ts';
-import { Loopback } from './packets/loopback.ts';
-import type { PacketPort } from './packets/packet-port.ts';
-import { PACKET_PAYLOAD_BYTES_MAX } from './packets/packet-queue.ts';
-import type { PortAddress } from './packets/port-address.ts';
-import { ReceivedPackets } from './packets/received-packets.ts';
-import { Transmitter } from './packets/transmitter.ts';
-import { TransportCounters } from './packets/transport-counters.ts';
+import { type DoorbellGeometry, Doorbells, WorkArrivals } from './doorbells/index.ts';
+import { type AsyncEventSink, AsyncEvents } from './events/index.ts';
+import { DataPathObjects, Flusher, QueuePairErrors, RequestEnds } from './lifecycle/index.ts';
+import {
+  type ContextCache,
+  type DmaReads,
+  type DmaWrites,
+  type IcmMap,
+  MptCache,
+  MttCache,
+  makeContextCache,
+  makeTranslator,
+  PageFaults,
+  type PageRequestSink,
+  SIDE_REQUESTER,
+  SIDE_RESPONSE,
+  type SramAllocator,
+  type Translator,
+} from './memory/index.ts';
+import {
+  CqTable,
+  ENDED_BY_RNR_DELAY,
+  endAttempts,
+  QpTable,
+  SendRecords,
+  SrqTable,
+  WQE_LINE_BYTES,
+} from './objects/index.ts';
+import {
+  Loopback,
+  PACKET_PAYLOAD_BYTES_MAX,
+  type PacketPort,
+  type PortAddress,
+  ReceivedPackets,
+  Transmitter,
+  TransportCounters,
+} from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
-import { PayloadWriter } from './receive-queue/payload-writer.ts';
-import { ReceiveScatter } from './receive-queue/receive-scatter.ts';
-import { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-queue/receive-wqe-fetch.ts';
-import { DatagramReceiver } from './receiver/datagram-receiver.ts';
-import type { MulticastGroups } from './receiver/multicast-groups.ts';
-import { Receiver, type SpecialQps } from './receiver/receiver.ts';
-import { Acknowledgements } from './requester/acknowledgements.ts';
-import { RequestCompletion } from './requester/request-completion.ts';
-import { Requester } from './requester/requester.ts';
-import { RetryTimers } from './requester/retry-timers.ts';
-import { ATOMIC_SRAM_BYTES } from './responder/atomic-unit.ts';
-import { Responder } from './responder/responder.ts';
-import { ResponseEngine } from './responder/response-engine.ts';
-import { PARKED_PAGE_FAULT, PARKED_RNR, SendScheduler } from './send-queue/send-scheduler.ts';
-import { WqeFetch } from './send-queue/wqe-fetch.ts';
-import { WqeLines } from './send-queue/wqe-lines.ts';
-import { OperationLedger, type OperationTap } from './statistics/operations.ts';
-import { ViolationCounters } from './statistics/violation-counters.ts';
+import {
+  PayloadWriter,
+  ReceiveScatter,
+  ReceiveWqeFetch,
+  receiveFetchSramBytes,
+} from './receive-queue/index.ts';
+import { DatagramReceiver, type MulticastGroups, Receiver, type SpecialQps } from './receiver/index.ts';
+import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './requester/index.ts';
+import { ATOMIC_SRAM_BYTES, Responder, ResponseEngine } from './responder/index.ts';
+import { PARKED_PAGE_FAULT, PARKED_RNR, SendScheduler, WqeFetch, WqeLines } from './send-queue/index.ts';
+import { OperationLedger, type OperationTap, ViolationCounters } from './statistics/index.ts';
 
 export interface DataPathTables {
   readonly qps: QpTable;

@@ -26,16 +26,12 @@ import {
   PcieFunction,
   PcieLinkPort,
 } from '../pcie/index.ts';
-import type { ControlConfig } from './commands/command-parameters.ts';
-import type { CapabilityConfig } from './commands/device-capabilities.ts';
+import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
 import { ControlSide } from './control-side.ts';
 import { DataPath, makeTables } from './data-path.ts';
-import type { ContextCache } from './memory/context-cache.ts';
-import { makeContextCache } from './memory/context-cache-parts.ts';
-import type { SramAllocator } from './memory/dma-ports.ts';
-import { IcmMap } from './memory/icm.ts';
+import { type ContextCache, IcmMap, makeContextCache, type SramAllocator } from './memory/index.ts';
 import type { HcaConfig } from './parameters.ts';
-import type { OperationTap } from './statistics/operations.ts';
+import type { OperationTap } from './statistics/index.ts';
 
 const MESSAGE_FIFO_DEPTH = 32;
 const BAR_REGISTERS = 0;

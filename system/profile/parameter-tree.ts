@@ -6,8 +6,7 @@ import type { ChoiceParameter, FlagParameter, NumberParameter, Parameter } from 
 import { driverParameters } from '../../driver/parameters.ts';
 import { hostParameters } from '../../host/host-parameters.ts';
 import { dmaParameters } from '../../hw/dma/parameters.ts';
-import { controlParameters } from '../../hw/hca/commands/command-parameters.ts';
-import { capabilityParameters } from '../../hw/hca/commands/device-capabilities.ts';
+import { capabilityParameters, controlParameters } from '../../hw/hca/commands/index.ts';
 import { hcaParameters } from '../../hw/hca/parameters.ts';
 import { iommuParameters } from '../../hw/iommu/parameters.ts';
 import { nicFunctionParameters, nicParameters } from '../../hw/nic/parameters.ts';

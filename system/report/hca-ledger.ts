@@ -1,11 +1,8 @@
 /** The books of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../abi/commands.ts';
 import { TrafficClass } from '../../hw/dma/traffic-class.ts';
-import type { ContextCache } from '../../hw/hca/memory/context-cache.ts';
-import { pageRequestSides } from '../../hw/hca/memory/page-faults.ts';
-import { portNames } from '../../hw/hca/memory/ports.ts';
-import type { FarTimes, OperationStage } from '../../hw/hca/statistics/operations.ts';
-import { operationNames } from '../../hw/hca/statistics/operations.ts';
+import { type ContextCache, pageRequestSides, portNames } from '../../hw/hca/memory/index.ts';
+import { type FarTimes, type OperationStage, operationNames } from '../../hw/hca/statistics/index.ts';
 import type { BlockAccount, ExactPs } from '../../sim/index.ts';
 import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';

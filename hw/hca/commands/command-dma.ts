@@ -10,7 +10,7 @@
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
-import type { DmaReads, DmaWrites, SramAllocator } from '../memory/dma-ports.ts';
+import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
 
 const entryBytes = 32;

@@ -10,7 +10,7 @@
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { BlockAccount } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { CommandRegister } from '../registers/command-register.ts';
+import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
 import {
   CommandRejection,

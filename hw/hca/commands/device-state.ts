@@ -8,13 +8,11 @@
  */
 import { initHca } from '../../../abi/init-hca.ts';
 import type { Decoded } from '../../../base/index.ts';
-import type { EqTable } from '../events/eq-table.ts';
-import type { EventWriter } from '../events/event-writer.ts';
-import type { IcmMap } from '../memory/icm.ts';
-import type { ContextTable } from '../objects/context-table.ts';
-import type { HcaPort } from '../port/port.ts';
-import type { ManagementAgents, NodeIdentity } from '../port/subnet-management-agent.ts';
-import { MulticastGroups } from '../receiver/multicast-groups.ts';
+import type { EqTable, EventWriter } from '../events/index.ts';
+import type { IcmMap } from '../memory/index.ts';
+import type { ContextTable } from '../objects/index.ts';
+import type { HcaPort, ManagementAgents, NodeIdentity } from '../port/index.ts';
+import { MulticastGroups } from '../receiver/index.ts';
 import type { DataPathControl } from './data-path-control.ts';
 import type { CapabilityConfig } from './device-capabilities.ts';
 

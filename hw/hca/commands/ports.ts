@@ -4,8 +4,7 @@ import { MadIfcFlag, madBytes } from '../../../abi/mad.ts';
 import { PortCapability, portInfo } from '../../../abi/mad-attributes.ts';
 import { PortMtu, SetPortForm, setPortInfiniband } from '../../../abi/ports.ts';
 import { setNode } from '../../../abi/static-configuration.ts';
-import { type HcaPort, vlCapOf } from '../port/port.ts';
-import { MALFORMED, SILENT } from '../port/subnet-management-agent.ts';
+import { type HcaPort, MALFORMED, SILENT, vlCapOf } from '../port/index.ts';
 import {
   type CommandRequest,
   demand,

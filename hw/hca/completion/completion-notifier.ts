@@ -9,8 +9,7 @@
 import { CqArmCommand } from '../../../abi/doorbells.ts';
 import { Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from '../objects/completion-queue.ts';
-import { enlarged } from '../objects/context-table.ts';
+import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED, enlarged } from '../objects/index.ts';
 
 const NONE = -1;
 const COUNTER_MASK = 0xffffff;

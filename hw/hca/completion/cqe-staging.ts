@@ -4,7 +4,7 @@
  */
 import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
 import type { HcaCore } from '../core.ts';
-import type { CompletionQueue } from '../objects/completion-queue.ts';
+import type { CompletionQueue } from '../objects/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
 
 const FIFO_DEPTH = 16;

@@ -15,9 +15,8 @@ import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
 import { BlockAccount } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noLine, WQE_LINE_BYTES } from '../objects/wqe-line.ts';
-import type { WqeLines } from '../send-queue/wqe-lines.ts';
+import { noLine, type QueuePair, WQE_LINE_BYTES } from '../objects/index.ts';
+import type { WqeLines } from '../send-queue/index.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
 const SEND_DOORBELL = uarOffset.sendDoorbell;

@@ -1,8 +1,8 @@
 /** News that a QP has send work: to the scheduler, or to the flusher when the QP or its send queue is in error. */
 import { QpState } from '../../../abi/qpc.ts';
 import type { DataPathParts } from '../data-path-parts.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { NOT_PARKED } from '../send-queue/send-scheduler.ts';
+import type { QueuePair } from '../objects/index.ts';
+import { NOT_PARKED } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
 

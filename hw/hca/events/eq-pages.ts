@@ -6,8 +6,7 @@ import { eqeBytes } from '../../../abi/eqe.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { ringIndex, viewOf } from '../../../base/index.ts';
 import { TrafficClass } from '../../dma/traffic-class.ts';
-import type { DmaReads, SramAllocator } from '../memory/dma-ports.ts';
-import type { IcmMap } from '../memory/icm.ts';
+import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 
 /** In place of an address: the page must be looked up, or the queue has none there. */

@@ -7,7 +7,7 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { EqArmState, eqc } from '../../../abi/eqc.ts';
 import { eqeBytes } from '../../../abi/eqe.ts';
 import { psPerUs } from '../../../base/index.ts';
-import { ContextTable } from '../objects/context-table.ts';
+import { ContextTable } from '../objects/index.ts';
 
 /** No page of the EQ's buffer is known at the moment. */
 export const NO_PAGE = -1;

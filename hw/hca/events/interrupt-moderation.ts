@@ -14,7 +14,7 @@
  */
 import { EqArmState } from '../../../abi/eqc.ts';
 import { msix } from '../../../abi/pci-identity.ts';
-import type { InterruptPort } from '../memory/dma-ports.ts';
+import type { InterruptPort } from '../memory/index.ts';
 import type { EqTable } from './eq-table.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;

@@ -4,13 +4,11 @@
  */
 import { QpState } from '../../../abi/qpc.ts';
 import { TrafficClass } from '../../dma/traffic-class.ts';
-import type { DataPathControl } from '../commands/data-path-control.ts';
+import type { DataPathControl } from '../commands/index.ts';
 import type { DataPathParts } from '../data-path-parts.ts';
-import { AccessFence } from '../memory/access-fence.ts';
-import { DmaFence } from '../memory/dma-fence.ts';
-import { noRecord } from '../objects/send-record.ts';
-import { noLine } from '../objects/wqe-line.ts';
-import { PARKED_DRAINING } from '../send-queue/send-scheduler.ts';
+import { AccessFence, DmaFence } from '../memory/index.ts';
+import { noLine, noRecord } from '../objects/index.ts';
+import { PARKED_DRAINING } from '../send-queue/index.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 import type { RequestEnds } from './request-ends.ts';
 

@@ -12,13 +12,12 @@ import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { controlSegment } from '../../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
-import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { enlarged } from '../objects/context-table.ts';
-import { noRecord } from '../objects/send-record.ts';
-import type { ReceiveWqeFetch } from '../receive-queue/receive-wqe-fetch.ts';
-import type { RequestCompletion } from '../requester/request-completion.ts';
-import type { WqeFetch } from '../send-queue/wqe-fetch.ts';
+import { enlarged, noRecord } from '../objects/index.ts';
+import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
+import type { RequestCompletion } from '../requester/index.ts';
+import type { WqeFetch } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
 

@@ -8,10 +8,15 @@ import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import type { DataPathParts } from '../data-path-parts.ts';
-import { UC_OPCODE_BASE, UD_OPCODE_BASE } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { ENDED_BY_TIMEOUT, noRecord, type SendRecord } from '../objects/send-record.ts';
-import { PARKED_ERROR, PARKED_PAGE_FAULT } from '../send-queue/send-scheduler.ts';
+import {
+  ENDED_BY_TIMEOUT,
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+  UC_OPCODE_BASE,
+  UD_OPCODE_BASE,
+} from '../objects/index.ts';
+import { PARKED_ERROR, PARKED_PAGE_FAULT } from '../send-queue/index.ts';
 import type { RequestEnds } from './request-ends.ts';
 
 export class QueuePairErrors {

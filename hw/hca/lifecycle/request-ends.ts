@@ -3,8 +3,7 @@
  * peer (an error of this side, a NOP, a message of an unreliable service) complete as soon as there is room for their CQE.
  */
 import type { DataPathParts } from '../data-path-parts.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import type { SendRecord } from '../objects/send-record.ts';
+import type { QueuePair, SendRecord } from '../objects/index.ts';
 
 export class RequestEnds {
   readonly #parts: DataPathParts;

@@ -3,7 +3,7 @@
  * before have ended. Only an atomic keeps a physical address between its two accesses, so it is waited for as a whole.
  */
 import { TrafficClass } from '../../dma/traffic-class.ts';
-import type { ResponseEngine } from '../responder/response-engine.ts';
+import type { ResponseEngine } from '../responder/index.ts';
 import { DmaFence } from './dma-fence.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 

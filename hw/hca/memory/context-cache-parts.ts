@@ -2,7 +2,7 @@
 
 import type { ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/traffic-class.ts';
-import type { ContextTable } from '../objects/context-table.ts';
+import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import { ContextCache } from './context-cache.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';

@@ -8,8 +8,7 @@
  * another port has taken the line meanwhile: so ports that outnumber the lines cannot keep each other waiting for ever.
  */
 
-import type { ContextTable } from '../objects/context-table.ts';
-import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/replacement.ts';
+import { type ContextTable, type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';
 
 const NONE = -1;

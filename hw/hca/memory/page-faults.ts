@@ -12,8 +12,7 @@
  */
 import { PageRequestSide } from '../../../abi/eqe.ts';
 import { type ClockDomain, Fifo } from '../../../sim/index.ts';
-import { enlarged } from '../objects/context-table.ts';
-import type { QpTable } from '../objects/qp-table.ts';
+import { enlarged, type QpTable } from '../objects/index.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
 export const SIDE_RESPONDER = PageRequestSide.RESPONDER;

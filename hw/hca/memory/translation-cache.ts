@@ -3,7 +3,7 @@
  * The decoded fields are held in typed arrays by cache line.
  */
 import { mpt } from '../../../abi/mpt.ts';
-import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/replacement.ts';
+import { type ReplacementPolicy, SetAssociativeDirectory } from '../objects/index.ts';
 
 export const MPT_ENTRY_BYTES = 64;
 export const MTT_LINE_BYTES = 64;

@@ -7,7 +7,7 @@
  * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
-import type { SetAssociativeDirectory } from '../objects/replacement.ts';
+import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { Translator } from './translator.ts';
 
 const TRANSLATED = 0;

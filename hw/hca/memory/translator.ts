@@ -10,7 +10,7 @@
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
-import type { SetAssociativeDirectory } from '../objects/replacement.ts';
+import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
 import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';

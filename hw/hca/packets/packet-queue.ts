@@ -8,8 +8,7 @@
  * have ended, so nothing that comes back finds another packet in it.
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
-import { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord, type SendRecord } from '../objects/send-record.ts';
+import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 

@@ -10,7 +10,7 @@ import {
   Opcode,
   startsMessage,
 } from '../../../wire/opcodes.ts';
-import { UC_OPCODE_BASE } from '../objects/qp-table.ts';
+import { UC_OPCODE_BASE } from '../objects/index.ts';
 
 /** Kinds of messages. READs and atomics are one packet, and none. */
 export const MESSAGE_NONE = 0;

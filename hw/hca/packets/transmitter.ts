@@ -34,10 +34,13 @@ import {
 } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import { UD_OPCODE_BASE } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord, type SendRecord } from '../objects/send-record.ts';
-import type { SendRecords } from '../objects/send-records.ts';
+import {
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+  UD_OPCODE_BASE,
+} from '../objects/index.ts';
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';

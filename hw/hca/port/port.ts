@@ -28,7 +28,7 @@ import {
 import { PortMtu } from '../../../abi/ports.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import type { PortAddress } from '../packets/port-address.ts';
+import type { PortAddress } from '../packets/index.ts';
 
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {

@@ -3,8 +3,8 @@
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 import { Fifo } from '../../../sim/index.ts';
-import type { DmaWrites } from '../memory/dma-ports.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
+import type { DmaWrites } from '../memory/index.ts';
+import type { ReceivedPackets } from '../packets/index.ts';
 
 export interface PayloadListener {
   /** A write has left for memory. */

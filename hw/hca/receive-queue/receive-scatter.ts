@@ -5,12 +5,16 @@
 import { dataPointer, invalidLkey } from '../../../abi/wqe.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { SIDE_RESPONDER } from '../memory/page-faults.ts';
-import { PORT_RECEIVER } from '../memory/ports.ts';
-import { RIGHT_LOCAL_WRITE } from '../memory/translation-cache.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
-import { SEGMENTS_MAX } from '../objects/qp-table.ts';
-import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from '../packets/receive-pipeline.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RECEIVER,
+  RIGHT_LOCAL_WRITE,
+  SIDE_RESPONDER,
+} from '../memory/index.ts';
+import { SEGMENTS_MAX } from '../objects/index.ts';
+import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
 

@@ -11,8 +11,7 @@ import { receiveRecord } from '../../../abi/doorbells.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { PORT_RECEIVE_FETCH } from '../memory/ports.ts';
-import { BAD_KEY, PENDING } from '../memory/translator.ts';
+import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
 import {
   ASKED,
   IDLE,
@@ -21,7 +20,7 @@ import {
   READING_WQES,
   RECORD_READ,
   ReceiveQueueState,
-} from '../objects/receive-queue-state.ts';
+} from '../objects/index.ts';
 import { RECEIVE_LINE_BYTES, ReceiveWqeLines } from './receive-wqe-lines.ts';
 
 const RECORD_BYTES = 4;

@@ -3,7 +3,7 @@
  * used first, when another queue needs it; one that is being filled is kept, or left to its read when its queue is gone.
  * Which line a queue has stands in the queue's own state.
  */
-import { NO_LINE, type ReceiveQueueState } from '../objects/receive-queue-state.ts';
+import { NO_LINE, type ReceiveQueueState } from '../objects/index.ts';
 
 export const RECEIVE_LINE_BYTES = 1024;
 

@@ -28,11 +28,15 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../wire/packet.ts';
-import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { isSamePartition, type PortAddress } from '../packets/port-address.ts';
-import { STALL_COMPLETION, WAIT } from '../packets/receive-pipeline.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
+import {
+  isSamePartition,
+  type PortAddress,
+  type ReceivedPackets,
+  STALL_COMPLETION,
+  WAIT,
+} from '../packets/index.ts';
 import {
   LIST_ABSENT,
   LIST_FULL,
@@ -41,7 +45,7 @@ import {
   QUEUE_UNREADABLE,
   type ReceiveScatter,
   TAKEN,
-} from '../receive-queue/receive-scatter.ts';
+} from '../receive-queue/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;

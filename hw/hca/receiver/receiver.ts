@@ -21,21 +21,31 @@ import {
   WORD_RESPONSE_PKEY,
 } from '../../../wire/packet.ts';
 import type { HcaCore } from '../core.ts';
-import type { ContextPort } from '../memory/context-cache.ts';
-import { PORT_RECEIVER } from '../memory/ports.ts';
-import { UD_OPCODE_BASE } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from '../packets/grh.ts';
-import type { Loopback } from '../packets/loopback.ts';
-import type { PacketPort } from '../packets/packet-port.ts';
-import { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from '../packets/port-address.ts';
-import { receiverStallReasons, STALL_COMPLETION, STALL_CONTEXT, WAIT } from '../packets/receive-pipeline.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
-import { IS_KNOWN, IS_REQUEST } from '../packets/request-traits.ts';
-import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
-import type { Acknowledgements } from '../requester/acknowledgements.ts';
-import type { Responder } from '../responder/responder.ts';
-import type { DataPathViolation } from '../statistics/violation-counters.ts';
+import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
+import { type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
+import {
+  destinationGidPlace,
+  FIRST_MULTICAST_LID,
+  IS_KNOWN,
+  IS_REQUEST,
+  isGrhForGroup,
+  isGrhForUs,
+  isGrhFromPath,
+  isOwnLid,
+  isSamePartition,
+  type Loopback,
+  type PacketPort,
+  type PortAddress,
+  type ReceivedPackets,
+  receiverStallReasons,
+  STALL_COMPLETION,
+  STALL_CONTEXT,
+  WAIT,
+} from '../packets/index.ts';
+import type { PayloadWriter } from '../receive-queue/index.ts';
+import type { Acknowledgements } from '../requester/index.ts';
+import type { Responder } from '../responder/index.ts';
+import type { DataPathViolation } from '../statistics/index.ts';
 import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
 

@@ -11,8 +11,8 @@
  */
 import { hcr, hcrGoOffset } from '../../../abi/hcr.ts';
 import { viewOf } from '../../../base/index.ts';
-import type { CommandRequest, OutImmediate } from '../commands/command-steps.ts';
-import { type ProtocolViolations, violation } from '../statistics/protocol-violations.ts';
+import type { CommandRequest, OutImmediate } from '../commands/index.ts';
+import { type ProtocolViolations, violation } from '../statistics/index.ts';
 
 export class CommandRegister {
   readonly #bytes = new Uint8Array(hcr.sizeBytes);

@@ -7,7 +7,7 @@
  */
 import { bar0 } from '../../../abi/bar-map.ts';
 import { fieldOf } from '../../../base/index.ts';
-import { type ProtocolViolations, violation } from '../statistics/protocol-violations.ts';
+import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';
 
 const registers = bar0.registers;

@@ -26,18 +26,10 @@ import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
 import { WORD_AETH } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { ENDED_BY_ANSWER, endAttempts, noRecord, type SendRecord } from '../objects/send-record.ts';
-import { STALL_COMPLETION, WAIT } from '../packets/receive-pipeline.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
-import { nakEvent } from '../packets/transport-counters.ts';
-import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
-import {
-  PARKED_CREDITS,
-  PARKED_PAGE_FAULT,
-  PARKED_RNR,
-  type SendScheduler,
-} from '../send-queue/send-scheduler.ts';
+import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
+import { nakEvent, type ReceivedPackets, STALL_COMPLETION, WAIT } from '../packets/index.ts';
+import type { PayloadWriter } from '../receive-queue/index.ts';
+import { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR, type SendScheduler } from '../send-queue/index.ts';
 import type { RequestCompletion } from './request-completion.ts';
 import { ABSENT, PLACED, ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';

@@ -6,14 +6,18 @@ import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { HcaCore } from '../core.ts';
-import { UC_OPCODE_BASE, UD_OPCODE_BASE } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { NO_ATTEMPT, noRecord, type SendRecord } from '../objects/send-record.ts';
-import type { SendRecords } from '../objects/send-records.ts';
-import type { WqeLine } from '../objects/wqe-line.ts';
-import type { PortAddress } from '../packets/port-address.ts';
-import { decodeDatagram, decodeManagement } from '../send-queue/datagram-decoder.ts';
-import { decodeControl, decodeWqe } from '../send-queue/wqe-decoder.ts';
+import {
+  NO_ATTEMPT,
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+  UC_OPCODE_BASE,
+  UD_OPCODE_BASE,
+  type WqeLine,
+} from '../objects/index.ts';
+import type { PortAddress } from '../packets/index.ts';
+import { decodeControl, decodeDatagram, decodeManagement, decodeWqe } from '../send-queue/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { NOP } = WqeOpcode;

@@ -4,10 +4,8 @@
  */
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { CompletionWriter } from '../completion/completion-writer.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord, type SendRecord } from '../objects/send-record.ts';
-import type { SendRecords } from '../objects/send-records.ts';
+import type { CompletionWriter } from '../completion/index.ts';
+import { noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
 import {
   NOT_PARKED,
   PARKED_CREDITS,
@@ -15,7 +13,7 @@ import {
   PARKED_READ_LIMIT,
   PARKED_WINDOW,
   type SendScheduler,
-} from '../send-queue/send-scheduler.ts';
+} from '../send-queue/index.ts';
 
 const { NOP } = WqeOpcode;
 

@@ -8,14 +8,17 @@ import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
 import type { HcaCore } from '../core.ts';
-import { SIDE_REQUESTER } from '../memory/page-faults.ts';
-import { PORT_REQUESTER } from '../memory/ports.ts';
-import { RIGHT_LOCAL_READ } from '../memory/translation-cache.ts';
-import type { TranslationPort } from '../memory/translation-port.ts';
-import { PAGE_FAULT, PENDING, TRANSLATED } from '../memory/translator.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { type DataSegment, noRecord, type SendRecord } from '../objects/send-record.ts';
-import type { PacketQueue, PacketSlot } from '../packets/packet-queue.ts';
+import {
+  PAGE_FAULT,
+  PENDING,
+  PORT_REQUESTER,
+  RIGHT_LOCAL_READ,
+  SIDE_REQUESTER,
+  TRANSLATED,
+  type TranslationPort,
+} from '../memory/index.ts';
+import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
+import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
 

@@ -14,16 +14,14 @@ import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { ContextPort } from '../memory/context-cache.ts';
-import { PORT_REQUESTER } from '../memory/ports.ts';
-import { enlarged } from '../objects/context-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord, type SendRecord } from '../objects/send-record.ts';
-import type { SendRecords } from '../objects/send-records.ts';
-import type { PacketQueue } from '../packets/packet-queue.ts';
-import type { PortAddress } from '../packets/port-address.ts';
+import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
+import { enlarged, noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
+import type { PacketQueue, PortAddress } from '../packets/index.ts';
 import {
+  isFenced,
+  isReadOrAtomic,
   NOT_PARKED,
+  opcodeOf,
   PARKED_CREDITS,
   PARKED_DRAINING,
   PARKED_ERROR,
@@ -33,10 +31,10 @@ import {
   PARKED_RECORDS,
   PARKED_WINDOW,
   type SendScheduler,
-} from '../send-queue/send-scheduler.ts';
-import { isFenced, isReadOrAtomic, opcodeOf, takesCredit } from '../send-queue/wqe-decoder.ts';
-import type { WqeFetch } from '../send-queue/wqe-fetch.ts';
-import type { WqeLines } from '../send-queue/wqe-lines.ts';
+  takesCredit,
+  type WqeFetch,
+  type WqeLines,
+} from '../send-queue/index.ts';
 import { RecordMaker } from './record-maker.ts';
 import {
   ABSENT,

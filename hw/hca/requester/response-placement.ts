@@ -5,15 +5,17 @@
 import type { BlockAccount } from '../../../sim/index.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import type { HcaCore } from '../core.ts';
-import { SIDE_REQUESTER } from '../memory/page-faults.ts';
-import { PORT_RECEIVER } from '../memory/ports.ts';
-import { RIGHT_LOCAL_WRITE } from '../memory/translation-cache.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import type { SendRecord } from '../objects/send-record.ts';
-import { STALL_DMA, STALL_TRANSLATION, WAIT } from '../packets/receive-pipeline.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
-import type { PayloadWriter } from '../receive-queue/payload-writer.ts';
+import {
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RECEIVER,
+  RIGHT_LOCAL_WRITE,
+  SIDE_REQUESTER,
+} from '../memory/index.ts';
+import type { QueuePair, SendRecord } from '../objects/index.ts';
+import { type ReceivedPackets, STALL_DMA, STALL_TRANSLATION, WAIT } from '../packets/index.ts';
+import type { PayloadWriter } from '../receive-queue/index.ts';
 
 export const PLACED = 1;
 /** A segment may not be written, or the list is too short. */

@@ -11,9 +11,7 @@
 import { Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import { enlarged } from '../objects/context-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord } from '../objects/send-record.ts';
+import { enlarged, noRecord, type QueuePair } from '../objects/index.ts';
 
 export interface TimerListener {
   /** No progress for a whole timeout while packets are outstanding. */

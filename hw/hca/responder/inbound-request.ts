@@ -1,7 +1,6 @@
 /** The request that the responder works on: whose it is, and how far it is. There is one at a time. */
-import { QueuePair } from '../objects/queue-pair.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
-import { MESSAGE_NONE, messageKind } from '../packets/request-traits.ts';
+import { QueuePair } from '../objects/index.ts';
+import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
 
 export class InboundRequest {
   /** Its headers: the packet that the receiver works on. */

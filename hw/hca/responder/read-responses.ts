@@ -5,9 +5,7 @@
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import type { HcaCore } from '../core.ts';
-import { PORT_RESPONSE } from '../memory/ports.ts';
-import { RIGHT_REMOTE_READ } from '../memory/translation-cache.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING } from '../memory/translator.ts';
+import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_READ } from '../memory/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import {
   ABSENT,

@@ -7,14 +7,16 @@ import { EventType } from '../../../abi/eqe.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import { DROPPED, DUPLICATE, EXECUTE } from '../packets/receive-pipeline.ts';
 import {
+  DROPPED,
+  DUPLICATE,
   ENDS_MESSAGE,
+  EXECUTE,
   MESSAGE_NONE,
   MESSAGE_UNKNOWN,
   MESSAGE_WRITE,
   STARTS_MESSAGE,
-} from '../packets/request-traits.ts';
+} from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { RequestRefusals } from './request-refusals.ts';
 import { responderPlaces } from './responder-resources.ts';

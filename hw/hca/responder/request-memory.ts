@@ -9,20 +9,28 @@ import { NakCode } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import type { HcaCore } from '../core.ts';
-import { PORT_RECEIVER } from '../memory/ports.ts';
-import { RIGHT_REMOTE_ATOMIC, RIGHT_REMOTE_READ, RIGHT_REMOTE_WRITE } from '../memory/translation-cache.ts';
-import type { TranslationPort } from '../memory/translation-port.ts';
-import { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } from '../memory/translator.ts';
-import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { ALLOWED, REFUSED, STALL_TRANSLATION, WAIT } from '../packets/receive-pipeline.ts';
-import { MESSAGE_SEND, MESSAGE_WRITE, STARTS_MESSAGE } from '../packets/request-traits.ts';
 import {
-  LIST_ABSENT,
-  LIST_FULL,
-  LIST_REFUSED,
-  type ReceiveScatter,
-} from '../receive-queue/receive-scatter.ts';
+  BAD_KEY,
+  PAGE_FAULT,
+  PENDING,
+  PORT_RECEIVER,
+  RIGHT_REMOTE_ATOMIC,
+  RIGHT_REMOTE_READ,
+  RIGHT_REMOTE_WRITE,
+  TRANSLATED,
+  type TranslationPort,
+} from '../memory/index.ts';
+import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, type QueuePair } from '../objects/index.ts';
+import {
+  ALLOWED,
+  MESSAGE_SEND,
+  MESSAGE_WRITE,
+  REFUSED,
+  STALL_TRANSLATION,
+  STARTS_MESSAGE,
+  WAIT,
+} from '../packets/index.ts';
+import { LIST_ABSENT, LIST_FULL, LIST_REFUSED, type ReceiveScatter } from '../receive-queue/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { RequestRefusals } from './request-refusals.ts';
 

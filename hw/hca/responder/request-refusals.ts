@@ -6,8 +6,8 @@ import { EventType } from '../../../abi/eqe.ts';
 import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import { SIDE_RESPONDER } from '../memory/page-faults.ts';
-import { MESSAGE_NONE } from '../packets/request-traits.ts';
+import { SIDE_RESPONDER } from '../memory/index.ts';
+import { MESSAGE_NONE } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { ResponseEngine } from './response-engine.ts';
 

@@ -7,10 +7,8 @@
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
 import { psnDistance } from '../../../wire/psn.ts';
-import { type PageFaults, SIDE_RESPONSE } from '../memory/page-faults.ts';
-import { enlarged } from '../objects/context-table.ts';
-import type { QpTable } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
+import { type PageFaults, SIDE_RESPONSE } from '../memory/index.ts';
+import { enlarged, type QpTable, type QueuePair } from '../objects/index.ts';
 
 /** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
 const PLACES_MIN = 16;

@@ -23,20 +23,25 @@ import {
   WORD_IMMEDIATE,
 } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
-import type { CompletionWriter } from '../completion/completion-writer.ts';
+import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { ALLOWED, DUPLICATE, EXECUTE, REFUSED, STALL_COMPLETION, WAIT } from '../packets/receive-pipeline.ts';
-import type { ReceivedPackets } from '../packets/received-packets.ts';
+import type { QueuePair } from '../objects/index.ts';
 import {
+  ALLOWED,
   COMPLETES_RECEIVE_WQE,
+  DUPLICATE,
   ENDS_MESSAGE,
+  EXECUTE,
   HAS_IMMEDIATE,
   MESSAGE_NONE,
   MESSAGE_WRITE,
+  REFUSED,
+  type ReceivedPackets,
+  STALL_COMPLETION,
   TAKES_RECEIVE_WQE,
-} from '../packets/request-traits.ts';
-import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from '../receive-queue/receive-scatter.ts';
+  WAIT,
+} from '../packets/index.ts';
+import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from '../receive-queue/index.ts';
 import { InboundRequest } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';

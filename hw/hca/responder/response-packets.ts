@@ -5,9 +5,8 @@
 import type { BlockAccount } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noRecord } from '../objects/send-record.ts';
-import type { PacketQueue, PacketSlot } from '../packets/packet-queue.ts';
+import { noRecord, type QueuePair } from '../objects/index.ts';
+import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 export const responseStallReasons = ['translation', 'dma', 'responseBuffer', 'ordering', 'atomic'] as const;
 export const STALL_TRANSLATION = 0;

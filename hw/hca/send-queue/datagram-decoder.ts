@@ -21,12 +21,14 @@ import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { bth, deth, GRH_BYTES, ICRC_BYTES, immDt, lrh } from '../../../wire/headers.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { MANAGEMENT_LANE, SERVICE_LEVEL_SHIFT } from '../../../wire/packet.ts';
-import type { DatagramAddresses } from '../objects/datagram-addresses.ts';
-import type { QpTable } from '../objects/qp-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { INLINE_BYTES_MAX, type SendRecord } from '../objects/send-record.ts';
-import { buildGrh } from '../packets/grh.ts';
-import type { PortAddress } from '../packets/port-address.ts';
+import {
+  type DatagramAddresses,
+  INLINE_BYTES_MAX,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
+import { buildGrh, type PortAddress } from '../packets/index.ts';
 import { decodeControl, INLINE_HEADER_BYTES, loadData, loadPointer, nextAfterInline } from './wqe-decoder.ts';
 
 const vector = addressVector.fields;

@@ -10,7 +10,7 @@
  * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
-import { QueuePair } from '../objects/queue-pair.ts';
+import { QueuePair } from '../objects/index.ts';
 
 /** Why a QP that has work is not scheduled. */
 export const NOT_PARKED = 0;

@@ -13,7 +13,7 @@ import {
   wqeUnitBytes,
 } from '../../../abi/wqe.ts';
 import { WqeOpcode, wqeOpcodeRows } from '../../../abi/wqe-opcodes.ts';
-import { INLINE_BYTES_MAX, type SendRecord } from '../objects/send-record.ts';
+import { INLINE_BYTES_MAX, type SendRecord } from '../objects/index.ts';
 
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
 const { ATOMIC_CS, ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_IMM } = WqeOpcode;

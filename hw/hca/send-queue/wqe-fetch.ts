@@ -11,11 +11,8 @@
 import { QpState } from '../../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { PORT_WQE_FETCH } from '../memory/ports.ts';
-import { BAD_KEY, PENDING } from '../memory/translator.ts';
-import { enlarged } from '../objects/context-table.ts';
-import type { QueuePair } from '../objects/queue-pair.ts';
-import { noLine, WQE_LINE_BYTES, type WqeLine } from '../objects/wqe-line.ts';
+import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
+import { enlarged, noLine, type QueuePair, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;

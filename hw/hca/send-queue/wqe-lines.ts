@@ -4,7 +4,7 @@
  * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
  * outnumber the lines would take them from each other for ever.
  */
-import { noLine, WQE_LINE_BYTES, WqeLine } from '../objects/wqe-line.ts';
+import { noLine, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
 
 export class WqeLines {
   /** WQEs taken from the lines, and reads that filled them. */

@@ -9,8 +9,7 @@
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
-import type { ContextTable } from '../objects/context-table.ts';
-import { NO_ATTEMPT, type SendRecord } from '../objects/send-record.ts';
+import { type ContextTable, NO_ATTEMPT, type SendRecord } from '../objects/index.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with

@@ -1,0 +1,9 @@
+/** What other rooms use of the commands: see README.md. */
+export { CommandDma } from './command-dma.ts';
+export { type ControlConfig, controlParameters } from './command-parameters.ts';
+export { type CommandFaults, CommandProcessor, GO_ON, NEVER_END } from './command-processor.ts';
+export type { CommandRequest, OutImmediate } from './command-steps.ts';
+export type { DataPathControl } from './data-path-control.ts';
+export { type CapabilityConfig, capabilityParameters, interruptPin } from './device-capabilities.ts';
+export { type ContextTables, DeviceState } from './device-state.ts';
+export { startOn } from './table.ts';

@@ -1,0 +1,3 @@
+/** What other rooms use of this one: see README.md. */
+export { type DoorbellGeometry, Doorbells } from './doorbells.ts';
+export { WorkArrivals } from './work-arrivals.ts';

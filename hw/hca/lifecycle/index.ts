@@ -1,0 +1,5 @@
+/** What other rooms use of this one: see README.md. */
+export { DataPathObjects } from './data-path-objects.ts';
+export { Flusher } from './flusher.ts';
+export { QueuePairErrors } from './queue-pair-errors.ts';
+export { RequestEnds } from './request-ends.ts';

@@ -1,0 +1,36 @@
+/** What other rooms use of this one: see README.md. */
+export { AccessFence } from './access-fence.ts';
+export type { ContextCache, ContextPort } from './context-cache.ts';
+export { makeContextCache } from './context-cache-parts.ts';
+export { DmaFence } from './dma-fence.ts';
+export type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './dma-ports.ts';
+export { IcmMap } from './icm.ts';
+export {
+  PageFaults,
+  type PageRequestSink,
+  pageRequestSides,
+  SIDE_REQUESTER,
+  SIDE_RESPONDER,
+  SIDE_RESPONSE,
+} from './page-faults.ts';
+export {
+  PORT_COMPLETION,
+  PORT_RECEIVE_FETCH,
+  PORT_RECEIVER,
+  PORT_REQUESTER,
+  PORT_RESPONSE,
+  PORT_WQE_FETCH,
+  portNames,
+} from './ports.ts';
+export {
+  MptCache,
+  MttCache,
+  RIGHT_LOCAL_READ,
+  RIGHT_LOCAL_WRITE,
+  RIGHT_REMOTE_ATOMIC,
+  RIGHT_REMOTE_READ,
+  RIGHT_REMOTE_WRITE,
+} from './translation-cache.ts';
+export type { TranslationPort } from './translation-port.ts';
+export { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED, type Translator } from './translator.ts';
+export { makeTranslator } from './translator-parts.ts';

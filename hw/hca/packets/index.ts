@@ -1,0 +1,37 @@
+/** What other rooms use of this one: see README.md. */
+export { buildGrh, destinationGidPlace, isGrhForGroup, isGrhForUs, isGrhFromPath } from './grh.ts';
+export { Loopback } from './loopback.ts';
+export type { PacketPort } from './packet-port.ts';
+export { PACKET_PAYLOAD_BYTES_MAX, type PacketQueue, type PacketSlot } from './packet-queue.ts';
+export { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
+export {
+  ALLOWED,
+  DROPPED,
+  DUPLICATE,
+  EXECUTE,
+  REFUSED,
+  receiverStallReasons,
+  STALL_COMPLETION,
+  STALL_CONTEXT,
+  STALL_DMA,
+  STALL_RECEIVE_WQE,
+  STALL_TRANSLATION,
+  WAIT,
+} from './receive-pipeline.ts';
+export { ReceivedPackets } from './received-packets.ts';
+export {
+  COMPLETES_RECEIVE_WQE,
+  ENDS_MESSAGE,
+  HAS_IMMEDIATE,
+  IS_KNOWN,
+  IS_REQUEST,
+  MESSAGE_NONE,
+  MESSAGE_SEND,
+  MESSAGE_UNKNOWN,
+  MESSAGE_WRITE,
+  messageKind,
+  STARTS_MESSAGE,
+  TAKES_RECEIVE_WQE,
+} from './request-traits.ts';
+export { Transmitter } from './transmitter.ts';
+export { nakEvent, TransportCounters } from './transport-counters.ts';

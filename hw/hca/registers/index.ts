@@ -1,0 +1,3 @@
+/** What other rooms use of this one: see README.md. */
+export { CommandRegister } from './command-register.ts';
+export { ControlRegisters } from './registers.ts';

@@ -1,0 +1,5 @@
+/** What other rooms use of this one: see README.md. */
+export { Acknowledgements } from './acknowledgements.ts';
+export { RequestCompletion } from './request-completion.ts';
+export { Requester } from './requester.ts';
+export { RetryTimers } from './retry-timers.ts';

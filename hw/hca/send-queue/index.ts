@@ -1,0 +1,18 @@
+/** What other rooms use of this one: see README.md. */
+export { decodeDatagram, decodeManagement } from './datagram-decoder.ts';
+export {
+  NOT_PARKED,
+  PARKED_CREDITS,
+  PARKED_DRAINING,
+  PARKED_ERROR,
+  PARKED_FENCE,
+  PARKED_PAGE_FAULT,
+  PARKED_READ_LIMIT,
+  PARKED_RECORDS,
+  PARKED_RNR,
+  PARKED_WINDOW,
+  SendScheduler,
+} from './send-scheduler.ts';
+export { decodeControl, decodeWqe, isFenced, isReadOrAtomic, opcodeOf, takesCredit } from './wqe-decoder.ts';
+export { WqeFetch } from './wqe-fetch.ts';
+export { WqeLines } from './wqe-lines.ts';
