@@ -19,7 +19,7 @@ import {
   iommuPageBytes,
   levelCount,
   setEntry,
-} from '../hw/iommu/table-format.ts';
+} from '../abi/iommu-tables.ts';
 import type { ExactPs } from '../sim/epoch.ts';
 import type { MemoryManager } from './mm/index.ts';
 

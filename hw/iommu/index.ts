@@ -1,3 +1,2 @@
 export { Iommu, type IommuFault, type IommuFaultReason } from './iommu.ts';
 export { type IommuConfig, iommuParameters } from './parameters.ts';
-export * from './table-format.ts';

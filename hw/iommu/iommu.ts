@@ -23,7 +23,7 @@ import {
   entryWritable,
   iommuPageBytes,
   levelCount,
-} from './table-format.ts';
+} from '../../abi/iommu-tables.ts';
 
 /** Why an access was refused. */
 export type IommuFaultReason = 'notPresent' | 'readNotAllowed' | 'writeNotAllowed';
