@@ -25,7 +25,7 @@ export { ProcessKilledError, ProgramFailedError, ProgramStuckError } from './hos
 export type { InterruptCounts } from './host/interrupt-controller.ts';
 export type { MemoryCounts } from './host/mm/counts.ts';
 export type { Process } from './host/process.ts';
-export type { FarTimes, OperationStage } from './hw/hca/statistics/index.ts';
+export type { FarTimes, OperationStage } from './hw/hca/index.ts';
 export type { SocketCalls } from './net/socket/socket-calls.ts';
 export type { ExactPs } from './sim/epoch.ts';
 export type { HistogramData } from './sim/histogram.ts';

@@ -9,8 +9,6 @@
  * that those left need. (Linux gives out device addresses of its own choice instead.)
  */
 
-import { InvariantError } from '../base/assert.ts';
-import { nsToPs } from '../base/units.ts';
 import {
   entryAt,
   entryOffsetOf,
@@ -20,6 +18,8 @@ import {
   levelCount,
   setEntry,
 } from '../abi/iommu-tables.ts';
+import { InvariantError } from '../base/assert.ts';
+import { nsToPs } from '../base/units.ts';
 import type { ExactPs } from '../sim/epoch.ts';
 import type { MemoryManager } from './mm/index.ts';
 

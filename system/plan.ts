@@ -5,7 +5,7 @@
  *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
  */
-import { linkChannelBytes } from '../hw/pcie/link-parameters.ts';
+import { linkChannelBytes } from '../hw/pcie/index.ts';
 import { channelBufferBytes } from '../sim/channel.ts';
 import { planSharedControl, type SharedControlPlan } from '../sim/shared-control.ts';
 import { ethernetChannelBytes } from '../wire/ethernet-sizing.ts';

@@ -18,7 +18,7 @@ import {
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-} from '../pcie/tlp.ts';
+} from '../pcie/index.ts';
 import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
 import { type ReadTag, TAG_ACTIVE, type TagPool } from './tag-pool.ts';

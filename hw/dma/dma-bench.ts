@@ -6,10 +6,10 @@ import { defaultsOf } from '../../base/parameter.ts';
 import { ChannelReader, channelBufferBytes } from '../../sim/channel.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { LogicalProcess } from '../../sim/logical-process.ts';
-import type { CompletionTaker } from '../pcie/link-engine.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
+  type CompletionTaker,
   descriptorOf,
   FLAG_POISONED,
   FLAG_STATUS_SHIFT,
@@ -19,7 +19,7 @@ import {
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-} from '../pcie/tlp.ts';
+} from '../pcie/index.ts';
 import type { DmaReadLink, DmaWriteLink } from './link.ts';
 import { type DmaConfig, dmaParameters } from './parameters.ts';
 import { DmaReadEngine } from './read-engine.ts';

@@ -2,7 +2,7 @@
  * The slice of a PCIe link port (hw/pcie/link-port.ts) that the DMA engines use.
  */
 import type { ChannelReader } from '../../sim/channel.ts';
-import type { PcieLinkPort } from '../pcie/link-port.ts';
+import type { PcieLinkPort } from '../pcie/index.ts';
 
 export interface DmaReadLink {
   /** The receiving end of the link: completions are read in place, at the offset they were announced with. */

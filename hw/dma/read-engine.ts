@@ -20,7 +20,7 @@
  */
 import { assertRange } from '../../base/assert.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
-import { NON_POSTED } from '../pcie/tlp.ts';
+import { NON_POSTED } from '../pcie/index.ts';
 import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';

@@ -7,10 +7,10 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import type { CompletionTaker } from '../pcie/link-engine.ts';
-import type { CompletionLandings } from '../pcie/root-complex-interfaces.ts';
 import {
   COMPLETION_DATA,
+  type CompletionLandings,
+  type CompletionTaker,
   FLAG_LANDED,
   FLAG_POISONED,
   PAYLOAD_OFFSET,
@@ -23,7 +23,7 @@ import {
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-} from '../pcie/tlp.ts';
+} from '../pcie/index.ts';
 import { CompletionRun } from './completion-run.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaStatus } from './errors.ts';

@@ -19,7 +19,7 @@ import { assertInvariant, assertRange } from '../../base/assert.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { POSTED } from '../pcie/tlp.ts';
+import { POSTED } from '../pcie/index.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';
 import type { DmaWriteFunction, DmaWriteLink } from './link.ts';

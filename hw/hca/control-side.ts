@@ -13,7 +13,7 @@ import { EventType } from '../../abi/eqe.ts';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { TrafficClass } from '../dma/traffic-class.ts';
+import { TrafficClass } from '../dma/index.ts';
 import {
   type CapabilityConfig,
   CommandDma,

@@ -12,7 +12,7 @@
  */
 import { EventType } from '../../abi/eqe.ts';
 import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import { TrafficClass } from '../dma/traffic-class.ts';
+import { TrafficClass } from '../dma/index.ts';
 import type { CapabilityConfig, DataPathControl } from './commands/index.ts';
 import { type CompletionEvents, CompletionWriter } from './completion/index.ts';
 import type { HcaCore } from './core.ts';

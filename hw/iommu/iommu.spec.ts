@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Iommu } from './iommu.ts';
 import { iommuParameters } from './parameters.ts';
-import { entryOffsetOf, setEntry } from '../../abi/iommu-tables.ts';
 
 /** A memory of 1 MiB in which tables lie by hand: root at 0x1000, then one table a level from 0x2000 on. */
 function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParameters>>> = {}) {

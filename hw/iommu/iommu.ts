@@ -10,11 +10,7 @@
  * walk is asked for when the request arrives ({@link translationPs}); reads behind it in order wait with it.
  * Source: Intel VT-d architecture specification.
  */
-import { nsToPs } from '../../base/units.ts';
-import type { ExactPs } from '../../sim/epoch.ts';
-import type { HostMemory } from '../pcie/root-complex-interfaces.ts';
-import { Iotlb } from './iotlb.ts';
-import type { IommuConfig } from './parameters.ts';
+
 import {
   entryAt,
   entryBytes,
@@ -24,6 +20,11 @@ import {
   iommuPageBytes,
   levelCount,
 } from '../../abi/iommu-tables.ts';
+import { nsToPs } from '../../base/units.ts';
+import type { ExactPs } from '../../sim/epoch.ts';
+import type { HostMemory } from '../pcie/index.ts';
+import { Iotlb } from './iotlb.ts';
+import type { IommuConfig } from './parameters.ts';
 
 /** Why an access was refused. */
 export type IommuFaultReason = 'notPresent' | 'readNotAllowed' | 'writeNotAllowed';

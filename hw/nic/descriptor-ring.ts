@@ -13,8 +13,7 @@
  */
 import { nicDescriptorBytes } from '../../abi/nic/index.ts';
 import type { ClockDomain } from '../../sim/index.ts';
-import type { DmaReadEngine } from '../dma/index.ts';
-import { DmaStatus, TrafficClass } from '../dma/index.ts';
+import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
 
 const LENGTH_UNIT = 128;
 const LENGTH_MAX = 1 << 20;

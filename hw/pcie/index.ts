@@ -3,6 +3,7 @@ export { CorrectableError, UncorrectableError } from './aer-capability.ts';
 export { Bars } from './bars.ts';
 export { CapabilityId, ExtendedCapabilityId } from './capabilities.ts';
 export type { ResetKind } from './config-image.ts';
+export { configMask } from './config-register.ts';
 export { ConfigSpace, type LinkIdentity } from './config-space.ts';
 export * from './credits.ts';
 export * from './dllp.ts';
@@ -17,11 +18,12 @@ export {
   enumerationParameters,
   type FoundCapability,
 } from './enumerate.ts';
+export { codeOfSize, expressCapability } from './express-capability.ts';
 export { type FunctionNeighbours, type FunctionOptions, PcieFunction } from './function.ts';
-export { type FunctionConfig, functionParameters } from './function-parameters.ts';
+export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { BarTarget, FunctionPort } from './function-port.ts';
 export * from './link-copy.ts';
-export type { LinkPortOptions, TlpReceiver } from './link-engine.ts';
+export type { CompletionTaker, LinkPortOptions, TlpReceiver } from './link-engine.ts';
 export * from './link-ordering.ts';
 export * from './link-parameters.ts';
 export { PcieLinkPort } from './link-port.ts';
@@ -42,3 +44,4 @@ export * from './tlp.ts';
 export type { TlpCount, TrafficCount } from './tlp-count.ts';
 export { type TlpHeader, tlpHeaderOf } from './tlp-header.ts';
 export { type DecodedTlp, decodeTlpHeader, encodeTlpHeader, formatTlpHeader } from './tlp-layout.ts';
+export { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, type0Header } from './type0-header.ts';

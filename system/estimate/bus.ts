@@ -8,15 +8,15 @@
  * Payload is taken to begin at a multiple of what one completion carries. Sources: the stages named with each term.
  */
 import { roundUp } from '../../base/units.ts';
-import { linkRateOf } from '../../hw/pcie/link-rate.ts';
 import {
   COMPLETION_DATA,
+  linkRateOf,
   MEMORY_READ,
   MEMORY_WRITE,
   tlpBytesOf,
   tlpFramingOf,
   totalFramingBytes,
-} from '../../hw/pcie/tlp.ts';
+} from '../../hw/pcie/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { Clocks } from './clocks.ts';
 import { delay, lastLeavesPs, type Stage } from './pipeline.ts';

@@ -11,8 +11,7 @@
  */
 import { EventType } from '../../abi/eqe.ts';
 import { psPerUs } from '../../base/units.ts';
-import { type CommandFaults, GO_ON, NEVER_END } from '../../hw/hca/commands/index.ts';
-import type { Hca } from '../../hw/hca/hca.ts';
+import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../hw/hca/index.ts';
 import type { WirePort } from '../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';

@@ -5,7 +5,7 @@
  *     root complex ── message ──► lost? · late? ──► sink
  *                                 spurious ───────►       at a time of its own, or behind one of the device's
  */
-import type { InterruptSink } from '../../hw/pcie/root-complex-interfaces.ts';
+import type { InterruptSink } from '../../hw/pcie/index.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';

@@ -2,9 +2,15 @@
  * Faults of the host's side of the slot: reads of the device that the root complex answers wrongly, or not at all. The
  * same for a simulated host and for the root complex in front of a guest.
  */
-import { TrafficClass } from '../../hw/dma/traffic-class.ts';
-import { READ_LOST, READ_POISONED, type ReadFaults } from '../../hw/pcie/root-complex-interfaces.ts';
-import { STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from '../../hw/pcie/tlp.ts';
+import { TrafficClass } from '../../hw/dma/index.ts';
+import {
+  READ_LOST,
+  READ_POISONED,
+  type ReadFaults,
+  STATUS_ABORT,
+  STATUS_SUCCESS,
+  STATUS_UNSUPPORTED_REQUEST,
+} from '../../hw/pcie/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { isNth } from './fields.ts';
 import type { Fault, FaultOf } from './kinds.ts';

@@ -8,7 +8,7 @@
  * only free frames are watched. What the driver itself allocated is kernel memory, and free again when the driver frees it.
  */
 import type { PageFrames } from '../../host/index.ts';
-import type { HostMemory } from '../../hw/pcie/root-complex-interfaces.ts';
+import type { HostMemory } from '../../hw/pcie/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 
 /** An access that cannot have been allowed. */

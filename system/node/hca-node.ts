@@ -3,7 +3,7 @@
  *
  * Everything is made from the plan, so that the same code builds an HCA in any thread.
  */
-import { Hca } from '../../hw/hca/hca.ts';
+import { Hca } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';

@@ -2,7 +2,7 @@
  * Has HCAs lend the payload they have received to the root complexes of hosts in the same thread, straight from the ring of
  * the cable's channel: one copy less of each byte, and no difference to anything simulated.
  */
-import type { Hca } from '../../hw/hca/hca.ts';
+import type { Hca } from '../../hw/hca/index.ts';
 import { PayloadLoans, type RootComplex } from '../../hw/pcie/index.ts';
 
 /** Joins each HCA with the host of its node, where both are there. */

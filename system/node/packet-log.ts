@@ -25,7 +25,7 @@ import {
   WORD_FLAGS,
   WORD_KIND,
   WORD_LENGTH,
-} from '../../hw/pcie/tlp.ts';
+} from '../../hw/pcie/index.ts';
 import { ChannelReader, exactPs } from '../../sim/index.ts';
 
 /** As names of the standard: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */

@@ -3,10 +3,16 @@
  * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
  */
 import { ConfigurationError } from '../../base/assert.ts';
-import type { Hca } from '../../hw/hca/hca.ts';
+import type { Hca } from '../../hw/hca/index.ts';
 import type { Nic } from '../../hw/nic/index.ts';
-import type { LogicalProcess, Runner, RunOutcome } from '../../sim/index.ts';
-import { SharedControl, SingleRunner, WorkerRunner } from '../../sim/index.ts';
+import {
+  type LogicalProcess,
+  type Runner,
+  type RunOutcome,
+  SharedControl,
+  SingleRunner,
+  WorkerRunner,
+} from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';

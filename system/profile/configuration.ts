@@ -7,9 +7,7 @@ import { createHash } from 'node:crypto';
 import { ConfigurationError, shortJson } from '../../base/assert.ts';
 import { codeOf, readSmallFile } from '../../base/files.ts';
 import { asInteger } from '../../base/parameter.ts';
-import { checkFunctionConfig } from '../../hw/pcie/function-parameters.ts';
-import { checkLinkConfig } from '../../hw/pcie/link-parameters.ts';
-import { checkRootComplexConfig } from '../../hw/pcie/root-complex-parameters.ts';
+import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../hw/pcie/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
   isParameter,

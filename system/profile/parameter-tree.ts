@@ -5,16 +5,19 @@
 import type { ChoiceParameter, FlagParameter, NumberParameter, Parameter } from '../../base/parameter.ts';
 import { driverParameters } from '../../driver/parameters.ts';
 import { hostParameters } from '../../host/host-parameters.ts';
-import { dmaParameters } from '../../hw/dma/parameters.ts';
-import { capabilityParameters, controlParameters } from '../../hw/hca/commands/index.ts';
-import { hcaParameters } from '../../hw/hca/parameters.ts';
-import { iommuParameters } from '../../hw/iommu/parameters.ts';
-import { nicFunctionParameters, nicParameters } from '../../hw/nic/parameters.ts';
-import { enumerationParameters } from '../../hw/pcie/enumerate.ts';
-import { functionParameters } from '../../hw/pcie/function-parameters.ts';
-import { endpointPortParameters, linkParameters, rootPortParameters } from '../../hw/pcie/link-parameters.ts';
-import { rootComplexParameters } from '../../hw/pcie/root-complex-parameters.ts';
-import { systemDmaParameters } from '../../hw/system-dma/parameters.ts';
+import { dmaParameters } from '../../hw/dma/index.ts';
+import { capabilityParameters, controlParameters, hcaParameters } from '../../hw/hca/index.ts';
+import { iommuParameters } from '../../hw/iommu/index.ts';
+import { nicFunctionParameters, nicParameters } from '../../hw/nic/index.ts';
+import {
+  endpointPortParameters,
+  enumerationParameters,
+  functionParameters,
+  linkParameters,
+  rootComplexParameters,
+  rootPortParameters,
+} from '../../hw/pcie/index.ts';
+import { systemDmaParameters } from '../../hw/system-dma/index.ts';
 import { netParameters } from '../../net/parameters.ts';
 import { messagingParameters } from '../../userlib/messaging/parameters.ts';
 import { ethernetParameters } from '../../wire/ethernet-parameters.ts';

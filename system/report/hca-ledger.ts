@@ -1,8 +1,14 @@
 /** The books of one HCA, copied as plain data at the end of a run. */
 import { Opcode } from '../../abi/commands.ts';
-import { TrafficClass } from '../../hw/dma/traffic-class.ts';
-import { type ContextCache, pageRequestSides, portNames } from '../../hw/hca/memory/index.ts';
-import { type FarTimes, type OperationStage, operationNames } from '../../hw/hca/statistics/index.ts';
+import { TrafficClass } from '../../hw/dma/index.ts';
+import {
+  type ContextCache,
+  type FarTimes,
+  type OperationStage,
+  operationNames,
+  pageRequestSides,
+  portNames,
+} from '../../hw/hca/index.ts';
 import type { BlockAccount, ExactPs } from '../../sim/index.ts';
 import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';

@@ -1,5 +1,5 @@
 /** The books of one NIC, copied as plain data at the end of a run. */
-import { TrafficClass } from '../../hw/dma/traffic-class.ts';
+import { TrafficClass } from '../../hw/dma/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import type { NicNode } from '../node/nic-node.ts';
 import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';

@@ -11,10 +11,15 @@
  * Sources: Linux drivers/vfio/pci/vfio_pci_config.c (init_pci_cap_exp_perm, vfio_exp_config_write, pci_try_reset_function);
  * QEMU hw/vfio/pci.c (vfio_pci_write_config: every write is passed on, the BARs are emulated besides).
  */
-import { configMask } from '../../hw/pcie/config-register.ts';
-import { codeOfSize, expressCapability } from '../../hw/pcie/express-capability.ts';
-import type { FunctionConfig } from '../../hw/pcie/index.ts';
-import { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, type0Header } from '../../hw/pcie/type0-header.ts';
+import {
+  BAR_REGISTER_COUNT,
+  BAR_REGISTER_OFFSET,
+  codeOfSize,
+  configMask,
+  expressCapability,
+  type FunctionConfig,
+  type0Header,
+} from '../../hw/pcie/index.ts';
 import type { SlotAccess } from './slot-access.ts';
 import { bytesInDword } from './slot-access.ts';
 

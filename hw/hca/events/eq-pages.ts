@@ -5,7 +5,7 @@
 import { eqeBytes } from '../../../abi/eqe.ts';
 import { mttEntry, mttEntryBytes } from '../../../abi/mtt.ts';
 import { ringIndex, viewOf } from '../../../base/index.ts';
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, IcmMap, SramAllocator } from '../memory/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 

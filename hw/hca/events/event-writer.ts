@@ -29,7 +29,7 @@ import {
 import { passBit } from '../../../base/index.ts';
 import { BlockAccount } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from '../memory/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';

@@ -3,7 +3,7 @@
  * are written into their contexts, translations change, the device is reset. A block is told of each life of its objects.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { DataPathControl } from '../commands/index.ts';
 import type { DataPathParts } from '../data-path-parts.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';

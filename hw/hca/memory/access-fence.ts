@@ -2,7 +2,7 @@
  * Tells when memory can no longer be reached by translations that have been forgotten: accesses to payload that were begun
  * before have ended. Only an atomic keeps a physical address between its two accesses, so it is waited for as a whole.
  */
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { ResponseEngine } from '../responder/index.ts';
 import { DmaFence } from './dma-fence.ts';
 import type { DmaReads, DmaWrites } from './dma-ports.ts';

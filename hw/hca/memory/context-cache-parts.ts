@@ -1,7 +1,7 @@
 /** Makes a context cache with its DMA requesters and its room in the HCA's memory; the same for every kind of context. */
 
 import type { ClockDomain } from '../../../sim/index.ts';
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import { ContextCache } from './context-cache.ts';

@@ -1,6 +1,6 @@
 /** Makes the translator with its DMA requester and its room in the HCA's memory. */
 import type { ClockDomain } from '../../../sim/index.ts';
-import { TrafficClass } from '../../dma/traffic-class.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import type { DmaReads, SramAllocator } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
