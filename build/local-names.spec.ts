@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { modulesInCycles } from './cycles.ts';
-import { importsOf, withLocalNames } from './local-names.ts';
+import { withLocalNames } from './local-names.ts';
 
 /** Evaluates a module's text and returns its exports. */
 async function run(source: string): Promise<Record<string, unknown>> {
@@ -43,23 +42,5 @@ describe('local names', () => {
   it('leave alone what a module hands on from another', () => {
     const source = "export * from './a.js';\nexport { b } from './b.js';\n";
     expect(withLocalNames(source)).toBe(source);
-    expect(importsOf(`import './c.js';\nimport fs from 'node:fs';\n${source}`)).toEqual([
-      './c.js',
-      './a.js',
-      './b.js',
-    ]);
-  });
-});
-
-describe('modules in cycles', () => {
-  it('are those that import themselves by way of others, not those that lead there', () => {
-    const imports = new Map([
-      ['start', ['a']],
-      ['a', ['b', 'end']],
-      ['b', ['c']],
-      ['c', ['a']],
-      ['end', []],
-    ]);
-    expect([...modulesInCycles(imports)]).toEqual(['a', 'b', 'c']);
   });
 });
