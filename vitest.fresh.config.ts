@@ -1,6 +1,0 @@
-import { defineConfig } from 'vitest/config';
-
-/** A minute of stories that nobody has played before: what it finds is new, and no fault of the change that is being tested. */
-export default defineConfig({
-  test: { include: ['test/torture/**/*.spec.ts'] },
-});
