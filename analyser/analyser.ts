@@ -32,7 +32,7 @@ import { nsText, type TraceFormat } from './trace-text.ts';
 import { UarFollower } from './uar.ts';
 import { WorkQueueFollower } from './work-queues.ts';
 
-export interface TraceChoice {
+interface TraceChoice {
   readonly categories: readonly TraceCategory[];
   /** See filter.ts. */
   readonly filters?: readonly string[];

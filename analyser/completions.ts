@@ -71,7 +71,7 @@ const managementLayouts: { readonly [subtype: number]: AnyLayout } = {
 };
 
 /** The layout of an event, by its type and subtype. */
-export function eventLayoutOf(type: number, subtype: number): AnyLayout {
+function eventLayoutOf(type: number, subtype: number): AnyLayout {
   if (type === EventType.PORT_MNG_CHG_EVENT) return managementLayouts[subtype] ?? anyLayout(tableChangeEqe);
   return eventLayouts[type] ?? anyLayout(eqe);
 }

@@ -40,7 +40,7 @@ const headerNames: readonly (readonly [number, string])[] = [
 const named = headerNames.toSorted(([left], [right]) => left - right);
 
 /** The register that a configuration offset belongs to. */
-export function configRegisterName(offset: number): string {
+function configRegisterName(offset: number): string {
   const found = named.findLast(([start]) => start <= offset);
   const [start, name] = found ?? [0, ''];
   return start === offset ? name : `${name} + ${hex(offset - start)}`;

@@ -1,10 +1,7 @@
-export { Analyser, type AnalyserOptions, type TraceChoice } from './analyser.ts';
-export type { PlacedBar } from './config-space.ts';
+export { Analyser } from './analyser.ts';
 export { parsedCategories, TraceFilter } from './filter.ts';
-export type { ObservedCommand } from './follow/command-register.ts';
 export { type Finding, findingsTable } from './lint/findings.ts';
-export { type Rule, type RuleName, rules, type Severity } from './lint/rules.ts';
-export { HostMemoryReader, type MemoryReader } from './memory.ts';
-export { type TraceCategory, type TraceEvent, traceCategories } from './trace-event.ts';
-export { TraceFile, type TraceSink, TraceText } from './trace-file.ts';
+export { HostMemoryReader } from './memory.ts';
+export { type TraceCategory, traceCategories } from './trace-event.ts';
+export { TraceFile, TraceText } from './trace-file.ts';
 export { type TraceFormat, traceFormats } from './trace-text.ts';

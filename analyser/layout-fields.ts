@@ -68,8 +68,7 @@ const nameOf = (names: Readonly<Record<string, number>> | undefined, value: numb
   names === undefined ? undefined : Object.entries(names).find(([, code]) => code === value)?.[0];
 
 /** Decimal below 10, else hexadecimal. */
-export const numberText = (value: number | bigint): string =>
-  value < 10 ? `${value}` : `0x${value.toString(16)}`;
+const numberText = (value: number | bigint): string => (value < 10 ? `${value}` : `0x${value.toString(16)}`);
 
 export function fieldText({ name, value, valueName }: ShownField): string {
   const digits = typeof value === 'number' ? numberText(value) : value;

@@ -114,7 +114,7 @@ export function walkSendWqe(wqe: Uint8Array, serviceType: number, isRaw: boolean
 }
 
 /** Data pointers and inline segments from `start` to `end`. */
-export function walkData(wqe: Uint8Array, start: number, end: number): WqePart[] {
+function walkData(wqe: Uint8Array, start: number, end: number): WqePart[] {
   const view = viewOf(wqe);
   const parts: WqePart[] = [];
   for (let offset = start; offset + wqeUnitBytes <= end; ) {

@@ -46,11 +46,6 @@ export function assertInvariant(condition: boolean, claim: string): asserts cond
   if (!condition) throw new InvariantError(claim, false, 'true');
 }
 
-/** For the end of an exhaustive switch: the type checker proves that it is never reached. */
-export function assertNever(value: never, field: string): never {
-  throw new InvariantError(field, value, 'one of the declared cases');
-}
-
 /** Checks that a configuration value is an integer in [minimum, maximum], and returns it. */
 export function assertRange(field: string, value: number, minimum: number, maximum: number): number {
   if (!Number.isSafeInteger(value) || value < minimum || value > maximum) {

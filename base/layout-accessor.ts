@@ -17,10 +17,9 @@ import type {
   NestedField,
   NumberField,
   ReservedField,
-  ValueOfField,
 } from './layout-field.ts';
 
-export interface NumberAccessor {
+interface NumberAccessor {
   readonly field: NumberField;
   /** Byte offset of the unit that holds the (low piece of the) field: what a hot caller may inline. */
   readonly wordOffset: number;
@@ -31,7 +30,7 @@ export interface NumberAccessor {
   set(view: DataView, base: number, value: number): void;
 }
 
-export interface BigAccessor {
+interface BigAccessor {
   readonly field: BigField;
   readonly wordOffset: number;
   get(view: DataView, base: number): bigint;
@@ -46,7 +45,7 @@ export interface BigAccessor {
   getLowWord(view: DataView, base: number): number;
 }
 
-export interface BytesAccessor {
+interface BytesAccessor {
   readonly field: BytesField;
   readonly wordOffset: number;
   readonly lengthBytes: number;
@@ -55,7 +54,7 @@ export interface BytesAccessor {
   set(view: DataView, base: number, value: Uint8Array): void;
 }
 
-export interface ArrayAccessor<E extends ElementField> {
+interface ArrayAccessor<E extends ElementField> {
   readonly field: ArrayField<E>;
   readonly count: number;
   readonly strideBytes: number;
@@ -63,14 +62,14 @@ export interface ArrayAccessor<E extends ElementField> {
   readonly element: AccessorOf<E>;
 }
 
-export interface NestedAccessor<F extends FieldTable> {
+interface NestedAccessor<F extends FieldTable> {
   readonly field: NestedField<F>;
   readonly wordOffset: number;
   /** The inner layout's accessors, rebased: they take the outer layout's base. */
   readonly fields: AccessorsOf<F>;
 }
 
-export type AccessorOf<S> = S extends NumberField
+type AccessorOf<S> = S extends NumberField
   ? NumberAccessor
   : S extends BigField
     ? BigAccessor
@@ -280,6 +279,3 @@ function bytesAccessor(field: BytesField, shiftBytes: number): BytesAccessor {
     new Uint8Array(view.buffer, view.byteOffset + base + wordOffset, lengthBytes);
   return { field, wordOffset, lengthBytes, get, set: (view, base, value) => get(view, base).set(value) };
 }
-
-/** The value type of an accessor's field, for callers that are generic over fields. */
-export type ValueOfAccessor<A> = A extends { readonly field: infer S } ? ValueOfField<S> : never;

@@ -74,7 +74,7 @@ export type Field = ElementField | ArrayField | ReservedField;
 export type FieldTable = { readonly [name: string]: Field };
 
 /** The TypeScript value of one field. */
-export type ValueOfField<S> = S extends NumberField
+type ValueOfField<S> = S extends NumberField
   ? number
   : S extends BigField
     ? bigint

@@ -4,11 +4,6 @@
  */
 import { ConfigurationError } from './assert.ts';
 
-declare const brand: unique symbol;
-
-/** A type that is structurally `T` but not assignable from a bare `T`: for values that are easily confused. */
-export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
-
 export const psPerNs = 1_000;
 export const psPerUs = 1_000_000;
 export const psPerMs = 1_000_000_000;
@@ -20,10 +15,6 @@ export const nsToPs = (ns: number): number => Math.round(ns * psPerNs);
 export const usToPs = (us: number): number => Math.round(us * psPerUs);
 /** Picoseconds from milliseconds; rounds to the nearest picosecond. */
 export const msToPs = (ms: number): number => Math.round(ms * psPerMs);
-/** Nanoseconds from picoseconds; exact, may be fractional. */
-export const psToNs = (ps: number): number => ps / psPerNs;
-/** Microseconds from picoseconds; exact, may be fractional. */
-export const psToUs = (ps: number): number => ps / psPerUs;
 
 export const bytesPerKib = 1024;
 export const bytesPerMib = 1024 ** 2;
@@ -31,7 +22,6 @@ export const bytesPerGib = 1024 ** 3;
 
 export const kib = (count: number): number => count * bytesPerKib;
 export const mib = (count: number): number => count * bytesPerMib;
-export const gib = (count: number): number => count * bytesPerGib;
 
 /** The period of a clock in whole picoseconds; refuses frequencies whose period is not one (300 MHz is 3333.3 ps). */
 export function periodPsOfMhz(frequencyMhz: number): number {

@@ -47,7 +47,7 @@ interface MapEntry {
 }
 
 /** The entries that describe the runs, mapped from `icmAddress` on; the firmware and auxiliary areas have none. */
-export function mapEntriesOf(runs: readonly Run[], icmAddress: number | undefined): MapEntry[] {
+function mapEntriesOf(runs: readonly Run[], icmAddress: number | undefined): MapEntry[] {
   const entries: MapEntry[] = [];
   let offset = 0;
   for (const run of runs) {

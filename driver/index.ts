@@ -1,7 +1,6 @@
 export { Driver } from './driver.ts';
-export { CommandFailure, KernelError } from './kernel-error.ts';
 export type * from './kernel-verbs.ts';
 export type { OnDemandCounts } from './on-demand/index.ts';
-export { type DriverConfig, driverParameters } from './parameters.ts';
+export { driverParameters } from './parameters.ts';
 export type * from './platform.ts';
 export * from './uapi.ts';

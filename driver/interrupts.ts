@@ -164,7 +164,7 @@ async function mapAsyncEvents(
 }
 
 /** Linux' mask, with the events that depend on capabilities. */
-export function asyncEventMaskOf(limits: DeviceLimits): bigint {
+function asyncEventMaskOf(limits: DeviceLimits): bigint {
   const bit = (type: number): bigint => 1n << BigInt(type);
   let mask = asyncEventMask;
   if (hasCapability(limits.capabilityFlags, CapabilityFlag.PORT_MNG_CHG_EV)) {

@@ -10,7 +10,7 @@
 
 const logFrameBytes = 12;
 /** 1 GiB: the largest page the interface promises. */
-export const logPageBytesMax = 30;
+const logPageBytesMax = 30;
 
 /** log2 of the largest page for frames of 4 KiB that are mapped in order from the page of `virtualAddress` on. */
 export function largestLogPageBytes(frames: Float64Array, virtualAddress: number): number {

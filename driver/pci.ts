@@ -14,7 +14,7 @@ import type { Cpu, DriverPlatform } from './platform.ts';
 const dword = 4;
 
 /** Header of a type 0 function, as far as the driver uses it. */
-export const configurationHeader = registerMap(
+const configurationHeader = registerMap(
   'configuration header',
   { sizeBytes: 256, source: 'PCIe 7.5.1' },
   {

@@ -132,7 +132,7 @@ export interface ProcessMemory {
 }
 
 /** Who lets a device reach pages that are not pinned; each is named by its address. None of these may wait. */
-export interface PageWatcher {
+interface PageWatcher {
   /** Translations of [start, end) are about to change, by this thread if there is one. */
   invalidate(cpu: Cpu | undefined, start: number, end: number): void;
   /** Whether the device may still reach the page. */
@@ -150,7 +150,7 @@ export interface PinnedPages {
 }
 
 /** Cycle costs of what the driver does. Fields are cycles of the core. */
-export interface DriverCosts {
+interface DriverCosts {
   readonly commandPost: number;
   readonly commandComplete: number;
   readonly registerRegionFixed: number;

@@ -6,7 +6,7 @@ import { type HcrLine, readGolden } from '../abi/testing/golden.ts';
 import { fromHex, viewOf } from '../base/bytes.ts';
 import type { Answer, Script, SeenCommand } from './testing.ts';
 
-export const golden = readGolden();
+const golden = readGolden();
 
 /** The commands of one capture, in order. */
 export const goldenCommands = (file: string): HcrLine[] =>

@@ -3,7 +3,7 @@
  * its registers, remembers each one, and answers what a script tells. It knows contexts only as far as it must to raise
  * events; what a real device does with them is the business of hw/hca and of the system tests.
  */
-import { bar0, eqDoorbellOffset, msixTableEntry } from '../abi/bar-map.ts';
+import { bar0, msixTableEntry } from '../abi/bar-map.ts';
 import { type CommandName, commandNameOf } from '../abi/commands.ts';
 import { eqc } from '../abi/eqc.ts';
 import { commandEqe, completionEqe, EventType, eqeBytes, portChangeEqe } from '../abi/eqe.ts';
@@ -348,6 +348,3 @@ export class TestMachine {
     }
   }
 }
-
-/** Offset of an EQ's doorbell in BAR2, for specs. */
-export const eqDoorbellAt = eqDoorbellOffset;

@@ -15,7 +15,6 @@ import type { GuestMemory } from './memory.ts';
 export const REGION_BAR0 = 0;
 export const REGION_ROM = 6;
 export const REGION_CONFIG = 7;
-export const REGION_VGA = 8;
 export const PCI_REGION_COUNT = 9;
 
 /** Interrupt indices of a PCI device (Linux include/uapi/linux/vfio.h, VFIO_PCI_*_IRQ_INDEX). */

@@ -68,7 +68,7 @@ interface Segment {
 }
 
 /** Granule of addresses, sizes and file offsets. */
-export const DMA_PAGE_BYTES = 4096;
+const DMA_PAGE_BYTES = 4096;
 /** No PCIe address of a guest lies beyond: x86 and Arm have at most 52 address bits. */
 export const DMA_ADDRESS_MAX = 2 ** 52;
 

@@ -13,7 +13,7 @@ const intelOptimization = 'Intel 64 and IA-32 Optimization Reference Manual';
 const intelSdm = 'Intel SDM vol. 3A 11.3.1 (Buffering of Write Combining Memory Locations)';
 
 /** Physical memory and the limits of processes. */
-export const memoryParameters = {
+const memoryParameters = {
   sizeMib: number(512, 'MiB', [64, 4096], 'estimate', 'Physical memory of the host.'),
   reservedKib: number(
     1024,
@@ -38,7 +38,7 @@ export const memoryParameters = {
 } as const;
 
 /** The cores and what joins them to memory and the bus. */
-export const coreParameters = {
+const coreParameters = {
   count: number(4, 'count', [1, 64], 'estimate', 'Cores of the host.'),
   clockMHz: number(2500, 'MHz', [100, 10_000], 'choice: a server core of the time', 'Core clock.'),
   storeBufferEntries: number(
@@ -72,7 +72,7 @@ export const coreParameters = {
 } as const;
 
 /** Interrupt delivery. */
-export const interruptParameters = {
+const interruptParameters = {
   vectorCount: number(32, 'count', [1, 192], 'estimate', 'MSI-X messages the platform gives to the device.'),
   deliveryNs: number(
     200,
@@ -193,8 +193,8 @@ export const hostParameters = {
   ...mmParameters,
 } as const;
 
-export type MemoryConfig = ConfigOf<typeof memoryParameters>;
-export type CoreConfig = ConfigOf<typeof coreParameters>;
+type MemoryConfig = ConfigOf<typeof memoryParameters>;
+type CoreConfig = ConfigOf<typeof coreParameters>;
 export type InterruptConfig = ConfigOf<typeof interruptParameters>;
 export type CostConfig = ConfigOf<typeof costParameters>;
 

@@ -30,7 +30,7 @@ export function configAccessOf(cpu: CoreThread) {
 }
 
 /** A PCI function as its driver sees it. */
-export function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
+function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
   return {
     bars,
     readConfig32: (cpu: unknown, offset: number): Promise<number> =>
@@ -41,7 +41,7 @@ export function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
 }
 
 /** Physical memory, directly mapped. */
-export function kernelMemoryOf(host: Host) {
+function kernelMemoryOf(host: Host) {
   const { memory, frames, mm, iommu } = host;
   return {
     bytes: memory.bytes,
@@ -66,7 +66,7 @@ export function kernelMemoryOf(host: Host) {
 type Handler = (cpu: CoreThread) => Promise<void>;
 
 /** The interrupt lines of one device. @param pin its legacy pin (0 is INTA), if it has one */
-export function interruptLinesOf(host: Host, pin: number) {
+function interruptLinesOf(host: Host, pin: number) {
   const { interrupts } = host;
   return {
     // With an IOMMU the last vector is its own.

@@ -170,7 +170,7 @@ const cycles = (value: number, source: string, doc: string) =>
   number(value, 'cycles', [0, 1_000_000], source, doc);
 
 /** What the path costs, in cycles. */
-export const netCostParameters = {
+const netCostParameters = {
   socketCall: cycles(400, 'estimate: file table, lock_sock, release: 0.16 us', 'Socket layer of one call.'),
   bufferAllocate: cycles(250, arrakisIn, 'Taking and initialising one packet buffer (skb).'),
   bufferFree: cycles(150, 'estimate: 60 ns', 'Giving one packet buffer back.'),

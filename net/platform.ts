@@ -14,10 +14,10 @@ import type {
   SystemCallPath,
 } from '../driver/platform.ts';
 
-export type { KernelMemory, Signal, Stopwatch } from '../driver/platform.ts';
+export type { KernelMemory, Signal } from '../driver/platform.ts';
 
 /** Why a core's cycles were spent. Every cycle of a core has exactly one cause. */
-export type CpuCause = DriverCause | 'softirq' | 'protocol' | 'checksum' | 'socket' | 'wakeUp';
+type CpuCause = DriverCause | 'softirq' | 'protocol' | 'checksum' | 'socket' | 'wakeUp';
 
 /** A thread of control on one core: a program, a system call on its behalf, a kernel thread or an interrupt handler. */
 export interface Cpu extends DriverCpu {
@@ -34,12 +34,12 @@ export interface UserMemory {
 }
 
 /** Is told when a new epoch of simulated time begins: every instant that it keeps is `ps` less. */
-export interface TimeKeeper {
+interface TimeKeeper {
   rebase(ps: number): void;
 }
 
 /** What the machine's own cost profile says of copies. */
-export interface MachineCosts {
+interface MachineCosts {
   readonly copyFixed: number;
   readonly copyBytesPerCycle: number;
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of more than ten seconds of processor time each, the longest first. */
-export const longest = [
+const longest = [
   'test/torture/fresh-stories.spec.ts',
   'test/on-demand.spec.ts',
   'system/cli/cli.spec.ts',
@@ -35,7 +35,7 @@ export const longest = [
  * The Linux guests: first what waits a minute for nothing, then what moves data for minutes; last what is compared by speed,
  * when the others have mostly done.
  */
-export const guests = [
+const guests = [
   'test/guest/faults-silence.spec.ts',
   'test/guest/loopback.spec.ts',
   'test/guest/cable.spec.ts',

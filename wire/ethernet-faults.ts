@@ -11,7 +11,7 @@ import { FAULT_DELAY_PS_MAX } from './wire-faults.ts';
 /** What becomes of a frame on the cable. */
 export const FATE_ARRIVES = 0;
 export const FATE_LOST = 1;
-export const FATE_CORRUPTED = 2;
+const FATE_CORRUPTED = 2;
 
 const MILLION = 1_000_000;
 

@@ -69,28 +69,28 @@ export const deth = layout(
 );
 
 /** RDMA extended transport header, 9.3.3. */
-export const reth = layout(
+const reth = layout(
   'RETH',
   { sizeBytes: 16, byteOrder: 'big', source: 'IBTA vol 1, 9.3.3' },
   { virtualAddress: u64(0), rKey: u32(8), dmaLength: u32(12) },
 );
 
 /** Atomic extended transport header, 9.3.4. FETCH_ADD carries its addend in the swap field. */
-export const atomicEth = layout(
+const atomicEth = layout(
   'AtomicETH',
   { sizeBytes: 28, byteOrder: 'big', source: 'IBTA vol 1, 9.3.4' },
   { virtualAddress: u64(0), rKey: u32(8), swapOrAdd: u64(12), compare: u64(20) },
 );
 
 /** Acknowledge extended transport header, 9.3.5. */
-export const aeth = layout(
+const aeth = layout(
   'AETH',
   { sizeBytes: 4, byteOrder: 'big', source: 'IBTA vol 1, 9.3.5' },
   { syndrome: bits32(0, 31, 24), messageSequenceNumber: bits32(0, 23, 0) },
 );
 
 /** Atomic acknowledge extended transport header, 9.5.3. */
-export const atomicAckEth = layout(
+const atomicAckEth = layout(
   'AtomicAckETH',
   { sizeBytes: 8, byteOrder: 'big', source: 'IBTA vol 1, 9.5.3' },
   { originalData: u64(0) },
@@ -104,7 +104,7 @@ export const immDt = layout(
 );
 
 /** Invalidate extended transport header, 9.3.7. */
-export const ieth = layout(
+const ieth = layout(
   'IETH',
   { sizeBytes: 4, byteOrder: 'big', source: 'IBTA vol 1, 9.3.7' },
   { rKey: u32(0) },
@@ -133,5 +133,3 @@ export const ICRC_BYTES = 4;
 export const VCRC_BYTES = 2;
 /** Flow control packet: 4 bytes of fields and a 2-byte CRC, 7.9.4. */
 export const FLOW_CONTROL_PACKET_BYTES = 6;
-/** A management datagram is always this long, 13.4.2. */
-export const MAD_BYTES = 256;

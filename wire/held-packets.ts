@@ -12,7 +12,7 @@ const OWN_WORDS_OFFSET = 16;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Copies that wait at once, at most. */
-export const COPIES_MAX = 256;
+const COPIES_MAX = 256;
 
 export interface HeldPacket {
   /** A copy of a packet that has left; else the packet itself. */

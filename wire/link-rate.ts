@@ -34,12 +34,6 @@ export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTim
   return { numeratorPs: asInteger(numerator / divisor), denominator: asInteger(denominator / divisor) };
 }
 
-/** Data rate in bits per second, for reports. */
-export function dataBitsPerSecond(config: Pick<WireConfig, 'speed' | 'lanes'>): number {
-  const { numeratorPs, denominator } = byteTimeOf(config);
-  return (8e12 * denominator) / numeratorPs;
-}
-
 /** From a packet's last symbol leaving the sending port's logic to its being whole at the receiver: a channel's latency. */
 export function wireLatencyPs(config: WireConfig): number {
   return 2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;

@@ -15,7 +15,7 @@ import {
   VCRC_BYTES,
 } from './headers.ts';
 
-export type Service = 'RC' | 'UC' | 'UD';
+type Service = 'RC' | 'UC' | 'UD';
 
 /** Numbers by name: the upper three bits are the service, the lower five the operation. */
 export const Opcode = {
@@ -58,7 +58,7 @@ export const Opcode = {
   UD_SEND_ONLY_WITH_IMMEDIATE: 0x65,
 } as const;
 
-export type OpcodeName = keyof typeof Opcode;
+type OpcodeName = keyof typeof Opcode;
 
 export interface OpcodeRow {
   readonly opcode: number;

@@ -1,6 +1,5 @@
 /** Packet sequence numbers: 24 bits, counting around. Source: InfiniBand Architecture Specification, volume 1, 9.7.2. */
 export const PSN_MASK = 0xff_ffff;
-export const PSN_COUNT = 0x100_0000;
 
 export const psnAdd = (psn: number, count: number): number => (psn + count) & PSN_MASK;
 

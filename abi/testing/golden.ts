@@ -33,7 +33,7 @@ export interface HcrLine extends LineBase {
   readonly status: number;
 }
 
-export interface SendDoorbellLine extends LineBase {
+interface SendDoorbellLine extends LineBase {
   readonly kind: 'send_doorbell';
   readonly uar_page: number;
   readonly offset: string;
@@ -41,7 +41,7 @@ export interface SendDoorbellLine extends LineBase {
   readonly qpn: number;
 }
 
-export interface BlueFlameLine extends LineBase {
+interface BlueFlameLine extends LineBase {
   readonly kind: 'blueflame';
   readonly bar2_offset: string;
   readonly page: number;
@@ -50,7 +50,7 @@ export interface BlueFlameLine extends LineBase {
   readonly write_sizes: readonly number[];
 }
 
-export interface CqArmLine extends LineBase {
+interface CqArmLine extends LineBase {
   readonly kind: 'cq_arm';
   readonly uar_page: number;
   readonly offset: string;
@@ -61,7 +61,7 @@ export interface CqArmLine extends LineBase {
   readonly ci: number;
 }
 
-export interface EqDoorbellLine extends LineBase {
+interface EqDoorbellLine extends LineBase {
   readonly kind: 'eq_doorbell';
   readonly uar_page: number;
   readonly offset: string;
@@ -83,7 +83,7 @@ export interface WqeLine extends LineBase {
   readonly bytes: string;
 }
 
-export interface ReceiveWqeLine extends LineBase {
+interface ReceiveWqeLine extends LineBase {
   readonly kind: 'rq_wqe';
   readonly qpn: number;
   readonly srqn?: number;
@@ -92,7 +92,7 @@ export interface ReceiveWqeLine extends LineBase {
   readonly bytes: string;
 }
 
-export interface DoorbellRecordLine extends LineBase {
+interface DoorbellRecordLine extends LineBase {
   readonly kind: 'doorbell_record';
   readonly object: 'qp_rq' | 'srq' | 'cq';
   readonly num: number;
@@ -101,7 +101,7 @@ export interface DoorbellRecordLine extends LineBase {
   readonly at: string;
 }
 
-export interface MptLine extends LineBase {
+interface MptLine extends LineBase {
   readonly kind: 'mpt';
   readonly index: number;
   /** Key, va and len of the access; absent where `source` is `icm`. */
@@ -128,7 +128,7 @@ export interface MttLine extends LineBase {
   readonly sq_offset?: number | null;
 }
 
-export interface DeviceAnswerLine extends LineBase {
+interface DeviceAnswerLine extends LineBase {
   readonly kind: 'device_answer';
   readonly op: string;
   readonly opcode: string;

@@ -8,7 +8,6 @@ import {
   cqeBytes,
   eqc,
   eqeBytes,
-  icmPageBytes,
   initHca,
   MptStatus,
   mapEntry,
@@ -375,5 +374,3 @@ export function* chunksOf(box: Uint8Array | undefined, count: number): Generator
     yield { icmAddress: Number(icmAddress), hostAddress: Number(physicalAddress), pages: 2 ** logSize4k };
   }
 }
-
-export const pageOf = (address: number): number => Math.floor(address / icmPageBytes);

@@ -48,7 +48,7 @@ export function resolvedBuffer(
 }
 
 /** Bus address of a byte of the buffer, or NaN. */
-export function addressIn({ pages, logPageBytes, pageOffset }: QueueBuffer, offset: number): number {
+function addressIn({ pages, logPageBytes, pageOffset }: QueueBuffer, offset: number): number {
   const at = pageOffset + offset;
   return pages[Math.floor(at / 2 ** logPageBytes)]! + (at % 2 ** logPageBytes);
 }

@@ -13,7 +13,7 @@ import {
 import type { GuestMemory } from '../memory.ts';
 
 export const BAR0_BYTES = 65_536;
-export const ROM_BYTES = 8192;
+const ROM_BYTES = 8192;
 export const CONFIG_BYTES = 4096;
 export const MSIX_VECTORS = 40;
 

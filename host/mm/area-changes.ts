@@ -9,7 +9,7 @@ import { TlbGather } from './tlb-gather.ts';
 import type { Vma } from './vma.ts';
 
 /** Clears the entries of a range; the areas stay, so that the pages are given anew on the next touch. */
-export function zapPages(space: AddressSpace, start: number, end: number): void {
+function zapPages(space: AddressSpace, start: number, end: number): void {
   const { platform, config } = space.mm;
   space.notify(start, end, 'clear');
   const gather = new TlbGather(space.mm, space);

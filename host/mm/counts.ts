@@ -41,5 +41,3 @@ export class MemoryCounts {
   /** Calls of subscribers because translations went away. */
   invalidations = 0;
 }
-
-export type MemoryCountName = keyof MemoryCounts;

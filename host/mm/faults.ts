@@ -28,8 +28,8 @@ export const accessOwn = 2;
 
 /** How a fault ends. */
 export const faultDone = 0;
-export const faultSegmentation = 1;
-export const faultBus = 2;
+const faultSegmentation = 1;
+const faultBus = 2;
 export const faultNoMemory = 3;
 /** Ask again at {@link MemoryManager.retryPs}. */
 export const faultLater = 4;

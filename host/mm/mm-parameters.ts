@@ -11,7 +11,7 @@ const cycles = (value: number, source: string, doc: string) =>
   number(value, 'cycles', [0, 10_000_000], source, doc);
 
 /** What the kernel's memory management costs a core. */
-export const pagingParameters = {
+const pagingParameters = {
   mapCycles: cycles(
     1000,
     'estimate: 0.4 us',
@@ -86,7 +86,7 @@ const blockDeviceParameters = () =>
   }) as const;
 
 /** The device that pages are written out to. */
-export const swapParameters = {
+const swapParameters = {
   sizeMib: number(
     512,
     'MiB',
@@ -98,10 +98,10 @@ export const swapParameters = {
 } as const;
 
 /** The device that files live on. */
-export const fileDeviceParameters = blockDeviceParameters();
+const fileDeviceParameters = blockDeviceParameters();
 
 /** Translation look-aside buffer of a core, and what it takes to empty another core's. */
-export const tlbParameters = {
+const tlbParameters = {
   entries: powerOfTwo(
     1024,
     'entries',
@@ -143,10 +143,10 @@ export const mmParameters = {
   tlb: tlbParameters,
 } as const;
 
-export type PagingConfig = ConfigOf<typeof pagingParameters>;
+type PagingConfig = ConfigOf<typeof pagingParameters>;
 export type BlockDeviceConfig = ConfigOf<typeof fileDeviceParameters>;
-export type SwapConfig = ConfigOf<typeof swapParameters>;
-export type TlbConfig = ConfigOf<typeof tlbParameters>;
+type SwapConfig = ConfigOf<typeof swapParameters>;
+type TlbConfig = ConfigOf<typeof tlbParameters>;
 
 export interface MmConfig {
   readonly paging: PagingConfig;

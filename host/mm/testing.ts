@@ -8,7 +8,7 @@ import { PageFrames } from './page-frames.ts';
 import { BarePlatform } from './platform.ts';
 
 /** A generator of [0, 1), from a seed. */
-export function unitOf(seed: number): () => number {
+function unitOf(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state * 48_271) % 2_147_483_647;

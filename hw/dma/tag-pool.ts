@@ -15,7 +15,7 @@ import type { ReadRequest } from './read-queue.ts';
 export const TAG_FREE = 0;
 export const TAG_ACTIVE = 1;
 /** Timed out: what still comes is unexpected. */
-export const TAG_EXPIRED = 2;
+const TAG_EXPIRED = 2;
 /** In flight at a reset: what still comes is discarded silently (PCIe Base 3.0, 6.6.2). */
 export const TAG_ABANDONED = 3;
 

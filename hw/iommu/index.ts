@@ -1,2 +1,2 @@
-export { Iommu, type IommuFault, type IommuFaultReason } from './iommu.ts';
-export { type IommuConfig, iommuParameters } from './parameters.ts';
+export { Iommu } from './iommu.ts';
+export { iommuParameters } from './parameters.ts';

@@ -15,7 +15,7 @@ import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
 
 const STALL_ROOM = 0;
 const STALL_DATA = 1;
-export const WORD_BYTES = 4;
+const WORD_BYTES = 4;
 
 /** The DMA engine as one of its requesters sees it. */
 export interface BurstPort {

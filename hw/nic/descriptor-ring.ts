@@ -31,7 +31,7 @@ export interface RingOptions {
   readonly effects: RingEffects;
 }
 
-export interface RingEffects {
+interface RingEffects {
   /** There is something new for the ring's engine: descriptors, a tail, another state. */
   changed(cycle: number): void;
   fetched(): void;

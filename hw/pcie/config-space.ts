@@ -34,7 +34,7 @@ export type ConfigEffect = 'none' | 'functionLevelReset' | 'powerUpReset';
 
 /** Power states. */
 export const D0 = 0;
-export const D3_HOT = 3;
+const D3_HOT = 3;
 const BAR_TYPE_64_BIT = 2;
 
 export class ConfigSpace {

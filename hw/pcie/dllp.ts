@@ -8,11 +8,11 @@ import { bits32, named, reserved, u8, u16 } from '../../base/layout-field.ts';
 export const DLLP_LINK_BYTES = 8;
 
 /** DLLP types, table 3-1, for virtual channel 0. */
-export const DLLP_ACK = 0x00;
-export const DLLP_NAK = 0x10;
-export const DLLP_UPDATE_FC_P = 0x80;
+const DLLP_ACK = 0x00;
+const DLLP_NAK = 0x10;
+const DLLP_UPDATE_FC_P = 0x80;
 export const DLLP_UPDATE_FC_NP = 0x90;
-export const DLLP_UPDATE_FC_CPL = 0xa0;
+const DLLP_UPDATE_FC_CPL = 0xa0;
 
 const dllpTypes = {
   Ack: DLLP_ACK,

@@ -56,7 +56,7 @@ export type EnumerationConfig = ConfigOf<typeof enumerationParameters>;
 /** What is switched on at the end; an operating system's driver usually does the rest. */
 export type Activation = 'none' | 'memory' | 'memoryAndBusMaster';
 
-export interface AssignedBar {
+interface AssignedBar {
   /** Bus address; 0 when nothing was assigned. */
   readonly address: number;
   /** 0: not implemented, or the upper half of the one before. */
@@ -66,7 +66,7 @@ export interface AssignedBar {
   readonly isIo: boolean;
 }
 
-export interface FoundCapability {
+interface FoundCapability {
   readonly id: number;
   readonly offset: number;
 }

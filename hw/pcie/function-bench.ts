@@ -30,13 +30,13 @@ export const BAR0 = 0x8_0000_0000;
 export const BAR2 = 0x9_0000_0000;
 /** Bus 1, device 0, function 0. */
 export const FUNCTION_ID = 0x0100;
-export const ROOT_ID = 0x0008;
+const ROOT_ID = 0x0008;
 const REGISTER_CLASS = 12;
 const CONFIG_CLASS = 13;
 const MESSAGE_CLASS = 14;
 const SETTLE_PS = 5_000_000;
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly bytes: number[];
   readonly byteCount: number;
@@ -90,7 +90,7 @@ export class RecordingTarget implements BarTarget {
 }
 
 /** A sender that takes messages while it has room. */
-export class RecordingSender implements MessageSender {
+class RecordingSender implements MessageSender {
   readonly messages: { address: number; data: number; cycle: number }[] = [];
   hasRoom = true;
 

@@ -19,19 +19,19 @@ import {
 } from './tlp.ts';
 
 /** Rows and columns of the table. */
-export const ORDER_POSTED = 0;
-export const ORDER_READ = 1;
-export const ORDER_NON_POSTED_DATA = 2;
-export const ORDER_COMPLETION = 3;
+const ORDER_POSTED = 0;
+const ORDER_READ = 1;
+const ORDER_NON_POSTED_DATA = 2;
+const ORDER_COMPLETION = 3;
 const CLASS_COUNT = 4;
 
-export type Passing = 'mustNot' | 'may' | 'must';
+type Passing = 'mustNot' | 'may' | 'must';
 
 /** One row: by column posted, read, non-posted with data, completion. */
 type Row = readonly [posted: Passing, read: Passing, nonPostedData: Passing, completion: Passing];
 
 /** Relaxed ordering clear (cells a). Completions of one request never pass each other; of others they may. */
-export const STRICT_ORDERING: readonly Row[] = [
+const STRICT_ORDERING: readonly Row[] = [
   ['mustNot', 'must', 'must', 'may'],
   ['mustNot', 'may', 'may', 'may'],
   ['mustNot', 'may', 'may', 'may'],
@@ -39,7 +39,7 @@ export const STRICT_ORDERING: readonly Row[] = [
 ];
 
 /** Relaxed ordering set (cells b): what may then also pass posted requests. A read has no such cell. */
-export const RELAXED_ORDERING: readonly Row[] = [
+const RELAXED_ORDERING: readonly Row[] = [
   ['may', 'must', 'must', 'may'],
   ['mustNot', 'may', 'may', 'may'],
   ['may', 'may', 'may', 'may'],
@@ -51,7 +51,7 @@ const flattened = (table: readonly Row[]): number[] =>
 const MAY_PASS = new Uint8Array([...flattened(STRICT_ORDERING), ...flattened(RELAXED_ORDERING)]);
 
 /** Row or column of a TLP kind. */
-export function orderClassOf(kind: number): number {
+function orderClassOf(kind: number): number {
   if (kind === MEMORY_READ || kind === CONFIG_READ) return ORDER_READ;
   if (kind === CONFIG_WRITE) return ORDER_NON_POSTED_DATA;
   const flow = flowOf(kind);

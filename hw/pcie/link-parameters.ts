@@ -8,7 +8,7 @@ import { dataCreditsOf, POSTED } from './tlp.ts';
 
 /** Header credit fields are 8 bits wide, data credit fields 12; at most half of the range may be in use (2.6.1.2). */
 export const HEADER_CREDIT_MAX = 127;
-export const DATA_CREDIT_MAX = 2047;
+const DATA_CREDIT_MAX = 2047;
 
 /** Shared by both ends. */
 export const linkParameters = {

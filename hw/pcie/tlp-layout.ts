@@ -83,20 +83,20 @@ const header = <const F extends FieldTable>(
 ): Layout<F> =>
   layout(name, { sizeBytes, byteOrder: 'big', source: `PCIe base specification 3.1, ${figure}` }, table);
 
-export const memoryRequest32 = header('MemoryRequest32', SHORT_HEADER_BYTES, 'figure 2-16', {
+const memoryRequest32 = header('MemoryRequest32', SHORT_HEADER_BYTES, 'figure 2-16', {
   ...request,
   address: aligned(bits32(8, 31, 2)),
   processingHint: notModelled(bits32(8, 1, 0, 'PH')),
 });
 
-export const memoryRequest64 = header('MemoryRequest64', LONG_HEADER_BYTES, 'figure 2-15', {
+const memoryRequest64 = header('MemoryRequest64', LONG_HEADER_BYTES, 'figure 2-15', {
   ...request,
   addressHigh: u32(8),
   addressLow: aligned(bits32(12, 31, 2)),
   processingHint: notModelled(bits32(12, 1, 0, 'PH')),
 });
 
-export const configRequest = header('ConfigRequest', SHORT_HEADER_BYTES, 'figure 2-18', {
+const configRequest = header('ConfigRequest', SHORT_HEADER_BYTES, 'figure 2-18', {
   ...request,
   targetId: u16(8, 'bus, device, function'),
   reserved12: reserved(bits32(8, 15, 12)),
@@ -104,7 +104,7 @@ export const configRequest = header('ConfigRequest', SHORT_HEADER_BYTES, 'figure
   reserved0: reserved(bits32(8, 1, 0)),
 });
 
-export const messageRequest = header('MessageRequest', LONG_HEADER_BYTES, 'figure 2-19', {
+const messageRequest = header('MessageRequest', LONG_HEADER_BYTES, 'figure 2-19', {
   ...common,
   requesterId: u16(4),
   tag: u8(6),
@@ -113,7 +113,7 @@ export const messageRequest = header('MessageRequest', LONG_HEADER_BYTES, 'figur
   words3: notModelled(u32(12)),
 });
 
-export const completionHeader = header('Completion', SHORT_HEADER_BYTES, 'figure 2-29', {
+const completionHeader = header('Completion', SHORT_HEADER_BYTES, 'figure 2-29', {
   ...common,
   completerId: u16(4),
   status: bits32(4, 15, 13),

@@ -38,7 +38,6 @@ export const POSTED = 0;
 export const NON_POSTED = 1;
 export const COMPLETION_FLOW = 2;
 export const FLOW_COUNT = 3;
-export const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
 export type Flow = typeof POSTED | typeof NON_POSTED | typeof COMPLETION_FLOW;
 
 /** Bits of the flags word. */
@@ -57,7 +56,6 @@ export const HELD_CREDITS_SHIFT = 16;
 /** Completion status, table 2-29. */
 export const STATUS_SUCCESS = 0;
 export const STATUS_UNSUPPORTED_REQUEST = 1;
-export const STATUS_RETRY = 2;
 export const STATUS_ABORT = 4;
 
 /** Places in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */

@@ -1,4 +1,3 @@
-export { SystemDmaChannel } from './channel.ts';
-export { BUS_WAIT_CAUSE, MemoryBus } from './memory-bus.ts';
-export { type SystemDmaConfig, systemDmaParameters } from './parameters.ts';
-export { SystemDma, type SystemDmaDevicePort, type SystemDmaOptions } from './system-dma.ts';
+export { MemoryBus } from './memory-bus.ts';
+export { systemDmaParameters } from './parameters.ts';
+export { SystemDma } from './system-dma.ts';

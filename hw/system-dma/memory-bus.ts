@@ -11,9 +11,6 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 
-/** Cause of the cycles that a core stood still because the bus was taken. */
-export const BUS_WAIT_CAUSE = 'busWait';
-
 const FREE = -1;
 
 export class MemoryBus {

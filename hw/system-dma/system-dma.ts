@@ -38,7 +38,7 @@ const LOADED = 5;
 const REST = 6;
 
 /** The controller's own port of the root complex: a core port fits. */
-export interface SystemDmaDevicePort {
+interface SystemDmaDevicePort {
   canStore(): boolean;
   onStoreSpace(listener: () => void): void;
   cpuStore(

@@ -107,7 +107,7 @@ export async function hasFault(cpu: Cpu, registers: NicRegisterFile): Promise<bo
   return fieldIn('txdctl', 'fault', transmit) === 1 || fieldIn('rxdctl', 'fault', receive) === 1;
 }
 
-export async function isLinkUp(cpu: Cpu, registers: NicRegisterFile): Promise<boolean> {
+async function isLinkUp(cpu: Cpu, registers: NicRegisterFile): Promise<boolean> {
   const value = await registers.read(cpu, 'status');
   return value !== allOnes && fieldIn('status', 'linkUp', value) === 1;
 }

@@ -1,10 +1,2 @@
-export { type NetErrno, NetError, netErrno } from './net-error.ts';
-export {
-  type PollEvent,
-  type PollRequest,
-  type PollResult,
-  type SocketAddress,
-  SocketCalls,
-  type SocketOption,
-  type TransferFlags,
-} from './socket-calls.ts';
+export { NetError } from './net-error.ts';
+export { SocketCalls } from './socket-calls.ts';

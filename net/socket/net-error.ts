@@ -1,6 +1,6 @@
 /** How the network part of the kernel says no: a typed error with the errno of the system call. Numbers are Linux'. */
 
-export const netErrno = {
+const netErrno = {
   EINTR: 4,
   EIO: 5,
   EBADF: 9,

@@ -27,7 +27,7 @@ export interface TransferFlags {
 }
 
 export type SocketOption = 'SO_RCVBUF' | 'SO_SNDBUF' | 'TCP_NODELAY';
-export type PollEvent = 'POLLIN' | 'POLLOUT';
+type PollEvent = 'POLLIN' | 'POLLOUT';
 export type PollResult = PollEvent | 'POLLERR' | 'POLLHUP' | 'POLLNVAL';
 
 export interface PollRequest {

@@ -88,7 +88,7 @@ export class ConnectionTimers {
 }
 
 /** Acts on the deadlines of a connection that have passed. */
-export function deadlinesDue(cpu: Cpu, connection: Connection): void {
+function deadlinesDue(cpu: Cpu, connection: Connection): void {
   const nowPs = connection.environment.platform.nowPs();
   if (connection.closePs <= nowPs) {
     connection.end(cpu);

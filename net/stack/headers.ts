@@ -64,7 +64,3 @@ export const headroomBytes = 64;
 
 /** The longest header of all: bytes of a SYN. */
 export const synBytes = headerBytes + synOptionBytes;
-
-/** `10.0.0.1` of a number. */
-export const addressText = (address: number): string =>
-  [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');

@@ -12,7 +12,7 @@ import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { folded, sumOf } from '../stack/checksum.ts';
 
-export const fakeBar0 = 0x1_0000_0000;
+const fakeBar0 = 0x1_0000_0000;
 export const fakeBars = [{ address: fakeBar0, sizeBytes: nicBar0.sizeBytes }];
 const loadLatencyPs = 500_000;
 const frameLatencyPs = 300_000;

@@ -6,4 +6,4 @@ export {
   analysisText,
   hasErrors,
 } from './cli-options.ts';
-export { type AnalysisOptions, type TraceOptions, traceDefaults, traceFileOf } from './options.ts';
+export { type AnalysisOptions, traceDefaults, traceFileOf } from './options.ts';

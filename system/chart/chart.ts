@@ -9,7 +9,7 @@ export interface ChartLine {
 }
 
 /** A place on the x axis that is worth a word. */
-export interface ChartMark {
+interface ChartMark {
   readonly x: number;
   readonly text: string;
 }

@@ -21,7 +21,7 @@ export interface HtmlPage {
   readonly tables?: readonly HtmlTable[];
 }
 
-export interface HtmlTable {
+interface HtmlTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];

@@ -1,3 +1,3 @@
-export { type Chart, type ChartLine, type ChartMark, sizeText } from './chart.ts';
-export { type HtmlPage, type HtmlTable, htmlPage } from './html-chart.ts';
-export { type TerminalChartOptions, terminalChart } from './terminal-chart.ts';
+export { type Chart, sizeText } from './chart.ts';
+export { htmlPage } from './html-chart.ts';
+export { terminalChart } from './terminal-chart.ts';

@@ -21,7 +21,7 @@ export interface Crossing {
   readonly note?: string;
 }
 
-export interface CutoffLatencies {
+interface CutoffLatencies {
   readonly simulatedPs: Readonly<Record<Way, readonly number[]>>;
   readonly formulaPs: Readonly<Record<Way, readonly number[]>>;
 }
@@ -36,7 +36,7 @@ export interface CutoffResult extends CutoffLatencies {
 const usec = (ps: number): string => (ps / 1e6).toFixed(2);
 
 /** How far the formula's crossing is from the simulated one, in percent of it; undefined when one of them is missing. */
-export function differencePercent({ simulatedBytes, formulaBytes }: Crossing): number | undefined {
+function differencePercent({ simulatedBytes, formulaBytes }: Crossing): number | undefined {
   if (simulatedBytes === undefined || formulaBytes === undefined) return undefined;
   return (formulaBytes / simulatedBytes - 1) * 100;
 }
@@ -59,7 +59,7 @@ export function resultText(sizes: readonly number[], result: CutoffResult): stri
   return `waiting by ${result.waiting}\n${table.toString()}\n\n${chart}\n${lines.join('\n')}\n`;
 }
 
-export function crossingText(crossing: Crossing): string {
+function crossingText(crossing: Crossing): string {
   const { from, to, simulatedBytes, formulaBytes, note } = crossing;
   const names = `${wayNames[from]} → ${wayNames[to]}:`;
   if (note !== undefined) return `${names} ${note}`;

@@ -40,7 +40,7 @@ import {
 } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 
-export interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+interface GuestCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
   readonly kernel: string;
   readonly run: readonly string[];
   readonly guests: 1 | 2;
@@ -107,7 +107,7 @@ export function addGuestCommand(program: Command): void {
   addAnalysisOptions(addFaultOptions(addMachineOptions(command)));
 }
 
-export async function guest(options: GuestCommandOptions): Promise<void> {
+async function guest(options: GuestCommandOptions): Promise<void> {
   checkWritable(options.report);
   checkWritable(options.json);
   const screen = new Screen(options.json);

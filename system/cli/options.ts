@@ -63,7 +63,7 @@ export function addFaultOptions(command: Command): Command {
 }
 
 /** The faults that were asked for: those of files first. @throws ConfigurationError for what cannot be read */
-export function faultsFrom({ fault = [], faults = [] }: FaultChoice): FaultPlan {
+function faultsFrom({ fault = [], faults = [] }: FaultChoice): FaultPlan {
   const entries: FaultEntry[] = faults.flatMap((path) => [...readFaults(path)]);
   return [...entries, ...fault.map(parsedFault)];
 }

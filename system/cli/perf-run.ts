@@ -13,7 +13,7 @@ export interface PerfOrder {
   readonly args: PerfArgs;
 }
 
-export type PerfResult = LatencyResult | BandwidthResult;
+type PerfResult = LatencyResult | BandwidthResult;
 
 export interface PerfRow {
   readonly args: PerfArgs;

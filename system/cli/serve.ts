@@ -21,7 +21,7 @@ import {
 } from './options.ts';
 import { checkWritable, exitFailed, jsonText, Screen, writeFileAtomically, writeJson } from './output.ts';
 
-export interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
+interface ServeCommandOptions extends AnalysisChoice, MachineChoice, FaultChoice {
   readonly socket: string;
   readonly hcas: number;
   readonly cable?: boolean;
@@ -56,7 +56,7 @@ function positive(text: string): number {
   throw new InvalidArgumentError('expected a number above zero.');
 }
 
-export async function serveGuests(options: ServeCommandOptions): Promise<void> {
+async function serveGuests(options: ServeCommandOptions): Promise<void> {
   const { socket, hcas, cable = false, loopbackPlug, timeScale, keep = false } = options;
   const { profile, set, seed, faults } = machineOptionsOf(options);
   const analysis = analysisOptionsOf(options);

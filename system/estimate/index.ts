@@ -3,13 +3,12 @@ export {
   cutoffOf,
   doublings,
   formulaOf,
-  type LatencyOf,
   messagingConfigOf,
   type SizeRange,
 } from './cutoff.ts';
-export { type MessagePlan, messageTerms, type Way } from './messages.ts';
-export { Path, type Post } from './path.ts';
+export type { Way } from './messages.ts';
+export { Path } from './path.ts';
 export { deregistrationTerms, registrationTerms } from './registration.ts';
-export { type Term, type Terms, totalPs } from './terms.ts';
+export { totalPs } from './terms.ts';
 export { readLatency, sendLatency, writeLatency } from './verbs.ts';
-export { type WaitingBy, waitTerms } from './waiting.ts';
+export type { WaitingBy } from './waiting.ts';

@@ -32,7 +32,7 @@ const receiveWqeBytes = 16;
 const receiveRecordBytes = 4;
 const translationBytes = 64;
 
-export type Verb = 'send' | 'write' | 'read';
+type Verb = 'send' | 'write' | 'read';
 
 const opcodeOf = { send: IBV_WR_SEND, write: IBV_WR_RDMA_WRITE, read: IBV_WR_RDMA_READ } as const;
 const sendRows = sendRowsOf(IBV_QPT_RC);

@@ -18,7 +18,7 @@ import {
 } from './fields.ts';
 
 /** Classes of the device's reads, as reports name them. */
-export const readClasses = [
+const readClasses = [
   'any',
   'wqeRead',
   'payloadRead',
@@ -160,7 +160,7 @@ export const faultKinds = {
   }),
 };
 
-export type FaultKinds = typeof faultKinds;
+type FaultKinds = typeof faultKinds;
 export type FaultKind = keyof FaultKinds;
 
 /** A checked fault of one kind: times in picoseconds, names as numbers. */

@@ -5,7 +5,7 @@ import type { CommandResult } from './agent.ts';
 import type { VectorComparison } from './interrupts.ts';
 import type { SessionResult, SessionVersions } from './session.ts';
 
-export const guestReportSchema = 'hca-guest-report/1';
+const guestReportSchema = 'hca-guest-report/1';
 
 /** A command and the guest it ran in. */
 export interface GuestCommandResult extends CommandResult {

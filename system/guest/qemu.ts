@@ -8,7 +8,7 @@ import { consoleDevice } from './image/init-scripts.ts';
 import { type CommandLine, treeProgram } from './tree-program.ts';
 
 /** Virtual Ethernet between guests: each QEMU's end of a UNIX socket. */
-export interface GuestNetwork {
+interface GuestNetwork {
   readonly socket: string;
   readonly isServer: boolean;
 }

@@ -29,7 +29,7 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue };
 
 /** Longest name and value together, as UTF-8 JSON. */
-export const exchangeValueBytesMax = 8192;
+const exchangeValueBytesMax = 8192;
 
 const VALUE = 1;
 

@@ -53,7 +53,7 @@ import { RaceWatch } from './race-watch.ts';
 import { TransferMeter } from './transfer-meter.ts';
 
 /** The function did not appear where the slot is: nothing can be driven. */
-export class DeviceMissingError extends Error {
+class DeviceMissingError extends Error {
   override readonly name = 'DeviceMissingError';
 }
 

@@ -25,7 +25,7 @@ export interface NicKernel {
 }
 
 /** What programs that drive the card themselves have done. */
-export class ProgrammedCounts {
+class ProgrammedCounts {
   /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
   stores = 0;
   storedBytes = 0;

@@ -65,7 +65,7 @@ export interface LinkPackets {
 
 const keptMax = 100_000;
 
-export class PacketReader extends ChannelReader {
+class PacketReader extends ChannelReader {
   readonly packets: LinkPacket[] = [];
   isWhole = true;
   readonly #clock: () => { readonly epochUs: number };

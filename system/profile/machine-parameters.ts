@@ -1,5 +1,5 @@
 /** Parameters of the machine as a whole: how many nodes, what joins them beside the cable, when a run is over. */
-import { type ConfigOf, choice, number } from '../../base/parameter.ts';
+import { choice, number } from '../../base/parameter.ts';
 
 export const machineParameters = {
   nodeCount: number(
@@ -51,5 +51,3 @@ export const machineParameters = {
     'So long may programs poll in vain while nothing else is due anywhere; then the run ends with a DeadlockError.',
   ),
 } as const;
-
-export type MachineParameters = ConfigOf<typeof machineParameters>;

@@ -52,7 +52,7 @@ export interface ParameterGroup {
 }
 
 /** The configuration that a tree of parameters describes. */
-export type ConfigTree<Node> = Node extends NumberParameter
+type ConfigTree<Node> = Node extends NumberParameter
   ? number
   : Node extends ChoiceParameter<infer Choice>
     ? Choice
@@ -66,7 +66,7 @@ export type MachineConfig = ConfigTree<typeof parameterTree>;
 export type ParameterValue = number | string | boolean;
 
 /** A parameter and the path that names it. */
-export interface PlacedParameter {
+interface PlacedParameter {
   readonly path: string;
   readonly parameter: Parameter;
 }
@@ -78,7 +78,7 @@ export function isParameter(node: Parameter | ParameterGroup): node is Parameter
 }
 
 /** The parameters of a tree, in the order of their declaration. */
-export function placedParametersOf(tree: ParameterGroup, prefix = ''): PlacedParameter[] {
+function placedParametersOf(tree: ParameterGroup, prefix = ''): PlacedParameter[] {
   return Object.entries(tree).flatMap(([name, node]) =>
     isParameter(node)
       ? [{ path: prefix + name, parameter: node }]

@@ -7,7 +7,7 @@ import type { NumberParameter, Parameter } from '../../base/parameter.ts';
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 
 /** The parameter at `path`. @throws ConfigurationError that suggests the nearest path */
-export function parameterAt(path: string): Parameter {
+function parameterAt(path: string): Parameter {
   const parameter = parametersByPath.get(path);
   if (parameter !== undefined) return parameter;
   const hint = hintFor(path, parametersByPath.keys());
@@ -37,7 +37,7 @@ function isInRange(parameter: NumberParameter, value: number): boolean {
 }
 
 /** The value that `text` of the command line means: decimal or 0x numbers, true and false, words. */
-export function parsedValue(path: string, text: string): ParameterValue {
+function parsedValue(path: string, text: string): ParameterValue {
   const parameter = parameterAt(path);
   if (parameter.kind === 'choice') return checkedValue(path, text);
   if (parameter.kind === 'flag' && (text === 'true' || text === 'false')) return text === 'true';

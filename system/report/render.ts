@@ -10,8 +10,6 @@ import type { CheckReport, FaultReport, LinkDirection, NodeReport, Report } from
 import { stagesShown } from './stages-shown.ts';
 import { tableOf } from './table.ts';
 
-export { tableOf };
-
 /** All tables, one below the other. */
 export function renderReport(report: Report): string {
   return [

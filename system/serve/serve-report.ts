@@ -33,7 +33,7 @@ import type { Defect } from './defect.ts';
 import type { Cabling } from './served-plan.ts';
 import type { SlotAccesses, SlotLedger } from './slot-ledger.ts';
 
-export const serveReportSchema = 'hca-serve-report/1';
+const serveReportSchema = 'hca-serve-report/1';
 
 /** Which figures mean what. */
 export const meaning = {
@@ -47,7 +47,7 @@ export const meaning = {
 } as const;
 
 /** One MSI-X vector from the device's reason to the guest. */
-export interface ServedInterruptRow extends DeviceInterruptRow {
+interface ServedInterruptRow extends DeviceInterruptRow {
   readonly vector: number;
   /** Messages that reached the guest's machine, and descriptors written to tell the guest. */
   readonly delivered: number;

@@ -21,10 +21,10 @@ import {
 import type { MachineConfig } from '../profile/index.ts';
 
 /** What is in port 1 of each HCA. */
-export const cablings = ['cable', 'loopback', 'open'] as const;
+const cablings = ['cable', 'loopback', 'open'] as const;
 export type Cabling = (typeof cablings)[number];
 
-export const hcaCountMax = 2;
+const hcaCountMax = 2;
 
 export interface ServedChoice {
   readonly config: MachineConfig;

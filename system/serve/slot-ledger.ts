@@ -8,7 +8,7 @@ import type { GuestNode } from './guest-node.ts';
 import type { Slot } from './slot.ts';
 
 /** One MSI-X vector outside of the device. */
-export interface LineLedger {
+interface LineLedger {
   readonly vector: number;
   /** Messages that arrived behind the gate for faults, and descriptors written because of them. */
   readonly arrived: number;

@@ -17,7 +17,7 @@ export interface Coverage {
 }
 
 /** Of a number the least and the greatest value met, of a word how many. */
-export interface ParameterRange {
+interface ParameterRange {
   readonly count: number;
   readonly least: ParameterValue;
   readonly greatest: ParameterValue;

@@ -79,7 +79,7 @@ export function drawAgain(random: Random): Again {
   return epochPs === undefined ? again : { ...again, epochPs };
 }
 
-export function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {
+function pick<T>(random: Random, values: readonly T[], weights?: readonly number[]): T {
   if (weights === undefined) return values[random.below(values.length)]!;
   let left = random.unit() * weights.reduce((sum, weight) => sum + weight, 0);
   for (const [index, value] of values.entries()) {

@@ -42,7 +42,7 @@ export interface Turn {
   readonly programs: readonly TurnOfProgram[];
 }
 
-export interface TurnOfProgram {
+interface TurnOfProgram {
   /** CQs to destroy and create, if no QP of an earlier turn uses them any more. */
   readonly cqs: readonly number[];
   /** Areas to deregister and register. */
@@ -153,7 +153,7 @@ export interface SgePlan {
 }
 
 /** What is wrong with a request on purpose, and so how it has to end (verbs-model.ts). */
-export const flaws = [
+const flaws = [
   'none',
   'localKey',
   'localBounds',

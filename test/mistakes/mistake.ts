@@ -30,4 +30,4 @@ export const mistakeKinds = [
   'wrong status',
   'wrong time',
 ] as const;
-export type MistakeKind = (typeof mistakeKinds)[number];
+type MistakeKind = (typeof mistakeKinds)[number];

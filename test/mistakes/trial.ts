@@ -19,7 +19,7 @@ export interface Trial {
   readonly seconds: number;
 }
 
-export interface Find {
+interface Find {
   /** The judge; `process` when the command itself ended badly. */
   readonly by: string;
   readonly seed: number;

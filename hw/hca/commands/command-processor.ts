@@ -21,7 +21,7 @@ import {
 } from './command-steps.ts';
 
 /** Reasons for which the command processor stands still. */
-export const commandStalls = ['dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull'] as const;
+const commandStalls = ['dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull'] as const;
 const stallDmaRead = 0;
 const stallDmaWrite = 1;
 const stallPipelineBusy = 2;
@@ -46,7 +46,7 @@ export const GO_ON = -1;
 export const NEVER_END = -2;
 
 /** Where the completions of commands by event go. */
-export interface CommandEvents {
+interface CommandEvents {
   canPost(): boolean;
   postCommand(token: number, status: number, high: number, low: number, cycle: number): void;
 }

@@ -105,7 +105,7 @@ export const capabilityParameters = {
 export type CapabilityConfig = ConfigOf<typeof capabilityParameters>;
 
 /** Board id as `ibv_devinfo` prints it. */
-export const boardId = 'HCA_EMULATOR_4X';
+const boardId = 'HCA_EMULATOR_4X';
 
 /** Members of a multicast group, as log2. */
 export const logMaxQpsPerGroup = 8;

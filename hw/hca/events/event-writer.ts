@@ -38,7 +38,7 @@ import { EventFifo } from './event-fifo.ts';
 import { EventRoutes } from './event-routes.ts';
 import { InterruptModeration } from './interrupt-moderation.ts';
 
-export const eventStalls = ['translation', 'dmaWrite', 'context'] as const;
+const eventStalls = ['translation', 'dmaWrite', 'context'] as const;
 const stallTranslation = 0;
 const stallDmaWrite = 1;
 const stallContext = 2;

@@ -3,7 +3,7 @@ import { cqc } from '../../../abi/cqc.ts';
 import { CompletionQueue } from './completion-queue.ts';
 import { ContextTable } from './context-table.ts';
 
-export const CQC_BYTES = 64;
+const CQC_BYTES = 64;
 
 const f = cqc.fields;
 

@@ -7,7 +7,7 @@ import { asInteger } from '../../../base/parameter.ts';
 import { ContextTable, enlarged } from './context-table.ts';
 import { QueuePair } from './queue-pair.ts';
 
-export const QPC_BYTES = 256;
+const QPC_BYTES = 256;
 /** Most scatter entries of one receive WQE. */
 export const SEGMENTS_MAX = 32;
 
@@ -160,7 +160,7 @@ export const QP_RIGHT_WRITE = 2;
 export const QP_RIGHT_ATOMIC = 4;
 
 /** No packet has an opcode of this base: the service is not transported. */
-export const NO_OPCODE_BASE = 0xff;
+const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
 

@@ -27,7 +27,7 @@ export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
  * Attempts to send a request before the last one, in core cycles: the parts that the operations' ledger adds to its stages.
  * They tile the time from the taking up of the request to the end of the last of them.
  */
-export class EarlierAttempts {
+class EarlierAttempts {
   /** Edge at which the last of them ended; {@link NO_ATTEMPT} when there was none. */
   endCycle = NO_ATTEMPT;
   gatherCycles = FLOAT_ZERO;

@@ -2,7 +2,7 @@
 import { srqc } from '../../../abi/srqc.ts';
 import { ContextTable, enlarged } from './context-table.ts';
 
-export const SRQC_BYTES = 64;
+const SRQC_BYTES = 64;
 
 const f = srqc.fields;
 

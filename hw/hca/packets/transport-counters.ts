@@ -5,7 +5,7 @@
  */
 import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../wire/aeth.ts';
 
-export const transportEvents = {
+const transportEvents = {
   /** RNR NAKs put into the packet queue, and taken from the wire. */
   rnrNakSent: 0,
   rnrNakReceived: 1,

@@ -82,7 +82,7 @@ export interface LinkTotals {
 }
 
 /** Where a port's events go. */
-export interface PortEvents {
+interface PortEvents {
   canPost(): boolean;
   postPortChange(port: number, subtype: number, cycle: number): void;
   postAsync(type: number, subtype: number, fill: (view: DataView, base: number) => void, cycle: number): void;

@@ -32,7 +32,7 @@ const STALL_DMA = 1;
 const STALL_CONTEXT = 2;
 const STALL_LINES = 3;
 /** What {@link ReceiveWqeFetch.take} found. */
-export const TAKE_FOUND = 0;
+const TAKE_FOUND = 0;
 export const TAKE_PENDING = 1;
 export const TAKE_EMPTY = 2;
 export const TAKE_FAILED = 3;

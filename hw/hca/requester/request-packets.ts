@@ -24,14 +24,14 @@ const { RDMA_READ } = WqeOpcode;
 
 export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;
 export const STALL_CONTEXT = 0;
-export const STALL_TRANSLATION = 1;
-export const STALL_DMA = 2;
+const STALL_TRANSLATION = 1;
+const STALL_DMA = 2;
 export const STALL_TRANSMIT_BUFFER = 3;
 export const STALL_RECORDS = 4;
 
 /** What became of a packet: sealed; a segment is refused; it waits in the requester, for the reason accounted. */
 export const SENT = 1;
-export const REFUSED = 0;
+const REFUSED = 0;
 export const STALLED = -1;
 /** A page of the payload has been asked for: the QP waits for it, others go on. */
 export const ABSENT = -2;

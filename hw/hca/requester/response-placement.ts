@@ -19,7 +19,7 @@ import type { PayloadWriter } from '../receive-queue/index.ts';
 
 export const PLACED = 1;
 /** A segment may not be written, or the list is too short. */
-export const REFUSED = 0;
+const REFUSED = 0;
 /** The page has been asked for. */
 export const ABSENT = 2;
 

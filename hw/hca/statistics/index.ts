@@ -5,7 +5,6 @@ export {
   type OperationStage,
   type OperationTap,
   operationNames,
-  operationStages,
 } from './operations.ts';
-export { ProtocolViolations, type ViolationName, violation } from './protocol-violations.ts';
-export { type DataPathViolation, dataPathViolations, ViolationCounters } from './violation-counters.ts';
+export { ProtocolViolations, violation } from './protocol-violations.ts';
+export { type DataPathViolation, ViolationCounters } from './violation-counters.ts';

@@ -24,7 +24,7 @@ export const violation = {
   eventQueueAccess: 7,
 } as const;
 
-export type ViolationName = keyof typeof violation;
+type ViolationName = keyof typeof violation;
 export type Violation = (typeof violation)[ViolationName];
 
 export class ProtocolViolations {

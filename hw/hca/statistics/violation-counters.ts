@@ -1,5 +1,5 @@
 /** Violations of the interface or the protocol that the data path answers by refusing, counted by name. */
-export const dataPathViolations = {
+const dataPathViolations = {
   /** A send doorbell or BlueFlame post for a QP that does not exist. */
   doorbellUnknownQp: 0,
   /** A send doorbell on a UAR page that is not the QP's. */

@@ -20,7 +20,7 @@ import type { LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
 /** What the control side asked of the data path, in order, and how it answers. */
-export class RecordingDataPath implements DataPathControl {
+class RecordingDataPath implements DataPathControl {
   readonly calls: string[] = [];
   /** Slots that still have work in the pipelines. */
   readonly busyQps = new Set<number>();
@@ -78,7 +78,7 @@ export class RecordingDataPath implements DataPathControl {
 }
 
 /** Where interrupts end. */
-export class InterruptSink implements InterruptPort {
+class InterruptSink implements InterruptPort {
   isMsixEnabled = true;
   isPinAsserted = false;
   /** Messages sent: vector and cycle. */
@@ -101,7 +101,7 @@ export class InterruptSink implements InterruptPort {
 }
 
 /** A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write what it carried. */
-export class Cable implements LinkStateSource, LinkTraffic {
+class Cable implements LinkStateSource, LinkTraffic {
   readonly transmitted = { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 };
   readonly received = {
     delivered: { packetTotal: 0, byteTotal: 0 },

@@ -44,7 +44,7 @@ const SRAM_BYTES = 2 << 20;
 const FIRST_FREE_BYTE = 0x80_0000;
 /** BAR2: 64 UAR pages, then their BlueFlame pages, halves of 256 bytes. */
 export const UAR_AREA_BYTES = 64 * 4096;
-export const BLUE_FLAME_HALF_BYTES = 256;
+const BLUE_FLAME_HALF_BYTES = 256;
 /** Host address of ICM address 0; ICM is mapped page by page in descending order, so that no two are neighbours. */
 const ICM_HOST_BASE = 0x10_0000;
 const ICM_PAGES = 0x400;

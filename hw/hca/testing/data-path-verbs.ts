@@ -328,6 +328,6 @@ export function connectedPair(
 }
 
 export const FIRST_PSN_A = 0xff_fffd;
-export const FIRST_PSN_B = 0x00_0777;
+const FIRST_PSN_B = 0x00_0777;
 /** PSN `count` packets behind the first of side a. */
 export const psnA = (count: number): number => (FIRST_PSN_A + count) & 0xff_ffff;

@@ -5,8 +5,8 @@ import type { Initial } from '../../../base/index.ts';
 import { type DataPathBench, type DataPathNode, dataPathBench } from './data-path-bench.ts';
 import { Cq, PD, Qp, type QpOptions, Region, type SendRequest } from './data-path-verbs.ts';
 
-export const QKEY = 0x1111_1111;
-export const ud = {
+const QKEY = 0x1111_1111;
+const ud = {
   serviceType: ServiceType.UD,
   qkey: QKEY,
   pathMtu: PathMtu.MTU_2048,

@@ -13,7 +13,7 @@ import {
   Region,
 } from './data-path-verbs.ts';
 
-export const REGION_BYTES = 16_384;
+const REGION_BYTES = 16_384;
 
 export interface Scene {
   readonly bench: DataPathBench;

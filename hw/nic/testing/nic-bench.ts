@@ -4,7 +4,6 @@
  */
 import {
   NicBar,
-  type NicCause,
   nicBar0,
   nicBits,
   nicDescriptorBytes,
@@ -46,13 +45,12 @@ export const US = 1_000_000;
 /** Where a bench's software keeps things. */
 export const TRANSMIT_RING = 0x1_0000;
 export const RECEIVE_RING = 0x2_0000;
-export const TRANSMIT_BUFFERS = 0x4_0000;
-export const RECEIVE_BUFFERS = 0x10_0000;
+const TRANSMIT_BUFFERS = 0x4_0000;
+const RECEIVE_BUFFERS = 0x10_0000;
 const MEMORY_BYTES = 0x20_0000;
 const BUFFER_STRIDE = 0x4000;
 
 type RegisterName = keyof typeof nicBar0.registers;
-export type Cause = (typeof NicCause)[keyof typeof NicCause];
 
 export interface NicBenchOptions {
   readonly nic?: Partial<NicConfig>;

@@ -8,7 +8,7 @@
 
 /** Serial ports as the guest names them: the console, and the agent's line. */
 export const consoleDevice = 'ttyS0';
-export const agentDevice = 'ttyS1';
+const agentDevice = 'ttyS1';
 
 export const initScript = `#!/bin/sh
 export PATH=/usr/sbin:/usr/bin HOME=/root TERM=linux

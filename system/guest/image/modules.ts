@@ -39,7 +39,7 @@ const kmodPath = (toolsRoot: string): string =>
  * in need no module and are passed over.
  * @throws ConfigurationError for a module that the kernel does not have
  */
-export function moduleClosure(moduleFolder: string, names: readonly string[]): string[] {
+function moduleClosure(moduleFolder: string, names: readonly string[]): string[] {
   const table = new Map<string, { path: string; needs: string[] }>();
   for (const line of readFileSync(join(moduleFolder, 'modules.dep'), 'utf8').split('\n')) {
     const [path, needs] = line.split(':');

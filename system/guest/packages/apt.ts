@@ -187,7 +187,7 @@ export function packagesToInstall(output: string): AptPackage[] {
 }
 
 /** SHA-256 of each package in apt-cache's output, paragraphs of `Field: value` lines, by {@link identityOf}. */
-export function packageDigests(output: string): Map<string, string> {
+function packageDigests(output: string): Map<string, string> {
   const field = (paragraph: string, name: string): string =>
     new RegExp(`^${name}: (.*)$`, 'm').exec(paragraph)?.[1] ?? '';
   return new Map(

@@ -10,9 +10,9 @@ import type { Scenario } from './scenario.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
 import { subnetManager } from './subnet-manager.ts';
 
-export { runScenario, type ScenarioOutcome, type StepOutcome } from './run-scenario.ts';
-export { finishScenario, type Scenario, type ScenarioOptions, type Step, startScenario } from './scenario.ts';
-export { ScenarioFailure, type Stage } from './stage.ts';
+export { runScenario } from './run-scenario.ts';
+export { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
+export type { Stage } from './stage.ts';
 
 export const scenarios: readonly Scenario[] = [
   probe,

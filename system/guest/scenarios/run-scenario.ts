@@ -4,7 +4,7 @@ import type { VectorComparison } from '../interrupts.ts';
 import type { SessionVersions } from '../session.ts';
 import { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
 
-export interface StepOutcome {
+interface StepOutcome {
   readonly title: string;
   readonly holds: boolean;
   /** What was seen, or what was wrong. */

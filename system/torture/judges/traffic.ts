@@ -46,7 +46,7 @@ export interface Flow {
   readonly brought: readonly (SendTale | undefined)[];
 }
 
-export interface End {
+interface End {
   readonly program: number;
   readonly qp: number;
   readonly plan: QpPlan;

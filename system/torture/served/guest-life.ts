@@ -14,12 +14,12 @@ import { GuestRam } from './guest-ram.ts';
 import type { ServedDevice } from './served-device.ts';
 
 export const REGION_BAR2 = REGION_BAR0 + 2;
-export const bar0Address = 0xfe00_0000;
-export const bar2Address = 0xe000_0000;
+const bar0Address = 0xfe00_0000;
+const bar2Address = 0xe000_0000;
 /** Of the file; the guest's memory begins at address 0 and is shorter, so that there is something behind it. */
 const ramFileBytes = 8 << 20;
 export const ramBytes = 7 << 20;
-export const vectorCount = 4;
+const vectorCount = 4;
 const ramFill = 0x5a;
 /** As memory is mapped at first: in pieces, so that some can go while others stay. */
 const pieceBytes = 1 << 20;
@@ -31,7 +31,7 @@ export const initialMappings: readonly { readonly address: number; readonly size
 
 /** Mailboxes of commands. */
 export const inBoxAddress = 0x1000;
-export const outBoxAddress = 0x2000;
+const outBoxAddress = 0x2000;
 
 export interface CommandOptions {
   readonly inputModifier?: number;

@@ -8,14 +8,14 @@ import { QpState } from '../../../abi/qpc.ts';
 import type { Draw } from './draw.ts';
 import { cqn, eqn, mptIndex, qpn, type Stage, srqn, stages } from './well-behaved-guest.ts';
 
-export const objectKinds = ['eq', 'cq', 'srq', 'mpt'] as const;
+const objectKinds = ['eq', 'cq', 'srq', 'mpt'] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 
 /** Objects of each kind that it uses: numbers from the first on. */
 const objectCount = 8;
 const firstNumber: Readonly<Record<ObjectKind, number>> = { eq: eqn, cq: cqn, srq: srqn, mpt: mptIndex };
 
-export const transitionNames = Object.keys(qpTransitions) as QpTransitionName[];
+const transitionNames = Object.keys(qpTransitions) as QpTransitionName[];
 export const isTransition = (name: string): name is QpTransitionName => name in qpTransitions;
 
 const createdBy: Readonly<Partial<Record<CommandName, ObjectKind>>> = {

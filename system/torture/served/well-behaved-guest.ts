@@ -51,7 +51,7 @@ const recordAddress = 0x3000;
 const eqAddress = 0x4_0000;
 const cqAddress = 0x4_4000;
 export const workQueueAddress = (qp: number): number => 0x5_0000 + qp * 0x2000;
-export const dataAddress = 0x10_0000;
+const dataAddress = 0x10_0000;
 
 export const eqn = 4;
 export const cqn = 128;
@@ -61,7 +61,7 @@ export const uarPage = 200;
 export const pd = 5;
 export const mptIndex = 256;
 export const key = mptIndex << 8;
-export const logQueue = 5;
+const logQueue = 5;
 /** Of its only port, once the device's own subnet manager has been there. */
 export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
