@@ -40,32 +40,32 @@ export {
 } from './sim/index.ts';
 export type { Random } from './sim/random.ts';
 export type { ProcessInstant } from './sim/run-errors.ts';
-export type { Analysis } from './system/analysis/attach.ts';
-export type { AnalysisOptions, TraceOptions } from './system/analysis/options.ts';
-export type { FaultEntry, FaultKind, FaultPlan } from './system/faults/index.ts';
-export { Machine, type MachineOptions } from './system/machine.ts';
-export type { UnownedAccess } from './system/node/access-watch.ts';
-export type { Held } from './system/node/held.ts';
-export type { MemoryTraffic } from './system/node/memory-traffic.ts';
-export type { NicSoftware } from './system/node/nic-software.ts';
-export type { LinkPacket, LinkPackets } from './system/node/packet-log.ts';
-export type { ProgramMemory } from './system/node/program-memory.ts';
-export type { ProgressListener } from './system/node/program-runner.ts';
-export type { ProgramAccess, Race, RaceSide } from './system/node/race-watch.ts';
-export type { HostSpent, TransferMeter } from './system/node/transfer-meter.ts';
-export type { Verbs } from './system/node/verbs.ts';
-export { type Partition, partitions } from './system/partition/placement.ts';
-export type { Watch } from './system/plan.ts';
-export type { ConfigurationChoice, ParameterValues } from './system/profile/configuration.ts';
+export type { Analysis } from './system/machine/analysis/attach.ts';
+export type { AnalysisOptions, TraceOptions } from './system/machine/analysis/options.ts';
+export type { FaultEntry, FaultKind, FaultPlan } from './system/machine/faults/index.ts';
+export { Machine, type MachineOptions } from './system/machine/machine.ts';
+export type { UnownedAccess } from './system/machine/node/access-watch.ts';
+export type { Held } from './system/machine/node/held.ts';
+export type { MemoryTraffic } from './system/machine/node/memory-traffic.ts';
+export type { NicSoftware } from './system/machine/node/nic-software.ts';
+export type { LinkPacket, LinkPackets } from './system/machine/node/packet-log.ts';
+export type { ProgramMemory } from './system/machine/node/program-memory.ts';
+export type { ProgressListener } from './system/machine/node/program-runner.ts';
+export type { ProgramAccess, Race, RaceSide } from './system/machine/node/race-watch.ts';
+export type { HostSpent, TransferMeter } from './system/machine/node/transfer-meter.ts';
+export type { Verbs } from './system/machine/node/verbs.ts';
+export { type Partition, partitions } from './system/machine/partition/placement.ts';
+export type { Watch } from './system/machine/plan.ts';
+export type { ConfigurationChoice, ParameterValues } from './system/machine/profile/configuration.ts';
 export {
   configurationOf,
   type MachineConfig,
   type ParameterValue,
   type ProfileListing,
   profileListing,
-} from './system/profile/index.ts';
-export type { ParameterRow } from './system/profile/listing.ts';
-export type { Profile } from './system/profile/profiles.ts';
+} from './system/machine/profile/index.ts';
+export type { ParameterRow } from './system/machine/profile/listing.ts';
+export type { Profile } from './system/machine/profile/profiles.ts';
 export type {
   Exchange,
   JsonValue,
@@ -75,26 +75,15 @@ export type {
   ProgramModule,
   ProgramOptions,
   ProgramState,
-} from './system/program.ts';
-export { openMessageChannel } from './system/programs/message-pingpong.ts';
-export {
-  barrier,
-  connectRc,
-  createBuffer,
-  createRcQps,
-  openEndpoint,
-  type RcBuffer,
-  type RcEndpoint,
-  type RcPeer,
-} from './system/programs/rc-endpoint.ts';
-export type * from './system/report/exact-figures.ts';
-export type * from './system/report/hca-ledger.ts';
-export type * from './system/report/host-ledger.ts';
-export type * from './system/report/ledger-link.ts';
-export type * from './system/report/nic-ledger.ts';
-export { renderReport } from './system/report/render.ts';
-export type * from './system/report/schema.ts';
-export type { RunFacts } from './system/run-facts.ts';
+} from './system/machine/program.ts';
+export type * from './system/machine/report/exact-figures.ts';
+export type * from './system/machine/report/hca-ledger.ts';
+export type * from './system/machine/report/host-ledger.ts';
+export type * from './system/machine/report/ledger-link.ts';
+export type * from './system/machine/report/nic-ledger.ts';
+export { renderReport } from './system/machine/report/render.ts';
+export type * from './system/machine/report/schema.ts';
+export type { RunFacts } from './system/machine/run-facts.ts';
 export type { AccessCount } from './system/serve/access-counters.ts';
 export type { Defect, DefectCause } from './system/serve/defect.ts';
 export {
@@ -110,5 +99,16 @@ export type { ServeOrder } from './system/serve/serve-options.ts';
 export type * from './system/serve/serve-report.ts';
 export type { Cabling } from './system/serve/served-plan.ts';
 export type { SlotAccesses } from './system/serve/slot-ledger.ts';
+export { openMessageChannel } from './system/workloads/message-pingpong.ts';
+export {
+  barrier,
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  type RcBuffer,
+  type RcEndpoint,
+  type RcPeer,
+} from './system/workloads/rc-endpoint.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';

@@ -4,8 +4,8 @@
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { Machine } from '../system/machine.ts';
-import type { JsonValue } from '../system/program.ts';
+import { Machine } from '../system/machine/machine.ts';
+import type { JsonValue } from '../system/machine/program.ts';
 import type { ConnectionFigures, ConnectionLoad } from './connection-load.ts';
 
 /** Physical memory of each host: 8 KiB for a connection and what else there is. */

@@ -14,10 +14,10 @@
  */
 import { Command } from 'commander';
 import { writeJson } from '../system/cli/output.ts';
-import { Machine } from '../system/machine.ts';
-import type { Partition } from '../system/partition/placement.ts';
-import type { JsonValue } from '../system/program.ts';
-import { tableOf } from '../system/report/table.ts';
+import { Machine } from '../system/machine/machine.ts';
+import type { Partition } from '../system/machine/partition/placement.ts';
+import type { JsonValue } from '../system/machine/program.ts';
+import { tableOf } from '../system/machine/report/table.ts';
 import { holdModelHeap } from './hold-model.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

@@ -4,15 +4,15 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import runCompare, { type CompareRow } from '../system/cli/compare-run.ts';
-import type { Machine, MachineOptions } from '../system/machine.ts';
-import type { JsonValue } from '../system/program.ts';
+import type { Machine, MachineOptions } from '../system/machine/machine.ts';
+import type { JsonValue } from '../system/machine/program.ts';
 import {
   type CompareArgs,
   type ComparePath,
   comparePaths,
   machineOf,
   type SideResult,
-} from '../system/programs/compare-plan.ts';
+} from '../system/workloads/compare-plan.ts';
 import { bothPartitions, smallMachine, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -101,7 +101,7 @@ describe('what a path costs', () => {
 async function loaded(path: ComparePath, options: MachineOptions): Promise<Machine> {
   const machine = await smallMachine({ ...options, set: { ...options.set, ...machineOf(path) } });
   for (const [node, exportName] of ['compareSender', 'compareReceiver'].entries()) {
-    const run = { url: new URL('../system/programs/compare-sides.ts', import.meta.url), exportName };
+    const run = { url: new URL('../system/workloads/compare-sides.ts', import.meta.url), exportName };
     await machine.load({ node, name: exportName, run, args: argsOf(path) as unknown as JsonValue });
   }
   return machine;

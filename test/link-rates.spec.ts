@@ -4,8 +4,8 @@
  */
 import { expect, it, vi } from 'vitest';
 import runPerf from '../system/cli/perf-run.ts';
-import type { ParameterValues } from '../system/profile/index.ts';
-import type { BandwidthResult } from '../system/programs/perf-plan.ts';
+import type { ParameterValues } from '../system/machine/profile/index.ts';
+import type { BandwidthResult } from '../system/workloads/perf-plan.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 

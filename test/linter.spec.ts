@@ -3,8 +3,8 @@
  * their device. Each finding is true; nobody else's doing is blamed.
  */
 import { describe, expect, it, vi } from 'vitest';
-import { Machine } from '../system/machine.ts';
-import type { ProgramOptions } from '../system/program.ts';
+import { Machine } from '../system/machine/machine.ts';
+import type { ProgramOptions } from '../system/machine/program.ts';
 import { programOf, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

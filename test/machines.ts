@@ -1,8 +1,8 @@
 /** Machines of the system tests: small, so that a test takes a moment, and closed whatever happens. */
-import { Machine, type MachineOptions } from '../system/machine.ts';
-import type { Partition } from '../system/partition/placement.ts';
-import type { JsonValue, ProgramOptions } from '../system/program.ts';
-import type { Report } from '../system/report/schema.ts';
+import { Machine, type MachineOptions } from '../system/machine/machine.ts';
+import type { Partition } from '../system/machine/partition/placement.ts';
+import type { JsonValue, ProgramOptions } from '../system/machine/program.ts';
+import type { Report } from '../system/machine/report/schema.ts';
 
 /** The partitions that every condition is tested in: one thread, and cut wherever it can be cut. */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];

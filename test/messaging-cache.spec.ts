@@ -3,7 +3,7 @@
  * bytes that move are those that the program sees, and nothing stays pinned.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { JsonValue } from '../system/program.ts';
+import type { JsonValue } from '../system/machine/program.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, type Outcome, programOf, runPrograms } from './machines.ts';
 

@@ -6,8 +6,8 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, vi } from 'vitest';
 import type { ProgramFailedError } from '../host/host-error.ts';
 import { DeadlockError, WorkerLostError } from '../sim/index.ts';
-import type { MachineOptions } from '../system/machine.ts';
-import { partitions } from '../system/partition/placement.ts';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import { partitions } from '../system/machine/partition/placement.ts';
 import {
   bothPartitions,
   bytesOf,

@@ -3,10 +3,10 @@
  * others go on, and the books balance. In one thread, and cut wherever it can be cut.
  */
 import { describe, expect, it, vi } from 'vitest';
-import type { MachineOptions } from '../system/machine.ts';
-import type { Partition } from '../system/partition/placement.ts';
-import type { ProgramOptions } from '../system/program.ts';
-import type { NicReport } from '../system/report/schema.ts';
+import type { MachineOptions } from '../system/machine/machine.ts';
+import type { Partition } from '../system/machine/partition/placement.ts';
+import type { ProgramOptions } from '../system/machine/program.ts';
+import type { NicReport } from '../system/machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
 import { bothPartitions, bytesOf, type Outcome, programOf, runPrograms } from './machines.ts';
 import type { StreamArgs } from './programs/traditional.ts';

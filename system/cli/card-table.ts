@@ -4,7 +4,7 @@
  * measures some of the rows again.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { BandwidthResult, LatencyResult, PerfTestName } from '../programs/perf-plan.ts';
+import type { BandwidthResult, LatencyResult, PerfTestName } from '../workloads/perf-plan.ts';
 import { perfArgsOf } from './perf-options.ts';
 import runPerf from './perf-run.ts';
 

@@ -1,13 +1,13 @@
 /** The options of `hca compare`: sizes, paths, and how many messages. */
 import { InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { hintFor } from '../profile/values.ts';
+import { hintFor } from '../machine/profile/values.ts';
 import {
   type CompareArgs,
   type ComparePath,
   comparePaths,
   pathLimitBytes,
-} from '../programs/compare-plan.ts';
+} from '../workloads/compare-plan.ts';
 import { integer } from './options.ts';
 
 export interface CompareChoice {

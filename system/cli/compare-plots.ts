@@ -1,6 +1,7 @@
 /** The plots of a comparison over sizes, for the terminal and as a page. */
-import { type Chart, htmlPage, terminalChart } from '../chart/index.ts';
-import { comparePaths, pathTitles } from '../programs/compare-plan.ts';
+
+import { comparePaths, pathTitles } from '../workloads/compare-plan.ts';
+import { type Chart, htmlPage, terminalChart } from './chart/index.ts';
 import type { CompareRow } from './compare-run.ts';
 import { compareCells, compareHead, cyclesPerByteOf } from './compare-table.ts';
 

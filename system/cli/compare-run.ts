@@ -1,7 +1,8 @@
 /** One row of a comparison: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import { Machine, type MachineOptions } from '../machine.ts';
-import type { HostSpent } from '../node/transfer-meter.ts';
-import type { JsonValue } from '../program.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { HostSpent } from '../machine/node/transfer-meter.ts';
+import type { JsonValue } from '../machine/program.ts';
+import type { FaultReport, Report } from '../machine/report/schema.ts';
 import {
   type CompareArgs,
   type ComparePath,
@@ -9,8 +10,7 @@ import {
   messageCountOf,
   type SideResult,
   type SideTransfer,
-} from '../programs/compare-plan.ts';
-import type { FaultReport, Report } from '../report/schema.ts';
+} from '../workloads/compare-plan.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 

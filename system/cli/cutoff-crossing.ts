@@ -5,7 +5,7 @@
  *     64 … 4K ─┬─ 8K … 1M        first loses at 4K, wins at 8K
  *              └─ 4.6K 5.2K 5.8K …   └─ 5.2K 5.25K 5.3K …
  */
-import type { Way } from '../estimate/index.ts';
+import type { Way } from '../model/index.ts';
 
 /** Measures one way at some sizes; latencies in picoseconds. */
 export type Measure = (way: Way, sizes: readonly number[]) => Promise<readonly number[]>;

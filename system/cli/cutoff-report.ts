@@ -1,7 +1,7 @@
 /** What `hca cutoff` found, as table, plot, sentences, JSON and a page. */
 import Table from 'cli-table3';
-import { type Chart, htmlPage, sizeText, terminalChart } from '../chart/index.ts';
-import type { WaitingBy, Way } from '../estimate/index.ts';
+import type { WaitingBy, Way } from '../model/index.ts';
+import { type Chart, htmlPage, sizeText, terminalChart } from './chart/index.ts';
 
 export const ways = ['eager', 'onTheFly', 'cached'] as const satisfies readonly Way[];
 

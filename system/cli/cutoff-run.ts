@@ -3,10 +3,10 @@
  * plain data.
  */
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
-import type { WaitingBy, Way } from '../estimate/index.ts';
-import { Machine, type MachineOptions } from '../machine.ts';
-import type { JsonValue } from '../program.ts';
-import type { MessagePingpongPlan, MessagePingpongRow } from '../programs/message-pingpong.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { JsonValue } from '../machine/program.ts';
+import type { WaitingBy, Way } from '../model/index.ts';
+import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/message-pingpong.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
 

@@ -2,6 +2,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { costParameters } from '../../host/host-parameters.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { configHashOf, configurationOf, type MachineConfig } from '../machine/profile/index.ts';
 import {
   crossingOf,
   doublings,
@@ -10,9 +12,7 @@ import {
   type SizeRange,
   type WaitingBy,
   type Way,
-} from '../estimate/index.ts';
-import type { MachineOptions } from '../machine.ts';
-import { configHashOf, configurationOf, type MachineConfig } from '../profile/index.ts';
+} from '../model/index.ts';
 import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.ts';
 import { type Crossing, type CutoffResult, resultPage, resultText, wayNames, ways } from './cutoff-report.ts';
 import { type CutoffLine, type CutoffOrder, messagingOf } from './cutoff-run.ts';

@@ -1,7 +1,7 @@
 /** What `hca devinfo` prints, against what a stock `ibv_devinfo -v` printed of this device. */
 import { expect, it, vi } from 'vitest';
-import { Machine } from '../machine.ts';
-import type { DeviceQuery } from '../programs/device-query.ts';
+import { Machine } from '../machine/machine.ts';
+import type { DeviceQuery } from '../workloads/device-query.ts';
 import { devinfoText } from './devinfo.ts';
 import { programUrl } from './program-url.ts';
 

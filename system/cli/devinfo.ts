@@ -1,7 +1,7 @@
 /** `hca devinfo`: what `ibv_devinfo -v` prints of the device of host 0. */
 import { DeviceCapFlag } from '../../driver/uapi.ts';
-import { Machine, type MachineOptions } from '../machine.ts';
-import type { DeviceQuery } from '../programs/device-query.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { DeviceQuery } from '../workloads/device-query.ts';
 import { hcaMachineOptionsOf, type MachineChoice } from './options.ts';
 import { checkWritable, Screen, writeJson } from './output.ts';
 import { programUrl } from './program-url.ts';

@@ -18,8 +18,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
-import { checkedFaults, readFaults } from '../faults/index.ts';
-import { profileValues } from '../profile/configuration.ts';
+import { checkedFaults, readFaults } from '../machine/faults/index.ts';
+import { profileValues } from '../machine/profile/configuration.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 

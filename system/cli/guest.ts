@@ -6,13 +6,6 @@ import { constants as os } from 'node:os';
 import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import {
-  type AnalysisChoice,
-  addAnalysisOptions,
-  analysisOptionsOf,
-  analysisText,
-  hasErrors,
-} from '../analysis/index.ts';
-import {
   defaultCacheFolder,
   type GuestCommandResult,
   GuestError,
@@ -29,7 +22,14 @@ import {
   scenarioNamed,
   scenarios,
   terminalProgress,
-} from '../guest/index.ts';
+} from '../linux-lab/index.ts';
+import {
+  type AnalysisChoice,
+  addAnalysisOptions,
+  analysisOptionsOf,
+  analysisText,
+  hasErrors,
+} from '../machine/analysis/index.ts';
 import {
   addFaultOptions,
   addMachineOptions,

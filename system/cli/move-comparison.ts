@@ -5,9 +5,9 @@
  * A file may be large and word by word is slow: of a file that is longer, its beginning is compared.
  */
 import { InvalidArgumentError } from 'commander';
-import type { MachineOptions } from '../machine.ts';
-import { type ComparePath, pathLimitBytes, pathTitles } from '../programs/compare-plan.ts';
-import { bytesText } from '../report/format.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { bytesText } from '../machine/report/format.ts';
+import { type ComparePath, pathLimitBytes, pathTitles } from '../workloads/compare-plan.ts';
 import type { CompareOrder, CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';
 import { integer } from './options.ts';

@@ -8,10 +8,15 @@ import {
   faultText,
   parsedFault,
   readFaults,
-} from '../faults/index.ts';
-import type { MachineOptions } from '../machine.ts';
-import { partitions } from '../partition/placement.ts';
-import { configHashOf, configurationOf, type ParameterValue, parsedAssignment } from '../profile/index.ts';
+} from '../machine/faults/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import { partitions } from '../machine/partition/placement.ts';
+import {
+  configHashOf,
+  configurationOf,
+  type ParameterValue,
+  parsedAssignment,
+} from '../machine/profile/index.ts';
 
 export interface MachineChoice {
   readonly profile?: string;

@@ -25,7 +25,7 @@ import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
 import { codeOf, writeAll } from '../../base/files.ts';
 import { visible } from '../../base/visible.ts';
-import { terminalColumns } from '../report/table.ts';
+import { terminalColumns } from '../machine/report/table.ts';
 
 export { codeOf } from '../../base/files.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { configurationOf } from '../profile/index.ts';
-import { resultOf } from '../programs/perf-bandwidth.ts';
-import type { PerfArgs } from '../programs/perf-plan.ts';
+import { configurationOf } from '../machine/profile/index.ts';
+import { resultOf } from '../workloads/perf-bandwidth.ts';
+import type { PerfArgs } from '../workloads/perf-plan.ts';
 import { isWithinLink, linkBound } from './perf-bound.ts';
 import { withoutEffect } from './perf-options.ts';
 

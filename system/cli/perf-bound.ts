@@ -3,8 +3,8 @@
  * headers, CRCs and framing. A closed form of the standard's figures, which no simulated rate may exceed.
  */
 import { byteTimeOf, Opcode, packetBytesOf } from '../../wire/index.ts';
-import type { MachineConfig } from '../profile/index.ts';
-import type { BandwidthResult, PerfArgs, PerfVerb } from '../programs/perf-plan.ts';
+import type { MachineConfig } from '../machine/profile/index.ts';
+import type { BandwidthResult, PerfArgs, PerfVerb } from '../workloads/perf-plan.ts';
 
 const mtuBytesMax = 4096;
 

@@ -1,7 +1,7 @@
 /** The options of `hca perf`, named as in perftest, and what they mean for one size. */
 import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { hintFor } from '../profile/values.ts';
+import { hintFor } from '../machine/profile/values.ts';
 import {
   isLatencyTest,
   type PerfArgs,
@@ -11,7 +11,7 @@ import {
   perfPatterns,
   perfTestNames,
   verbOf,
-} from '../programs/perf-plan.ts';
+} from '../workloads/perf-plan.ts';
 import { integer } from './options.ts';
 
 export { perfTestNames };

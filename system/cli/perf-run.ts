@@ -1,9 +1,9 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which get and return plain data. */
-import type { Analysis } from '../analysis/index.ts';
-import { Machine, type MachineOptions } from '../machine.ts';
-import type { JsonValue } from '../program.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import type { FaultReport, NodeReport } from '../report/schema.ts';
+import type { Analysis } from '../machine/analysis/index.ts';
+import { Machine, type MachineOptions } from '../machine/machine.ts';
+import type { JsonValue } from '../machine/program.ts';
+import type { FaultReport, NodeReport } from '../machine/report/schema.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { linkBound } from './perf-bound.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';

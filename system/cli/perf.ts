@@ -6,11 +6,11 @@ import {
   analysisText,
   hasErrors,
   traceFileOf,
-} from '../analysis/index.ts';
-import type { MachineOptions } from '../machine.ts';
-import type { Partition } from '../partition/placement.ts';
-import type { BandwidthResult, LatencyResult, PerfArgs } from '../programs/perf-plan.ts';
-import { faultLinesOf, raceLines } from '../report/render.ts';
+} from '../machine/analysis/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { Partition } from '../machine/partition/placement.ts';
+import { faultLinesOf, raceLines } from '../machine/report/render.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';

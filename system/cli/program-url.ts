@@ -1,4 +1,4 @@
 /** Where the modules of the built-in programs are: TypeScript in the repository, JavaScript in the package. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 
-export const programUrl = (name: string): URL => new URL(`../programs/${name}${ending}`, import.meta.url);
+export const programUrl = (name: string): URL => new URL(`../workloads/${name}${ending}`, import.meta.url);

@@ -9,7 +9,7 @@ import {
   analysisOptionsOf,
   analysisText,
   hasErrors,
-} from '../analysis/index.ts';
+} from '../machine/analysis/index.ts';
 import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
 import {
   addFaultOptions,

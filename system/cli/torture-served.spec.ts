@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { makeTemporaryFolder } from '../guest/temporary-folder.ts';
+import { makeTemporaryFolder } from '../linux-lab/temporary-folder.ts';
 import * as served from '../torture/served/index.ts';
 import { Screen } from './output.ts';
 import { tortureServed } from './torture-served.ts';

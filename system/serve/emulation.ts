@@ -10,9 +10,14 @@
 
 import type { Analyser } from '../../analyser/index.ts';
 import { SteppedRunner } from '../../sim/index.ts';
-import { type Analysis, type AnalysisOptions, analysisOf, attachAnalyser } from '../analysis/index.ts';
-import { HcaNode } from '../node/hca-node.ts';
-import { joinLandings } from '../node/join-landings.ts';
+import {
+  type Analysis,
+  type AnalysisOptions,
+  analysisOf,
+  attachAnalyser,
+} from '../machine/analysis/index.ts';
+import { HcaNode } from '../machine/node/hca-node.ts';
+import { joinLandings } from '../machine/node/join-landings.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';

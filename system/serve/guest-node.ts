@@ -6,8 +6,8 @@
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
 import { type CorePort, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
-import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../faults/index.ts';
-import { channelKey, hcaName } from '../plan.ts';
+import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../machine/faults/index.ts';
+import { channelKey, hcaName } from '../machine/plan.ts';
 import { GuestMemorySwitch } from './guest-memory-switch.ts';
 import { InterruptLines, type RaiseInterrupt } from './interrupt-lines.ts';
 import { guestName, type ServedPlan } from './served-plan.ts';

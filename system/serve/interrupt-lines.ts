@@ -7,7 +7,7 @@
  * The platform chose address and data of every vector itself ({@link InterruptLines.messageFor}), as a host's vfio driver does. INTx is
  * automasked as VFIO's: a level is raised once, and again after an unmask if it is still asserted.
  */
-import type { GatedSink } from '../faults/index.ts';
+import type { GatedSink } from '../machine/faults/index.ts';
 
 /** Tells a guest's machine of one interrupt by its descriptor. */
 export type RaiseInterrupt = (descriptor: number) => void;

@@ -1,7 +1,7 @@
 /** The end of a wire at which nobody is: what is sent there is gone, and nothing ever comes from it. */
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { wireLatencyPs } from '../../wire/link-rate.ts';
-import { channelKey, hcaName } from '../plan.ts';
+import { channelKey, hcaName } from '../machine/plan.ts';
 import { openEndName, type ServedPlan } from './served-plan.ts';
 
 export function makeOpenEnd({ config, channels }: ServedPlan, node: number): LogicalProcess {

@@ -1,5 +1,5 @@
 /** What to give QEMU so that its guest has the served HCAs: options as one would type them. */
-import { adapterArguments } from '../guest/qemu.ts';
+import { adapterArguments } from '../linux-lab/qemu.ts';
 
 /** Memory that the emulator can map: a memfd, shared. */
 const memoryLine =

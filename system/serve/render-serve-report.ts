@@ -1,5 +1,5 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
-import { countText, timeText } from '../report/format.ts';
+import { countText, timeText } from '../machine/report/format.ts';
 import {
   cacheTable,
   checksLine,
@@ -7,9 +7,9 @@ import {
   pcieTable,
   transportTable,
   wireTable,
-} from '../report/render.ts';
-import { stagesShown } from '../report/stages-shown.ts';
-import { tableOf } from '../report/table.ts';
+} from '../machine/report/render.ts';
+import { stagesShown } from '../machine/report/stages-shown.ts';
+import { tableOf } from '../machine/report/table.ts';
 import type { Defect } from './defect.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
 

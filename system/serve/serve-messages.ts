@@ -1,5 +1,5 @@
 /** What the serving thread and the one that started it tell each other. */
-import type { ErrorRecord } from '../partition/answer.ts';
+import type { ErrorRecord } from '../machine/partition/answer.ts';
 import type { ServeOrder } from './serve-options.ts';
 import type { ServeReport } from './serve-report.ts';
 

@@ -1,8 +1,8 @@
 /** What can be chosen about a served machine, and its checks. */
 import { ConfigurationError } from '../../base/assert.ts';
-import type { AnalysisOptions } from '../analysis/index.ts';
-import { checkedFaults, type Fault, type FaultPlan } from '../faults/index.ts';
-import { configurationOf, type MachineConfig, type ParameterValues } from '../profile/index.ts';
+import type { AnalysisOptions } from '../machine/analysis/index.ts';
+import { checkedFaults, type Fault, type FaultPlan } from '../machine/faults/index.ts';
+import { configurationOf, type MachineConfig, type ParameterValues } from '../machine/profile/index.ts';
 import type { Cabling } from './served-plan.ts';
 
 export interface ServeOptions {

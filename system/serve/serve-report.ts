@@ -6,10 +6,10 @@
  */
 
 import type { ExactPs } from '../../sim/index.ts';
-import type { Analysis } from '../analysis/index.ts';
-import { type Fault, faultText } from '../faults/index.ts';
-import { configHashOf, type MachineConfig } from '../profile/index.ts';
-import { nonZero } from '../report/block-rows.ts';
+import type { Analysis } from '../machine/analysis/index.ts';
+import { type Fault, faultText } from '../machine/faults/index.ts';
+import { configHashOf, type MachineConfig } from '../machine/profile/index.ts';
+import { nonZero } from '../machine/report/block-rows.ts';
 import {
   deviceInterruptsOf,
   deviceOf,
@@ -17,10 +17,10 @@ import {
   linkOf,
   operationsOf,
   wireOf,
-} from '../report/build-report.ts';
-import { blockFailures, linkFailures, operationFailures, wireFailures } from '../report/checks.ts';
-import { type ExactDigits, ExactFigures } from '../report/exact-figures.ts';
-import { behind, checkOf, sumOf, vectorFailures } from '../report/failures.ts';
+} from '../machine/report/build-report.ts';
+import { blockFailures, linkFailures, operationFailures, wireFailures } from '../machine/report/checks.ts';
+import { type ExactDigits, ExactFigures } from '../machine/report/exact-figures.ts';
+import { behind, checkOf, sumOf, vectorFailures } from '../machine/report/failures.ts';
 import type {
   CheckReport,
   DeviceInterruptRow,
@@ -28,7 +28,7 @@ import type {
   NodeReport,
   OperationReport,
   WireReport,
-} from '../report/schema.ts';
+} from '../machine/report/schema.ts';
 import type { Defect } from './defect.ts';
 import type { Cabling } from './served-plan.ts';
 import type { SlotAccesses, SlotLedger } from './slot-ledger.ts';

@@ -9,7 +9,7 @@
  */
 import { ConfigurationError } from '../../base/assert.ts';
 import { wireChannelBytes } from '../../wire/wire-sizing.ts';
-import type { Fault } from '../faults/index.ts';
+import type { Fault } from '../machine/faults/index.ts';
 import {
   bytesToDevice,
   bytesToHost,
@@ -17,8 +17,8 @@ import {
   type HcaNeighbours,
   type HcaPlan,
   hcaName,
-} from '../plan.ts';
-import type { MachineConfig } from '../profile/index.ts';
+} from '../machine/plan.ts';
+import type { MachineConfig } from '../machine/profile/index.ts';
 
 /** What is in port 1 of each HCA. */
 const cablings = ['cable', 'loopback', 'open'] as const;

@@ -1,8 +1,8 @@
 /** The books of one slot that a real guest uses, copied as plain data. */
 
-import type { HcaNode } from '../node/hca-node.ts';
-import { byCommandName, type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
-import { type LinkEndLedger, linkEndLedgerOf } from '../report/ledger-link.ts';
+import type { HcaNode } from '../machine/node/hca-node.ts';
+import { byCommandName, type HcaLedger, hcaLedgerOf } from '../machine/report/hca-ledger.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from '../machine/report/ledger-link.ts';
 import type { AccessCount } from './access-counters.ts';
 import type { GuestNode } from './guest-node.ts';
 import type { Slot } from './slot.ts';

@@ -24,7 +24,7 @@ import {
 } from '../../guest/device.ts';
 import type { GuestMemory } from '../../guest/memory.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
-import type { MachineConfig } from '../profile/index.ts';
+import type { MachineConfig } from '../machine/profile/index.ts';
 import { AccessCounters } from './access-counters.ts';
 import { CONFIG_BYTES, ConfigWindow } from './config-window.ts';
 import type { GuestNode } from './guest-node.ts';

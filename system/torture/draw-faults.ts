@@ -1,6 +1,6 @@
 /** Faults of a story, by its climate: none when calm, packets when lossy, everything when broken. */
 import type { Random } from '../../sim/index.ts';
-import type { FaultEntry } from '../faults/index.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
 import type { Climate } from './story.ts';
 
 export function drawFaults(random: Random, climate: Climate): FaultEntry[] {

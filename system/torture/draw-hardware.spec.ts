@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configurationOf } from '../profile/index.ts';
+import { configurationOf } from '../machine/profile/index.ts';
 import { knots } from './draw-hardware.ts';
 
 describe('the hardware of stories', () => {

@@ -6,8 +6,8 @@
 import { ConfigurationError } from '../../base/assert.ts';
 import type { NumberParameter, Parameter } from '../../base/parameter.ts';
 import type { Random } from '../../sim/index.ts';
-import { configurationOf, type ParameterValues } from '../profile/index.ts';
-import { type ParameterValue, parametersByPath } from '../profile/parameter-tree.ts';
+import { configurationOf, type ParameterValues } from '../machine/profile/index.ts';
+import { type ParameterValue, parametersByPath } from '../machine/profile/parameter-tree.ts';
 
 const drawnPrefixes = [
   'host.core.',

@@ -3,8 +3,8 @@
  * memory that is taken away while slow hardware has work with it. Drawn over a story that is there already.
  */
 import type { Random } from '../../sim/index.ts';
-import type { FaultEntry } from '../faults/index.ts';
-import type { ParameterValues } from '../profile/index.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import type { ProgramPlan, Step, Story } from './story.ts';
 
 const slowHardware: readonly ParameterValues[] = [

@@ -16,7 +16,7 @@ import {
   IBV_WR_SEND,
   IBV_WR_SEND_WITH_IMM,
 } from '../../userlib/index.ts';
-import { partitions } from '../partition/placement.ts';
+import { partitions } from '../machine/partition/placement.ts';
 import { withControl } from './draw-control.ts';
 import { drawFaults } from './draw-faults.ts';
 import { drawHardware } from './draw-hardware.ts';

@@ -75,7 +75,7 @@ import {
   resizeCq,
   VerbsError,
 } from '../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../program.ts';
+import type { JsonValue, ProgramContext } from '../machine/program.ts';
 import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';

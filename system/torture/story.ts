@@ -7,9 +7,9 @@
  *        └── links: which QP of which program is connected to which
  */
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
-import type { FaultEntry } from '../faults/index.ts';
-import type { Partition } from '../partition/placement.ts';
-import type { ParameterValues } from '../profile/index.ts';
+import type { FaultEntry } from '../machine/faults/index.ts';
+import type { Partition } from '../machine/partition/placement.ts';
+import type { ParameterValues } from '../machine/profile/index.ts';
 import type { ScenePlan } from './scenes/scene.ts';
 
 /** How far what happens departs from calm traffic; the judges ask for more the calmer a story is. */

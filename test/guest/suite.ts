@@ -15,7 +15,7 @@ import {
   scenarioNamed,
   silentProgress,
   startScenario,
-} from '../../system/guest/index.ts';
+} from '../../system/linux-lab/index.ts';
 
 export type Kernel = 'debian' | 'backports';
 

@@ -36,7 +36,7 @@ describe('seeded mistakes', () => {
       'host/',
       'driver/',
       'userlib/',
-      'system/report/',
+      'system/machine/report/',
     ])
       expect(
         files.some((file) => file.startsWith(area)),

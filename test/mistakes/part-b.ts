@@ -55,7 +55,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
     name: 'times-by-low-qpn-bits',
     what: 'The ledger of operations keeps times by the low ten bits of the QPN.',
     kind: 'wrong address',
-    file: 'system/node/operation-times.ts',
+    file: 'system/machine/node/operation-times.ts',
     find: `    this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
   }
 

@@ -1,7 +1,7 @@
 /** Programs that use message channels in every way in which they can go wrong. */
-import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { openMessageChannel } from '../../system/programs/message-pingpong.ts';
-import { barrier, openEndpoint } from '../../system/programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { openMessageChannel } from '../../system/workloads/message-pingpong.ts';
+import { barrier, openEndpoint } from '../../system/workloads/rc-endpoint.ts';
 import { IBV_QP_STATE, IBV_QPS_ERR, modifyQp } from '../../userlib/index.ts';
 import { MessageChannel, type MessagingConfig } from '../../userlib/messaging/index.ts';
 import { areEqual, patternOf } from './requests.ts';

@@ -5,8 +5,8 @@
  * while requests are under way. Every request is legal: all of them must succeed.
  */
 import { Random } from '../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { allAccess } from '../../system/programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { allAccess } from '../../system/workloads/rc-states.ts';
 import {
   IBV_ACCESS_ON_DEMAND,
   IBV_SEND_FENCE,

@@ -3,8 +3,8 @@
  * both sides tell what came of it. Beside it a companion QP of the same process and PD moves data, and a bystander
  * process; both must not notice.
  */
-import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { allAccess } from '../../system/programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { allAccess } from '../../system/workloads/rc-states.ts';
 import {
   allocPd,
   IBV_ACCESS_LOCAL_WRITE,

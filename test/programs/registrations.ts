@@ -1,6 +1,6 @@
 /** What registering and deregistering cost a program, by its own clock, over sizes. */
-import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { allAccess } from '../../system/programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { allAccess } from '../../system/workloads/rc-states.ts';
 import { deregMr, regMr } from '../../userlib/index.ts';
 import { Side } from './side.ts';
 

@@ -4,8 +4,8 @@
  *
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
-import type { JsonValue, ProgramContext } from '../../system/program.ts';
-import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../system/programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../system/machine/program.ts';
+import { allAccess, type RcAttributes, toInit, toRtr, toRts } from '../../system/workloads/rc-states.ts';
 import {
   allocPd,
   createCq,

@@ -3,7 +3,7 @@
  */
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { GuestMemory } from '../../../guest/memory.ts';
-import { configurationOf, type ParameterValues } from '../../profile/index.ts';
+import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { Emulation } from '../emulation.ts';
 import { servingParameters } from '../parameters.ts';
 import type { Cabling } from '../served-plan.ts';

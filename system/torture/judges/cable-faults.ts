@@ -1,5 +1,5 @@
 /** What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3). */
-import type { FaultEntry } from '../../faults/index.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { Story } from '../story.ts';
 
 /** Packets that a fault concerns. */

@@ -1,7 +1,7 @@
 /** Counts of the report and times of the programs: a story that went well, told otherwise. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { IBV_WC_RETRY_EXC_ERR } from '../../../userlib/index.ts';
-import type { NodeReport } from '../../report/schema.ts';
+import type { NodeReport } from '../../machine/report/schema.ts';
 import { drawStory } from '../draw-story.ts';
 import type { Observations } from '../observations.ts';
 import { type Played, playStory } from '../run-story.ts';

@@ -1,6 +1,6 @@
 /** Packets of a scene that went well, told otherwise: each rule finds what breaks it. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { LinkPacket } from '../../node/packet-log.ts';
+import type { LinkPacket } from '../../machine/node/packet-log.ts';
 import { type Played, playStory } from '../run-story.ts';
 import { sceneOf } from '../scenes/index.ts';
 import { drawScene } from '../story-of-seed.ts';

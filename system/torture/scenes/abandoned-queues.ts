@@ -15,8 +15,8 @@ import {
   type IbvQp,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, connectRc, createRcQps } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, connectRc, createRcQps } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf } from './observing.ts';
 import {
   askerAndAnswerer,

@@ -36,9 +36,9 @@ import {
   type IbvSendWr,
   modifyQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
-import { allAccess } from '../../programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
+import { allAccess } from '../../workloads/rc-states.ts';
 import {
   askerAndAnswerer,
   completionsOf,

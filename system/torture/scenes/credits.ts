@@ -5,8 +5,8 @@
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WC_SUCCESS, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
 import { type Ended, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

@@ -24,7 +24,7 @@ import {
   postRecv,
   queryQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   connectRc,
@@ -32,7 +32,7 @@ import {
   createRcQps,
   openEndpoint,
   type RcBuffer,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

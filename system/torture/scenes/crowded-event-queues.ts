@@ -26,7 +26,7 @@ import {
   pollCq,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   connectRc,
@@ -35,7 +35,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, post, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -7,9 +7,9 @@
 import { psPerMs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import {
   askerAndAnswerer,
   completionsOf,

@@ -8,8 +8,8 @@
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer, openEndpoint } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
 import { completionsOf, failuresOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -19,9 +19,9 @@ import {
   type IbvSge,
   regMr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
-import { allAccess } from '../../programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
+import { allAccess } from '../../workloads/rc-states.ts';
 import {
   completionsOf,
   failuresOf,

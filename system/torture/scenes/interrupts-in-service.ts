@@ -10,8 +10,8 @@
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import { configAccessOf } from '../../../host/index.ts';
 import type { Random } from '../../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { disperse, gather, playRound, type Step } from './crowded-event-queues.ts';
 import { askerAndAnswerer, someOrder } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -12,9 +12,9 @@ import {
   IBV_WR_RDMA_WRITE,
   type PortAttr,
 } from '../../../userlib/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { patternOf, watchCompletions } from './observing.ts';
 import { askerAndAnswerer, type Ended, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

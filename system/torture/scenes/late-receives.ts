@@ -6,9 +6,9 @@
 import { psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { firstDifference, patternOf, sleepUntil, watchCompletions } from './observing.ts';
 import { type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

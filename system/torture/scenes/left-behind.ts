@@ -17,8 +17,8 @@ import {
   IBV_WR_RDMA_WRITE,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { createBuffer } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { createBuffer } from '../../workloads/rc-endpoint.ts';
 import { completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -14,8 +14,8 @@ import {
   IBV_WC_WR_FLUSH_ERR,
   IBV_WR_RDMA_WRITE,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
 import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -13,9 +13,9 @@ import {
   pollCq,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
-import type { Report } from '../../report/schema.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import type { Report } from '../../machine/report/schema.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

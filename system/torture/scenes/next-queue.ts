@@ -24,14 +24,14 @@ import {
   postRecv,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   connectRc,
   createRcQps,
   openEndpoint,
   type RcEndpoint,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import { completionsOf, failuresOf, post } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

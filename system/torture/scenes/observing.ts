@@ -1,6 +1,6 @@
 /** How programs of scenes look at what comes: closely, where a judge holds times to closed forms; and bytes that say whose they are. */
 import { IbvWc, pollCq } from '../../../userlib/index.ts';
-import type { ProgramContext } from '../../program.ts';
+import type { ProgramContext } from '../../machine/program.ts';
 import { type Ended, nowPs, type Side } from './pair.ts';
 
 /** Polls with rests of `napPs`, until so many completions have come or nothing has for `patiencePs`. */

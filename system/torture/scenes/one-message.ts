@@ -11,8 +11,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type PortAttr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
 import { askerAndAnswerer, type Ended, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft, ScenePlayed } from './scene.ts';

@@ -16,9 +16,9 @@ import {
   IBV_WR_RDMA_WRITE,
   regMr,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
-import { allAccess } from '../../programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
+import { allAccess } from '../../workloads/rc-states.ts';
 import { completionsOf, failuresOf, leave, meetPeer, nowPs, type PeerSide, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

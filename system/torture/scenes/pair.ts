@@ -28,7 +28,7 @@ import {
   postSend,
   type QpCap,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   createBuffer,
@@ -36,7 +36,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import {
   allAccess,
   type RcAddress,
@@ -44,7 +44,7 @@ import {
   toInit,
   toRtr,
   toRts,
-} from '../../programs/rc-states.ts';
+} from '../../workloads/rc-states.ts';
 import type { SceneProgram } from './scene.ts';
 
 /** The programs of most scenes: one asks, the other answers. */

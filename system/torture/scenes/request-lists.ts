@@ -27,7 +27,7 @@ import {
   postRecv,
   postSend,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   connectRc,
@@ -36,7 +36,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, completionsOf, type Ended } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -26,9 +26,9 @@ import {
   regMr,
   VerbsError,
 } from '../../../userlib/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { watchCompletions } from './observing.ts';
 import {
   completionsOf,

@@ -17,8 +17,8 @@ import {
   postRecv,
   resizeCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, connectRc, createRcQps, openEndpoint } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, connectRc, createRcQps, openEndpoint } from '../../workloads/rc-endpoint.ts';
 import { completionsOf, failuresOf, post } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -7,10 +7,10 @@
  * Stories of players (draw-story.ts) meet what nobody thought of; scenes meet what somebody did, in every variation.
  */
 import type { Random } from '../../../sim/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { ParameterValues } from '../../profile/index.ts';
-import type { JsonValue } from '../../program.ts';
-import type { Report } from '../../report/schema.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
+import type { JsonValue } from '../../machine/program.ts';
+import type { Report } from '../../machine/report/schema.ts';
 import type { Again, Climate } from '../story.ts';
 
 /** How a story says which scene it is: plain data, like all of a story. */

@@ -35,7 +35,7 @@ import {
   postSrqRecv,
   querySrq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import {
   barrier,
   connectRc,
@@ -43,7 +43,7 @@ import {
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
-} from '../../programs/rc-endpoint.ts';
+} from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, post } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

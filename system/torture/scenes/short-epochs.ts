@@ -6,9 +6,9 @@
 import { psPerNs, psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
 import { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, postRecv } from '../../../userlib/index.ts';
-import type { FaultEntry } from '../../faults/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, completionsOf, failuresOf, leave, meetPeer, post, requestOf } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -5,7 +5,7 @@
  */
 import { psPerUs } from '../../../base/units.ts';
 import type { Random } from '../../../sim/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
 import { nowPs } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -12,8 +12,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvQp,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer } from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, leave, meetPeer, type PeerSide, post, requestOf, type Side } from './pair.ts';
 import type { Scene, SceneDraft } from './scene.ts';
 

@@ -17,8 +17,8 @@ import {
   postRecv,
   reqNotifyCq,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { completionsOf, failuresOf, leave, meetPeer, nowPs, post, requestOf } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -11,8 +11,8 @@ import {
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { sleepUntil, watchCompletions } from './observing.ts';
 import {
   askerAndAnswerer,

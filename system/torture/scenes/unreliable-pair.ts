@@ -13,9 +13,9 @@ import {
   type IbvSendWr,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, createBuffer, openEndpoint } from '../../programs/rc-endpoint.ts';
-import { allAccess } from '../../programs/rc-states.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, createBuffer, openEndpoint } from '../../workloads/rc-endpoint.ts';
+import { allAccess } from '../../workloads/rc-states.ts';
 import { qkey, ready } from '../connecting.ts';
 import type { QpPlan } from '../story.ts';
 import { leave, type Side } from './pair.ts';

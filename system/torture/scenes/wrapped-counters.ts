@@ -13,8 +13,8 @@ import {
   pollCq,
   postRecv,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier } from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, completionsOf, leave, meetPeer, post, requestOf, type Side } from './pair.ts';
 import { wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

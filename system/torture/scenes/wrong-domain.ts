@@ -14,8 +14,8 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvPd,
 } from '../../../userlib/index.ts';
-import type { JsonValue, ProgramContext } from '../../program.ts';
-import { barrier, connectRc, createRcQps } from '../../programs/rc-endpoint.ts';
+import type { JsonValue, ProgramContext } from '../../machine/program.ts';
+import { barrier, connectRc, createRcQps } from '../../workloads/rc-endpoint.ts';
 import { askerAndAnswerer, completionsOf, lastBytesIn, leave, meetPeer, post, requestOf } from './pair.ts';
 import { differencesOf, patternOf, wrongOf } from './patterns.ts';
 import type { Scene, SceneDraft } from './scene.ts';

@@ -10,7 +10,7 @@
 import { readdirSync } from 'node:fs';
 import { bytesPerMib } from '../../../base/units.ts';
 import { Random } from '../../../sim/index.ts';
-import { configurationOf, type ParameterValues } from '../../profile/index.ts';
+import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { servedProfile } from '../../serve/index.ts';
 import { GuestLife } from './guest-life.ts';
 import {

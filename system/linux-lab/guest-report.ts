@@ -1,0 +1,77 @@
+/** What `hca guest` reports, "hca-guest-report/1": what ran, what the commands did, and the devices' own report. */
+import { tableOf } from '../machine/report/table.ts';
+import { renderServeReport, type ServeReport } from '../serve/index.ts';
+import type { CommandResult } from './agent.ts';
+import type { VectorComparison } from './interrupts.ts';
+import type { SessionResult, SessionVersions } from './session.ts';
+
+const guestReportSchema = 'hca-guest-report/1';
+
+/** A command and the guest it ran in. */
+export interface GuestCommandResult extends CommandResult {
+  readonly guest: number;
+}
+
+export interface GuestReport {
+  readonly schema: typeof guestReportSchema;
+  readonly versions: SessionVersions;
+  readonly commands: readonly GuestCommandResult[];
+  /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
+  readonly interrupts: readonly VectorComparison[];
+  /** See hca-serve-report/1. */
+  readonly serve: ServeReport;
+}
+
+export function guestReportOf(result: SessionResult, commands: readonly GuestCommandResult[]): GuestReport {
+  const { versions, interrupts, report } = result;
+  return { schema: guestReportSchema, versions, commands, interrupts, serve: report };
+}
+
+/** What was wrong, a line each; none when nothing was. */
+export function guestFaultsOf({ commands, interrupts, serve }: GuestReport): string[] {
+  return [
+    ...commands
+      .filter(({ exitStatus }) => exitStatus !== 0)
+      .map(({ guest, command, exitStatus, hasTimedOut }) =>
+        hasTimedOut
+          ? `guest${guest}: took too long: ${command}`
+          : `guest${guest}: exit ${exitStatus}: ${command}`,
+      ),
+    ...differencesOf(interrupts),
+    ...(serve.checks.balanced ? [] : ['the books do not balance']),
+    ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
+  ];
+}
+
+/** Vectors on which device and guest disagree, a line each. */
+export function differencesOf(interrupts: readonly VectorComparison[]): string[] {
+  return interrupts
+    .filter(({ isEqual }) => !isEqual)
+    .map(
+      ({ adapter, name, deviceCount, guestCount }) =>
+        `HCA ${adapter}, ${name}: ${deviceCount} interrupts by the device, ${guestCount} by the guest`,
+    );
+}
+
+/** For a terminal. */
+export function renderGuestReport({ versions, interrupts, serve }: GuestReport): string {
+  const { kernel, qemu, rdmaCore, perftest } = versions;
+  return [
+    renderServeReport(serve),
+    ...(interrupts.length === 0 ? [] : [interruptTable(interrupts)]),
+    `Linux ${kernel}, rdma-core ${rdmaCore}, perftest ${perftest}, on QEMU ${qemu}`,
+  ].join('\n');
+}
+
+const interruptTable = (interrupts: readonly VectorComparison[]): string =>
+  tableOf(
+    "Interrupts since the driver was loaded: the device's count beside /proc/interrupts",
+    ['vector', 'name in the guest', 'device', 'guest', ''],
+    interrupts.map(({ adapter, vector, name, deviceCount, guestCount, isEqual }) => [
+      `hca ${adapter} vector ${vector}`,
+      name,
+      deviceCount,
+      guestCount,
+      isEqual ? '' : 'DIFFERENT',
+    ]),
+  );

@@ -1,0 +1,178 @@
+/**
+ * Faults of a device, injected where they would arise: in its command processor, its registers, its slot and its port.
+ * Needs nothing but the HCA, so it is the same for a simulated host and for a guest.
+ *
+ *     at ─────────────────────────► queue ─┐
+ *     after, nth ── commands, accesses ────┤ (+ delay) ──► stage, at a clock edge ──► begin … for … end
+ *     nth reset written ───────────────────┘
+ *
+ * What begins or ends a fault of the whole device does so at a clock edge behind all other work of that cycle, whatever
+ * set it off. Without faults of a kind, nothing of it is attached.
+ */
+import { EventType } from '../../../abi/eqe.ts';
+import { psPerUs } from '../../../base/units.ts';
+import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../../hw/hca/index.ts';
+import type { WirePort } from '../../../wire/index.ts';
+import type { FaultLog } from './fault-log.ts';
+import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
+import type { Fault, FaultOf, TimedFault } from './kinds.ts';
+import { faultsOf } from './plan.ts';
+
+/** Injects the faults of a node into its device; to be called once, before time starts. */
+export function injectHcaFaults(faults: readonly Fault[], node: number, hca: Hca, log: FaultLog): void {
+  for (const fault of faultsOf(faults, node, 'packet')) {
+    injectPacketFault(fault, hca.wirePort, log);
+  }
+  const commands = faultsOf(faults, node, 'command');
+  const resets = faultsOf(faults, node, 'reset');
+  const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
+  if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
+}
+
+/** How long after its packet a copy leaves, and how long a packet waits for others to pass it, unless the fault says. */
+const copyDelayPs = psPerUs;
+const passDelayPs = 10 * psPerUs;
+
+function injectPacketFault(fault: FaultOf<'packet'>, { faults, transmitted }: WirePort, log: FaultLog): void {
+  const { packet, nth, delay, by } = fault;
+  const { first, last } = nth;
+  const fired = (): void => log.fired(fault);
+  if (packet === 'duplicated') {
+    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs, fired }, first, last);
+  } else if (packet === 'reordered') {
+    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs, fired }, first, last);
+  } else {
+    log.firesOnNth(fault, nth, () => transmitted.packetCount);
+    if (packet === 'corrupted') faults.corruptPackets(first, last);
+    else if (packet === 'lost') faults.losePackets(first, last);
+    else faults.delayPackets(delay!, first, last);
+  }
+}
+
+type Lasting = TimedFault | FaultOf<'reset'>;
+
+class DeviceFaults implements CommandFaults {
+  readonly #hca: Hca;
+  readonly #log: FaultLog;
+  readonly #commands: readonly FaultOf<'command'>[];
+  readonly #lasting: readonly Lasting[];
+  /** Events seen so far by each command fault, and by each lasting one. */
+  readonly #begun: number[];
+  readonly #seen: number[];
+  readonly #stage: number;
+  readonly #handler: number;
+  /** Faults to begin (even) or end (odd) at the next edge, by twice their index. */
+  readonly #due: number[] = [];
+
+  constructor(
+    hca: Hca,
+    commands: readonly FaultOf<'command'>[],
+    resets: readonly FaultOf<'reset'>[],
+    timed: readonly TimedFault[],
+    log: FaultLog,
+  ) {
+    this.#log = log;
+    this.#hca = hca;
+    this.#commands = commands;
+    this.#lasting = [...resets, ...timed];
+    this.#begun = commands.map(() => 0);
+    this.#seen = this.#lasting.map(() => 0);
+    const { lp, domain, control } = hca;
+    this.#stage = domain.addStage(this.#run, this);
+    this.#handler = lp.queue.addHandler((due) => {
+      this.#due.push(due);
+      domain.wakeAfter(this.#stage, lp.nowPs);
+    });
+    control.processor.faults = this;
+    if (resets.length > 0)
+      control.registers.onReset = () => this.#happened((fault) => fault.kind === 'reset');
+    if (timed.some(({ after }) => after === ANY_ACCESS))
+      hca.onAccess = () => this.#happened((fault) => 'after' in fault && fault.after === ANY_ACCESS);
+    for (const [index, fault] of this.#lasting.entries())
+      if (fault.kind !== 'reset' && fault.after === undefined)
+        lp.queue.schedule(fault.at ?? 0, this.#handler, index * 2);
+  }
+
+  begun(opcode: number): number {
+    let answer = GO_ON;
+    for (const [index, fault] of this.#commands.entries()) {
+      const { command, nth, status } = fault;
+      if (command !== ANY_COMMAND && command !== opcode) continue;
+      this.#begun[index] = this.#begun[index]! + 1;
+      if (answer !== GO_ON || !isNth(nth, this.#begun[index]!)) continue;
+      answer = status === NO_STATUS ? NEVER_END : status;
+      this.#log.fired(fault);
+    }
+    return answer;
+  }
+
+  ended(opcode: number): void {
+    this.#happened((fault) => 'after' in fault && (fault.after === opcode || fault.after === ANY_COMMAND));
+  }
+
+  /** An event that these faults count. */
+  #happened(concerns: (fault: Lasting) => boolean): void {
+    const { lp } = this.#hca;
+    for (const [index, fault] of this.#lasting.entries()) {
+      if (!concerns(fault)) continue;
+      this.#seen[index] = this.#seen[index]! + 1;
+      const nth: Nth = fault.nth;
+      if (!isNth(nth, this.#seen[index]!)) continue;
+      const delayPs = 'delay' in fault ? (fault.delay ?? 0) : 0;
+      lp.queue.schedule(lp.nowPs + delayPs, this.#handler, index * 2);
+    }
+  }
+
+  #run(cycle: number): void {
+    const { lp } = this.#hca;
+    // Of one instant the event queue may tell in any order.
+    this.#due.sort((left, right) => left - right);
+    for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
+      const fault = this.#lasting[due >> 1]!;
+      const isBeginning = due % 2 === 0;
+      this.#apply(fault, isBeginning, cycle);
+      if (isBeginning) this.#log.fired(fault);
+      const lastsPs = 'for' in fault ? fault.for : undefined;
+      if (isBeginning && lastsPs !== undefined) lp.queue.schedule(lp.nowPs + lastsPs, this.#handler, due + 1);
+    }
+  }
+
+  #apply(fault: Lasting, isBeginning: boolean, cycle: number): void {
+    const { control, wirePort } = this.#hca;
+    switch (fault.kind) {
+      case 'catastrophic':
+        this.#die(fault.catastrophic, cycle);
+        return;
+      case 'device':
+        wirePort.setEnabled(!isBeginning);
+        this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
+        return;
+      case 'reset':
+        this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
+        return;
+      case 'semaphore':
+        control.registers.isSemaphoreStuck = isBeginning;
+        return;
+      case 'owner':
+        control.registers.isOwnerStuck = isBeginning;
+        return;
+      case 'port':
+        wirePort.setEnabled((fault.port === 'up') === isBeginning);
+        return;
+      case 'cable':
+        wirePort.setEnabled((fault.cable === 'plugged') === isBeginning);
+        return;
+    }
+  }
+
+  /** The firmware dies: code in the error buffer, a last event, and then nothing moves until a reset. */
+  #die(code: number, cycle: number): void {
+    const { control } = this.#hca;
+    control.registers.setCatastrophicError(code);
+    control.processor.halt(cycle);
+    this.#hca.resetDataPath(cycle);
+    control.events.writeAnew();
+    if (control.events.canPost())
+      control.events.postAsync(EventType.LOCAL_CATAS_ERROR, 0, () => undefined, cycle);
+  }
+}

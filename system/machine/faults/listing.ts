@@ -1,0 +1,90 @@
+/**
+ * The faults there are, as a listing: what `hca faults` prints and what docs/faults.md holds between its marks.
+ * `npm run docs` writes the page; a spec holds it to the declaration.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { Field } from './fields.ts';
+import { type FaultKind, faultKinds } from './kinds.ts';
+
+export interface FaultListing {
+  readonly kind: FaultKind;
+  readonly doc: string;
+  readonly seen: string;
+  readonly example: string;
+  readonly fields: readonly FieldListing[];
+}
+
+export interface FieldListing {
+  readonly name: string;
+  readonly isRequired: boolean;
+  readonly range: string;
+  readonly doc: string;
+}
+
+export function faultListing(): FaultListing[] {
+  return Object.entries(faultKinds).map(([kind, { doc, seen, example, fields }]) => ({
+    kind: kind as FaultKind,
+    doc,
+    seen,
+    example,
+    fields: Object.entries(fields as Readonly<Record<string, Field<unknown>>>).map(([name, field]) => ({
+      name,
+      isRequired: field.isRequired,
+      range: shortRange(field.range),
+      doc: field.doc,
+    })),
+  }));
+}
+
+/** The names of all commands and statuses fill a page of their own. */
+const shortRange = (range: string): string => range.replace(/ \([A-Z0-9_]+(, [A-Z0-9_]+){10,}\)/, ' by name');
+
+/** The program that shows a fault best, on the command line. */
+export function commandOf({ kind, example }: FaultListing): string {
+  return kind === 'device' || kind === 'catastrophic' || kind === 'owner' || kind === 'command'
+    ? `npx hca move --fault '${example}'`
+    : `npx hca perf write-bw -n 1000 --fault '${example}'`;
+}
+
+const start = '<!-- faults -->';
+const end = '<!-- /faults -->';
+const page = new URL('../../../docs/faults.md', import.meta.url);
+
+/** Markdown: a section for each kind. */
+export function faultSections(): string {
+  return faultListing()
+    .map((listing) => {
+      const rows = listing.fields.map(
+        ({ name, isRequired, range, doc }) =>
+          `| \`${name}\` | ${isRequired ? 'yes' : ''} | ${range} | ${doc} |`,
+      );
+      return [
+        `### ${listing.kind}`,
+        '',
+        listing.doc,
+        '',
+        `*Seen as:* ${listing.seen}`,
+        '',
+        '| field | needed | what it may be | meaning |',
+        '|---|---|---|---|',
+        ...rows,
+        '',
+        '```',
+        commandOf(listing),
+        '```',
+        '',
+      ].join('\n');
+    })
+    .join('\n');
+}
+
+/** The page with the sections put between its marks. */
+export function pageWith(sections: string, text: string): string {
+  const from = text.indexOf(start);
+  const to = text.indexOf(end);
+  return `${text.slice(0, from + start.length)}\n\n${sections}\n${text.slice(to)}`;
+}
+
+export const readPage = (): string => readFileSync(page, 'utf8');
+
+if (process.argv[1] === import.meta.filename) writeFileSync(page, pageWith(faultSections(), readPage()));

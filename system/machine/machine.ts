@@ -1,0 +1,423 @@
+/**
+ * The machine as a library: hosts and HCAs built from a profile, programs on the hosts, simulated time under control,
+ * and everything to be looked at in between.
+ *
+ *     await using machine = await Machine.create({ set: { 'wire.speed': 'FDR' } });
+ *     const ping = await machine.load({ node: 0, run: async ({ cpu, verbs }) => { … } });
+ *     await machine.run();
+ *     console.log(machine.nowPs, await machine.results(), (await machine.report()).checks);
+ *
+ * A machine runs in one thread (`single`) or in several; what happens in it, and its report, is the same.
+ */
+import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
+import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
+import { type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
+import type { Analysis, AnalysisOptions } from './analysis/index.ts';
+import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
+import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
+import type { Held } from './node/held.ts';
+import type { LinkPackets } from './node/packet-log.ts';
+import type { ProgramOrder, ProgressListener } from './node/program-runner.ts';
+import { PartRuns } from './part-runs.ts';
+import { MachinePart } from './partition/part.ts';
+import { localPort, type PartPort } from './partition/part-port.ts';
+import { checkedPartition, type Partition } from './partition/placement.ts';
+import { WorkerParts } from './partition/workers.ts';
+import { adapterName, hostName, type MachinePlan, planMachine, type Watch, watches } from './plan.ts';
+import { configHashOf, configurationOf, type MachineConfig, type ParameterValues } from './profile/index.ts';
+import type { JsonValue, LogLine, ProgramOptions, ProgramState } from './program.ts';
+import { buildReport } from './report/build-report.ts';
+import type { HcaLedger } from './report/hca-ledger.ts';
+import type { HostLedger } from './report/host-ledger.ts';
+import type { NicLedger } from './report/nic-ledger.ts';
+import type { Report } from './report/schema.ts';
+import { type RunFacts, runFactsOf } from './run-facts.ts';
+
+export interface MachineOptions {
+  /** Name of a profile or a JSON file; default `connectx3-qdr`. */
+  readonly profile?: string;
+  /** Parameters to change, by path. */
+  readonly set?: ParameterValues;
+  /** Where the parts run; default `single`. */
+  readonly partition?: Partition;
+  /** Seed of everything drawn at random: `machine.seed`. */
+  readonly seed?: number;
+  /** Number of hosts: `machine.nodeCount`. */
+  readonly nodes?: number;
+  /** Faults to inject; docs/faults.md lists them. */
+  readonly faults?: FaultPlan;
+  /** Reorders what one instant leaves unordered under this seed: the report must not change. */
+  readonly shuffleSeed?: number;
+  /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
+  readonly analysis?: AnalysisOptions;
+  /**
+   * `races`: programs that touch buffers which are the device's are reported; `accesses`: accesses of the device to memory
+   * that was not given to it, or was taken back; default nothing is watched.
+   */
+  readonly watch?: Watch;
+  /**
+   * How long a program may await what is not simulated (a file, a timer, a promise that nobody settles), in milliseconds of
+   * real time: then the run ends with a ProgramFailedError. Default 30,000; Infinity waits for ever.
+   */
+  readonly programPatienceMs?: number;
+  /** Told how far the programs have come. */
+  readonly onProgress?: ProgressListener;
+  /**
+   * For tests: after so many picoseconds all parts count from a new epoch (sim/epoch.ts); by default after 4.4 s. The report
+   * must not change.
+   */
+  readonly epochPs?: number;
+  /**
+   * For tests: a run ends with a StepLimitError when the machine has taken more events, records and clock edges than this in
+   * all, and programs have not ended. They are counted every ten milliseconds of simulated time; default none.
+   */
+  readonly stepLimit?: number;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+function checkedPatience(ms: number | undefined): number | undefined {
+  if (ms === undefined || ms > 0) return ms;
+  throw new ConfigurationError('programPatienceMs', ms, 'a number above zero, or Infinity');
+}
+
+export class Machine implements AsyncDisposable {
+  readonly config: MachineConfig;
+  readonly configHash: string;
+  readonly partition: Partition;
+  readonly #plan: MachinePlan;
+  readonly #ports: readonly PartPort[];
+  readonly #workers: WorkerParts | undefined;
+  readonly #local: MachinePart | undefined;
+  readonly #memories = new Map<number, Uint8Array>();
+  readonly #runs: PartRuns;
+  #programCount = 0;
+  #isClosed = false;
+
+  private constructor(
+    plan: MachinePlan,
+    partition: Partition,
+    onProgress: ProgressListener | undefined,
+    epochPs: number | undefined,
+    stepLimit: number | undefined,
+  ) {
+    this.#plan = plan;
+    this.config = plan.config;
+    this.configHash = configHashOf(plan.config, plan.faults.map(faultText));
+    this.partition = partition;
+    if (plan.control === undefined) {
+      this.#local = new MachinePart(plan, 0);
+      if (onProgress !== undefined) this.#local.onProgress = onProgress;
+      this.#ports = [localPort(this.#local)];
+    } else {
+      this.#workers = new WorkerParts(plan);
+      this.#ports = this.#workers.ports;
+    }
+    const patiencePs = msToPs(plan.config.machine.pollPatienceMs);
+    this.#runs = new PartRuns(this.#ports, this.#workers, patiencePs, epochPs, stepLimit);
+  }
+
+  /**
+   * Builds a machine, powered on at time 0; nothing has run yet.
+   * @throws ConfigurationError naming what is wrong with the options
+   */
+  static async create(options: MachineOptions = {}): Promise<Machine> {
+    const set: Record<string, number | string | boolean> = { ...options.set };
+    if (options.seed !== undefined) set['machine.seed'] = options.seed;
+    if (options.nodes !== undefined) set['machine.nodeCount'] = options.nodes;
+    const profile = options.profile === undefined ? {} : { profile: options.profile };
+    const config = configurationOf({ ...profile, set });
+    const partition = checkedPartition(options.partition ?? 'single');
+    if (options.watch !== undefined && !watches.includes(options.watch))
+      throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
+    const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
+    const plan = planMachine({
+      config,
+      faults,
+      partition,
+      shuffleSeed: options.shuffleSeed,
+      analysis: options.analysis,
+      watch: options.watch,
+      programPatienceMs: checkedPatience(options.programPatienceMs),
+    });
+    if (options.epochPs !== undefined) assertRange('epochPs', options.epochPs, 3 * psPerUs, epochLengthPs);
+    const machine = new Machine(plan, partition, options.onProgress, options.epochPs, options.stepLimit);
+    try {
+      await Promise.all(machine.#ports.map((port) => port.effort()));
+    } catch (error) {
+      await machine.close();
+      throw error;
+    }
+    return machine;
+  }
+
+  /** Simulated time in picoseconds at which all parts stand: past 2^53, which are 2.5 hours, the nearest number to {@link instantPs}. */
+  get nowPs(): number {
+    return Number(this.#runs.instantPs);
+  }
+
+  /** The same exactly, however much it is: a bigint where a number would not be exact. */
+  get instantPs(): ExactPs {
+    return this.#runs.instantPs;
+  }
+
+  get nodeCount(): number {
+    return this.config.machine.nodeCount;
+  }
+
+  // Programs.
+
+  /**
+   * Loads a program: it starts when the machine next runs, or once its host's driver has probed the device.
+   * @returns its number, for {@link programs} and {@link results}
+   * @throws ConfigurationError for a function in a worker partition, a module that does not load, no free core
+   */
+  async load(options: ProgramOptions): Promise<number> {
+    this.#checkIdle('load a program');
+    const { node, run, core, process } = options;
+    this.#checkNode(node);
+    const name = options.name ?? `program${this.#programCount}`;
+    const order: ProgramOrder = {
+      name,
+      core,
+      process,
+      args: options.args ?? null,
+      number: this.#programCount,
+    };
+    if (typeof run !== 'function') {
+      await this.#portOf(hostName(node)).loadModule(
+        node,
+        order,
+        String(run.url),
+        run.exportName ?? 'default',
+      );
+    } else if (this.#local === undefined) {
+      throw new ConfigurationError(
+        `program ${name}`,
+        'a function',
+        `a module ({ url, exportName }): functions cannot cross into the workers of partition ${this.partition}`,
+      );
+    } else {
+      this.#local.loadFunction(node, order, run);
+    }
+    return this.#programCount++;
+  }
+
+  /** What became of the programs, in the order they were loaded. */
+  async programs(): Promise<ProgramState[]> {
+    const states = (await Promise.all(this.#ports.map((port) => port.programStates()))).flat();
+    return states.toSorted((left, right) => left.number - right.number);
+  }
+
+  /** What the programs returned, in the order they were loaded; undefined of those that run or returned nothing. */
+  async results(): Promise<(JsonValue | undefined)[]> {
+    return (await this.programs()).map(({ result }) => result);
+  }
+
+  /** Lines that programs have logged, by simulated time, then node. */
+  async log(): Promise<LogLine[]> {
+    const lines = (await Promise.all(this.#ports.map((port) => port.logLines()))).flat();
+    const order = (left: ExactPs, right: ExactPs): number => (left < right ? -1 : left > right ? 1 : 0);
+    return lines.toSorted((left, right) => order(left.atPs, right.atPs) || left.node - right.node);
+  }
+
+  // Time.
+
+  /**
+   * Runs until all programs have ended (at first also: until every driver has probed its device) and what is under way
+   * has arrived, or to `limitPs`.
+   * @throws RunError when a program or the model throws, a worker is lost, or programs wait for what never comes: also when
+   *   they poll for it in a loop, after `machine.pollPatienceMs` of simulated time
+   */
+  async run(limitPs: ExactPs = NEVER): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    return this.#runs.runUntilEnded(nsToPs(this.config.machine.drainNs), limitPs);
+  }
+
+  /** Runs everything due before `limitPs`; then the machine stands there. */
+  async runTo(limitPs: ExactPs): Promise<RunOutcome> {
+    this.#checkIdle('run');
+    return this.#runs.runTo(limitPs);
+  }
+
+  /**
+   * Runs until `predicate` holds, looking every `everyPs`; or to `limitPs`.
+   * @returns whether it held
+   */
+  async runUntil(
+    predicate: () => boolean | Promise<boolean>,
+    everyPs: number,
+    limitPs: ExactPs = NEVER,
+  ): Promise<boolean> {
+    if (!Number.isSafeInteger(everyPs) || everyPs < 1)
+      throw new ConfigurationError('everyPs', everyPs, 'a whole number of at least 1');
+    while (!(await predicate())) {
+      const { instantPs } = this;
+      if (instantPs >= limitPs) return false;
+      const nextPs = BigInt(instantPs) + BigInt(everyPs);
+      await this.runTo(nextPs < limitPs ? nextPs : limitPs);
+    }
+    return true;
+  }
+
+  /** Has every host's driver remove its device and give everything back. */
+  async removeDrivers(): Promise<RunOutcome> {
+    this.#checkIdle('remove the drivers');
+    for (let node = 0; node < this.nodeCount; node++) await this.#portOf(hostName(node)).removeDriver(node);
+    return this.run();
+  }
+
+  // What there is to see.
+
+  /** A dword of a device's configuration space, as the device holds it; no simulated time passes. */
+  async readConfig32(node: number, offset: number): Promise<number> {
+    this.#checkNode(node);
+    checkConfigOffset(offset);
+    return this.#portOf(adapterName(this.config, node)).readConfig32(node, offset);
+  }
+
+  /**
+   * A little-endian dword of BAR 0 (registers) or 2 (doorbells: write-only, reads zero); no simulated time passes. A
+   * register whose reading has an effect has it.
+   */
+  async readRegister32(node: number, bar: 0 | 2, offset: number): Promise<number> {
+    this.#checkNode(node);
+    checkRegister(this.config, bar, offset);
+    return this.#portOf(adapterName(this.config, node)).readRegister32(node, bar, offset);
+  }
+
+  /** A host's physical memory, all of it: the very memory that the simulation works on. */
+  async physicalMemory(node: number): Promise<Uint8Array> {
+    this.#checkNode(node);
+    let memory = this.#memories.get(node);
+    if (memory === undefined) {
+      memory = new Uint8Array(await this.#portOf(hostName(node)).memoryOf(node));
+      this.#memories.set(node, memory);
+    }
+    return memory;
+  }
+
+  /** A copy of physical memory. @throws ConfigurationError for what lies outside of it */
+  async readPhysical(node: number, address: number, lengthBytes: number): Promise<Uint8Array> {
+    const memory = await this.physicalMemory(node);
+    checkPhysical(memory.length, address, lengthBytes);
+    return memory.slice(address, address + lengthBytes);
+  }
+
+  /** A copy of the memory of a process, by user address. @throws ConfigurationError where nothing is mapped */
+  async readVirtual(
+    node: number,
+    process: string,
+    address: number,
+    lengthBytes: number,
+  ): Promise<Uint8Array> {
+    const memory = await this.physicalMemory(node);
+    assertRange('lengthBytes', lengthBytes, 0, memory.length);
+    const port = this.#portOf(hostName(node));
+    const copy = new Uint8Array(lengthBytes);
+    for (let done = 0; done < lengthBytes; ) {
+      const length = Math.min(lengthBytes - done, pageBytes - ((address + done) % pageBytes));
+      const physical = await port.physicalAddress(node, process, address + done);
+      if (physical < 0)
+        throw new ConfigurationError(
+          'address',
+          `0x${(address + done).toString(16)}`,
+          'mapped in the process',
+        );
+      copy.set(memory.subarray(physical, physical + length), done);
+      done += length;
+    }
+    return copy;
+  }
+
+  /** The books of every host and its adapter, as they are now. */
+  async ledgers(): Promise<{
+    readonly hosts: HostLedger[];
+    readonly hcas: HcaLedger[];
+    readonly nics: NicLedger[];
+  }> {
+    this.#checkIdle('read the ledgers');
+    const parts = await Promise.all(this.#ports.map((port) => port.ledgers()));
+    return {
+      hosts: parts.flatMap(({ hosts }) => hosts),
+      hcas: parts.flatMap(({ hcas }) => hcas),
+      nics: parts.flatMap(({ nics }) => nics),
+    };
+  }
+
+  /** What the blocks of each node hold now, by name: as much as when the machine was built, once all software is gone. */
+  async held(): Promise<Held[]> {
+    this.#checkIdle('count what is held');
+    const parts = (await Promise.all(this.#ports.map((port) => port.held()))).flat();
+    return Array.from({ length: this.nodeCount }, (_, node) =>
+      Object.assign({}, ...parts.filter(([of]) => of === node).map(([, held]) => held)),
+    );
+  }
+
+  /** What the analysers have found so far, by host; empty unless the options ask for an analysis. */
+  async analyses(): Promise<Analysis[]> {
+    this.#checkIdle('read the analyses');
+    return (await Promise.all(this.#ports.map((port) => port.analyses()))).flat();
+  }
+
+  /** What has crossed the PCIe links, by node and direction; empty unless the analysis keeps packets. */
+  async packets(): Promise<LinkPackets[]> {
+    this.#checkIdle('read the packets');
+    return (await Promise.all(this.#ports.map((port) => port.packets()))).flat();
+  }
+
+  /** The report of everything so far. */
+  async report(): Promise<Report> {
+    const { hosts, hcas, nics } = await this.ledgers();
+    return buildReport(this.config, this.instantPs, hosts, hcas, nics, this.#plan.faults);
+  }
+
+  /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */
+  async runFacts(): Promise<RunFacts> {
+    const efforts = await Promise.all(this.#ports.map((port) => port.effort()));
+    return runFactsOf(this.partition, this.#plan.placement.length, this.#runs.wallMs, this.nowPs, efforts);
+  }
+
+  /** Done and total that the programs of a node reported last. */
+  progressOf(node: number): { readonly done: number; readonly total: number } {
+    this.#checkNode(node);
+    const [done, total] = new Float64Array(this.#plan.progress, node * 16, 2);
+    return { done: done!, total: total! };
+  }
+
+  /** For tests: ends a worker as a crash would. */
+  async terminateWorker(thread: number): Promise<void> {
+    if (this.#workers === undefined)
+      throw new ConfigurationError('partition', this.partition, 'one with workers');
+    await this.#workers.terminate(thread);
+  }
+
+  /** Ends all workers. A run that is under way ends with an error. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#runs.isRunning) this.#workers?.abort('the machine was closed');
+    else if (this.#plan.analysis !== undefined)
+      await Promise.allSettled(this.#ports.map((port) => port.closeAnalysers()));
+    await this.#workers?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #portOf(process: string): PartPort {
+    return this.#ports[this.#plan.placement.findIndex((names) => names.includes(process))]!;
+  }
+
+  #checkNode(node: number): void {
+    if (Number.isInteger(node) && node >= 0 && node < this.nodeCount) return;
+    throw new ConfigurationError('node', node, `an integer from 0 to ${this.nodeCount - 1}`);
+  }
+
+  #checkIdle(what: string): void {
+    if (this.#isClosed) throw new InvariantError(`machine, to ${what},`, 'closed', 'open');
+    if (this.#runs.isRunning) throw new InvariantError(`machine, to ${what},`, 'running', 'standing still');
+  }
+}
+
+const pageBytes = 4096;

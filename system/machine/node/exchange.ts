@@ -1,0 +1,148 @@
+/**
+ * The out-of-band exchange: how programs of different hosts tell each other addresses and keys before RDMA can begin,
+ * as real ones do over a TCP socket. Small JSON values under a name, one mailbox per name at each receiving host.
+ *
+ *     put(name, value) ── latency ──► mailbox of `name` at every other host ──► take(name)
+ *
+ * Values travel over channels between hosts, so that they arrive at the same simulated instant in every partition.
+ * The simulated time of both ends is the latency; no cycles are charged.
+ */
+import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
+import { nsToPs } from '../../../base/units.ts';
+import type { CoreThread, Host, Signal } from '../../../host/index.ts';
+import {
+  ChannelReader,
+  ChannelWriter,
+  type LogicalProcess,
+  RECORD_HEADER_BYTES,
+  RECORD_WORDS,
+} from '../../../sim/index.ts';
+import type { MachineConfig } from '../profile/index.ts';
+
+/** What can be exchanged: anything JSON can carry. */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+
+/** Longest name and value together, as UTF-8 JSON. */
+const exchangeValueBytesMax = 8192;
+
+const VALUE = 1;
+
+/** The exchange as one program uses it. */
+export interface Exchange {
+  /** From {@link put} to the mailbox. */
+  readonly latencyPs: number;
+  /** Sends a value to the mailbox `name` of every other host. */
+  put(name: string, value: JsonValue): Promise<void>;
+  /** Takes the oldest value of the own mailbox `name`, waiting for one if there is none. */
+  take(name: string): Promise<JsonValue>;
+  /** Takes the oldest value of the own mailbox `name` if there is one: for programs that do something else meanwhile. */
+  poll(name: string): Promise<JsonValue | undefined>;
+}
+
+interface Mailbox {
+  readonly values: JsonValue[];
+  readonly arrived: Signal;
+}
+
+/** The exchange's end at one host. */
+export class ExchangePort {
+  /** Told of each value as it arrives, before anyone who waits for it. */
+  onArrival: ((name: string) => void) | undefined;
+  readonly #lp: LogicalProcess;
+  readonly #host: Host;
+  readonly #latencyPs: number;
+  readonly #writers: readonly ChannelWriter[];
+  readonly #mailboxes = new Map<string, Mailbox>();
+
+  constructor(
+    lp: LogicalProcess,
+    host: Host,
+    config: MachineConfig,
+    inbound: readonly SharedArrayBuffer[],
+    outbound: readonly SharedArrayBuffer[],
+  ) {
+    this.#lp = lp;
+    this.#host = host;
+    this.#latencyPs = nsToPs(config.machine.exchangeLatencyNs);
+    for (const buffer of inbound) this.#connect(new ChannelReader(buffer));
+    this.#writers = outbound.map((buffer) => new ChannelWriter(buffer));
+    for (const writer of this.#writers) lp.addOutbound(writer);
+  }
+
+  /** The exchange of the program that runs on `cpu`. */
+  of(cpu: CoreThread): Exchange {
+    return {
+      latencyPs: this.#latencyPs,
+      put: (name, value) => this.#put(cpu, name, value),
+      take: (name) => this.#take(cpu, name),
+      poll: async (name) => {
+        await cpu.settle();
+        return this.#mailbox(name).values.shift();
+      },
+    };
+  }
+
+  async #put(cpu: CoreThread, name: string, value: JsonValue): Promise<void> {
+    await cpu.settle();
+    const bytes = new TextEncoder().encode(JSON.stringify([name, value]));
+    if (bytes.length > exchangeValueBytesMax) {
+      throw new ConfigurationError(
+        `exchange ${name}`,
+        bytes,
+        `at most ${exchangeValueBytesMax} bytes of JSON`,
+      );
+    }
+    for (const writer of this.#writers) {
+      const offset = writer.append(this.#lp.nowPs + this.#latencyPs, VALUE, bytes.length);
+      writer.words[(offset >> 2) + RECORD_WORDS] = bytes.length;
+      writer.bytes.set(bytes, offset + RECORD_HEADER_BYTES);
+    }
+  }
+
+  async #take(cpu: CoreThread, name: string): Promise<JsonValue> {
+    await cpu.settle();
+    const mailbox = this.#mailbox(name);
+    for (;;) {
+      const value = mailbox.values.shift();
+      if (value !== undefined) return value;
+      cpu.waitsIn(() => `exchange.take for '${name}'`);
+      await mailbox.arrived.wait(cpu);
+      cpu.waitsIn(undefined);
+    }
+  }
+
+  #mailbox(name: string): Mailbox {
+    let mailbox = this.#mailboxes.get(name);
+    if (mailbox === undefined) {
+      mailbox = { values: [], arrived: this.#host.newSignal() };
+      this.#mailboxes.set(name, mailbox);
+    }
+    return mailbox;
+  }
+
+  #connect(reader: ChannelReader): void {
+    this.#lp.addInbound(reader, this.#latencyPs, (offset) => {
+      const length = reader.words[(offset >> 2) + RECORD_WORDS]!;
+      const start = offset + RECORD_HEADER_BYTES;
+      const [name, value] = valueIn(reader.bytes.slice(start, start + length));
+      reader.release(offset);
+      this.onArrival?.(name);
+      const mailbox = this.#mailbox(name);
+      mailbox.values.push(value);
+      mailbox.arrived.raise();
+    });
+  }
+}
+
+function valueIn(bytes: Uint8Array): [string, JsonValue] {
+  const parsed = JSON.parse(new TextDecoder().decode(bytes)) as unknown;
+  if (!Array.isArray(parsed) || typeof parsed[0] !== 'string')
+    throw new InvariantError('exchange record', JSON.stringify(parsed), '[name, value]');
+  return [parsed[0], parsed[1] as JsonValue];
+}

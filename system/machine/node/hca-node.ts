@@ -1,0 +1,62 @@
+/**
+ * The logical process of one HCA: the device of hw/hca at its ends of the PCIe link and of the cable.
+ *
+ * Everything is made from the plan, so that the same code builds an HCA in any thread.
+ */
+import { Hca } from '../../../hw/hca/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
+import { FaultLog, injectHcaFaults } from '../faults/index.ts';
+import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
+
+export class HcaNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly hca: Hca;
+  readonly faultLog: FaultLog;
+
+  constructor(plan: HcaPlan, node: number, neighbours: HcaNeighbours = neighboursOf(node)) {
+    const { config, shuffleSeed, channels } = plan;
+    const { host, wirePeer: peer } = neighbours;
+    const times = plan.operationTimes?.[node];
+    this.node = node;
+    this.config = config;
+    const name = hcaName(node);
+    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
+    this.lp = new LogicalProcess(name, shuffle);
+    const { pcie } = config;
+    const tap = times === undefined ? undefined : new OperationTimes(times);
+    this.hca = new Hca({
+      lp: this.lp,
+      config: config.hca,
+      control: config.hca.control,
+      capabilities: config.hca.capability,
+      dma: config.dma,
+      pcieFunction: pcie.function,
+      linkIdentity: pcie.link,
+      link: pcie.link,
+      linkEnd: pcie.endpointPort,
+      linkPeer: pcie.rootPort,
+      wire: config.wire,
+      pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
+      wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
+      wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
+      nodeIndex: node,
+      tap,
+    });
+    if (tap !== undefined) this.lp.addTimeKeeper(tap);
+    this.hca.wirePort.setEnabled(true);
+    this.faultLog = new FaultLog(plan.faults);
+    injectHcaFaults(plan.faults, node, this.hca, this.faultLog);
+  }
+}
+
+/** In a machine of simulated hosts. */
+const neighboursOf = (node: number): HcaNeighbours => ({
+  host: hostName(node),
+  wirePeer: hcaName(peerOf(node)),
+});

@@ -1,0 +1,302 @@
+/**
+ * The logical process of one host: memory, cores and interrupt controller, the root complex at its end of the PCIe
+ * link, firmware that enumerates the slot, and the kernel's driver.
+ *
+ *     boot: enumerate the function ─► probe the driver ─► programs may open the device
+ *
+ * Everything is made from the plan, so that the same code builds a host in any thread.
+ */
+
+import type { Analyser } from '../../../analyser/index.ts';
+import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { defaultsOf } from '../../../base/parameter.ts';
+import { Driver, driverParameters } from '../../../driver/index.ts';
+import {
+  type BusMap,
+  type CoreThread,
+  configAccessOf,
+  driverPlatformOf,
+  Host,
+  type InterruptController,
+  pageAnonymous,
+  pageStable,
+  type Signal,
+} from '../../../host/index.ts';
+import { TrafficClass, trafficClassCount } from '../../../hw/dma/index.ts';
+import { Iommu } from '../../../hw/iommu/index.ts';
+import {
+  type EnumeratedFunction,
+  enumerateFunction,
+  PcieLinkPort,
+  RootComplex,
+} from '../../../hw/pcie/index.ts';
+import { ChannelWriter, type ExactPs, exactPs, LogicalProcess, Random } from '../../../sim/index.ts';
+import { attachAnalyser } from '../analysis/index.ts';
+import {
+  FaultLog,
+  faultsOf,
+  type GatedSink,
+  InterruptGate,
+  injectRootComplexFaults,
+} from '../faults/index.ts';
+import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { LogLine } from '../program.ts';
+import { AccessWatch, type FrameKnowledge } from './access-watch.ts';
+import { DmaController } from './dma-controller.ts';
+import { ExchangePort } from './exchange.ts';
+import { NicSoftware } from './nic-software.ts';
+import { OperationLog } from './operation-log.ts';
+import { OperationTimes } from './operation-times.ts';
+import { linkReader } from './packet-log.ts';
+import { RaceWatch } from './race-watch.ts';
+import { TransferMeter } from './transfer-meter.ts';
+
+/** The function did not appear where the slot is: nothing can be driven. */
+class DeviceMissingError extends Error {
+  override readonly name = 'DeviceMissingError';
+}
+
+const mib = 2 ** 20;
+const { register } = TrafficClass;
+
+export class HostNode implements BusMap {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly host: Host;
+  readonly port: PcieLinkPort;
+  readonly rootComplex: RootComplex;
+  /** The watch of the contract of use, on request. */
+  readonly races: RaceWatch | undefined;
+  /** The watch of the device's accesses, on request. */
+  readonly accesses: AccessWatch | undefined;
+  /** Between root complex and memory, when it is enabled. */
+  readonly iommu: Iommu | undefined;
+  readonly interruptGate: InterruptGate;
+  readonly exchange: ExchangePort;
+  readonly operations: OperationLog;
+  readonly faultLog: FaultLog;
+  /** Copies that programs' libraries have made, and their bytes. */
+  readonly userCopies = { count: 0, bytes: 0 };
+  /** Looks on between host and HCA, when the plan asks for it. */
+  readonly analyser: Analyser | undefined;
+  /** What firmware found in the slot; undefined until it has looked. */
+  enumerated: EnumeratedFunction | undefined;
+  /** The driver; undefined until the slot was enumerated. */
+  driver: Driver | undefined;
+  /** Simulated time at which the driver had probed the device. */
+  bootedPs: ExactPs | undefined;
+  /** What the kernel had to say. */
+  readonly kernelLog: LogLine[] = [];
+  /** The third party that moves words between memory and the NIC; undefined with an HCA. */
+  readonly systemDma: DmaController | undefined;
+  readonly meter: TransferMeter;
+  /** What drives the NIC; undefined with an HCA, and until the slot was enumerated. */
+  nic: NicSoftware | undefined;
+  readonly #booted: Signal;
+  readonly #timers = new Map<number, () => void>();
+  readonly #timerHandler: number;
+  readonly #kernel = {
+    startTimer: (delayPs: number, due: () => void) => this.#startTimer(delayPs, due),
+    log: (text: string) =>
+      void this.kernelLog.push({ node: this.node, atPs: this.lp.instantPs, program: 'kernel', text }),
+  };
+  #timerCount = 0;
+  /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
+  #bar2From = FLOAT_ZERO;
+  #bar2To = FLOAT_ZERO;
+  #uarTo = FLOAT_ZERO;
+  #uarClass: number = register;
+  #behindUarsClass: number = register;
+
+  constructor(plan: MachinePlan, node: number) {
+    const { config, shuffleSeed } = plan;
+    this.node = node;
+    this.config = config;
+    const name = hostName(node);
+    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
+    this.lp = new LogicalProcess(name, shuffle);
+    this.lp.patienceMs = plan.programPatienceMs;
+    this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
+    this.port = this.#makePort(plan);
+    const parts: { rootComplex?: RootComplex; gate?: InterruptGate; iommu?: Iommu } = {};
+    let accesses: AccessWatch | undefined;
+    this.host = new Host({
+      logicalProcess: this.lp,
+      config: config.host,
+      busMap: this,
+      random: new Random(config.machine.seed, `${name}.frames`).unit,
+      connect: (memory, interrupts) => {
+        parts.gate = new InterruptGate(this.lp, gatedSinkOf(interrupts));
+        const { iommu } = config.pcie;
+        if (plan.watch === 'accesses') accesses = new AccessWatch(memory, () => this.lp.instantPs);
+        const reached = accesses ?? memory;
+        if (iommu.isEnabled) parts.iommu = new Iommu(reached, iommu, () => this.lp.instantPs);
+        parts.rootComplex = new RootComplex({
+          lp: this.lp,
+          config: config.pcie.rootComplex,
+          end: config.pcie.rootPort,
+          port: this.port,
+          memory: parts.iommu ?? reached,
+          interrupts: parts.gate,
+          // The system DMA controller has a port of its own, like a core.
+          coreCount: config.host.core.count + (config.machine.adapter === 'nic' ? 1 : 0),
+          trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+        });
+        return (core) => parts.rootComplex!.corePort(core);
+      },
+    });
+    this.rootComplex = parts.rootComplex!;
+    if (config.machine.adapter === 'nic')
+      this.systemDma = new DmaController(this.host, this.rootComplex, config);
+    this.meter = new TransferMeter(this);
+    if (plan.watch === 'races') this.races = new RaceWatch((ps) => exactPs(this.lp.epochUs, ps));
+    this.accesses = accesses;
+    if (this.accesses !== undefined) this.accesses.knowledge = this.#frameKnowledge();
+    this.iommu = parts.iommu;
+    if (parts.iommu !== undefined) parts.iommu.onFault = this.host.useIommu(parts.iommu, config.pcie.iommu);
+    this.interruptGate = parts.gate!;
+    this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
+    this.exchange = this.#makeExchange(plan);
+    this.exchange.onArrival = (label) => this.meter.arrived(label);
+    this.operations = new OperationLog(new OperationTimes(plan.operationTimes[node]!));
+    this.lp.addTimeKeeper(this.operations);
+    this.#booted = this.host.newSignal();
+    this.faultLog = new FaultLog(plan.faults);
+    this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
+    injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
+    this.#boot();
+  }
+
+  #frameKnowledge(): FrameKnowledge {
+    const { frames, mm } = this.host;
+    return {
+      frames,
+      isMovable: (frame) => mm.pages.has(frame, pageAnonymous) && !mm.pages.has(frame, pageStable),
+      hasOnDemandRegions: () => (this.driver?.onDemandCounts()?.pagesEntered ?? 0) > 0,
+    };
+  }
+
+  /** Waits, on this thread, until the driver has probed the device. */
+  async untilBooted(cpu: CoreThread): Promise<void> {
+    while (this.bootedPs === undefined) await this.#booted.wait(cpu);
+    this.#booted.raise();
+  }
+
+  /** Has the driver remove its device and give everything back, as a thread of the kernel. */
+  removeDriver(): void {
+    const driver = this.driver ?? this.nic;
+    if (driver === undefined) return;
+    this.lp.addMember();
+    this.host.spawn('remove', async (cpu) => {
+      await driver.remove(cpu);
+      await cpu.settle();
+      this.lp.markEnded();
+    });
+  }
+
+  /** Timers of the kernel that only look whether the HCA is well. (Those of a NIC's driver and connections do more.) */
+  get healthTimerCount(): number {
+    return this.driver === undefined ? 0 : this.#timers.size;
+  }
+
+  /** A timer of the kernel: nothing but an event, so that it costs nothing until it is due. */
+  #startTimer(delayPs: number, due: () => void): void {
+    const number = this.#timerCount++;
+    this.#timers.set(number, due);
+    this.lp.queue.schedule(this.lp.nowPs + delayPs, this.#timerHandler, number);
+  }
+
+  #timerDue(number: number): void {
+    const due = this.#timers.get(number)!;
+    this.#timers.delete(number);
+    due();
+  }
+
+  #makePort({ channels, config, analysis }: MachinePlan): PcieLinkPort {
+    const [host, adapter] = [hostName(this.node), adapterName(config, this.node)];
+    return new PcieLinkPort({
+      lp: this.lp,
+      link: config.pcie.link,
+      end: config.pcie.rootPort,
+      peer: config.pcie.endpointPort,
+      writer: new ChannelWriter(channels[channelKey(host, adapter)]!),
+      reader: linkReader(channels[channelKey(adapter, host)]!, analysis, () => this.lp),
+      trafficClassCount,
+    });
+  }
+
+  #makeExchange({ channels, config }: MachinePlan): ExchangePort {
+    const others = Array.from({ length: config.machine.nodeCount }, (_, node) => hostName(node)).filter(
+      (name) => name !== this.lp.name,
+    );
+    const inbound = others.map((other) => channels[channelKey(other, this.lp.name)]!);
+    const outbound = others.map((other) => channels[channelKey(this.lp.name, other)]!);
+    return new ExchangePort(this.lp, this.host, config, inbound, outbound);
+  }
+
+  /** Accounting class of a core's store: by where in the device's BARs it goes. */
+  trafficClassAt(busAddress: number): number {
+    if (busAddress < this.#bar2From || busAddress >= this.#bar2To) return register;
+    return busAddress < this.#uarTo ? this.#uarClass : this.#behindUarsClass;
+  }
+
+  /** Learns where stores to BAR2 go: to the UARs, to the BlueFlame registers behind them, or into a NIC's packet buffers. */
+  #learnBar2({ bars }: EnumeratedFunction): void {
+    const bar2 = bars[2];
+    if (bar2 === undefined) return;
+    this.#bar2From = bar2.address;
+    this.#bar2To = bar2.address + bar2.sizeBytes;
+    const isNic = this.config.machine.adapter === 'nic';
+    this.#uarTo = bar2.address + 2 ** this.config.hca.capability.logUarAreaMib * mib;
+    this.#uarClass = isNic ? TrafficClass.packetBuffer : TrafficClass.doorbell;
+    this.#behindUarsClass = isNic ? TrafficClass.packetBuffer : TrafficClass.blueFlame;
+  }
+
+  /** Firmware and kernel, as a thread of the kernel on core 0; the run counts it like a program. */
+  #boot(): void {
+    this.lp.addMember();
+    this.host.spawn('boot', async (cpu) => {
+      const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+      const access = configAccessOf(cpu);
+      const found = await enumerateFunction(access, functionId, this.config.pcie.enumeration, 'memory');
+      if (found === undefined) throw new DeviceMissingError(`no function answers at bus ${functionId >> 8}`);
+      this.enumerated = found;
+      this.#learnBar2(found);
+      if (this.config.machine.adapter === 'nic') await this.#bootNic(cpu, found);
+      else await this.#bootHca(cpu, found);
+      await cpu.settle();
+      this.bootedPs = this.lp.instantPs;
+      this.#booted.raise();
+      this.lp.markEnded();
+    });
+  }
+
+  async #bootHca(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const functionId = this.config.pcie.rootComplex.deviceBus << 8;
+    const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+    this.driver = new Driver(
+      { ...platform, ...this.#kernel },
+      { ...defaultsOf(driverParameters), ...this.config.driver },
+    );
+    await this.driver.probe(cpu);
+  }
+
+  async #bootNic(cpu: CoreThread, found: EnumeratedFunction): Promise<void> {
+    const { host, config, node, systemDma } = this;
+    this.nic = new NicSoftware(host, config, node, found, systemDma!, this.#kernel);
+    await this.nic.probe(cpu);
+  }
+}
+
+/** The interrupt controller as the gate in front of it needs it. */
+function gatedSinkOf(controller: InterruptController): GatedSink {
+  const vectors = Array.from({ length: controller.vectorCount }, (_, vector) => vector);
+  return {
+    message: (address, data) => controller.message(address, data),
+    intx: (pin, isAsserted) => controller.intx(pin, isAsserted),
+    vectorOf: (_address, data) => vectors.findIndex((vector) => controller.messageFor(vector).data === data),
+    messageFor: (vector) => controller.messageFor(vector),
+  };
+}

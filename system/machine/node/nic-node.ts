@@ -1,0 +1,49 @@
+/**
+ * The logical process of one NIC: the device of hw/nic at its ends of the PCIe link and of the Ethernet cable.
+ *
+ * Everything is made from the plan, so that the same code builds a NIC in any thread.
+ */
+import { macAddressOf, Nic } from '../../../hw/nic/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
+import { FaultLog } from '../faults/index.ts';
+import { injectNicFaults } from '../faults/nic-faults.ts';
+import { channelKey, hostName, type MachinePlan, nicName, peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import { linkReader } from './packet-log.ts';
+
+export class NicNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly config: MachineConfig;
+  readonly nic: Nic;
+  readonly faultLog: FaultLog;
+
+  constructor(plan: MachinePlan, node: number) {
+    const { config, shuffleSeed, channels } = plan;
+    const [name, host, peer] = [nicName(node), hostName(node), nicName(peerOf(node))];
+    this.node = node;
+    this.config = config;
+    const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
+    this.lp = new LogicalProcess(name, shuffle);
+    const { pcie } = config;
+    this.nic = new Nic({
+      lp: this.lp,
+      config: config.nic,
+      dma: config.dma,
+      pcieFunction: config.nic.function,
+      linkIdentity: pcie.link,
+      link: pcie.link,
+      linkEnd: pcie.endpointPort,
+      linkPeer: pcie.rootPort,
+      ethernet: config.ethernet,
+      pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
+      pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
+      wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
+      wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
+      seed: config.machine.seed,
+      macAddress: macAddressOf(node),
+    });
+    this.faultLog = new FaultLog(plan.faults);
+    injectNicFaults(plan.faults, node, this.nic, this.faultLog);
+  }
+}

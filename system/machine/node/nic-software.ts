@@ -1,0 +1,105 @@
+/**
+ * What the kernel of a host does with a conventional NIC: its driver, the protocol stack and the sockets above it; or
+ * nothing, so that a program drives the card word by word.
+ *
+ *     programs ── sockets ── stack ── driver ──► NIC        nicDriver = kernel
+ *     programs ── packet buffer in the BAR ────► NIC        nicDriver = none
+ *
+ * Addresses are configuration: host n is 10.0.0.(n + 1), and knows only the host at the other end of its cable.
+ */
+import { type CoreThread, driverPlatformOf, type Host, type Process } from '../../../host/index.ts';
+import { macAddressOf } from '../../../hw/nic/index.ts';
+import type { EnumeratedFunction } from '../../../hw/pcie/index.ts';
+import { Network, type SocketCalls } from '../../../net/index.ts';
+import { peerOf } from '../plan.ts';
+import type { MachineConfig } from '../profile/index.ts';
+import type { DmaController } from './dma-controller.ts';
+
+/** IPv4 address of a host. */
+export const addressOf = (node: number): number => 0x0a00_0001 + node;
+
+/** What the host's machinery lends to the kernel. */
+export interface NicKernel {
+  startTimer(delayPs: number, due: () => void): void;
+  log(text: string): void;
+}
+
+/** What programs that drive the card themselves have done. */
+class ProgrammedCounts {
+  /** Words that a core has moved: stores to the packet buffer, and loads from it, with their bytes. */
+  stores = 0;
+  storedBytes = 0;
+  loads = 0;
+  loadedBytes = 0;
+  /** Bytes of programs' memory among them: what was read from it, and what was written to it. */
+  readBytes = 0;
+  writtenBytes = 0;
+  framesSent = 0;
+  framesReceived = 0;
+  /** Frames sent again because no acknowledgement came. */
+  retransmissions = 0;
+  /** Payloads that a core moved, and their bytes. */
+  copies = 0;
+
+  /** Bytes of programs' memory that a core moved. */
+  get copiedBytes(): number {
+    return this.readBytes + this.writtenBytes;
+  }
+}
+
+export class NicSoftware {
+  readonly node: number;
+  readonly programmed = new ProgrammedCounts();
+  readonly found: EnumeratedFunction;
+  /** The host's system DMA controller: it can move words between memory and the card. */
+  readonly systemDma: DmaController;
+  /** The machine below the kernel's driver; also for programs that drive the card themselves. */
+  readonly platform: ReturnType<typeof driverPlatformOf>;
+  /** Driver, stack and sockets; undefined when the kernel leaves the card alone. */
+  readonly network: Network | undefined;
+
+  constructor(
+    host: Host,
+    config: MachineConfig,
+    node: number,
+    found: EnumeratedFunction,
+    systemDma: DmaController,
+    kernel: NicKernel,
+  ) {
+    const functionId = config.pcie.rootComplex.deviceBus << 8;
+    this.node = node;
+    this.found = found;
+    this.systemDma = systemDma;
+    this.platform = driverPlatformOf(host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
+    if (config.machine.nicDriver === 'none') return;
+    const { copyFixed, copyBytesPerCycle } = config.host.cost;
+    const platform = {
+      ...this.platform,
+      costs: { copyFixed, copyBytesPerCycle },
+      startTimer: (delayPs: number, due: () => void) => kernel.startTimer(delayPs, due),
+      log: (text: string) => kernel.log(text),
+    };
+    const peer = peerOf(node);
+    this.network = new Network(platform, config.net, {
+      address: addressOf(node),
+      neighbours: new Map([[addressOf(peer), Uint8Array.from(macAddressOf(peer))]]),
+    });
+  }
+
+  /** Brings the card up, if it is the kernel's. */
+  async probe(cpu: CoreThread): Promise<void> {
+    await this.network?.probe(cpu);
+  }
+
+  /** The socket calls of a process, which close when it ends. */
+  socketsOf(process: Process): SocketCalls | undefined {
+    const calls = this.network?.open(process.memory);
+    if (calls !== undefined) process.onExit((cpu) => calls.exit(cpu));
+    return calls;
+  }
+
+  /** Gives everything back. */
+  async remove(cpu: CoreThread): Promise<void> {
+    await this.network?.remove(cpu);
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * One thread's share of a machine: the nodes placed in it, their runner, and everything that can be asked of them.
+ * In partition `single` the machine holds its only part; else each worker has one, called over comlink.
+ */
+import { ConfigurationError } from '../../../base/assert.ts';
+import type { Hca } from '../../../hw/hca/index.ts';
+import type { Nic } from '../../../hw/nic/index.ts';
+import {
+  type LogicalProcess,
+  type Runner,
+  type RunOutcome,
+  SharedControl,
+  SingleRunner,
+  WorkerRunner,
+} from '../../../sim/index.ts';
+import { type Analysis, type AnalysisOptions, analysisOf } from '../analysis/index.ts';
+import { HcaNode } from '../node/hca-node.ts';
+import { type Held, heldByHca, heldByHost } from '../node/held.ts';
+import { HostNode } from '../node/host-node.ts';
+import { joinLandings } from '../node/join-landings.ts';
+import { lendPayload } from '../node/lend-payload.ts';
+import { NicNode } from '../node/nic-node.ts';
+import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
+import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
+import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
+import type { LogLine, ProgramFunction, ProgramState } from '../program.ts';
+import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
+import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
+import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
+import { PartLookout, type PartOutlook } from './part-outlook.ts';
+import { loadProgram } from './program-module.ts';
+
+/** What one part knows at the end of a run: plain data. */
+export interface PartLedgers {
+  readonly hosts: readonly HostLedger[];
+  readonly hcas: readonly HcaLedger[];
+  readonly nics: readonly NicLedger[];
+}
+
+/** What blocks hold, with their node. */
+export type PartHeld = readonly (readonly [node: number, held: Held])[];
+
+/** Facts of the computation, not of the machine. */
+export interface PartEffort {
+  readonly eventCount: number;
+  readonly recordCount: number;
+  readonly edgeCount: number;
+  readonly turnCount: number;
+}
+
+/** What each logical process of a part has done so far, and the earliest instant of the epoch at which anything is due. */
+export interface PartSteps {
+  readonly counts: readonly { readonly name: string; readonly stepCount: number }[];
+  readonly nextPs: number;
+}
+
+export class MachinePart {
+  readonly hosts: readonly HostNode[];
+  readonly hcas: readonly HcaNode[];
+  readonly nics: readonly NicNode[];
+  readonly programs: readonly ProgramRunner[];
+  readonly #analysis: AnalysisOptions | undefined;
+  readonly #processes: readonly LogicalProcess[];
+  readonly #lookout: PartLookout;
+  readonly #runner: Runner & { readonly turnCount: number };
+
+  /** @param thread index in the plan's placement */
+  constructor(plan: MachinePlan, thread: number) {
+    const names = plan.placement[thread]!;
+    this.#analysis = plan.analysis;
+    const nodes = Array.from({ length: plan.config.machine.nodeCount }, (_, node) => node);
+    this.hosts = nodes
+      .filter((node) => names.includes(hostName(node)))
+      .map((node) => new HostNode(plan, node));
+    this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
+    this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
+    joinLandings(this.hosts, this.hcas);
+    lendPayload(this.hosts, this.hcas);
+    this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
+    const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
+    this.#lookout = new PartLookout(
+      this.hosts,
+      [...this.hcas, ...this.nics].map(({ lp }) => lp),
+    );
+    this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
+    this.#runner =
+      plan.control === undefined
+        ? new SingleRunner(this.#processes)
+        : new WorkerRunner(new SharedControl(plan.control), thread, this.#processes);
+  }
+
+  set onProgress(listener: ProgressListener) {
+    for (const programs of this.programs) programs.onProgress = listener;
+  }
+
+  /** Loads a function as a program of a host in this thread. */
+  loadFunction(node: number, order: ProgramOrder, run: ProgramFunction): void {
+    this.programs[this.#indexOf(node)]!.load(order, run);
+  }
+
+  /** Loads a function that a module exports. */
+  async loadModule(node: number, order: ProgramOrder, url: string, exportName: string): Promise<void> {
+    this.loadFunction(node, order, await loadProgram(url, exportName));
+  }
+
+  runTo(limitPs: number): Promise<RunOutcome> {
+    return this.#runner.runTo(limitPs);
+  }
+
+  runUntilEnded(drainPs: number, limitPs: number): Promise<RunOutcome> {
+    return this.#runner.runUntilEnded(drainPs, limitPs);
+  }
+
+  /** Begins a new epoch. @returns the earliest instant at which anything is due, in it */
+  rebase(ps: number): number {
+    this.#runner.rebase(ps);
+    return this.#runner.nextPs;
+  }
+
+  /** What is still to come, where the part stands between two runs. */
+  outlook(): PartOutlook {
+    return { ...this.#lookout.take(), nextPs: this.#runner.nextPs };
+  }
+
+  /** Steps so far: see {@link LogicalProcess.stepCount}. */
+  steps(): PartSteps {
+    const counts = this.#processes.map(({ name, stepCount }) => ({ name, stepCount }));
+    return { counts, nextPs: this.#runner.nextPs };
+  }
+
+  programStates(): ProgramState[] {
+    return this.programs.flatMap((programs) => programs.states());
+  }
+
+  logLines(): LogLine[] {
+    return [...this.hosts.flatMap(({ kernelLog }) => kernelLog), ...this.programs.flatMap(({ log }) => log)];
+  }
+
+  /** Brings all books up to now and copies them. */
+  ledgers(): PartLedgers {
+    return {
+      hosts: this.hosts.map(hostLedgerOf),
+      hcas: this.hcas.map(hcaLedgerOf),
+      nics: this.nics.map(nicLedgerOf),
+    };
+  }
+
+  /** What the blocks hold now, by node. */
+  held(): PartHeld {
+    return [
+      ...this.hosts.map((host): PartHeld[number] => [host.node, heldByHost(host)]),
+      ...this.hcas.map((hca): PartHeld[number] => [hca.node, heldByHca(hca)]),
+    ];
+  }
+
+  /** What has arrived at the ends of PCIe links in this thread, where the analysis keeps it. */
+  packets(): LinkPackets[] {
+    return [
+      ...this.hosts.flatMap(({ node, port }) => packetsOf(node, 'toHost', port.reader)),
+      ...this.hcas.flatMap(({ node, hca }) => packetsOf(node, 'toDevice', hca.linkPort.reader)),
+      ...this.nics.flatMap(({ node, nic }) => packetsOf(node, 'toDevice', nic.linkPort.reader)),
+    ];
+  }
+
+  effort(): PartEffort {
+    const sum = (pick: (lp: LogicalProcess) => number) =>
+      this.#processes.reduce((total, lp) => total + pick(lp), 0);
+    return {
+      eventCount: sum((lp) => lp.queue.firedCount),
+      recordCount: sum((lp) => lp.recordCount),
+      edgeCount: [
+        ...this.hosts.map(({ rootComplex }) => rootComplex),
+        ...this.hcas.map(({ hca }) => hca),
+        ...this.nics.map(({ nic }) => nic),
+      ].reduce((total, { domain }) => total + domain.activeEdgeCount, 0),
+      turnCount: this.#runner.turnCount,
+    };
+  }
+
+  /** Physical memory of a host in this thread: shared memory, seen by every thread it is handed to. */
+  memoryOf(node: number): SharedArrayBuffer {
+    return this.hosts[this.#indexOf(node)]!.host.memory.buffer;
+  }
+
+  /** Physical address of a user address of a named process, or -1. */
+  physicalAddress(node: number, process: string, address: number): number {
+    const found = this.programs[this.#indexOf(node)]!.processNamed(process);
+    if (found === undefined) throw new ConfigurationError('process', process, `a process of host ${node}`);
+    return found.memory.space.translate(address);
+  }
+
+  /** The device's configuration space, as the device holds it. */
+  readConfig32(node: number, offset: number): number {
+    return this.#deviceOf(node).pcieFunction.space.read(offset, 4) >>> 0;
+  }
+
+  /** A little-endian dword of a BAR; a register with an effect of its own has it. */
+  readRegister32(node: number, bar: number, offset: number): number {
+    const into = new DataView(new ArrayBuffer(8));
+    const device = this.#deviceOf(node);
+    device.barRead(bar, offset, 4, into, device.domain.cycle);
+    return into.getUint32(0, true);
+  }
+
+  /** What the analysers of the hosts in this thread have found; their logs are complete up to now. */
+  analyses(): Analysis[] {
+    return this.hosts.flatMap(({ analyser, lp }) =>
+      analyser === undefined ? [] : [analysisOf(analyser, lp.name, this.#analysis)],
+    );
+  }
+
+  /** Ends the analysers' logs. */
+  closeAnalysers(): void {
+    for (const { analyser } of this.hosts) analyser?.close();
+  }
+
+  /** Has the driver of a host remove its device, as a kernel thread. */
+  removeDriver(node: number): void {
+    this.hosts[this.#indexOf(node)]!.removeDriver();
+  }
+
+  #deviceOf(node: number): Hca | Nic {
+    const hca = this.hcas.find((found) => found.node === node);
+    if (hca !== undefined) return hca.hca;
+    const nic = this.nics.find((found) => found.node === node);
+    if (nic !== undefined) return nic.nic;
+    throw new ConfigurationError('node', node, 'the number of a node of this machine');
+  }
+
+  #indexOf(node: number): number {
+    const index = this.hosts.findIndex((host) => host.node === node);
+    if (index < 0) throw new ConfigurationError('node', node, 'the number of a host of this machine');
+    return index;
+  }
+}

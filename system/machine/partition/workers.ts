@@ -1,0 +1,76 @@
+/**
+ * The parts of a machine that run in workers of their own, spoken to over comlink: the control plane. Records between
+ * logical processes never pass here; they go through shared memory.
+ *
+ *     machine ── PartPort ── comlink ──► worker thread ── MachinePart
+ */
+import { Worker } from 'node:worker_threads';
+import * as Comlink from 'comlink';
+import { SharedControl, watchWorker } from '../../../sim/index.ts';
+import type { MachinePlan } from '../plan.ts';
+import { errorOf } from './answer.ts';
+import { endpointOf } from './endpoint.ts';
+import { type PartPort, partMethods } from './part-port.ts';
+import type { PartOrder, WorkerApi } from './part-worker.ts';
+
+/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
+const workerUrl = new URL(
+  import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js',
+  import.meta.url,
+);
+
+export class WorkerParts {
+  readonly ports: readonly PartPort[];
+  readonly #threads: readonly Worker[];
+  readonly #control: SharedControl;
+  readonly #lost: readonly Promise<never>[];
+
+  /** Starts a worker for each thread of the plan; what goes wrong in one shows at the first call. */
+  constructor(plan: MachinePlan) {
+    this.#control = new SharedControl(plan.control!);
+    this.#threads = plan.placement.map((_, thread) => {
+      const order: PartOrder = { plan, thread };
+      return new Worker(workerUrl, { workerData: order });
+    });
+    this.#lost = this.#threads.map((worker, thread) => watchWorker(this.#control, thread, worker));
+    this.ports = this.#threads.map((worker, thread) => this.#portOf(worker, thread));
+  }
+
+  /** Simulated time that every thread has promised to have passed, while a run goes on. */
+  get reachedPs(): number {
+    const { processNames } = this.#control;
+    return Math.min(...processNames.map((_, process) => this.#control.promisePs(process)));
+  }
+
+  /** The thread in which the run ended with an error; undefined when it ended in all alike. */
+  get failedThread(): number | undefined {
+    return this.#control.failedWorker;
+  }
+
+  /** Ends a run that is under way with a RunAbortedError. */
+  abort(reason: string): void {
+    this.#control.abort(reason);
+  }
+
+  /** For tests of what happens then: ends a thread as if it had crashed. */
+  async terminate(thread: number): Promise<void> {
+    await this.#threads[thread]!.terminate();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map((worker) => worker.terminate()));
+  }
+
+  #portOf(worker: Worker, thread: number): PartPort {
+    const remote = Comlink.wrap<WorkerApi>(endpointOf(worker));
+    const call = async (method: keyof PartPort, args: readonly unknown[]): Promise<unknown> => {
+      const answer = await Promise.race([remote.call(method, args), this.#lost[thread]!]);
+      if ('error' in answer) throw errorOf(answer.error);
+      return answer.value;
+    };
+    const methods = partMethods.map(
+      (method) => [method, (...args: unknown[]) => call(method, args)] as const,
+    );
+    return Object.fromEntries(methods) as unknown as PartPort;
+  }
+}

@@ -1,0 +1,415 @@
+/** The books of one HCA, copied as plain data at the end of a run. */
+import { Opcode } from '../../../abi/commands.ts';
+import { TrafficClass } from '../../../hw/dma/index.ts';
+import {
+  type ContextCache,
+  type FarTimes,
+  type OperationStage,
+  operationNames,
+  pageRequestSides,
+  portNames,
+} from '../../../hw/hca/index.ts';
+import type { BlockAccount, ExactPs } from '../../../sim/index.ts';
+import { byteTimeOf, opcodeRow, type PacketCounters, type WirePort } from '../../../wire/index.ts';
+import type { HcaNode } from '../node/hca-node.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+
+export interface BlockLedger {
+  readonly busyCycles: number;
+  readonly idleCycles: number;
+  readonly stalledCycles: Readonly<Record<string, number>>;
+  /** Works taken up before the one before had ended: a fault of the block. */
+  readonly overlaps: number;
+}
+
+/** Works that found what they needed in a cache, and those that had to wait for it. */
+export interface CacheUseLedger {
+  readonly hits: number;
+  readonly misses: number;
+}
+
+export interface CacheLedger extends CacheUseLedger {
+  readonly evictions: number;
+  /**
+   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each step,
+   * packet or CQE; a WQE is a hit when it took no read of its own.
+   */
+  readonly users: Readonly<Record<string, CacheUseLedger>>;
+}
+
+/** One vector of the device: reasons to interrupt, and what became of them. */
+export interface VectorLedger {
+  readonly vector: number;
+  readonly requested: number;
+  readonly moderated: number;
+  /** Asked of the PCIe function; then masked (waits in the pending bit), coalesced with one that waits, or sent. */
+  readonly messages: number;
+  readonly masked: number;
+  readonly coalesced: number;
+  readonly dropped: number;
+  readonly delivered: number;
+}
+
+export interface PacketLedger {
+  readonly packets: number;
+  readonly bytes: number;
+  readonly payloadBytes: number;
+}
+
+export interface WireEndLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  /** The transmitter's own totals, beside its books by opcode. */
+  readonly transmittedPackets: number;
+  readonly transmittedBytes: number;
+  /** Packets that met a link which was down: neither sent nor counted elsewhere; and the same by opcode. */
+  readonly discardedPackets: number;
+  readonly discarded: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  readonly corrupted: Readonly<Record<string, PacketLedger>>;
+  /** Packets that arrived and were dropped, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly flowControlPackets: number;
+  readonly linkBytes: number;
+  readonly busyPs: number;
+  /** Time that the link bytes take by the data rate, whatever the serializer booked; and packets that a fault corrupted. */
+  readonly linkPs: number;
+  readonly faultyPackets: number;
+  /** What other faults did to packets; left out where there were none. */
+  readonly rearranged?: RearrangedLedger;
+  readonly creditWaitPs: number;
+  readonly serializerWaitPs: number;
+  readonly isQuiet: boolean;
+}
+
+/** Packets that left and never arrive; copies put on the link; packets held back from it, and those of them let go later. */
+export interface RearrangedLedger {
+  readonly lost: Readonly<Record<string, PacketLedger>>;
+  readonly copied: Readonly<Record<string, PacketLedger>>;
+  readonly heldBack: Readonly<Record<string, PacketLedger>>;
+  readonly letGo: Readonly<Record<string, PacketLedger>>;
+}
+
+/** One operation of the send queue as the device saw it. */
+export interface HcaOperationLedger {
+  readonly opcode: number;
+  readonly name: string;
+  readonly count: number;
+  readonly failed: number;
+  readonly silent: number;
+  readonly payloadBytes: number;
+  /** PSNs that the completed ones took. */
+  readonly psnCount: number;
+  /** From posting to the end of life on the device, summed over all. */
+  readonly lifePs: number;
+  /** The same, by what was waited for. */
+  readonly stagesPs: Readonly<Record<OperationStage, number>>;
+  /** What comes on top of both; absent where numbers hold all. */
+  readonly far?: FarTimes;
+}
+
+/** Packets of a port to itself, which no cable has seen. */
+export interface LoopbackLedger {
+  readonly transmitted: Readonly<Record<string, PacketLedger>>;
+  readonly retransmitted: Readonly<Record<string, PacketLedger>>;
+  readonly received: Readonly<Record<string, PacketLedger>>;
+  /** Swept away by a reset; and on their way, or being written to memory. */
+  readonly dropped: number;
+  readonly held: number;
+}
+
+/** On-demand paging as the device saw it; each record by who waited: requester, responder, response. */
+export interface PageFaultLedger {
+  readonly requests: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Record<string, number>>;
+  /** Cycles from request to resumption. */
+  readonly waitCycles: Readonly<Record<string, number>>;
+  readonly rnrNaks: number;
+  /** Packets of unreliable services dropped for want of a page. */
+  readonly droppedPackets: number;
+  readonly invalidateDoorbells: number;
+}
+
+export interface HcaLedger {
+  readonly node: number;
+  readonly nowPs: ExactPs;
+  readonly clockMHz: number;
+  readonly elapsedCycles: number;
+  readonly blocks: Readonly<Record<string, BlockLedger>>;
+  readonly caches: Readonly<Record<string, CacheLedger>>;
+  readonly vectors: readonly VectorLedger[];
+  /** Messages of these that a reset, or the loss of bus mastering, kept from leaving. */
+  readonly cancelledMessages: number;
+  readonly pcie: LinkEndLedger;
+  readonly wire: WireEndLedger;
+  readonly loopback: LoopbackLedger;
+  readonly operations: readonly HcaOperationLedger[];
+  readonly operationDisorders: number;
+  /** Send WQEs that the requester took up. */
+  readonly wqesTaken: number;
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
+  /** Commands completed, by opcode name. */
+  readonly commands: Readonly<Record<string, number>>;
+  readonly pageFaults: PageFaultLedger;
+  readonly doorbells: Readonly<Record<'send' | 'blueFlame' | 'arm' | 'eventQueue', number>>;
+  /** What the transport did to recover, by name, and its ACK timeouts; zeros left out. */
+  readonly transport: Readonly<Record<string, number>>;
+  /** What software or the peer did against the interface, by name. */
+  readonly violations: Readonly<Record<string, number>>;
+}
+
+export function hcaLedgerOf(node: HcaNode): HcaLedger {
+  const { hca, lp } = node;
+  const { dataPath, control, domain } = hca;
+  const cycle = domain.clock.cyclesElapsed(lp.nowPs);
+  return {
+    node: node.node,
+    nowPs: lp.instantPs,
+    clockMHz: domain.clock.frequencyMHz,
+    elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
+    blocks: blocksOf(node, cycle),
+    caches: cachesOf(node),
+    vectors: vectorsOf(node),
+    cancelledMessages: cancelledMessagesOf(node),
+    pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
+    wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    loopback: loopbackLedgerOf(node),
+    operations: operationsOf(node),
+    operationDisorders: dataPath.operations.disorderCount,
+    wqesTaken: dataPath.lines.useCount,
+    faultsFired: node.faultLog.counts(),
+    commands: commandsOf(node),
+    pageFaults: pageFaultsOf(node),
+    doorbells: {
+      send: dataPath.doorbells.sendCount,
+      blueFlame: dataPath.doorbells.blueFlameCount,
+      arm: dataPath.doorbells.armCount,
+      eventQueue: dataPath.doorbells.eqCount,
+    },
+    transport: transportOf(node),
+    violations: { ...control.violations.report(), ...dataPath.violations.report() },
+  };
+}
+
+function transportOf({ hca }: HcaNode): Record<string, number> {
+  const { transport, timers } = hca.dataPath;
+  const ackTimeout = timers.timeoutCount;
+  return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
+}
+
+function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
+  const { pageFaults, doorbells } = hca.dataPath;
+  const bySide = (figures: Float64Array): Record<string, number> =>
+    Object.fromEntries(pageRequestSides.map((side, index) => [side, figures[index]!]));
+  return {
+    requests: bySide(pageFaults.requestCount),
+    refused: bySide(pageFaults.refusedCount),
+    waitCycles: bySide(pageFaults.waitCycles),
+    rnrNaks: pageFaults.rnrNakCount,
+    droppedPackets: pageFaults.droppedPacketCount,
+    invalidateDoorbells: doorbells.invalidateCount,
+  };
+}
+
+const commandNames = new Map<number, string>(Object.entries(Opcode).map(([name, opcode]) => [opcode, name]));
+
+const commandsOf = ({ hca }: HcaNode): Record<string, number> =>
+  byCommandName(hca.control.processor.completedByOpcode);
+
+/** Figures by opcode as figures by name, in the order of the opcodes. */
+export function byCommandName(figures: ReadonlyMap<number, number>): Record<string, number> {
+  const ordered = [...figures].toSorted(([left], [right]) => left - right);
+  return Object.fromEntries(
+    ordered.map(([opcode, figure]) => [commandNames.get(opcode) ?? `0x${opcode.toString(16)}`, figure]),
+  );
+}
+
+function blocksOf({ hca }: HcaNode, cycle: number): Record<string, BlockLedger> {
+  const { dataPath, control, pcieFunction, dmaRead, dmaWrite } = hca;
+  const accounts = [
+    pcieFunction.account,
+    pcieFunction.completer.account,
+    control.processor.account,
+    control.events.account,
+    ...dataPath.accounts,
+    dmaRead.account,
+    dmaRead.returnAccount,
+    dmaWrite.account,
+  ];
+  return Object.fromEntries(accounts.map((account) => [account.name, blockLedgerOf(account, cycle)]));
+}
+
+/** @param cycle of the epoch, up to which the ledger tells of the account */
+export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger {
+  const account = running.closedAt(cycle);
+  const stalled = account.stallReasons.map(
+    (reason, index) => [reason, account.stalledCycles[index]!] as const,
+  );
+  return {
+    busyCycles: account.busyCycles,
+    idleCycles: account.idleCycles,
+    stalledCycles: Object.fromEntries(stalled),
+    overlaps: account.overlapCount,
+  };
+}
+
+function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath;
+  const contextsOf = ({ users, directory }: ContextCache, names: readonly string[]): CacheLedger =>
+    cacheOf(
+      directory.evictionCount,
+      users.map(({ useCount, missCount }, index) => [names[index]!, useCount, missCount]),
+    );
+  return {
+    qpc: contextsOf(qpcCache, portNames),
+    cqc: contextsOf(cqcCache, portNames),
+    eqc: contextsOf(hca.eqcCache, ['eventWriter']),
+    srqc: contextsOf(srqcCache, portNames),
+    mpt: cacheOf(
+      mptCache.directory.evictionCount,
+      translator.users.map(({ mptUses, mptMisses }, index) => [portNames[index]!, mptUses, mptMisses]),
+    ),
+    mtt: cacheOf(
+      mttCache.directory.evictionCount,
+      translator.users.map(({ mttUses, mttMisses }, index) => [portNames[index]!, mttUses, mttMisses]),
+    ),
+    wqe: cacheOf(lines.evictionCount, [['requester', lines.useCount, lines.readCount]]),
+  };
+}
+
+/** A miss whose user gave up what it waited for is a miss without a use. */
+function cacheOf(evictions: number, counts: readonly (readonly [string, number, number])[]): CacheLedger {
+  const users = counts
+    .filter(([, uses, misses]) => uses + misses > 0)
+    .map(([name, uses, misses]) => [name, { hits: Math.max(0, uses - misses), misses }] as const);
+  const sum = (pick: (row: CacheUseLedger) => number): number =>
+    users.reduce((total, [, row]) => total + pick(row), 0);
+  return {
+    hits: sum(({ hits }) => hits),
+    misses: sum(({ misses }) => misses),
+    evictions,
+    users: Object.fromEntries(users),
+  };
+}
+
+/** Accepted for sending, neither sent nor waiting; a message is one TLP. */
+function cancelledMessagesOf({ hca }: HcaNode): number {
+  const sender = hca.dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
+}
+
+function vectorsOf({ hca }: HcaNode): VectorLedger[] {
+  const { moderation } = hca.control.events;
+  const { counters, vectorCount } = hca.pcieFunction.msix;
+  const rows = Array.from({ length: vectorCount }, (_, vector) => ({
+    vector,
+    requested: moderation.requestedCount[vector] ?? 0,
+    moderated: moderation.moderatedCount[vector] ?? 0,
+    messages: moderation.messageCount[vector] ?? 0,
+    masked: counters.masked[vector]!,
+    coalesced: counters.coalesced[vector]!,
+    dropped: counters.dropped[vector]!,
+    delivered: counters.delivered[vector]!,
+  }));
+  return rows.filter(({ requested, messages }) => requested > 0 || messages > 0);
+}
+
+function loopbackLedgerOf({ hca }: HcaNode): LoopbackLedger {
+  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.loopback;
+  return {
+    transmitted: packetsOf(first),
+    retransmitted: packetsOf(retransmitted),
+    received: packetsOf(delivered),
+    dropped: droppedCount,
+    held: heldCount,
+  };
+}
+
+function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
+  const { transmitted, received } = port;
+  return {
+    transmitted: packetsOf(transmitted.first),
+    retransmitted: packetsOf(transmitted.retransmitted),
+    transmittedPackets: transmitted.packetCount,
+    transmittedBytes: transmitted.packetBytes,
+    discardedPackets: transmitted.discardedCount,
+    discarded: packetsOf(transmitted.discarded),
+    received: packetsOf(received.delivered),
+    corrupted: packetsOf(received.corrupted),
+    dropped: {
+      linkDown: received.linkDownDrops,
+      management: received.managementDrops,
+      overrun: received.overruns,
+    },
+    flowControlPackets: transmitted.flowControlCount,
+    linkBytes: port.linkBytes,
+    busyPs: Math.floor(port.busyPs),
+    linkPs: linkPsOf(port),
+    faultyPackets: transmitted.corruptedCount,
+    ...rearrangedOf(transmitted),
+    creditWaitPs: transmitted.creditWaitPs,
+    serializerWaitPs: transmitted.serializerWaitPs,
+    isQuiet,
+  };
+}
+
+function rearrangedOf({ lost, copied, heldBack, letGo }: WirePort['transmitted']): {
+  rearranged?: RearrangedLedger;
+} {
+  if (lost.packetTotal + copied.packetTotal + heldBack.packetTotal === 0) return {};
+  const rearranged = {
+    lost: packetsOf(lost),
+    copied: packetsOf(copied),
+    heldBack: packetsOf(heldBack),
+    letGo: packetsOf(letGo),
+  };
+  return { rearranged };
+}
+
+function linkPsOf({ config, linkBytes }: WirePort): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  return (linkBytes * numeratorPs) / denominator;
+}
+
+function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
+  const rows: Record<string, PacketLedger> = {};
+  for (const [opcode, { packets, bytes, payloadBytes }] of counters.rows.entries()) {
+    if (packets === 0) continue;
+    const name = opcodeRow(opcode)?.name ?? `0x${opcode.toString(16)}`;
+    rows[name] = { packets, bytes, payloadBytes };
+  }
+  return rows;
+}
+
+function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
+  const rows: HcaOperationLedger[] = [];
+  hca.dataPath.operations.rows.forEach((row, opcode) => {
+    const {
+      count,
+      failedCount: failed,
+      silentCount: silent,
+      payloadBytes,
+      psnCount,
+      lifePs,
+      stagesPs,
+      far,
+    } = row;
+    if (count + failed === 0) return;
+    const name = operationNames[opcode] ?? `0x${opcode.toString(16)}`;
+    const farTimes = far === undefined ? {} : { far };
+    rows.push({
+      opcode,
+      name,
+      count,
+      failed,
+      silent,
+      payloadBytes,
+      psnCount,
+      lifePs,
+      stagesPs: { ...stagesPs },
+      ...farTimes,
+    });
+  });
+  return rows;
+}

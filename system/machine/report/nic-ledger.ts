@@ -1,0 +1,80 @@
+/** The books of one NIC, copied as plain data at the end of a run. */
+import { TrafficClass } from '../../../hw/dma/index.ts';
+import type { ExactPs } from '../../../sim/index.ts';
+import type { NicNode } from '../node/nic-node.ts';
+import { type BlockLedger, blockLedgerOf, type VectorLedger } from './hca-ledger.ts';
+import { type LinkEndLedger, linkEndLedgerOf } from './ledger-link.ts';
+
+export type NicCounts = Readonly<Record<string, number>>;
+
+export interface NicLedger {
+  readonly node: number;
+  readonly nowPs: ExactPs;
+  readonly clockMHz: number;
+  readonly elapsedCycles: number;
+  readonly blocks: Readonly<Record<string, BlockLedger>>;
+  /** Causes and moderation are counted for the whole device ({@link counters}); here `requested` is messages. */
+  readonly vectors: readonly VectorLedger[];
+  readonly cancelledMessages: number;
+  readonly pcie: LinkEndLedger;
+  /** The two halves of the port of the cable: wire/ethernet-counters.ts. */
+  readonly transmitted: NicCounts;
+  readonly received: NicCounts;
+  readonly busyPs: number;
+  readonly isQuiet: boolean;
+  /** hw/nic/counters.ts. */
+  readonly counters: NicCounts;
+  /** Messages by vector, as the interrupt block sent them. */
+  readonly messages: readonly number[];
+  /** Frames that the port has handed to the MAC, which has not come to them. */
+  readonly heldFrames: number;
+  /** Frames received that are in the packet buffer. */
+  readonly bufferedFrames: number;
+  /** Times that each fault of the plan has happened here. */
+  readonly faultsFired: readonly number[];
+}
+
+export function nicLedgerOf({ node, lp, nic, faultLog }: NicNode): NicLedger {
+  const { domain, port } = nic;
+  const cycle = domain.clock.cyclesElapsed(lp.nowPs);
+  return {
+    node,
+    nowPs: lp.instantPs,
+    clockMHz: domain.clock.frequencyMHz,
+    elapsedCycles: lp.epochUs * domain.clock.frequencyMHz + cycle,
+    blocks: Object.fromEntries(nic.accounts.map((account) => [account.name, blockLedgerOf(account, cycle)])),
+    vectors: vectorsOf(nic),
+    cancelledMessages: cancelledMessagesOf(nic),
+    pcie: linkEndLedgerOf(nic.linkPort, lp.nowPs, lp.isDrained),
+    transmitted: { ...port.transmitted },
+    received: { ...port.received },
+    busyPs: Math.floor(port.busyPs),
+    isQuiet: lp.isDrained,
+    counters: { ...nic.counters },
+    messages: [...nic.interrupts.messages],
+    heldFrames: port.heldFrames,
+    bufferedFrames: nic.receiveBuffer.count,
+    faultsFired: faultLog.counts(),
+  };
+}
+
+/** Accepted for sending, neither sent nor waiting; a message is one TLP. */
+function cancelledMessagesOf({ dmaWrite }: NicNode['nic']): number {
+  const sender = dmaWrite.requesters.find(({ trafficClass }) => trafficClass === TrafficClass.msix);
+  return sender === undefined ? 0 : sender.counters.requests - sender.counters.tlps - sender.count;
+}
+
+function vectorsOf({ pcieFunction, interrupts }: NicNode['nic']): VectorLedger[] {
+  const { counters, vectorCount } = pcieFunction.msix;
+  const rows = Array.from({ length: vectorCount }, (_, vector) => ({
+    vector,
+    requested: interrupts.messages[vector] ?? 0,
+    moderated: 0,
+    messages: interrupts.messages[vector] ?? 0,
+    masked: counters.masked[vector]!,
+    coalesced: counters.coalesced[vector]!,
+    dropped: counters.dropped[vector]!,
+    delivered: counters.delivered[vector]!,
+  }));
+  return rows.filter(({ messages }) => messages > 0);
+}

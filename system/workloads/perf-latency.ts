@@ -1,0 +1,120 @@
+/**
+ * The latency tests, as perftest runs them: one message in flight, ping-pong for WRITE and SEND.
+ *
+ *     WRITE   client writes, server spins on the last byte of its buffer and writes back; half a round trip
+ *     SEND    the same with receives; half a round trip
+ *     READ, atomic   client alone; a whole round trip
+ */
+import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import { openPerfLink, type PerfLink, postReceive } from './perf-link.ts';
+import type { LatencyResult } from './perf-plan.ts';
+import { barrier } from './rc-endpoint.ts';
+
+/** A SEND ping-pong asks for a completion this often, so that its queue is given back. */
+const sendSignalInterval = 16;
+
+export async function latencyClient(program: ProgramContext): Promise<JsonValue> {
+  const link = await openPerfLink(program);
+  const startsPs = await runPingPong(link, true);
+  await barrier(program, 'done');
+  const { verb } = link.args;
+  const result = resultOf(startsPs, verb === 'write' || verb === 'send' ? 2 : 1);
+  return { ...result, registrationPs: link.registrationPs } as unknown as JsonValue;
+}
+
+export async function latencyServer(program: ProgramContext): Promise<undefined> {
+  const link = await openPerfLink(program);
+  const { verb } = link.args;
+  if (verb === 'write' || verb === 'send') await runPingPong(link, false);
+  await barrier(program, 'done');
+}
+
+/** @returns the client's own time at each post and at the end */
+function runPingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
+  if (link.args.verb === 'write') return writePingPong(link, isClient);
+  return link.args.verb === 'send' ? sendPingPong(link, isClient) : readInTurn(link);
+}
+
+async function writePingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
+  const { program, args, sends } = link;
+  const { cpu, memory, verbs } = program;
+  const { bytes } = memory.process;
+  const startsPs = new Float64Array(args.iterations + 1);
+  const watched = memory.process.physicalAddress(link.receiveAddress + args.sizeBytes - 1);
+  const marked = memory.process.physicalAddress(link.sendAddress + args.sizeBytes - 1);
+  let received = 0;
+  const hasArrived = (): boolean => bytes[watched] === (received & 0xff);
+  for (let sent = 0; sent < args.iterations || received < args.iterations; ) {
+    if (received < args.iterations && !(isClient && sent === 0)) {
+      received++;
+      await cpu.settle();
+      await cpu.spin(watched, verbs.costs.pollEmpty, hasArrived);
+    }
+    startsPs[sent] = cpu.localPs;
+    if (sent === args.iterations) break;
+    bytes[marked] = ++sent & 0xff;
+    program.progress(sent, args.iterations);
+    link.streams[0]!.post(true);
+    await sends.wait();
+  }
+  return startsPs;
+}
+
+async function sendPingPong(link: PerfLink, isClient: boolean): Promise<Float64Array> {
+  const { program, args, sends } = link;
+  const startsPs = new Float64Array(args.iterations + 1);
+  for (let count = 0; count < args.iterations; count++) {
+    program.progress(count, args.iterations);
+    if (isClient) startsPs[count] = program.cpu.localPs;
+    else await takeOne(link);
+    const isSignalled =
+      count % sendSignalInterval === sendSignalInterval - 1 || count === args.iterations - 1;
+    link.streams[0]!.post(isSignalled);
+    if (isSignalled && !isClient) await sends.wait();
+    if (isClient) await takeOne(link);
+    if (isSignalled && isClient) await sends.wait();
+  }
+  startsPs[args.iterations] = program.cpu.localPs;
+  return startsPs;
+}
+
+/** Takes the next message and gives its receive back. */
+async function takeOne({ receives, qps, receiveWr }: PerfLink): Promise<void> {
+  const count = await receives.wait();
+  for (let at = 0; at < count; at++) postReceive(qps[0]!, receiveWr);
+}
+
+async function readInTurn(link: PerfLink): Promise<Float64Array> {
+  const { program, args, sends } = link;
+  const startsPs = new Float64Array(args.iterations + 1);
+  for (let count = 0; count < args.iterations; count++) {
+    program.progress(count, args.iterations);
+    startsPs[count] = program.cpu.localPs;
+    link.streams[0]!.post(true);
+    await sends.wait();
+  }
+  startsPs[args.iterations] = program.cpu.localPs;
+  return startsPs;
+}
+
+/** perftest's figures of the times between posts; percentiles by nearest rank. */
+export function resultOf(startsPs: Float64Array, divisor: number): LatencyResult {
+  const times = startsPs.slice(1).map((ps, index) => (ps - startsPs[index]!) / divisor);
+  const sorted = times.toSorted();
+  const iterations = sorted.length;
+  const average = sorted.reduce((sum, ps) => sum + ps, 0) / iterations;
+  const variance = sorted.reduce((sum, ps) => sum + (ps - average) ** 2, 0) / iterations;
+  const rank = (share: number): number =>
+    sorted[Math.min(iterations - 1, Math.ceil(iterations * share) - 1)]!;
+  return {
+    iterations,
+    firstPs: times[0]!,
+    minPs: sorted[0]!,
+    maxPs: sorted[iterations - 1]!,
+    typicalPs: rank(0.5),
+    averagePs: average,
+    deviationPs: Math.sqrt(variance),
+    p99Ps: rank(0.99),
+    p999Ps: rank(0.999),
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * What every program of reliable connections begins with: an open device, a protection domain, completion queues, QPs,
+ * and their connection to those of a program at another host, whose addresses come over the exchange.
+ *
+ *     openEndpoint ─► createRcQps ─► connectRc (RESET ─► INIT ─► RTR ─► RTS)
+ */
+import { InvariantError } from '../../base/assert.ts';
+import { psPerMs } from '../../base/units.ts';
+import { PortStateVerb } from '../../driver/index.ts';
+import {
+  allocPd,
+  createQp,
+  getDeviceList,
+  IBV_QPT_RC,
+  type IbvContext,
+  type IbvCq,
+  type IbvMr,
+  type IbvPd,
+  type IbvQp,
+  openDevice,
+  type PortAttr,
+  type QpCap,
+  queryPort,
+  regMr,
+} from '../../userlib/index.ts';
+import type { JsonValue, ProgramContext } from '../machine/program.ts';
+import { allAccess, toInit, toRtr, toRts } from './rc-states.ts';
+
+/** What ConnectX-3 programs ask for; 67 ms and 0.64 ms are perftest's. */
+const rcDefaults = {
+  readAtomicMax: 16,
+  timeoutCode: 14,
+  rnrTimerCode: 12,
+  retryCount: 7,
+  rnrRetryCount: 7,
+} as const;
+
+export interface RcEndpoint {
+  readonly program: ProgramContext;
+  readonly context: IbvContext;
+  readonly pd: IbvPd;
+  readonly port: PortAttr;
+}
+
+/** A buffer of the program with its region. */
+export interface RcBuffer {
+  readonly address: number;
+  readonly lengthBytes: number;
+  readonly region: IbvMr;
+}
+
+/** What the other side says of itself. */
+export interface RcPeer {
+  readonly lid: number;
+  readonly qpNumbers: readonly number[];
+  readonly firstPsns: readonly number[];
+  /** Whatever the programs agreed on. */
+  readonly note: JsonValue;
+}
+
+/** Opens the first device of the host. */
+export async function openEndpoint(program: ProgramContext): Promise<RcEndpoint> {
+  const [device] = getDeviceList(program.verbs);
+  if (device === undefined) throw new InvariantError('devices', 0, 'at least 1');
+  const context = await openDevice(device);
+  const pd = await allocPd(context);
+  return { program, context, pd, port: await activePort(program, context) };
+}
+
+/** Waits until the port is active: before that it has no LID, when the other side comes up late. */
+async function activePort({ cpu }: ProgramContext, context: IbvContext): Promise<PortAttr> {
+  for (let waitedMs = 0; ; waitedMs++) {
+    const port = await queryPort(context, 1);
+    if (port.state === PortStateVerb.IBV_PORT_ACTIVE || waitedMs === portWaitMs) return port;
+    await cpu.sleep(psPerMs);
+  }
+}
+
+/** A minute: whatever the other side waits for is over by then. */
+const portWaitMs = 60_000;
+
+/** Maps and registers a buffer, with all rights unless others are asked for. */
+export async function createBuffer(
+  endpoint: RcEndpoint,
+  lengthBytes: number,
+  access = allAccess,
+): Promise<RcBuffer> {
+  const address = endpoint.program.memory.map(Math.max(1, lengthBytes));
+  const region = await regMr(endpoint.pd, address, Math.max(1, lengthBytes), access);
+  return { address, lengthBytes, region };
+}
+
+/** Makes `count` QPs in RESET that complete into these CQs. */
+export async function createRcQps(
+  { pd }: RcEndpoint,
+  count: number,
+  cqs: { readonly send: IbvCq; readonly receive: IbvCq },
+  cap: Partial<QpCap>,
+): Promise<IbvQp[]> {
+  const qps: IbvQp[] = [];
+  for (let index = 0; index < count; index++) {
+    const init = { sendCq: cqs.send, recvCq: cqs.receive, qpType: IBV_QPT_RC, cap: { ...cap } };
+    qps.push(await createQp(pd, init));
+  }
+  return qps;
+}
+
+/**
+ * Connects QPs to the same number of QPs of the program at the other host that calls this with the same label. Between
+ * `beforeReady` receives can be posted: it runs in INIT, before anything can arrive.
+ */
+export async function connectRc(
+  endpoint: RcEndpoint,
+  qps: readonly IbvQp[],
+  label: string,
+  note: JsonValue = null,
+  beforeReady: () => void = () => {},
+  pathMtuBytes = 0,
+): Promise<RcPeer> {
+  const { program, port } = endpoint;
+  const firstPsns = qps.map(() => program.random.below(1 << 24));
+  for (const qp of qps) await toInit(qp);
+  beforeReady();
+  const own: RcPeer = { lid: port.lid, qpNumbers: qps.map(({ qpNum }) => qpNum), firstPsns, note };
+  await putPeer(program, label, own);
+  const peer = await takePeer(program, label, qps.length);
+  const pathMtu = pathMtuBytes === 0 ? port.activeMtu : mtuCodeOf(pathMtuBytes);
+  const attributes = { ...rcDefaults, pathMtu };
+  for (const [index, qp] of qps.entries()) {
+    const address = { lid: peer.lid, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
+    await toRtr(qp, address, attributes);
+    await toRts(qp, firstPsns[index]!, attributes);
+  }
+  // Nobody sends before both sides can receive.
+  await barrier(program, `${label}.ready`);
+  return peer;
+}
+
+/** QPs announced at once: an exchanged value holds so many. */
+const announcedQps = 256;
+
+/** One value for each 256 QPs; the first carries the note. */
+async function putPeer({ exchange }: ProgramContext, label: string, peer: RcPeer): Promise<void> {
+  const { lid, qpNumbers, firstPsns } = peer;
+  for (let at = 0; at === 0 || at < qpNumbers.length; at += announcedQps) {
+    const qpns = qpNumbers.slice(at, at + announcedQps);
+    const psns = firstPsns.slice(at, at + announcedQps);
+    await exchange.put(label, { lid, qpNumbers: qpns, firstPsns: psns, note: at === 0 ? peer.note : null });
+  }
+}
+
+async function takePeer({ exchange }: ProgramContext, label: string, count: number): Promise<RcPeer> {
+  const first = (await exchange.take(label)) as unknown as RcPeer;
+  const qpNumbers = [...first.qpNumbers];
+  const firstPsns = [...first.firstPsns];
+  while (qpNumbers.length < count) {
+    const next = (await exchange.take(label)) as unknown as RcPeer;
+    qpNumbers.push(...next.qpNumbers);
+    firstPsns.push(...next.firstPsns);
+  }
+  return { ...first, qpNumbers, firstPsns };
+}
+
+/** Waits until the program at the other host has come to the barrier of this name. */
+export async function barrier({ exchange }: ProgramContext, name: string): Promise<void> {
+  await exchange.put(name, true);
+  await exchange.take(name);
+}
+
+/** IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
+const mtuCodeOf = (bytes: number): PortAttr['activeMtu'] => (Math.log2(bytes) - 7) as PortAttr['activeMtu'];
