@@ -3,7 +3,9 @@
  * and per adapter a PCIe root port with a vfio-user device behind it. Processors are emulated (TCG), so it runs
  * anywhere; KVM would be faster where it works, but it boots no stock kernel on many virtual machines.
  */
+
 import { join } from 'node:path';
+import { adapterArguments } from '../serve/index.ts';
 import { consoleDevice } from './image/init-scripts.ts';
 import { type CommandLine, treeProgram } from './tree-program.ts';
 
@@ -60,21 +62,6 @@ export function qemuCommandLine(options: QemuOptions): CommandLine {
       ...['-kernel', options.kernel, '-initrd', options.initramfs, '-append', kernelCommandLine(options)],
     ],
   };
-}
-
-/** What makes QEMU attach the adapter served at `socket`, as the `index`-th. */
-export function adapterArguments(socket: string, index = 0): string[] {
-  const device = {
-    driver: 'vfio-user-pci',
-    bus: `slot${index}`,
-    socket: { type: 'unix', path: socket },
-  };
-  return [
-    '-device',
-    `pcie-root-port,id=slot${index},chassis=${index + 1},slot=${index + 1}`,
-    '-device',
-    JSON.stringify(device),
-  ];
 }
 
 function networkArguments(network: GuestNetwork | undefined): string[] {

@@ -1,9 +1,22 @@
 /** What to give QEMU so that its guest has the served HCAs: options as one would type them. */
-import { adapterArguments } from '../linux-lab/qemu.ts';
-
 /** Memory that the emulator can map: a memfd, shared. */
 const memoryLine =
   '-object memory-backend-memfd,id=memory,size=1G,share=on -machine q35,memory-backend=memory -m 1G';
+
+/** What makes QEMU attach the adapter served at `socket`, as the `index`-th. */
+export function adapterArguments(socket: string, index = 0): string[] {
+  const device = {
+    driver: 'vfio-user-pci',
+    bus: `slot${index}`,
+    socket: { type: 'unix', path: socket },
+  };
+  return [
+    '-device',
+    `pcie-root-port,id=slot${index},chassis=${index + 1},slot=${index + 1}`,
+    '-device',
+    JSON.stringify(device),
+  ];
+}
 
 /** Lines to print: of the guest's memory, then one for each HCA. */
 export const qemuOptionLines = (sockets: readonly string[]): string[] => [
