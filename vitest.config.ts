@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { builtForm } from './build/vitest-plugin.ts';
+import { localNames } from './build/vitest-plugin.ts';
 import { FileOrder } from './test/file-order.ts';
 
 // Node loads the sources anew in each process and worker that a test starts. Its cache of stripped and compiled modules,
@@ -31,7 +31,7 @@ const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**
  * ends what hangs, on shared and loaded machines too.
  */
 export default defineConfig({
-  plugins: [builtForm],
+  plugins: [localNames],
   test: {
     testTimeout: 120_000,
     hookTimeout: 120_000,

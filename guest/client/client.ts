@@ -140,9 +140,15 @@ export class VfioUserClient {
     throw new Error('no reply');
   }
 
-  /** Whether the server closes the connection without another reply. */
+  /** Whether the server has closed the connection, or does so while it works, without another reply. */
   isDropped(): boolean {
-    return this.answer() === undefined;
+    for (let tries = 0; tries < pumpCountMax; tries++) {
+      if (this.#takeAnswer() !== undefined) return false;
+      if (this.#receive() > 0) continue;
+      if (this.#isClosed) return true;
+      this.#pump();
+    }
+    return false;
   }
 
   /** Lets the server work, and tells whether it has replied anything. */
