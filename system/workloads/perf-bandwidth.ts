@@ -124,7 +124,8 @@ export function resultOf(
 
 /**
  * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to a later
- * one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion rises and then falls.
+ * one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion rises and then falls,
+ * and where it is greatest is near the place for the completion before.
  */
 function steepest(
   postedPs: readonly number[],
@@ -132,25 +133,19 @@ function steepest(
   donePs: readonly number[],
 ): number {
   const hull: number[] = [];
-  let best = 0;
-  let added = 0;
-  for (const [index, done] of doneCounts.entries()) {
+  let [best, added, place] = [0, 0, 0];
+  for (let index = 0; index < doneCounts.length; index++) {
+    const [done, atPs] = [doneCounts[index]!, donePs[index]!];
     for (; added < done; added++) {
       while (hull.length > 1 && !isBelow(postedPs, hull.at(-2)!, hull.at(-1)!, added)) hull.pop();
       hull.push(added);
     }
-    const slopeFrom = (place: number): number => {
-      const post = hull[place]!;
-      return (done - post) / (donePs[index]! - postedPs[post]!);
-    };
-    let low = 0;
-    let high = hull.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (slopeFrom(middle) < slopeFrom(middle + 1)) low = middle + 1;
-      else high = middle;
-    }
-    best = Math.max(best, slopeFrom(low));
+    place = Math.min(place, hull.length - 1);
+    const slopeFrom = (at: number): number => (done - hull[at]!) / (atPs - postedPs[hull[at]!]!);
+    let slope = slopeFrom(place);
+    for (; place + 1 < hull.length && slopeFrom(place + 1) >= slope; place++) slope = slopeFrom(place + 1);
+    for (; place > 0 && slopeFrom(place - 1) > slope; place--) slope = slopeFrom(place - 1);
+    if (slope > best) best = slope;
   }
   return best;
 }
