@@ -79,6 +79,7 @@ import type { JsonValue, ProgramContext } from '../machine/program.ts';
 import { qkey, ready } from './connecting.ts';
 import { isAtomicVerb } from './draw-story.ts';
 import type { CompletionSeen, Observations } from './observations.ts';
+import { basePatiencePs, patienceOf, peerPatienceFactor } from './patience.ts';
 import {
   isCurrent,
   isOnDemandArea,
@@ -93,7 +94,6 @@ import {
   type SgePlan,
   type Step,
   type Story,
-  sendsOf,
   turnOfQp,
 } from './story.ts';
 
@@ -116,8 +116,6 @@ const wrongKey = 0xdead_be00;
 const pageBytes = 4096;
 const polledAtOnce = 16;
 const napPs = 300 * psPerNs;
-/** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
-const basePatiencePs = 200 * psPerMs;
 /** A program that has waited so long posts what receives it has. */
 const hastePs = 200 * psPerUs;
 const eventPatiencePs = 50 * psPerUs;
@@ -1080,7 +1078,7 @@ class Player {
           isHere ||= (await exchange.poll(box)) !== undefined;
           return isHere;
         },
-        16 * this.#patiencePs,
+        peerPatienceFactor * this.#patiencePs,
       );
     }
   }
@@ -1179,29 +1177,3 @@ const mailboxOf = (
 ): string => `link ${link} at turn ${turn} to ${end.program}.${end.qp}`;
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
-
-/** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
-export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
-
-/** Longest RNR delay, code 0 (IBTA table 46): 655.36 ms. */
-const rnrDelayMaxPs = 655_360 * psPerUs;
-
-/**
- * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
- * RNR delays; one more of these for each page on demand that a message may meet; and something for slow hardware.
- */
-export function patienceOf(story: Story): number {
-  let most = 0;
-  for (const { qps } of story.programs)
-    for (const { transport, timeout, retryCount, rnrRetry } of qps)
-      if (transport === 'RC')
-        most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
-  const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
-  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs : 0);
-}
-
-/** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
-function messagePagesMax(story: Story): number {
-  const pages = [...sendsOf(story)].map(({ plan }) => lengthOf(plan.sges) / pageBytes + 2 * plan.sges.length);
-  return Math.ceil(Math.max(0, ...pages));
-}

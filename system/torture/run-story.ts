@@ -20,7 +20,7 @@ import type { Report } from '../machine/report/schema.ts';
 import type { Finding } from './finding.ts';
 import { judgesOf } from './judges/index.ts';
 import type { Observations } from './observations.ts';
-import { patienceOf } from './player.ts';
+import { patienceOf } from './patience.ts';
 import { sceneOf } from './scenes/index.ts';
 import type { Again, Story } from './story.ts';
 

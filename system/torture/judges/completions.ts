@@ -15,7 +15,7 @@ import {
 } from '../../../userlib/index.ts';
 import { consumesReceive, grhBytes } from '../draw-story.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
-import { ackTimeoutPs } from '../player.ts';
+import { ackTimeoutPs } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { isOnDemandArea, type SendPlan, type SgePlan, type Story } from '../story.ts';
 import {

@@ -6,7 +6,7 @@
  */
 import { psPerMs, psPerSecond } from '../../../base/units.ts';
 import { IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, IBV_WR_RDMA_READ } from '../../../userlib/index.ts';
-import { ackTimeoutPs, patienceOf } from '../player.ts';
+import { ackTimeoutPs, patienceOf } from '../patience.ts';
 import type { Played } from '../run-story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
 import { lossesOf } from './cable-faults.ts';

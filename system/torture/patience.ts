@@ -1,0 +1,64 @@
+/** How long programs wait for what may never come, by the attributes of the story's QPs. */
+import { psPerMs, psPerUs } from '../../base/units.ts';
+import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
+import { rnrDelayPs } from './verbs-model.ts';
+
+/** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
+export const basePatiencePs = 200 * psPerMs;
+
+/** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
+export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
+
+/** Longest RNR delay, code 0 (IBTA table 46): 655.36 ms. */
+const rnrDelayMaxPs = 655_360 * psPerUs;
+const pageBytes = 4096;
+
+/**
+ * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
+ * RNR delays; one more of these for each page on demand that a message may meet; and something for slow hardware.
+ */
+export function patienceOf(story: Story): number {
+  let most = 0;
+  for (const { qps } of story.programs)
+    for (const { transport, timeout, retryCount, rnrRetry } of qps)
+      if (transport === 'RC')
+        most = Math.max(most, 4 * (retryCount + 2) * ackTimeoutPs(timeout) + (rnrRetry + 2) * rnrDelayMaxPs);
+  const hasDemand = story.programs.some(({ areas }) => areas.some(isOnDemandArea));
+  return basePatiencePs + most + (hasDemand ? messagePagesMax(story) * rnrDelayMaxPs : 0);
+}
+
+/** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
+function messagePagesMax(story: Story): number {
+  const pages = [...sendsOf(story)].map(({ plan }) => lengthOf(plan.sges) / pageBytes + 2 * plan.sges.length);
+  return Math.ceil(Math.max(0, ...pages));
+}
+
+/** A program may wait so many times as long for its peers as for its own requests. */
+export const peerPatienceFactor = 16;
+/** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million. */
+const rnrNaksMax = 500_000;
+
+/**
+ * Where packets come twice or operations are refused, a receive may be missing for good, and a peer whose RNR retries have no
+ * end then asks for it until the programs lose patience: in stories of long time-outs it asks less often.
+ */
+export function withBearableRnr(story: Story): Story {
+  if (story.climate !== 'broken') return story;
+  const leastPs = (peerPatienceFactor * patienceOf(story)) / rnrNaksMax;
+  const isEndless = story.programs.some(({ qps }) =>
+    qps.some(({ transport, rnrRetry }) => transport === 'RC' && rnrRetry === 7),
+  );
+  if (!isEndless) return story;
+  const slowed = (qp: QpPlan): QpPlan =>
+    rnrDelayPs(qp.rnrTimer) >= leastPs ? qp : { ...qp, rnrTimer: codeOfAtLeast(leastPs) };
+  return {
+    ...story,
+    programs: story.programs.map((program) => ({ ...program, qps: program.qps.map(slowed) })),
+  };
+}
+
+/** The shortest delay that is long enough; code 0, the longest, when none is. */
+function codeOfAtLeast(ps: number): number {
+  for (let code = 1; code < 32; code++) if (rnrDelayPs(code) >= ps) return code;
+  return 0;
+}
