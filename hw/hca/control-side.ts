@@ -158,7 +158,13 @@ export class ControlSide {
   #reportDrained(cycle: number): void {
     const { draining, parts } = this.state;
     for (const slot of draining) {
-      if (parts.dataPath.qpIsDraining(slot) || !this.events.canPost()) continue;
+      if (parts.dataPath.qpIsDraining(slot)) continue;
+      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1, 11.6.3).
+      if (parts.dataPath.qpIsInError(slot)) {
+        draining.delete(slot);
+        continue;
+      }
+      if (!this.events.canPost()) continue;
       this.events.postQpEvent(EventType.SQ_DRAINED, parts.qps.numberOf[slot]!, cycle);
       draining.delete(slot);
       this.#drainLooks = 0;

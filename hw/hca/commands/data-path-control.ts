@@ -17,6 +17,8 @@ export interface DataPathControl {
   qpIsBusy(slot: number): boolean;
   /** True in state SQD while work requests begun are not complete. */
   qpIsDraining(slot: number): boolean;
+  /** True in states ERR and SQER: the send queue is flushed, and no longer drains. */
+  qpIsInError(slot: number): boolean;
   /** True in state SQER while work requests of the send queue are being flushed. */
   qpIsFlushing(slot: number): boolean;
 

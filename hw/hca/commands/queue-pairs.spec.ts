@@ -239,6 +239,19 @@ describe('RTS2SQD_QP', () => {
     expect(qpEqe.fields.qpn.get(eqe, 0)).toBe(qpn);
   });
 
+  it('sends no drained event when the QP fails while its send queue drains', () => {
+    must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
+    bringTo(QpState.RTS);
+    bench.dataPath.busyQps.add(0);
+    must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: 0x8000_0000 + qpn });
+    bench.run(10_000);
+    bench.dataPath.busyQps.clear();
+    bench.dataPath.failedQps.add(0);
+    bench.run();
+    expect(bench.control.events.writtenCount).toBe(0);
+    expect(bench.control.state.draining.size).toBe(0);
+  });
+
   it('looks more and more seldom at a queue that drains for long, and is a thousandth late at most', () => {
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
     bringTo(QpState.RTS);

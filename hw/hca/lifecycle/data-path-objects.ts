@@ -107,6 +107,11 @@ export class DataPathObjects implements DataPathControl {
     return pair.state === QpState.SQD && isWorking;
   }
 
+  qpIsInError(slot: number): boolean {
+    const { state } = this.#parts.core.qps.rows[slot]!;
+    return state === QpState.ERR || state === QpState.SQER;
+  }
+
   qpIsFlushing(slot: number): boolean {
     return this.#parts.flusher.isFlushingSends(slot);
   }

@@ -24,6 +24,8 @@ class RecordingDataPath implements DataPathControl {
   readonly calls: string[] = [];
   /** Slots that still have work in the pipelines. */
   readonly busyQps = new Set<number>();
+  /** Slots of QPs that have gone to an error state by themselves. */
+  readonly failedQps = new Set<number>();
   readonly busyCqs = new Set<number>();
   readonly busySrqs = new Set<number>();
   boundWindows = 0;
@@ -42,6 +44,7 @@ class RecordingDataPath implements DataPathControl {
   qpSync = (slot: number): void => this.onQpSync(slot);
   qpIsBusy = (slot: number): boolean => this.busyQps.has(slot);
   qpIsDraining = (slot: number): boolean => this.busyQps.has(slot);
+  qpIsInError = (slot: number): boolean => this.failedQps.has(slot);
   qpIsFlushing = (slot: number): boolean => this.busyQps.has(slot);
   cqCreated = (slot: number): void => this.#note('cqCreated', slot);
   cqDestroyed = (slot: number): void => this.#note('cqDestroyed', slot);
