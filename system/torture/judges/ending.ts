@@ -20,7 +20,7 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
     }
     if (story.climate === 'broken') continue;
     // Whether what is unfinished may be so is for the judge of completions; a peer whose end broke may answer no more.
-    if (observations.unfinished.length === 0 && !isAnythingBroken)
+    if (observations.unfinished.length === 0 && !isAnythingBroken && !mayWaitForNextRequest(story))
       for (const what of observations.impatience.slice(0, 1))
         found.push(`program ${program} waited too long for ${what}`);
     if (observations.failure !== null)
@@ -46,6 +46,11 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
 
 const hasLateReads = ({ scene }: Story): boolean =>
   scene !== undefined && sceneOf(scene).hasLateReads === true;
+
+/** Without an ACK time-out (code 0), what is lost is noticed when the next request is answered, and a program may not have posted one yet. */
+const mayWaitForNextRequest = ({ climate, programs }: Story): boolean =>
+  climate === 'lossy' &&
+  programs.some(({ qps }) => qps.some(({ transport, timeout }) => transport === 'RC' && timeout === 0));
 
 /**
  * A QP that broke refuses what only a working one takes. In calm weather retries for receives that come late may run out, and
