@@ -24,11 +24,11 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
 
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
 const shared = '{abi,analyser,base,driver,host,hw,net,sim,userlib,wire}/**/*.spec.ts';
-const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**'];
+const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/torture/**'];
 
 /**
- * Everything but the Linux guests, which have a configuration of their own. Tests never time the wall clock; the limit only
- * ends what hangs, on shared and loaded machines too.
+ * Everything but the Linux guests and fresh stories, which have configurations of their own. Tests never time the wall clock; the
+ * limit only ends what hangs, on shared and loaded machines too.
  */
 export default defineConfig({
   plugins: [localNames],
