@@ -46,8 +46,11 @@ export const meaning = {
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
 
-/** One MSI-X vector from the device's reason to the guest. */
-interface ServedInterruptRow extends DeviceInterruptRow {
+/**
+ * One MSI-X vector from the device's reason to the guest.
+ * @public
+ */
+export interface ServedInterruptRow extends DeviceInterruptRow {
   readonly vector: number;
   /** Messages that reached the guest's machine, and descriptors written to tell the guest. */
   readonly delivered: number;
