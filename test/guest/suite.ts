@@ -1,5 +1,5 @@
 /**
- * Turns a scenario of system/guest into tests: a boot for all, a test for each step, and one for the books at the end.
+ * Turns a scenario of system/linux-lab into tests: a boot for all, a test for each step, and one for the books at the end.
  * Where a guest cannot be had (no apt, no koffi, another platform) the tests are skipped, each saying why; under CI a
  * guest that cannot be had fails.
  */
