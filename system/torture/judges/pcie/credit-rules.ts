@@ -102,7 +102,9 @@ export class CreditRule implements LinkRule {
     const { headers, data } = this.#flows[flowOf(packet)]!;
     // A limit that comes while the TLP is on the lanes is too late for it.
     const lanesPs = this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
-    const leftPs = packet.atPs - lanesPs + roundingPsAt(packet.atPs) - 1;
+    // Both instants, of the TLP and of the limit, are rounded beyond 2^53 ps, and so is their difference.
+    const slackPs = packet.atPs < 2 ** 53 ? 1 : 4 * roundingPsAt(packet.atPs);
+    const leftPs = packet.atPs - lanesPs + slackPs;
     for (const [credits, count] of [
       [headers, 1],
       [data, Math.ceil(dataDwordsOf(packet) / 4)],
