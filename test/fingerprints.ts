@@ -7,34 +7,21 @@
  * The default machine runs the mixture of all operations; stories, on hardware of all kinds, are those of the seeds asked for.
  */
 import { createHash } from 'node:crypto';
-import { parseArgs } from 'node:util';
-import { runStory } from '../system/torture/run-story.ts';
+import { Command } from 'commander';
+import { type SeedRange, seedRange } from '../system/cli/seed-range.ts';
+import { runStory, textOf } from '../system/torture/run-story.ts';
 import { storyOfSeed } from '../system/torture/story-of-seed.ts';
 import { programsOf, runPrograms } from './machines.ts';
 
-/** Instants beyond 2^53 ps are bigints. */
-function hashOf(value: unknown): string {
-  const text = JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part));
-  return createHash('sha256')
-    .update(text ?? '')
-    .digest('hex');
-}
+const hashOf = (value: unknown): string => createHash('sha256').update(textOf(value)).digest('hex');
 
-/** @throws RangeError when the seeds are not two whole numbers in order */
-function seedsOf(text: string): readonly [number, number] {
-  const [first, last] = text.split('..').map(Number);
-  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || first! > last!)
-    throw new RangeError(`--seeds is "${text}", expected two whole numbers A..B with A up to B`);
-  return [first!, last!];
-}
-
-const { values } = parseArgs({ options: { seeds: { type: 'string', default: '1..200' } } });
-const [first, last] = seedsOf(values.seeds);
+const { first, last } = new Command('fingerprints')
+  .option('--seeds <first..last>', 'stories to play', seedRange, { first: 1, last: 200 })
+  .parse()
+  .opts<{ readonly seeds: SeedRange }>().seeds;
+const args = { qps: 3, rounds: 4 };
 const { report, results } = await runPrograms(
-  [
-    ...programsOf('mixture', 'polling', { qps: 3, rounds: 4 }),
-    ...programsOf('mixture', 'sleeping', { qps: 3, rounds: 4 }),
-  ],
+  [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
   { set: { 'host.memory.sizeMib': 512 } },
 );
 console.log(`default ${hashOf({ report, results })}`);

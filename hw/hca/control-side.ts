@@ -159,7 +159,7 @@ export class ControlSide {
     const { draining, parts } = this.state;
     for (const slot of draining) {
       if (parts.dataPath.qpIsDraining(slot)) continue;
-      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1, 11.6.3).
+      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1).
       if (parts.dataPath.qpIsInError(slot)) {
         draining.delete(slot);
         continue;

@@ -27,12 +27,8 @@ import {
 import { integer } from './options.ts';
 import { checkWritable, codeOf, exitFailed, Screen, writeFileAtomically, writeJson } from './output.ts';
 import { CountBar } from './progress-bar.ts';
+import { type SeedRange, seedMax, seedRange } from './seed-range.ts';
 import { tortureServed } from './torture-served.ts';
-
-interface SeedRange {
-  readonly first: number;
-  readonly last: number;
-}
 
 interface TortureOptions {
   readonly seed?: number;
@@ -49,7 +45,6 @@ interface TortureOptions {
   readonly json?: string;
 }
 
-const seedMax = 2 ** 48;
 /** Failures that are told as they come; all of them are in the JSON. */
 const failuresPrinted = 30;
 
@@ -79,13 +74,6 @@ export function addTortureCommand(program: Command): void {
     .option('--save <file>', 'write the story that failed (made small by --shrink) as JSON')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .action(torture);
-}
-
-function seedRange(text: string): SeedRange {
-  const [first, last, ...rest] = text.split('..').map(integer(0, seedMax));
-  if (first === undefined || last === undefined || rest.length > 0 || first > last)
-    throw new InvalidArgumentError('expected two seeds like 1..1000, the smaller one first.');
-  return { first, last };
 }
 
 function sceneName(text: string): string {

@@ -1,5 +1,5 @@
 /** How long programs wait for what may never come, by the attributes of the story's QPs. */
-import { psPerMs, psPerUs } from '../../base/units.ts';
+import { psPerMs } from '../../base/units.ts';
 import { isOnDemandArea, lengthOf, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
@@ -9,8 +9,8 @@ export const basePatiencePs = 200 * psPerMs;
 /** IBTA 9.7.6.1.3: between one and four times 4.096 µs × 2^code. */
 export const ackTimeoutPs = (code: number): number => (code === 0 ? 0 : 4_096_000 * 2 ** code);
 
-/** Longest RNR delay, code 0 (IBTA table 46): 655.36 ms. */
-const rnrDelayMaxPs = 655_360 * psPerUs;
+/** The longest RNR delay has code 0 (IBTA table 46). */
+const rnrDelayMaxPs = rnrDelayPs(0);
 const pageBytes = 4096;
 
 /**

@@ -1060,7 +1060,10 @@ class Player {
       }
       await cpu.sleep(nap);
       // A receive that there was no room for may be what a peer waits for, which asks for it every few microseconds.
-      const longestPs = this.#deferred.length > 0 ? psPerSecond : Math.floor(patiencePs / 256);
+      const longestPs = Math.min(
+        this.#deferred.length > 0 ? psPerSecond : Number.POSITIVE_INFINITY,
+        Math.floor(patiencePs / 256),
+      );
       nap = Math.min(2 * nap, Math.max(50 * psPerMs, longestPs));
     }
   }

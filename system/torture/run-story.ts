@@ -141,7 +141,7 @@ export function epochPsFor(drawnPs: number, endPs: bigint): number {
 }
 
 /** Instants beyond 2^53 ps are bigints. */
-const textOf = (value: unknown): string =>
+export const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}` : part)) ?? '';
 
 /** What only a watch has to say is no difference. */

@@ -4,13 +4,13 @@
  * the same ones again.
  */
 import { expect, it } from 'vitest';
+import { seedMax } from '../../system/cli/seed-range.ts';
 import { campaign } from '../../system/torture/campaign.ts';
 
 const lookMs = 60_000;
 /** The story that is under way when the minute ends is played to its end; the campaign itself ends what hangs. */
 const testTimeoutMs = 480_000;
-/** What `hca torture --seed` takes. By the clock seeds stay below it, and above those that tests and pages name. */
-const seedMax = 2 ** 48;
+/** By the clock seeds stay below the greatest, and above those that tests and pages name. */
 const seedsPerMs = 16;
 
 /** @throws Error when HCA_TORTURE_SEED is no seed */

@@ -25,6 +25,8 @@ const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['crowded-event-queues', 920_000_668],
   ['frames-out-of-order', 920_002_150],
   ['resized-in-traffic', 920_001_966],
+  ['read-back', 960_006_520],
+  ['attributes-changed', 960_007_077],
 ];
 
 describe.each(kept)('the scene %s', (name, seed) => {

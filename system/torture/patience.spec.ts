@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { drawStory } from './draw-story.ts';
+import { patienceOf, withBearableRnr } from './patience.ts';
+import type { Story } from './story.ts';
+
+/** A story with one QP of these attributes for each row, in one program. */
+function storyOf(
+  climate: Story['climate'],
+  rows: readonly (readonly [timeout: number, rnrRetry: number, rnrTimer: number])[],
+): Story {
+  const drawn = drawStory(3);
+  const [program] = drawn.programs;
+  const [qp] = program!.qps;
+  const qps = rows.map(([timeout, rnrRetry, rnrTimer]) => ({
+    ...qp!,
+    transport: 'RC' as const,
+    retryCount: 7,
+    timeout,
+    rnrRetry,
+    rnrTimer,
+  }));
+  return { ...drawn, climate, programs: [{ ...program!, areas: [], qps }] };
+}
+
+const timersOf = (story: Story): number[] => story.programs[0]!.qps.map(({ rnrTimer }) => rnrTimer);
+
+describe('patience', () => {
+  it('covers nine time-outs of up to four times their code, and nine of the longest RNR delays', () => {
+    // 200 ms; 4 × 9 × 4.096 µs × 2^14; 9 × 655.36 ms (IBTA vol 1, 9.7.6.1.3, table 46).
+    expect(patienceOf(storyOf('broken', [[14, 7, 1]]))).toBe(
+      200e9 + 36 * 4_096_000 * 2 ** 14 + 9 * 655_360e6,
+    );
+  });
+});
+
+describe('RNR delays of broken stories', () => {
+  it('grow until 500,000 of them last as long as a program waits for its peer', () => {
+    // Time-out code 14: 16 × 8.5 s / 500,000 = 0.27 ms, and code 9 is 0.24, 10 is 0.32 ms. 655.36 ms is long enough.
+    expect(
+      timersOf(
+        withBearableRnr(
+          storyOf('broken', [
+            [14, 7, 1],
+            [14, 3, 0],
+            [14, 3, 12],
+          ]),
+        ),
+      ),
+    ).toEqual([10, 0, 12]);
+  });
+
+  it('stay as drawn where retries end, and in other climates', () => {
+    expect(timersOf(withBearableRnr(storyOf('broken', [[14, 6, 1]])))).toEqual([1]);
+    expect(timersOf(withBearableRnr(storyOf('lossy', [[14, 7, 1]])))).toEqual([1]);
+  });
+
+  it('are the longest where nothing is long enough', () => {
+    expect(timersOf(withBearableRnr(storyOf('broken', [[31, 7, 1]])))).toEqual([0]);
+  });
+});
