@@ -61,7 +61,7 @@ describe('the data path under mixed traffic', () => {
     }
   });
 
-  it('moves every byte once over a cable that loses one packet in fifty, and executes each atomic once', async () => {
+  it('IBTA 9.7: moves every byte once over a cable that loses one packet in fifty, and executes each atomic once', async () => {
     for (const seed of [11, 12, 21, 28, 35, 39]) {
       const bench = await dataPathBench({ hca: seed % 2 === 0 ? tightest : {} });
       const random = new Random(seed);

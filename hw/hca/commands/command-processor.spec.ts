@@ -48,7 +48,7 @@ describe('the command processor', () => {
     expect(bench.memory.read(bench.outBoxAddress + 0x0a, 2)).toEqual(new Uint8Array([0, 3]));
   });
 
-  it('refuses an unknown opcode without a DMA', () => {
+  it('sheet 3.2: refuses an unknown opcode without a DMA', () => {
     const bench = new ControlBench();
     for (const opcode of [0x000, 0x002, 0x047, 0x056, 0x203, 0xf00, 0x7ff]) {
       expect(bench.command(opcode).status).toBe(CommandStatus.BAD_OP);
@@ -65,7 +65,7 @@ describe('the command processor', () => {
     expect(bench.control.icm.firmwarePageCount).toBe(0);
   });
 
-  it('refuses a mailbox that is not aligned', () => {
+  it('sheet 3.1: refuses a mailbox that is not aligned', () => {
     const bench = new ControlBench();
     bench.outBoxAddress += 64;
     expect(bench.command('QUERY_FW', { outBytes: 256 }).status).toBe(CommandStatus.BAD_PARAM);
@@ -74,7 +74,7 @@ describe('the command processor', () => {
     );
   });
 
-  it('completes by event with token, status and immediate, and frees the register when it has latched', () => {
+  it('sheet 2.2: completes by event with token, status and immediate, and frees the register when it has latched', () => {
     const bench = withEvents();
     bench.post('NOP', { byEvent: true, token: 0x1234, inputModifier: 0x1f });
     expect(cyclesUntilFree(bench)).toBeLessThanOrEqual(2); // posted between two edges, latched at the second
@@ -87,14 +87,14 @@ describe('the command processor', () => {
     expect(bench.interrupts.messages.length).toBe(1);
   });
 
-  it('reports a failure by event too', () => {
+  it('sheet 2.2: reports a failure by event too', () => {
     const bench = withEvents();
     bench.post(0x123, { byEvent: true, token: 7 });
     bench.run();
     expect(commandEqe.fields.status.get(eqeAt(bench, 0), 0)).toBe(CommandStatus.BAD_OP);
   });
 
-  it('lets one command wait in the register, with GO set, while another runs', () => {
+  it('sheet 2.2: lets one command wait in the register, with GO set, while another runs', () => {
     const bench = withEvents();
     bench.post('QUERY_HCA', { byEvent: true, token: 1, outBytes: 512 });
     bench.run(2);

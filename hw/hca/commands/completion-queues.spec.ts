@@ -21,7 +21,7 @@ const ownerAt = (bench: ControlBench, buffer: number, entry: number): number =>
   bench.memory.read(bufferAddress(buffer) + entry * 32 + 0x1f, 1)[0]! >>> 7;
 
 describe('SW2HW_CQ', () => {
-  it('sets the owner bit of every entry with opcode modifier 0, and of none with 1', () => {
+  it('sheet 3.16: sets the owner bit of every entry with opcode modifier 0, and of none with 1', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     createCq(bench, 1, eqn);
@@ -35,7 +35,7 @@ describe('SW2HW_CQ', () => {
   it.each([
     ['outside the table', 2 ** 16, BAD_INDEX],
     ['of the firmware', 127, BAD_RESOURCE],
-  ])('refuses a number %s', (_what, inputModifier, status) => {
+  ])('sheet 3.2: refuses a number %s', (_what, inputModifier, status) => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     const inBox = cqc.encode({ logEntries: 7, eqn, mttAddress: translate(bench, 1, 1) });
@@ -47,7 +47,7 @@ describe('SW2HW_CQ', () => {
     ['more entries than the device takes', { logEntries: 23 }, EXCEED_LIM],
     ['a UAR page beyond the area', { uarPage: 1024 }, BAD_PARAM],
     ['an MTT address that is not mapped', { mttAddress: 0xff_0000_0000 }, ICM_ERROR],
-  ])('refuses a context with %s', (_what, fields, status) => {
+  ])('sheet 5.2: refuses a context with %s', (_what, fields, status) => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     const inBox = cqc.encode({
@@ -61,7 +61,7 @@ describe('SW2HW_CQ', () => {
     expect(bench.tables.cqs.liveCount).toBe(0);
   });
 
-  it('refuses a CQ that exists and a chunk that is not mapped, and takes any number in between', () => {
+  it('sheet 3.2, 4.3: refuses a CQ that exists and a chunk that is not mapped, and takes any number in between', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     createCq(bench, 1, eqn);
@@ -76,7 +76,7 @@ describe('SW2HW_CQ', () => {
 });
 
 describe('HW2SW_CQ and QUERY_CQ', () => {
-  it('wait until nothing of the CQ is in the pipelines', () => {
+  it('sheet 3.16: wait until nothing of the CQ is in the pipelines', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     bench.dataPath.busyCqs.add(0);
@@ -90,7 +90,7 @@ describe('HW2SW_CQ and QUERY_CQ', () => {
     expect(bench.command('HW2SW_CQ', { inputModifier: cqn, opcodeModifier: 1 }).status).toBe(BAD_RES_STATE);
   });
 
-  it('outlast completion events that have been posted, so that none comes afterwards', () => {
+  it('sheet 3.16: outlast completion events that have been posted, so that none comes afterwards', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     const cqn = createCq(bench, 1, eqn);
@@ -105,7 +105,7 @@ describe('HW2SW_CQ and QUERY_CQ', () => {
     ]);
   });
 
-  it('report the live context', () => {
+  it('sheet 5.2: report the live context', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     bench.dataPath.onCqSync = (slot) =>
@@ -116,7 +116,7 @@ describe('HW2SW_CQ and QUERY_CQ', () => {
 });
 
 describe('MODIFY_CQ', () => {
-  it('changes moderation alone with opcode modifier 1', () => {
+  it('sheet 3.16: changes moderation alone with opcode modifier 1', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     const inBox = cqc.encode({ moderationPeriodUs: 16, moderationCount: 8, logEntries: 3 });
@@ -126,7 +126,7 @@ describe('MODIFY_CQ', () => {
     expect(bench.dataPath.calls).toContain('cqModerated 0');
   });
 
-  it('goes over to a new buffer, whose entries are invalid for the passes to come', () => {
+  it('sheet 3.16: goes over to a new buffer, whose entries are invalid for the passes to come', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     bench.dataPath.onCqSync = (slot) => {
@@ -144,7 +144,7 @@ describe('MODIFY_CQ', () => {
     expect(bench.dataPath.calls).toContain('cqResized 0 7 0 2048'); // old: 128 entries, 4 KiB pages, MTT 0x800
   });
 
-  it("ends when the last entry of the old buffer has left, which is software's again", () => {
+  it("sheet 3.16: ends when the last entry of the old buffer has left, which is software's again", () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     bench.dataPath.isResizing = true;
@@ -158,7 +158,7 @@ describe('MODIFY_CQ', () => {
     expect(bench.control.processor.isIdle).toBe(true);
   });
 
-  it('refuses a size that what is in the CQ does not fit, or that the device does not take', () => {
+  it('sheet 3.2: refuses a size that what is in the CQ does not fit, or that the device does not take', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     bench.dataPath.onCqSync = (slot) =>
@@ -172,7 +172,7 @@ describe('MODIFY_CQ', () => {
     expect(resize(6)).toBe(OK);
   });
 
-  it('knows from the doorbell record what software has taken since the device last looked', () => {
+  it('sheet 6.8: knows from the doorbell record what software has taken since the device last looked', () => {
     const bench = broughtUp();
     const recordAddress = bufferAddress(5);
     const cqn = createCq(bench, 1, createEq(bench, 0));
@@ -190,7 +190,7 @@ describe('MODIFY_CQ', () => {
     }
   });
 
-  it('refuses other opcode modifiers and other CQs', () => {
+  it('sheet 3.2: refuses other opcode modifiers and other CQs', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     expect(bench.command('MODIFY_CQ', { inputModifier: cqn, opcodeModifier: 2 }).status).toBe(BAD_OP);

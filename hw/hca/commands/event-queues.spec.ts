@@ -17,7 +17,7 @@ import {
 const { OK, BAD_INDEX, BAD_RESOURCE, BAD_RES_STATE, BAD_PARAM, EXCEED_LIM, ICM_ERROR } = CommandStatus;
 
 describe('SW2HW_EQ', () => {
-  it('gives every entry an owner bit that software does not take for valid, and touches nothing else', () => {
+  it('sheet 3.16: gives every entry an owner bit that software does not take for valid, and touches nothing else', () => {
     const bench = broughtUp();
     const end = bufferAddress(0) + 2 ** 8 * 32;
     bench.memory.write(end, new Uint8Array([0xab]));
@@ -28,7 +28,7 @@ describe('SW2HW_EQ', () => {
     expect(bench.memory.read(end, 1)[0]).toBe(0xab);
   });
 
-  it('starts at the page offset of the context', () => {
+  it('sheet 5.3: starts at the page offset of the context', () => {
     const bench = broughtUp();
     createEq(bench, 0, 4, { pageOffset32: 3 }); // 16 entries from byte 96
     expect(bench.memory.read(bufferAddress(0) + 96 - 1, 1)[0]).toBe(0);
@@ -39,12 +39,12 @@ describe('SW2HW_EQ', () => {
   it.each([
     ['outside the table', 128, BAD_INDEX],
     ['of the firmware', 3, BAD_RESOURCE],
-  ])('refuses a number %s', (_what, inputModifier, status) => {
+  ])('sheet 3.2: refuses a number %s', (_what, inputModifier, status) => {
     const bench = broughtUp();
     expect(bench.command('SW2HW_EQ', { inBox: eqContext(bench, 0, 7), inputModifier }).status).toBe(status);
   });
 
-  it('refuses an EQ that exists', () => {
+  it('sheet 3.2: refuses an EQ that exists', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     const again = bench.command('SW2HW_EQ', { inBox: eqContext(bench, 0, 7), inputModifier: eqn });
@@ -52,7 +52,7 @@ describe('SW2HW_EQ', () => {
     expect(bench.control.eqs.liveCount).toBe(1);
   });
 
-  it('refuses a context chunk that is not mapped', () => {
+  it('sheet 4.3: refuses a context chunk that is not mapped', () => {
     const bench = broughtUp();
     must(bench, 'UNMAP_ICM', { inParam: icmBase.eqc, inputModifier: 64 });
     expect(bench.command('SW2HW_EQ', { inBox: eqContext(bench, 0, 7), inputModifier: firstEqn }).status).toBe(
@@ -65,14 +65,14 @@ describe('SW2HW_EQ', () => {
     ['an interrupt beyond the MSI-X table', { interruptNumber: 128 }, BAD_PARAM],
     ['pages larger than any', { logPageSize4k: 19 }, BAD_PARAM],
     ['an MTT address that is not mapped', { mttAddress: 0x10_0000_0000 - 8 }, ICM_ERROR],
-  ])('refuses a context with %s', (_what, fields, status) => {
+  ])('sheet 5.3: refuses a context with %s', (_what, fields, status) => {
     const bench = broughtUp();
     const inBox = eqContext(bench, 0, 7, fields);
     expect(bench.command('SW2HW_EQ', { inBox, inputModifier: firstEqn }).status).toBe(status);
     expect(bench.control.eqs.liveCount).toBe(0);
   });
 
-  it('refuses a buffer one of whose pages is not present', () => {
+  it('sheet 5.6: refuses a buffer one of whose pages is not present', () => {
     const bench = broughtUp();
     const inBox = eqContext(bench, 0, 8);
     bench.memory.write(icmHostBase + icmBase.mtt + 8, new Uint8Array(8)); // second entry
@@ -81,7 +81,7 @@ describe('SW2HW_EQ', () => {
 });
 
 describe('QUERY_EQ and HW2SW_EQ', () => {
-  it('report the live counters and arm state', () => {
+  it('sheet 5.3: report the live counters and arm state', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     bench.control.events.postCompletion(eqn, 200, bench.cycle);
@@ -94,7 +94,7 @@ describe('QUERY_EQ and HW2SW_EQ', () => {
     expect(context.armState).toBe(EqArmState.FIRED);
   });
 
-  it('end the EQ, with or without its context in a box', () => {
+  it('sheet 3.16: end the EQ, with or without its context in a box', () => {
     const bench = broughtUp();
     const first = createEq(bench, 0);
     const second = createEq(bench, 1);
@@ -107,7 +107,7 @@ describe('QUERY_EQ and HW2SW_EQ', () => {
     }
   });
 
-  it('drop what waits for the EQ', () => {
+  it('sheet 3.16: drop what waits for the EQ', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     bench.post('HW2SW_EQ', { inputModifier: eqn, opcodeModifier: 1 });
@@ -121,7 +121,7 @@ describe('QUERY_EQ and HW2SW_EQ', () => {
 });
 
 describe('MAP_EQ', () => {
-  it('sends types to an EQ, and takes them away again', () => {
+  it('sheet 3.16: sends types to an EQ, and takes them away again', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     must(bench, 'MAP_EQ', {
@@ -134,14 +134,14 @@ describe('MAP_EQ', () => {
     expect(bench.control.events.eqnOfType(EventType.CMD)).toBe(eqn);
   });
 
-  it('takes types above 31', () => {
+  it('sheet 3.16: takes types above 31', () => {
     const bench = broughtUp();
     const eqn = createEq(bench, 0);
     bench.control.events.mapEvents(2 ** (EventType.RECOVERABLE_ERROR_EVENT - 32), 0, eqn);
     expect(bench.control.events.eqnOfType(EventType.RECOVERABLE_ERROR_EVENT)).toBe(eqn);
   });
 
-  it('refuses an EQ that does not exist', () => {
+  it('sheet 3.2: refuses an EQ that does not exist', () => {
     const bench = broughtUp();
     expect(bench.command('MAP_EQ', { inParam: 2, inputModifier: firstEqn }).status).toBe(BAD_RES_STATE);
     expect(bench.command('NOP').status).toBe(OK);

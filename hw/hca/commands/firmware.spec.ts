@@ -18,7 +18,7 @@ function withAuxiliary(): ControlBench {
 }
 
 describe('bring-up', () => {
-  it('refuses every command but QUERY_FW and the firmware area before RUN_FW', () => {
+  it('sheet 3.6: refuses every command but QUERY_FW and the firmware area before RUN_FW', () => {
     const bench = new ControlBench();
     const names: CommandName[] = [
       'QUERY_DEV_CAP',
@@ -32,7 +32,7 @@ describe('bring-up', () => {
     expect(bench.command('QUERY_FW', { outBytes: 256 }).status).toBe(OK);
   });
 
-  it('refuses RUN_FW until enough pages were given, in several commands if need be', () => {
+  it('sheet 3.6: refuses RUN_FW until enough pages were given, in several commands if need be', () => {
     const bench = new ControlBench();
     const half = (address: number) => ({ inBox: bench.mapEntryBox(0, address, 5), inputModifier: 1 });
     must(bench, 'MAP_FA', half(0x1000_0000));
@@ -42,7 +42,7 @@ describe('bring-up', () => {
     expect(bench.command('RUN_FW').status).toBe(BAD_SYS_STATE);
   });
 
-  it('refuses objects, ports and MADs before INIT_HCA', () => {
+  it('sheet 3.2: refuses objects, ports and MADs before INIT_HCA', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     donateIcm(bench);
@@ -59,7 +59,7 @@ describe('bring-up', () => {
     for (const name of names) expect(bench.command(name).status).toBe(BAD_SYS_STATE);
   });
 
-  it('asks for one auxiliary page per 2 MiB of ICM, rounded up, at least one', () => {
+  it('sheet 3.6: asks for one auxiliary page per 2 MiB of ICM, rounded up, at least one', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     expect(must(bench, 'SET_ICM_SIZE', { inParam: 1 }).out).toBe(1);
@@ -68,7 +68,7 @@ describe('bring-up', () => {
     expect(bench.command('SET_ICM_SIZE', { inParam: 2 ** 40 + 4096 }).status).toBe(EXCEED_LIM);
   });
 
-  it('maps ICM only after the auxiliary pages', () => {
+  it('sheet 4.2: maps ICM only after the auxiliary pages', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     const map = { inBox: bench.mapEntryBox(0, 0x2000_0000, 0), inputModifier: 1 };
@@ -101,12 +101,12 @@ describe('bring-up', () => {
   it.each([
     ['no entries', { inputModifier: 0 }, BAD_PARAM],
     ['more entries than a mailbox holds', { inputModifier: 257 }, BAD_PARAM],
-  ])('refuses a MAP_ICM with %s', (_what, options, status) => {
+  ])('sheet 3.6: refuses a MAP_ICM with %s', (_what, options, status) => {
     const bench = withAuxiliary();
     expect(bench.command('MAP_ICM', { inBox: new Uint8Array(4096), ...options }).status).toBe(status);
   });
 
-  it('refuses a chunk that is not aligned to its size, or lies beyond the largest ICM', () => {
+  it('sheet 3.6: refuses a chunk that is not aligned to its size, or lies beyond the largest ICM', () => {
     const bench = withAuxiliary();
     const map = (icm: number, host: number) =>
       bench.command('MAP_ICM', { inBox: bench.mapEntryBox(icm, host, 2), inputModifier: 1 }).status;
@@ -142,7 +142,7 @@ describe('bring-up', () => {
     expect(bench.control.processor.isIdle).toBe(true);
   });
 
-  it('forgets all contexts when the device is quiet, not before', () => {
+  it('sheet 3.10: forgets all contexts when the device is quiet, not before', () => {
     const bench = broughtUp();
     bench.dataPath.isFenceOpen = false;
     bench.post('CLOSE_HCA');
@@ -178,7 +178,7 @@ describe('bring-up', () => {
     ['64-byte EQEs', { eqe64: 1 }],
     ['larger UAR pages', { logUarPage4k: 1 }],
     ['more UARs than BAR2 has', { logUars: 11 }],
-  ])('refuses a profile with %s', (_what, fields) => {
+  ])('sheet 3.10: refuses a profile with %s', (_what, fields) => {
     const bench = new ControlBench();
     startFirmware(bench);
     donateIcm(bench);
@@ -188,13 +188,13 @@ describe('bring-up', () => {
     expect(bench.command('INIT_HCA', { inBox: initHca.encode(profile) }).status).toBe(OK);
   });
 
-  it('returns by QUERY_HCA what INIT_HCA set, and the core clock', () => {
+  it('sheet 3.10: returns by QUERY_HCA what INIT_HCA set, and the core clock', () => {
     const bench = broughtUp();
     const answer = initHca.decode(must(bench, 'QUERY_HCA', { outBytes: 512 }).outBox);
     expect(answer).toEqual({ ...initHca.decode(initHca.encode(profile)), coreClockMhz: 427 });
   });
 
-  it('gives everything back in the order of removal', () => {
+  it('sheet 8.4: gives everything back in the order of removal', () => {
     const bench = broughtUp();
     expect(bench.command('UNMAP_FA').status).toBe(BAD_SYS_STATE);
     expect(bench.command('UNMAP_ICM_AUX').status).toBe(BAD_SYS_STATE);
@@ -208,7 +208,7 @@ describe('bring-up', () => {
 });
 
 describe('the queries', () => {
-  it('answer QUERY_FW with the bytes of the sheet', () => {
+  it('sheet 3.5: answer QUERY_FW with the bytes that the sheet suggests', () => {
     const { outBox } = new ControlBench().command('QUERY_FW', { outBytes: 256 });
     const view = viewOf(outBox);
     expect(view.getUint16(0x00)).toBe(64); // firmware pages
@@ -219,7 +219,7 @@ describe('the queries', () => {
     expect(view.getUint32(0x54)).toBe(0x8a000); // clock
   });
 
-  it('answer QUERY_DEV_CAP with what this machine does, at the offsets of the sheet', () => {
+  it('sheet 3.7: answer QUERY_DEV_CAP with what this machine does, each at its offset', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     const view = viewOf(must(bench, 'QUERY_DEV_CAP', { outBytes: 256 }).outBox);
@@ -236,7 +236,7 @@ describe('the queries', () => {
     expect(view.getUint32(0xa0)).toBe(0x100); // 2^40 bytes of ICM
   });
 
-  it('answer QUERY_ADAPTER with a board id in reversed groups', () => {
+  it('sheet 3.9: answer QUERY_ADAPTER with a board id in reversed groups', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     const { outBox } = must(bench, 'QUERY_ADAPTER', { outBytes: 256 });

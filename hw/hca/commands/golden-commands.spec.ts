@@ -114,7 +114,7 @@ describe('the commands of a stock Linux driver', () => {
     for (const line of linesOf('a-probe.jsonl')) replay.play(line);
   });
 
-  it('probe with status 0 throughout', () => {
+  it('golden captures: probe with status 0 throughout', () => {
     expect(replay.outcomes.filter(({ status }) => status !== 0)).toEqual([]);
     expect(replay.outcomes.length).toBe(91);
   });
@@ -132,7 +132,7 @@ describe('the commands of a stock Linux driver', () => {
     expect(new Set(replay.bench.interrupts.messages.map(({ vector }) => vector))).toEqual(new Set([0]));
   });
 
-  it('remove everything with status 0 and get all pages back', () => {
+  it('golden captures: remove everything with status 0 and get all pages back', () => {
     const { outcomes, bench } = replay;
     const before = outcomes.length;
     for (const line of linesOf('a-remove.jsonl')) replay.play(line);

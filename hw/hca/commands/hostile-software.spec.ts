@@ -124,7 +124,7 @@ describe('INIT_HCA', () => {
     ['memory windows', { memoryWindowsEnabled: 1 }],
     ['checksum offload', { checksum: 1 }],
     ['flow counters', { counters: 1 }],
-  ])('refuses %s, which QUERY_DEV_CAP does not offer', (_what, fields) => {
+  ])('sheet 3.10: refuses %s, which QUERY_DEV_CAP does not offer', (_what, fields) => {
     expect(refused(fields)).toBe(BAD_PARAM);
   });
 
@@ -135,7 +135,7 @@ describe('INIT_HCA', () => {
     ['logEqs', 'logMaxEqs'],
     ['logDmpts', 'logMaxMpts'],
     ['logMcgEntries', 'logMaxGroups'],
-  ] as const)('takes of %s what QUERY_DEV_CAP says and no more', (field, limit) => {
+  ] as const)('sheet 3.7: takes of %s what QUERY_DEV_CAP says and no more', (field, limit) => {
     const bench = new ControlBench();
     startFirmware(bench);
     const { outBox } = bench.command('QUERY_DEV_CAP', { outBytes: 256 });
@@ -146,7 +146,7 @@ describe('INIT_HCA', () => {
     expect(refused({ ...bases, [field]: largest + 1 })).toBe(BAD_PARAM);
   });
 
-  it('refuses any field of all ones, but for those that tell the device nothing it acts on', () => {
+  it('sheet 3.10: refuses any field of all ones, but for those that tell the device nothing it acts on', () => {
     const odd = initHca.decode(new Uint8Array(initHca.sizeBytes).fill(0xff));
     const taken = Object.entries(odd).filter(([name, value]) => refused({ [name]: value }) === OK);
     expect(taken.map(([name]) => name)).toEqual([
@@ -181,7 +181,7 @@ describe('INIT_HCA', () => {
 });
 
 describe('the multicast commands', () => {
-  it('read and write entries of a whole mailbox, and leave the patterns of new queues alone', () => {
+  it('sheet 3.18: read and write entries of a whole mailbox, and leave the patterns of new queues alone', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     donateIcm(bench);
@@ -197,7 +197,7 @@ describe('the multicast commands', () => {
     expect(bench.memory.read(bufferAddress(0), 4096)).toEqual(expected);
   });
 
-  it('hold two default entries for each port, and no others', () => {
+  it('sheet 3.18: hold two default entries for each port, and no others', () => {
     const bench = broughtUp({}, { portCount: 2 });
     const write = (inputModifier: number): number =>
       bench.command('WRITE_MCG', { inBox: new Uint8Array(1024), inputModifier, opcodeModifier: 1 }).status;
@@ -207,7 +207,7 @@ describe('the multicast commands', () => {
     expect(bench.control.state.defaultGroups.size).toBe(4);
   });
 
-  it('refuse more members than QUERY_DEV_CAP offers, whatever fits', () => {
+  it('sheet 3.7: refuse more members than QUERY_DEV_CAP offers, whatever fits', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     donateIcm(bench);
@@ -239,11 +239,11 @@ describe('contexts', () => {
     ['messages above 1 GiB', { logMaxMessage: 31 }, BAD_PARAM],
     ['a path MTU that is none', { pathMtu: 6 }, BAD_PARAM],
     ['the second of one port', { primaryPath: { scheduleQueue: 0xc3 } }, BAD_PARAM],
-  ])('of a QP are refused with %s', (_what, fields, status) => {
+  ])('sheet 5.1: of a QP are refused with %s', (_what, fields, status) => {
     expect(qp(fields)).toBe(status);
   });
 
-  it('of regions are refused with lengths, pages and kinds that are not offered', () => {
+  it('sheet 5.4: of regions are refused with lengths, pages and kinds that are not offered', () => {
     const bench = broughtUp();
     const region = (fields: Parameters<typeof mpt.encode>[0]): number =>
       bench.command('SW2HW_MPT', {
@@ -257,7 +257,7 @@ describe('contexts', () => {
     expect(region({ lengthBytes: 2n ** 64n - 1n, isPhysical: 1, logPageSize: 0 })).toBe(OK);
   });
 
-  it('of responder resources end where INIT_HCA ends them', () => {
+  it('sheet 3.10: of responder resources end where INIT_HCA ends them', () => {
     const bench = broughtUp();
     const cqn = createCq(bench, 1, createEq(bench, 0));
     must(bench, 'RST2INIT_QP', { inBox: initMailbox(cqn), inputModifier: firstQpn });

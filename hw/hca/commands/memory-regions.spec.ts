@@ -20,7 +20,7 @@ const region = mpt.encode({
 });
 
 describe('MPT commands', () => {
-  it('store the entry in the donated page, owned by hardware', () => {
+  it('sheet 3.15: store the entry in the donated page, owned by hardware', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     const stored = mpt.decode(bench.memory.read(pageAddress, 64));
@@ -29,7 +29,7 @@ describe('MPT commands', () => {
   });
 
   it.each(['HW2SW_MPT', 'SYNC_TPT', 'INVALIDATE_PAGES'] as const)(
-    'make the device forget, then outlast what it had begun: %s',
+    'sheet 3.15: make the device forget, then outlast what it had begun: %s',
     (name) => {
       const bench = broughtUp();
       must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
@@ -49,7 +49,7 @@ describe('MPT commands', () => {
     },
   );
 
-  it('keep an entry free that was passed as free', () => {
+  it('sheet 3.15: keep an entry free that was passed as free', () => {
     const bench = broughtUp();
     const inBox = region.slice();
     mpt.fields.status.set(viewOf(inBox), 0, MptStatus.FREE);
@@ -57,7 +57,7 @@ describe('MPT commands', () => {
     expect(mpt.decode(bench.memory.read(pageAddress, 64)).status).toBe(MptStatus.FREE);
   });
 
-  it('change only the ownership nibble when the entry goes back to software', () => {
+  it('sheet 3.15: change only the ownership nibble when the entry goes back to software', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     must(bench, 'HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 });
@@ -67,14 +67,14 @@ describe('MPT commands', () => {
     );
   });
 
-  it('return the entry as it was with opcode modifier 0', () => {
+  it('sheet 3.15: return the entry as it was with opcode modifier 0', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     const { outBox } = must(bench, 'HW2SW_MPT', { inputModifier: index, outBytes: 64 });
     expect(mpt.decode(outBox).status).toBe(MptStatus.VALID);
   });
 
-  it('let a driver re-register in the page: edit, clear the nibble, SYNC_TPT, and take it back later', () => {
+  it('sheet 3.15: let a driver re-register in the page: edit, clear the nibble, SYNC_TPT, and take it back later', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     must(bench, 'HW2SW_MPT', { inputModifier: index, opcodeModifier: 1 });
@@ -87,7 +87,7 @@ describe('MPT commands', () => {
     expect(bench.command('SW2HW_MPT', { inBox: region, inputModifier: index }).status).toBe(OK);
   });
 
-  it('refuse to take back a region with bound windows, and leave it', () => {
+  it('sheet 3.15: refuse to take back a region with bound windows, and leave it', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     bench.dataPath.boundWindows = 1;
@@ -95,7 +95,7 @@ describe('MPT commands', () => {
     expect(mpt.decode(bench.memory.read(pageAddress, 64)).status).toBe(MptStatus.VALID);
   });
 
-  it('refuse indices that are taken, reserved, outside the table, unknown, or not mapped', () => {
+  it('sheet 3.2: refuse indices that are taken, reserved, outside the table, unknown, or not mapped', () => {
     const bench = broughtUp();
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     const create = (inputModifier: number) =>
@@ -110,7 +110,7 @@ describe('MPT commands', () => {
 });
 
 describe('MTT commands', () => {
-  it('write entries where contexts will look for them, over a page edge, and read them back', () => {
+  it('sheet 3.15: write entries where contexts will look for them, over a page edge, and read them back', () => {
     const bench = broughtUp();
     const entries = Uint8Array.from({ length: 24 }, (_, at) => at + 1);
     const inBox = new Uint8Array(40);

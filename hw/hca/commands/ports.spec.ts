@@ -19,7 +19,7 @@ const smpOf = (fields: Partial<Parameters<typeof smp.encode>[0]>): Uint8Array =>
   });
 
 describe('SET_PORT', () => {
-  it('takes the MTU, the VL count and the changeable capabilities', () => {
+  it('sheet 3.12: takes the MTU, the VL count and the changeable capabilities', () => {
     const bench = broughtUp();
     const inBox = setPortInfiniband.encode({
       changeMtuCap: 1,
@@ -35,7 +35,7 @@ describe('SET_PORT', () => {
     expect(info.capabilityMask & PortCapability.IS_SL_MAPPING).not.toBe(0); // what the port can do stays
   });
 
-  it('answers too many VLs with bad size, so that Linux tries fewer', () => {
+  it('sheet 3.3: answers too many VLs with bad size, so that Linux tries fewer', () => {
     const bench = broughtUp({}, { maxVls: 4 });
     const set = (vlCount: number) =>
       bench.command('SET_PORT', {
@@ -51,7 +51,7 @@ describe('SET_PORT', () => {
     ['port 0', 0, {}, 0, BAD_PARAM],
     ['an Ethernet form', 1, {}, 1, BAD_OP],
     ['the beacon', 1, {}, 4, BAD_OP],
-  ])('refuses %s', (_what, inputModifier, fields, opcodeModifier, status) => {
+  ])('sheet 3.12: refuses %s', (_what, inputModifier, fields, opcodeModifier, status) => {
     const bench = broughtUp();
     const inBox = setPortInfiniband.encode(fields);
     expect(bench.command('SET_PORT', { inBox, inputModifier, opcodeModifier }).status).toBe(status);
@@ -59,7 +59,7 @@ describe('SET_PORT', () => {
 });
 
 describe('QUERY_PORT, SENSE_PORT and MOD_STAT_CFG', () => {
-  it('describe an InfiniBand port before INIT_HCA', () => {
+  it('sheet 3.13: describe an InfiniBand port before INIT_HCA', () => {
     const bench = new ControlBench({}, { portCount: 2 });
     startFirmware(bench);
     const port = queryPort.decode(must(bench, 'QUERY_PORT', { inputModifier: 2, outBytes: 256 }).outBox);
@@ -77,7 +77,7 @@ describe('QUERY_PORT, SENSE_PORT and MOD_STAT_CFG', () => {
     expect(bench.command('SENSE_PORT', { inputModifier: 3 }).status).toBe(BAD_PARAM);
   });
 
-  it('accept the smallest page and tell the physical port id', () => {
+  it('sheet 3.8: accept the smallest page and tell the physical port id', () => {
     const bench = new ControlBench();
     startFirmware(bench);
     must(bench, 'MOD_STAT_CFG', { inBox: modStatCfg.encode({ logPageSizeModify: 1 }) });
@@ -90,7 +90,7 @@ describe('QUERY_PORT, SENSE_PORT and MOD_STAT_CFG', () => {
 });
 
 describe('MAD_IFC', () => {
-  it('answers a request in the out box', () => {
+  it('sheet 3.14: answers a request in the out box', () => {
     const bench = broughtUp();
     const inBox = smpOf({ attributeId: SmpAttribute.PORT_INFO, attributeModifier: 1, transactionId: 99n });
     const { outBox } = must(bench, 'MAD_IFC', { inBox, inputModifier: 1, opcodeModifier: 3, outBytes: 256 });
@@ -98,7 +98,7 @@ describe('MAD_IFC', () => {
     expect([answer.method, answer.status, answer.transactionId]).toEqual([MadMethod.GET_RESP, 0, 99n]);
   });
 
-  it('refuses what is no request, and ports that are not there', () => {
+  it('sheet 3.2: refuses what is no request, and ports that are not there', () => {
     const bench = broughtUp();
     const send = (inBox: Uint8Array, inputModifier = 1) =>
       bench.command('MAD_IFC', { inBox, inputModifier, outBytes: 256 }).status;
@@ -107,14 +107,14 @@ describe('MAD_IFC', () => {
     expect(send(smpOf({}), 2)).toBe(BAD_PARAM);
   });
 
-  it('answers nothing to a repressed trap', () => {
+  it('sheet 3.14: answers nothing to a repressed trap', () => {
     const bench = broughtUp();
     const inBox = smpOf({ method: MadMethod.TRAP_REPRESS, attributeId: SmpAttribute.NOTICE });
     const { status, outBox } = bench.command('MAD_IFC', { inBox, inputModifier: 1, outBytes: 256 });
     expect([status, outBox.every((byte) => byte === 0)]).toEqual([OK, true]);
   });
 
-  it('returns the node description that SET_NODE gave', () => {
+  it('sheet 3.19: returns the node description that SET_NODE gave', () => {
     const bench = broughtUp();
     const description = new Uint8Array(64).fill(0x41);
     must(bench, 'SET_NODE', { inBox: description, inputModifier: 1 });
@@ -125,7 +125,7 @@ describe('MAD_IFC', () => {
 });
 
 describe('multicast and diagnostics', () => {
-  it('keep groups where software put them, and give empty ones else', () => {
+  it('sheet 3.18: keep groups where software put them, and give empty ones else', () => {
     const bench = broughtUp();
     const mgid = Uint8Array.from({ length: 16 }, (_, at) => at);
     const hash = must(bench, 'MGID_HASH', { inBox: mgid }).out;
@@ -146,7 +146,7 @@ describe('multicast and diagnostics', () => {
     expect(bench.command('WRITE_MCG', { inBox, opcodeModifier: 2 }).status).toBe(BAD_OP);
   });
 
-  it('report diagnostics as zeros, for the device or a port', () => {
+  it('sheet 3.19: report diagnostics as zeros, for the device or a port', () => {
     const bench = broughtUp();
     const form = { opcodeModifier: 2, outBytes: diagnosticReport.sizeBytes };
     expect(must(bench, 'DIAG_RPRT', form).outBox.every((byte) => byte === 0)).toBe(true);

@@ -52,7 +52,7 @@ function bringTo(state: number): void {
 }
 
 describe('RST2INIT_QP', () => {
-  it('creates the context with the fields of the transition, and no others', () => {
+  it('sheet 3.17: creates the context with the fields of the transition, and no others', () => {
     expect(create({ remoteQpn: 0x77, nextSendPsn: 5, logMaxResponderReads: 3, localQpn: 1 })).toBe(OK);
     expect(context()).toMatchObject({
       state: QpState.INIT,
@@ -75,7 +75,7 @@ describe('RST2INIT_QP', () => {
     ['a UAR page beyond the area', { uarPage: 1024 }, BAD_PARAM],
     ['a send queue beyond the limit', { sqLogCount: 15 }, EXCEED_LIM],
     ['an MTT address that is not mapped', { mttAddress: 0xff_0000_0000 }, ICM_ERROR],
-  ])('refuses a context with %s', (_what, fields, status) => {
+  ])('sheet 5.1: refuses a context with %s', (_what, fields, status) => {
     expect(create(fields)).toBe(status);
     expect(bench.tables.qps.liveCount).toBe(0);
     expect(create()).toBe(OK);
@@ -86,7 +86,7 @@ describe('RST2INIT_QP', () => {
     expect(create({ srqAttached: 1, srqn, rqSizeBorrow: 1, rqLogCount: 15, rqLogStride16: 4 })).toBe(OK);
   });
 
-  it('refuses reserved numbers, chunks that are not mapped, and another QP in the same context', () => {
+  it('sheet 3.2, 4.3: refuses reserved numbers, chunks that are not mapped, and another QP in the same context', () => {
     const at = (inputModifier: number) =>
       bench.command('RST2INIT_QP', { inBox: initMailbox(cqn), inputModifier }).status;
     expect(at(firstQpn - 1)).toBe(BAD_RESOURCE);
@@ -96,7 +96,7 @@ describe('RST2INIT_QP', () => {
     expect(at(qpn + 2 ** 16)).toBe(BAD_RES_STATE); // 2^16 contexts: same index, other generation
   });
 
-  it('takes every QP whose context is mapped: 1,024 of 256 bytes in a chunk of 256 KiB, less the reserved', () => {
+  it('sheet 4.1: takes every QP whose context is mapped: 1,024 of 256 bytes in a chunk of 256 KiB, less the reserved', () => {
     const status = (number: number): number =>
       bench.command('RST2INIT_QP', { inBox: initMailbox(cqn), inputModifier: number }).status;
     for (let number = firstQpn; number < 1024; number++) expect(status(number)).toBe(OK);
@@ -119,7 +119,7 @@ describe('transitions', () => {
   const changing = names.filter((name) => !['RST2INIT_QP', '2ERR_QP', '2RST_QP'].includes(name));
   const table = changing.flatMap((name) => live.map((from) => [name, from] as const));
 
-  it.each(table)('%s from state %i succeeds exactly where the sheet allows it', (name, from) => {
+  it.each(table)('sheet 3.17: %s from state %i succeeds exactly where the table allows it', (name, from) => {
     bringTo(from);
     const before = bench.tables.qps.bytes.slice();
     const { from: legal, to } = qpTransitions[name];
@@ -129,11 +129,11 @@ describe('transitions', () => {
     else expect(bench.tables.qps.bytes).toEqual(before);
   });
 
-  it('refuse a QP that is in reset', () => {
+  it('sheet 3.17: refuse a QP that is in reset', () => {
     for (const name of changing) expect(transition(name)).toBe(BAD_QP_STATE);
   });
 
-  it('take required fields always and others by the mask only', () => {
+  it('sheet 3.17: take required fields always and others by the mask only', () => {
     bringTo(QpState.RTS);
     const inBox = qpMailbox.encode({
       optionalParameterMask: 1 << OptionalParameter.MIN_RNR_NAK,
@@ -144,7 +144,7 @@ describe('transitions', () => {
     expect(bench.dataPath.calls.at(-1)).toBe(`qpModified 0 ${QpState.RTS}`);
   });
 
-  it('leave P_Key index and ACK timeout alone when the whole primary path is replaced', () => {
+  it('sheet 3.17: leave P_Key index and ACK timeout alone when the whole primary path is replaced', () => {
     create();
     const inBox = qpMailbox.encode({
       context: {
@@ -165,7 +165,7 @@ describe('transitions', () => {
     expect(transition('RTR2RTS_QP')).toBe(BAD_QP_STATE);
   });
 
-  it('flush once on 2ERR, and take it of a QP in reset', () => {
+  it('sheet 3.17: flush once on 2ERR, and take it of a QP in reset', () => {
     bringTo(QpState.RTS);
     expect(transition('2ERR_QP')).toBe(OK);
     expect(transition('2ERR_QP')).toBe(OK);
@@ -176,7 +176,7 @@ describe('transitions', () => {
 
 describe('2RST_QP', () => {
   it.each([2, 3])(
-    'with opcode modifier %i ends when the pipelines are empty, and frees the context',
+    'sheet 3.17: with opcode modifier %i ends when the pipelines are empty, and frees the context',
     (opcodeModifier) => {
       bringTo(QpState.RTS);
       bench.dataPath.busyQps.add(0);
@@ -191,13 +191,13 @@ describe('2RST_QP', () => {
     },
   );
 
-  it('succeeds for a QP that is in reset already', () => {
+  it('sheet 3.17: succeeds for a QP that is in reset already', () => {
     expect(bench.command('2RST_QP', { inputModifier: qpn, opcodeModifier: 2 }).status).toBe(OK);
   });
 });
 
 describe('QUERY_QP', () => {
-  it('returns the live state and counters behind the mask', () => {
+  it('sheet 3.17: returns the live state and counters behind the mask', () => {
     bringTo(QpState.RTS);
     bench.dataPath.onQpSync = (slot) =>
       qpc.fields.nextSendPsn.set(bench.tables.qps.view, bench.tables.qps.offsetOf(slot), 0x4321);
@@ -213,7 +213,7 @@ describe('QUERY_QP', () => {
 });
 
 describe('RTS2SQD_QP', () => {
-  it('is reported as draining until what was begun is complete', () => {
+  it('IBTA 10.3.1: is reported as draining until what was begun is complete', () => {
     bringTo(QpState.RTS);
     must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: qpn });
     const stateOf = (): number =>
@@ -225,7 +225,7 @@ describe('RTS2SQD_QP', () => {
     must(bench, 'SQD2RTS_QP', { inBox: qpMailbox.encode({}), inputModifier: qpn });
   });
 
-  it('sends the drained event, if asked, when the send queue has drained', () => {
+  it('sheet 3.17: sends the drained event, if asked, when the send queue has drained', () => {
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.SQ_DRAINED, inputModifier: 4 });
     bringTo(QpState.RTS);
     bench.dataPath.busyQps.add(0);
@@ -270,7 +270,7 @@ describe('RTS2SQD_QP', () => {
 });
 
 describe('CONF_SPECIAL_QP', () => {
-  it('takes an aligned block of 8, and 0 to take it back', () => {
+  it('sheet 3.17: takes an aligned block of 8, and 0 to take it back', () => {
     must(bench, 'CONF_SPECIAL_QP', { inputModifier: 512 });
     expect(bench.control.state.specialQpBase).toBe(512);
     expect(bench.command('CONF_SPECIAL_QP', { inputModifier: 516 }).status).toBe(BAD_PARAM);

@@ -6,7 +6,7 @@ import { broughtUp, createSrq, firstSrqn, must } from '../testing/bring-up.ts';
 const { BAD_INDEX, BAD_RESOURCE, BAD_RES_STATE, BAD_PARAM, EXCEED_LIM, ICM_ERROR } = CommandStatus;
 
 describe('shared receive queue commands', () => {
-  it('create, report, arm and destroy', () => {
+  it('sheet 3.16: create, report, arm and destroy', () => {
     const bench = broughtUp();
     const srqn = createSrq(bench);
     must(bench, 'ARM_SRQ', { inParam: 16, inputModifier: srqn });
@@ -43,14 +43,14 @@ describe('shared receive queue commands', () => {
     ['a stride without room for a data pointer', { logStride16: 0 }, BAD_PARAM],
     ['a stride beyond the largest descriptor', { logStride16: 6 }, BAD_PARAM],
     ['an MTT address that is not mapped', { mttAddress: 0xff_0000_0000 }, ICM_ERROR],
-  ])('refuse a context with %s', (_what, fields, status) => {
+  ])('sheet 5.5: refuse a context with %s', (_what, fields, status) => {
     const bench = broughtUp();
     const inBox = srqc.encode({ logWqes: 8, logStride16: 2, ...fields });
     expect(bench.command('SW2HW_SRQ', { inBox, inputModifier: firstSrqn }).status).toBe(status);
     expect(bench.tables.srqs.liveCount).toBe(0);
   });
 
-  it('refuse numbers that are reserved, taken, outside the table or not mapped, and take all others', () => {
+  it('sheet 3.2, 4.3: refuse numbers that are reserved, taken, outside the table or not mapped, and take all others', () => {
     const bench = broughtUp();
     const inBox = srqc.encode({ logWqes: 8, logStride16: 2 });
     const create = (inputModifier: number) => bench.command('SW2HW_SRQ', { inBox, inputModifier }).status;

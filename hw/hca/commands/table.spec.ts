@@ -26,7 +26,7 @@ const arbitraryCommand = fc.record({
 });
 
 describe('the command table', () => {
-  it('answers any sequence of commands, each with a status of the interface', () => {
+  it('sheet 3.2: answers any sequence of commands, each with a status that the table has', () => {
     fc.assert(
       fc.property(fc.array(arbitraryCommand, { minLength: 1, maxLength: 12 }), (sequence) => {
         // Small queues: a buffer of 2^22 entries is right, but takes its time to be filled.
@@ -42,7 +42,7 @@ describe('the command table', () => {
     );
   });
 
-  it('answers commands of Ethernet, of virtual functions and of older families with bad opcode', () => {
+  it('sheet 3.2: answers commands of Ethernet, of virtual functions and of older families with bad opcode', () => {
     const bench = broughtUp();
     const names: CommandName[] = [
       'SYS_EN',

@@ -19,7 +19,7 @@ const nop: SendRequest = { opcode: WqeOpcode.NOP };
 const event = (cq: Cq): string => `comp 0x${cq.cqn.toString(16)} eq ${EQN}`;
 
 describe('arming', () => {
-  it('fires one event at the next CQE, and then none until it is armed again', async () => {
+  it('sheet 6.10: fires one event at the next CQE, and then none until it is armed again', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     aCq.arm(NEXT);
@@ -35,7 +35,7 @@ describe('arming', () => {
     expect(bench.a.events.lines).toEqual([event(aCq), event(aCq)]);
   });
 
-  it('fires at once when there are CQEs beyond the consumer counter, and not otherwise', async () => {
+  it('sheet 6.10: fires at once when there are CQEs beyond the consumer counter, and not otherwise', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     a.send(write(given));
@@ -48,7 +48,7 @@ describe('arming', () => {
     expect(bench.a.events.lines).toEqual([event(aCq)]);
   });
 
-  it('tells of a CQE once, though software arms before it polls, and at once of those behind it', async () => {
+  it('sheet 6.10: tells of a CQE once, though software arms before it polls, and at once of those behind it', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     aCq.arm(NEXT, 1, UAR, 0);
@@ -70,7 +70,7 @@ describe('arming', () => {
     expect(bench.a.events.lines).toHaveLength(3);
   });
 
-  it('refuses requests of a round that has fired, of a foreign UAR, of no CQ and without a command', async () => {
+  it('sheet 6.10: refuses requests of a round that has fired, of a foreign UAR, of no CQ and without a command', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     aCq.arm(NEXT, 0);
@@ -83,7 +83,7 @@ describe('arming', () => {
     expect(bench.a.dataPath.violations.report()).toEqual({ armStale: 2, armForeignUar: 1, armUnknownCq: 1 });
   });
 
-  it('for solicited events passes over others, and counts errors as solicited', async () => {
+  it('IBTA 11.4.2.2: for solicited events passes over others, and counts errors as solicited', async () => {
     const given = await scene();
     const { bench, a, b, bCq, local, remote } = given;
     for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);
@@ -203,7 +203,7 @@ describe('moderation', () => {
       node.dataPath.control.cqModerated(cq.slot);
     });
 
-  it('holds the event back until so many CQEs have come', async () => {
+  it('sheet 5.2: holds the event back until so many CQEs have come', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     moderate(bench.a, aCq, 3, 1000);
@@ -237,7 +237,7 @@ describe('moderation', () => {
     expect(bench.a.events.lines).toHaveLength(2);
   });
 
-  it('or until the period since the first one is over', async () => {
+  it('sheet 5.2: or until the period since the first one is over', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     moderate(bench.a, aCq, 10, 50);

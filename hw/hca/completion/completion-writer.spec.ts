@@ -17,7 +17,7 @@ import { scene } from '../testing/scenario.ts';
 const nop: SendRequest = { opcode: WqeOpcode.NOP };
 
 describe('CQEs', () => {
-  it('are 32 bytes in the order of the interface sheet, owner bit by pass', async () => {
+  it('sheet 6.6: are 32 bytes, each field in its place, owner bit by pass', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 1);
@@ -39,7 +39,7 @@ describe('CQEs', () => {
     expect(bytes(0)).toBe(`${qpn}${'00'.repeat(20)}0002${'00'.repeat(5)}c0`);
   });
 
-  it('of errors have syndrome and opcode 0x1e', async () => {
+  it('sheet 6.6: of errors have syndrome and opcode 0x1e', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 1);
@@ -54,7 +54,7 @@ describe('CQEs', () => {
 
 describe('a CQ that is full', () => {
   for (const hca of [{}, tightest])
-    it(`overruns with an event, fails its QPs and no others${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+    it(`sheet 6.6: overruns with an event, fails its QPs and no others${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
       const given = await scene({ hca });
       const { bench, checkBystanders } = given;
       const cq = new Cq(bench.a, 2);
@@ -80,7 +80,7 @@ describe('a CQ that is full', () => {
       await bench.until(() => bench.a.dataPath.records.freeCount === bench.a.dataPath.records.capacity, 10);
     });
 
-  it('goes on when the doorbell record says that software has consumed', async () => {
+  it('sheet 6.8: goes on when the doorbell record says that software has consumed', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 2);
@@ -96,7 +96,7 @@ describe('a CQ that is full', () => {
     expect(bench.a.events.lines).toEqual([]);
   });
 
-  it('overwrites when the CQ ignores overruns', async () => {
+  it('sheet 5.2: overwrites when the CQ ignores overruns', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 1, { ignoreOverrun: 1 });
@@ -109,7 +109,7 @@ describe('a CQ that is full', () => {
     expect(bench.a.dataPath.tables.cqs.rows[cq.slot]!.producer).toBe(6);
   });
 
-  it('whose page is not present fails with syndrome 2 and status "write failure"', async () => {
+  it('sheet 5.2: whose page is not present fails with syndrome 2 and status "write failure"', async () => {
     const given = await scene();
     const { bench } = given;
     const cq = new Cq(bench.a, 2, { mttAddress: bench.a.writeMtt([-1]) });
@@ -124,7 +124,7 @@ describe('a CQ that is full', () => {
 
 describe('resizing', () => {
   for (const hca of [{}, tightest])
-    it(`tells software in the old buffer that the rest is in the new one, under load${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+    it(`sheet 3.16: tells software in the old buffer that the rest is in the new one, under load${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
       const given = await scene({ hca });
       const { bench } = given;
       const cq = new Cq(bench.a, 3);

@@ -9,7 +9,7 @@ import { scene, syndromesOf } from '../testing/scenario.ts';
 const NOP = { opcode: WqeOpcode.NOP };
 
 describe('send doorbells', () => {
-  it('are taken on the page of the QP only', async () => {
+  it('sheet 6.9: are taken on the page of the QP only', async () => {
     const { bench, a, aCq } = await scene();
     a.post(NOP);
     a.ring(UAR + 1);
@@ -51,7 +51,7 @@ describe('send doorbells', () => {
     expect(bench.b.port.packets).toEqual([]);
   });
 
-  it('for several WQEs may be missed: the next one brings them all', async () => {
+  it('sheet 6.2: for several WQEs may be missed: the next one brings them all', async () => {
     const { bench, a, aCq } = await scene();
     for (let index = 0; index < 12; index++) a.post(NOP);
     a.ring();
@@ -63,7 +63,7 @@ describe('send doorbells', () => {
 });
 
 describe('other registers of a UAR', () => {
-  it('CQ arm may come as two halves, and a first half alone is nothing', async () => {
+  it('sheet 6.9: CQ arm may come as two halves, and a first half alone is nothing', async () => {
     const { bench, a, aCq } = await scene();
     const arm = cqArm.encode({ sequenceNumber: 1, command: 2, cqn: aCq.cqn, consumerCounter: 0 });
     bench.a.store(cqArmOffset(UAR), arm.subarray(0, 4));
@@ -78,7 +78,7 @@ describe('other registers of a UAR', () => {
     expect(bench.a.events.lines).toEqual([`comp 0x${aCq.cqn.toString(16)} eq ${EQN}`]);
   });
 
-  it('EQ doorbells go to the four EQs of the page', async () => {
+  it('sheet 6.9: EQ doorbells go to the four EQs of the page', async () => {
     const { bench } = await scene();
     for (const eqn of [4, 5, 6, 7])
       bench.a.store(
@@ -112,7 +112,7 @@ describe('BlueFlame', () => {
     [150, 32],
     [150, 8],
   ] as const)
-    it(`executes a WQE of ${bytes} bytes of data, stored in pieces of ${pieceBytes}, without a read of the WQE`, async () => {
+    it(`sheet 6.9: executes a WQE of ${bytes} bytes of data, stored in pieces of ${pieceBytes}, without a read of the WQE`, async () => {
       const { bench, a, aCq, remote, target } = await scene({ a: { sqLogStride16: 4 } });
       for (let index = 0; index < 5; index++) {
         const counter = a.post(inlineWrite(target, index, bytes));
@@ -126,7 +126,7 @@ describe('BlueFlame', () => {
       expect(bench.a.dataPath.violations.report()).toEqual({});
     });
 
-  it('executes a torn post from memory', async () => {
+  it('sheet 6.9: executes a torn post from memory', async () => {
     const { bench, a, aCq, remote, target } = await scene({ a: { sqLogStride16: 4 } });
     const counter = a.post(inlineWrite(target, 1, 150));
     // The first piece of 64 bytes, then a post anew of another WQE into the same half.
@@ -173,7 +173,7 @@ describe('BlueFlame', () => {
     expect(bench.a.dataPath.violations.report()).toEqual({});
   });
 
-  it('refuses a post on a foreign page', async () => {
+  it('sheet 6.9: refuses a post on a foreign page', async () => {
     const { bench, a, aCq } = await scene({ a: { sqLogStride16: 4 } });
     const counter = a.post(NOP);
     a.blueFlame(counter, 64, 0, 64, UAR + 1);

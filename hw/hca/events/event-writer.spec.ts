@@ -24,20 +24,20 @@ function post(cqn: number): void {
 }
 
 describe('the event writer', () => {
-  it('writes completion events in order, with the owner bit of the pass', () => {
+  it('sheet 6.7: writes completion events in order, with the owner bit of the pass', () => {
     for (let cqn = 128; cqn < 131; cqn++) events().postCompletion(eqn, cqn, bench.cycle);
     bench.run();
     expect([0, 1, 2].map((index) => completionEqe.fields.cqn.get(entry(index), 0))).toEqual([128, 129, 130]);
     expect([0, 1, 2, 3].map((index) => ownerOf(entry(index)))).toEqual([0, 0, 0, 1]); // entry 3 is not written yet
   });
 
-  it('writes an EQE as one write of 32 bytes', () => {
+  it('sheet 6.7: writes an EQE as one write of 32 bytes', () => {
     const before = bench.dma.writeLog.length;
     post(128);
     expect(bench.dma.writeLog.slice(before).map(({ bytes }) => bytes.length)).toEqual([32]);
   });
 
-  it('inverts the owner bit on the second pass', () => {
+  it('sheet 6.7: inverts the owner bit on the second pass', () => {
     for (let index = 0; index < 129; index++) {
       post(200 + index);
       events().eqDoorbell(eqn, index + 1, false, bench.cycle);
@@ -58,7 +58,7 @@ describe('the event writer', () => {
     expect(bench.control.events.account.stalledCycles[0]).toBe(2 * 11);
   });
 
-  it('sends asynchronous events where MAP_EQ says, and counts those that go nowhere', () => {
+  it('sheet 3.16: sends asynchronous events where MAP_EQ says, and counts those that go nowhere', () => {
     events().postCqError(130, 1, bench.cycle);
     must(bench, 'MAP_EQ', {
       inParam: 2 ** EventType.CQ_ERROR + 2 ** EventType.SRQ_LIMIT + 2 ** EventType.PORT_CHANGE,
@@ -108,7 +108,7 @@ describe('the event writer', () => {
     expect([events().writtenCount, events().isIdle]).toEqual([before + 2, true]);
   });
 
-  it('drops what software leaves no room for, stops the EQ and says so by event 0x0f', () => {
+  it('sheet 6.7: drops what software leaves no room for, stops the EQ and says so by event 0x0f', () => {
     const reporter = createEq(bench, 1);
     must(bench, 'MAP_EQ', { inParam: 2 ** EventType.EQ_OVERFLOW, inputModifier: reporter });
     for (let index = 0; index < 129; index++) post(index);
@@ -122,7 +122,7 @@ describe('the event writer', () => {
     expect(bench.control.violations.report()).toEqual({ eventQueueOverrun: 1 });
   });
 
-  it('overwrites when the EQ ignores overrun', () => {
+  it('sheet 5.3: overwrites when the EQ ignores overrun', () => {
     const second = createEq(bench, 1, 7, { ignoreOverrun: 1 });
     for (let index = 0; index < 129; index++) {
       events().postCompletion(second, index, bench.cycle);
@@ -131,7 +131,7 @@ describe('the event writer', () => {
     expect(completionEqe.fields.cqn.get(entry(0, 1), 0)).toBe(128);
   });
 
-  it('puts an EQ whose page is gone into write failure', () => {
+  it('sheet 5.3: puts an EQ whose page is gone into write failure', () => {
     bench.memory.write(icmHostBase + icmBase.mtt, new Uint8Array(8));
     post(128);
     expect(bench.control.eqs.status[bench.control.eqs.slotOf(eqn)]).toBe(QueueStatus.WRITE_FAILURE);

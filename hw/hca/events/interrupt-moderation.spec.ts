@@ -25,7 +25,7 @@ function expectBalance(bench: ControlBench): void {
 }
 
 describe('interrupts of an EQ', () => {
-  it('come once per arming, behind the EQE that causes them', () => {
+  it('sheet 6.10: come once per arming, behind the EQE that causes them', () => {
     const { bench, eqn } = withEq();
     for (let event = 0; event < 3; event++) post(bench, eqn);
     bench.run();
@@ -39,7 +39,7 @@ describe('interrupts of an EQ', () => {
     expectBalance(bench);
   });
 
-  it('come at once when an EQ is armed that holds entries beyond the counter', () => {
+  it('sheet 6.10: come at once when an EQ is armed that holds entries beyond the counter', () => {
     const { bench, eqn } = withEq({ armState: EqArmState.FIRED });
     post(bench, eqn);
     bench.run();
@@ -49,7 +49,7 @@ describe('interrupts of an EQ', () => {
     expect(bench.interrupts.messages.length).toBe(1);
   });
 
-  it('do not come from a doorbell that only tells the counter', () => {
+  it('sheet 6.10: do not come from a doorbell that only tells the counter', () => {
     const { bench, eqn } = withEq({ armState: EqArmState.FIRED });
     post(bench, eqn);
     bench.run();
@@ -58,14 +58,14 @@ describe('interrupts of an EQ', () => {
     expect(bench.interrupts.messages.length).toBe(0);
   });
 
-  it('come for every EQE of an EQ that is always armed', () => {
+  it('sheet 5.3: come for every EQE of an EQ that is always armed', () => {
     const { bench, eqn } = withEq({ armState: EqArmState.ALWAYS_ARMED });
     for (let event = 0; event < 3; event++) post(bench, eqn);
     bench.run();
     expect(bench.interrupts.messages.length).toBe(3);
   });
 
-  it('wait for the moderation period after the first EQE', () => {
+  it('sheet 5.3: wait for the moderation period after the first EQE', () => {
     const { bench, eqn } = withEq({ moderationPeriod: 10 });
     const written = bench.dma.writeLog.length;
     post(bench, eqn);
@@ -81,7 +81,7 @@ describe('interrupts of an EQ', () => {
     expectBalance(bench);
   });
 
-  it('come before the end of the period when the count is reached', () => {
+  it('sheet 5.3: come before the end of the period when the count is reached', () => {
     const { bench, eqn } = withEq({ moderationPeriod: 1000, moderationCount: 3 });
     for (let event = 0; event < 2; event++) post(bench, eqn);
     bench.run(2000);
@@ -102,7 +102,7 @@ describe('interrupts of an EQ', () => {
     expectBalance(bench);
   });
 
-  it('raise the pin without MSI-X, until software clears it', () => {
+  it('sheet 2.4: raise the pin without MSI-X, until software clears it', () => {
     const { bench, eqn } = withEq();
     bench.interrupts.isMsixEnabled = false;
     const written = bench.dma.writeLog.length;

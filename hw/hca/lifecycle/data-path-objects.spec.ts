@@ -8,7 +8,7 @@ const BYTES = 16_384;
 
 describe('CLOSE_HCA in the middle of traffic', () => {
   for (const hca of [{}, tightest])
-    it(`leaves nothing to the next life${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+    it(`sheet 3.10: leaves nothing to the next life${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
       for (let afterUs = 0.6; afterUs < 8; afterUs += 0.7) {
         const { bench, a, b, local, remote, target } = await scene({ hca, dma: { tagCount: 2 } });
         const { control } = bench.a.dataPath;

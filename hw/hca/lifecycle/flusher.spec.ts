@@ -18,7 +18,7 @@ const write = ({ local, target }: Scene): SendRequest => ({
 
 describe('a QP that goes to error', () => {
   for (const [name, options] of sizes) {
-    it(`completes every work request posted, once, whatever it was doing${name}`, async () => {
+    it(`IBTA 10.3.1: completes every work request posted, once, whatever it was doing${name}`, async () => {
       for (const afterUs of [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6]) {
         const given = await scene(options);
         const { bench, a, b, aCq, bCq, local, remote, checkBystanders } = given;
@@ -54,7 +54,7 @@ describe('a QP that goes to error', () => {
       }
     });
 
-    it(`flushes what is posted afterwards: sends by their doorbell, receives when the record is looked at${name}`, async () => {
+    it(`IBTA 10.3.1: flushes what is posted afterwards: sends by their doorbell, receives when the record is looked at${name}`, async () => {
       const given = await scene(options);
       const { bench, a, aCq, local } = given;
       a.toError();
@@ -75,7 +75,7 @@ describe('a QP that goes to error', () => {
     });
   }
 
-  it('flushes a message half received', async () => {
+  it('IBTA 10.3.1: flushes a message half received', async () => {
     const given = await scene();
     const { bench, a, b, bCq, local, remote } = given;
     bench.b.port.drops = ({ psn }) => psn === 0;
@@ -90,7 +90,7 @@ describe('a QP that goes to error', () => {
 });
 
 describe('many QPs in error', () => {
-  it('are all flushed, with few lines and little room for completions', async () => {
+  it('IBTA 10.3.1: are all flushed, with few lines and little room for completions', async () => {
     const given = await scene({ hca: tightest });
     const { bench } = given;
     const pairs = Array.from({ length: 8 }, () => connectedPair(bench.a, bench.b));
@@ -107,7 +107,7 @@ describe('many QPs in error', () => {
 
 describe('taking a QP away', () => {
   for (const [name, options] of sizes)
-    it(`leaves nothing of it, whatever it was doing, and makes no completion${name}`, async () => {
+    it(`sheet 3.17: leaves nothing of it, whatever it was doing, and makes no completion${name}`, async () => {
       for (const afterUs of [0, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 7]) {
         const given = await scene(options);
         const { bench, a, b, aCq, bCq, local, remote, checkBystanders } = given;

@@ -11,7 +11,7 @@ const placesAt = (base: number): Record<IcmTable, IcmTablePlace> =>
   ) as Record<IcmTable, IcmTablePlace>;
 
 describe('the ICM map', () => {
-  it('finds a byte in the host page its ICM page was mapped to', () => {
+  it('sheet 4.1: finds a byte in the host page its ICM page was mapped to', () => {
     const icm = new IcmMap();
     icm.map(0x1_0000_0000, 0x7000, 2);
     expect(icm.physicalOf(0x1_0000_0000)).toBe(0x7000);
@@ -37,7 +37,7 @@ describe('the ICM map', () => {
     ]);
   });
 
-  it('masks object numbers to the table', () => {
+  it('sheet 4.1: masks object numbers to the table', () => {
     const icm = new IcmMap();
     icm.placeTables(placesAt(0));
     icm.map(0, 0x10_0000, 1);

@@ -15,7 +15,7 @@ import {
 const golden = readGolden();
 
 describe('MptCache', () => {
-  it('takes from the MPT entries of a real driver what the access speaks of', () => {
+  it('sheet 5.4: takes from the MPT entries of a real driver what the access speaks of', () => {
     const lines = linesOf(golden, 'mpt').filter(({ source }) => source !== 'icm');
     expect(lines.length).toBeGreaterThan(10);
     for (const line of lines) {
@@ -37,7 +37,7 @@ describe('MptCache', () => {
     }
   });
 
-  it('keeps each right apart', () => {
+  it('sheet 5.4: keeps each right apart', () => {
     const rights = [
       ['localReadEnabled', RIGHT_LOCAL_READ],
       ['localWriteEnabled', RIGHT_LOCAL_WRITE],
@@ -54,7 +54,7 @@ describe('MptCache', () => {
 });
 
 describe('MttCache', () => {
-  it('takes eight page addresses of any size, and -1 for those that are not present', () => {
+  it('sheet 5.6: takes eight page addresses of any size, and -1 for those that are not present', () => {
     const bytes = new Uint8Array(128);
     const view = new DataView(bytes.buffer);
     const pages = [0x1000n, 0xffff_f000n, 0x1_0000_0000n, 0xf_ffff_ffff_f000n, 0n];

@@ -160,7 +160,7 @@ describe('Translator', () => {
     expect(translator.port(1).mttMisses).toBe(0);
   });
 
-  it('answers by the first rule that is broken: entry, key, protection domain, bounds, right, page', () => {
+  it('IBTA 10.6: answers by the first rule that is broken: entry, key, protection domain, bounds, right, page', () => {
     const { access, writeMpt, writeMtt } = bench();
     const good = { startAddress: 0x5000n, lengthBytes: 0x1000n, mttAddress: 0, logPageSize: 12 };
     writeMtt(0, [0x9000n, -1n]);
@@ -222,7 +222,7 @@ describe('Translator', () => {
     }
   });
 
-  it('sees a changed entry after mptChanged, and a rewritten MTT range with it', () => {
+  it('sheet 3.15: sees a changed entry after mptChanged, and a rewritten MTT range with it', () => {
     const { access, translator, writeMpt, writeMtt } = bench();
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0x200, logPageSize: 12 }));
     writeMtt(0x200, [0x9000n]);
@@ -270,7 +270,7 @@ describe('Translator', () => {
     }
   });
 
-  it('finds the entry of a key whose upper bits lie beyond the table', () => {
+  it('sheet 7.1: finds the entry of a key whose upper bits lie beyond the table', () => {
     const { access, writeMpt, writeMtt } = bench();
     writeMtt(0, [0x9000n]);
     // 256 entries: index 0x101 is place 1, in its second generation.
@@ -297,7 +297,7 @@ describe('Translator', () => {
     expect([...done].sort()).toEqual([0, 1, 2]);
   });
 
-  it('agrees with a page table for any region, page size, alignment and length', () => {
+  it('sheet 4.4: agrees with a page table for any region, page size, alignment and length', () => {
     const anyRegion = fc.record({
       logPageBytes: fc.integer({ min: 12, max: 30 }),
       pageCount: fc.integer({ min: 1, max: 20 }),

@@ -4,7 +4,7 @@ import { CQ_NOT_ARMED } from './completion-queue.ts';
 import { CqTable } from './cq-table.ts';
 
 describe('CqTable', () => {
-  it('takes up a new context empty and not armed, whatever the slot held before', () => {
+  it('sheet 3.16: takes up a new context empty and not armed, whatever the slot held before', () => {
     const cqs = new CqTable(2);
     const slot = cqs.allocate(0x80);
     Object.assign(cqs.rows[slot]!, {
@@ -64,7 +64,7 @@ describe('CqTable', () => {
     expect([cqs.rows[slot]!.moderationCount, cqs.rows[slot]!.moderationPeriodPs]).toEqual([4, 8_000_000]);
   });
 
-  it('writes counters and status into the context', () => {
+  it('sheet 5.2: writes counters and status into the context', () => {
     const cqs = new CqTable(1);
     const slot = cqs.allocate(0x80);
     cqs.create(slot);

@@ -14,7 +14,7 @@ function loaded(bytes: Uint8Array, previousState: number = QpState.RST): { qps: 
 }
 
 describe('QpTable', () => {
-  it('places the queues as real drivers lay them out: the larger stride first, the send queue where they are equal', () => {
+  it('sheet 6.1: places the queues as real drivers lay them out: the larger stride first, the send queue where they are equal', () => {
     const golden = readGolden();
     const mtts = linesOf(golden, 'mtt').filter(
       ({ object, sq_offset }) => object === 'qp' && sq_offset !== undefined,
@@ -43,7 +43,7 @@ describe('QpTable', () => {
     expect(compared).toBeGreaterThan(5);
   });
 
-  it('decodes what the transitions configure', () => {
+  it('sheet 5.1: decodes what the transitions configure', () => {
     const { qps, slot } = loaded(
       qpc.encode({
         state: QpState.RTS,
@@ -88,7 +88,7 @@ describe('QpTable', () => {
     ]).toEqual([5, 77, 2 ** 21]);
   });
 
-  it('takes each PSN at the transition that sets it, and no other', () => {
+  it('sheet 3.17: takes each PSN at the transition that sets it, and no other', () => {
     const bytes = qpc.encode({ state: QpState.RTR, nextReceivePsn: 0x123456, nextSendPsn: 0x654321 });
     const { qps, slot } = loaded(bytes, QpState.INIT);
     expect([qps.rows[slot]!.expectedPsn, qps.rows[slot]!.nextPsn]).toEqual([0x123456, 0]);
@@ -101,7 +101,7 @@ describe('QpTable', () => {
     expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.expectedPsn]).toEqual([5, 6]);
   });
 
-  it('writes the live fields into the context, and only those', () => {
+  it('sheet 5.1: writes the live fields into the context, and only those', () => {
     const { qps, slot } = loaded(qpc.encode({ state: QpState.RTS, pd: 9, retryCount: 7, rnrRetryCount: 3 }));
     qps.rows[slot]!.state = QpState.ERR;
     qps.rows[slot]!.nextPsn = 0xfffffe;

@@ -22,7 +22,7 @@ async function pairWithGrh(change: { aPeer?: number; bPeer?: number } = {}) {
 }
 
 describe('a connection with a GRH', () => {
-  test('sends 40 bytes more with every packet, answers included, and the bytes say from where to where', async () => {
+  test('IBTA 8.3: sends 40 bytes more with every packet, answers included, and the bytes say from where to where', async () => {
     const { bench, a, b, aCq, bCq } = await pairWithGrh();
     const [from, to] = [new Region(bench.a, 1500), new Region(bench.b, 1500)];
     from.fill(3);
@@ -76,7 +76,7 @@ describe('a connection with a GRH', () => {
     expect(bench.a.wire.transmitted.packetCount).toBe(0);
   });
 
-  test('is not reached by packets for another GID, from another one, or without any', async () => {
+  test('IBTA 9.6: is not reached by packets for another GID, from another one, or without any', async () => {
     for (const change of [{ aPeer: 9 }, { bPeer: 9 }]) {
       const { bench, a, aCq } = await pairWithGrh(change);
       a.send({ opcode: WqeOpcode.SEND, segments: [] });

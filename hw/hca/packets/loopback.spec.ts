@@ -130,7 +130,7 @@ describe('two QPs of one HCA', () => {
     await sendOne(bench, pairOn(bench));
   });
 
-  test('packets that come by the cable for another port are dropped and counted', async () => {
+  test('IBTA 9.6: packets that come by the cable for another port are dropped and counted', async () => {
     const bench = await dataPathBench();
     const { right, rightCq } = pairOn(bench);
     const packet = { opcode: Opcode.RC_SEND_ONLY, qpn: right.qpn, psn: 5 };

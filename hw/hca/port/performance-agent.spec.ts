@@ -62,7 +62,7 @@ function carry(): void {
 }
 
 describe('the performance agent', () => {
-  it('says what it can do as a ConnectX-3 does: CapMask 0x1400', () => {
+  it('IBTA 13.4.8.1: says what it can do as a ConnectX-3 does: CapMask 0x1400', () => {
     const { status, data } = exchange(MadMethod.GET, PerformanceAttribute.CLASS_PORT_INFO, new Uint8Array(0));
     expect(status).toBe(MadStatus.OK);
     // Bytes of IBA 13.4.8.1: base version, class version, capability mask.
@@ -70,7 +70,7 @@ describe('the performance agent', () => {
     expect(classPortInfo.decode(data).responseTime).toBe(16);
   });
 
-  it('counts packets and dwords of the wire in both widths, at the offsets that the kernel reads', () => {
+  it('IBTA 16.1.3.5, 16.1.4.11: counts packets and dwords of the wire in both widths, at the offsets that the kernel reads', () => {
     carry();
     const { status, data } = basic(MadMethod.GET);
     const view = new DataView(data.buffer, data.byteOffset);
@@ -83,7 +83,7 @@ describe('the performance agent', () => {
     expect([8, 16, 24, 32].map((offset) => wideView.getBigUint64(offset))).toEqual([210n, 14n, 3n, 2n]);
   });
 
-  it('counts errors, discards, drops of lane 15, waits for credit and a link that goes down', () => {
+  it('IBTA 16.1.3.5: counts errors, discards, drops of lane 15, waits for credit and a link that goes down', () => {
     const { transmitted, received } = bench.cable;
     received.corrupted.packetTotal = 2;
     received.corrupted.byteTotal = 60;
@@ -107,7 +107,7 @@ describe('the performance agent', () => {
     });
   });
 
-  it('stops at the largest value of each counter, and goes on in the wide ones', () => {
+  it('IBTA 16.1.3.5: stops at the largest value of each counter, and goes on in the wide ones', () => {
     const { transmitted, received } = bench.cable;
     transmitted.packetCount = 2 ** 32 + 7;
     transmitted.packetBytes = transmitted.packetCount * 30;
@@ -124,7 +124,7 @@ describe('the performance agent', () => {
     });
   });
 
-  it('sets the counters that are selected, to the values given, and no others', () => {
+  it('IBTA 16.1.3.5: sets the counters that are selected, to the values given, and no others', () => {
     carry();
     const answer = basic(MadMethod.SET, { counterSelect: 1 << 12, portXmitData: 0, portXmitPkts: 9 });
     expect(portCounters.decode(answer.data)).toMatchObject({ portXmitData: 0, portXmitPkts: 3 });
@@ -139,7 +139,7 @@ describe('the performance agent', () => {
     expect(read()).toMatchObject({ portXmitData: 420, portRcvPkts: 104 });
   });
 
-  it('clears PortXmitWait by the second selection alone', () => {
+  it('IBTA 16.1.3.5: clears PortXmitWait by the second selection alone', () => {
     bench.cable.transmitted.creditWaitPs = 1_000_000;
     basic(MadMethod.SET, { counterSelect: 0xffff });
     expect(read().portXmitWait).toBe(427);
@@ -147,7 +147,7 @@ describe('the performance agent', () => {
     expect(read().portXmitWait).toBe(0);
   });
 
-  it('counts from a counter that had stopped and was cleared', () => {
+  it('IBTA 16.1.3.5: counts from a counter that had stopped and was cleared', () => {
     const { corrupted } = bench.cable.received;
     Object.assign(corrupted, { packetTotal: 70_000, byteTotal: 70_000 * 30 });
     basic(MadMethod.SET, { counterSelect: 1 << 3 });
@@ -164,12 +164,12 @@ describe('the performance agent', () => {
     ['port 0', { portSelect: 0 }],
     ['a port that is not there', { portSelect: 2 }],
     ['all ports, which it does not offer', { portSelect: 255 }],
-  ])('refuses %s', (_what, fields) => {
+  ])('IBTA 13.4.7: refuses %s', (_what, fields) => {
     expect(basic(MadMethod.GET, fields).status).toBe(MadStatus.INVALID_FIELD);
     expect(extended(MadMethod.SET, fields).status).toBe(MadStatus.INVALID_FIELD);
   });
 
-  it('refuses what it does not know', () => {
+  it('IBTA 13.4.7: refuses what it does not know', () => {
     const nothing = new Uint8Array(0);
     expect(exchange(MadMethod.GET, 0x10, nothing).status).toBe(MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE);
     expect(exchange(0x12, 0x12, nothing).status).toBe(MadStatus.UNSUPPORTED_METHOD);

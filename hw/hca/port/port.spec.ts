@@ -29,7 +29,7 @@ const eqeAt = (bench: ControlBench, index: number): Uint8Array =>
   bench.memory.read(bufferAddress(0) + index * 32, 32);
 
 describe('a port', () => {
-  it('is down and disabled before INIT_PORT, although the cable is there', () => {
+  it('sheet 3.11: is down and disabled before INIT_PORT, although the cable is there', () => {
     const bench = withEvents();
     bench.cable.set(true);
     bench.run();
@@ -40,7 +40,7 @@ describe('a port', () => {
     });
   });
 
-  it('polls until a peer is there', () => {
+  it('sheet 3.11: polls until a peer is there', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.run();
@@ -50,7 +50,7 @@ describe('a port', () => {
     });
   });
 
-  it('trains, is given its addresses by the embedded subnet manager, and becomes active', () => {
+  it('sheet 7.7: trains, is given its addresses by the embedded subnet manager, and becomes active', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -67,7 +67,7 @@ describe('a port', () => {
     expect(queryPort.decode(answer).linkUp).toBe(1);
   });
 
-  it('tells software of its addresses and of being active', () => {
+  it('sheet 7.7: tells software of its addresses and of being active', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -89,7 +89,7 @@ describe('a port', () => {
     expect(bench.control.events.writtenCount).toBe(2);
   });
 
-  it('goes down with the cable, says so once, and comes back with it', () => {
+  it('sheet 3.11: goes down with the cable, says so once, and comes back with it', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -106,7 +106,7 @@ describe('a port', () => {
     expect(bench.dataPath.calls).toEqual(['portUp', 'portDown', 'portUp']);
   });
 
-  it('says nothing when the cable goes before the port was active', () => {
+  it('sheet 3.11: says nothing when the cable goes before the port was active', () => {
     const bench = withEvents({ embeddedSubnetManager: false });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     bench.cable.set(true);
@@ -117,7 +117,7 @@ describe('a port', () => {
     expect([infoOf(bench).portState, bench.control.events.writtenCount]).toEqual([PortState.DOWN, 0]);
   });
 
-  it('closes from anywhere, and twice', () => {
+  it('sheet 3.11: closes from anywhere, and twice', () => {
     const bench = withEvents();
     must(bench, 'INIT_PORT', { inputModifier: 1 });
     must(bench, 'INIT_PORT', { inputModifier: 1 });
@@ -155,14 +155,14 @@ describe('a port', () => {
     expect(infoOf(bench)).toMatchObject({ lid: 0x123, masterSmLid: 9 });
   });
 
-  it('counts key violations up to the largest count', () => {
+  it('IBTA 14.2.5.6: counts key violations up to the largest count', () => {
     const port = withEvents().control.ports[0]!;
     for (let violation = 0; violation < 70_000; violation++) port.countPkeyViolation();
     port.countQkeyViolation();
     expect(portInfo.decode(port.info)).toMatchObject({ pkeyViolations: 0xffff, qkeyViolations: 1 });
   });
 
-  it('codes its VLs as PortInfo does', () => {
+  it('IBTA 14.2.5.6: codes its VLs', () => {
     expect([1, 2, 3, 4, 8, 15].map(vlCapOf)).toEqual([1, 2, 3, 3, 4, 5]);
   });
 });

@@ -46,30 +46,33 @@ describe('QP0 and QP1', () => {
   test.each([
     ['a subnet management packet to QP0', BASE, 0, 15],
     ['a performance query to QP1', BASE + 2, 1, 0],
-  ] as const)('%s of the Linux driver reaches the other node’s', async (_name, qpn, wireQpn, lane) => {
-    const bench = await dataPathBench();
-    const [a, b] = [specialQps(bench.a), specialQps(bench.b)];
-    const [mad, to] = [new Region(bench.a, 256), new Region(bench.b, 512)];
-    mad.fill(5);
-    await bench.run(3);
-    (qpn === BASE ? b.qp0 : b.qp1).receive([to.part(0, 296)]);
-    (qpn === BASE ? a.qp0 : a.qp1).sendBytes(capturedWqe(qpn, mad));
-    await bench.run(30);
-    expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
-    expect(bench.b.dataPath.violations.report()).toEqual({});
-    // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
-    expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
-    expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
-    expect(to.read(40, 256)).toEqual(pattern(5, 256));
-    expect(bench.b.port.packets[0]).toMatchObject({
-      opcode: Opcode.UD_SEND_ONLY,
-      qpn: wireQpn,
-      payloadBytes: 256,
-    });
-    // LRH 8, BTH 12, DETH 8, a MAD, ICRC 4, VCRC 2.
-    expect(bench.a.wire.transmitted.packetBytes).toBe(290);
-    expect(bench.b.port.packets[0]!.virtualLane).toBe(lane);
-  });
+  ] as const)(
+    'sheet 7.2: %s of the Linux driver reaches the other node’s',
+    async (_name, qpn, wireQpn, lane) => {
+      const bench = await dataPathBench();
+      const [a, b] = [specialQps(bench.a), specialQps(bench.b)];
+      const [mad, to] = [new Region(bench.a, 256), new Region(bench.b, 512)];
+      mad.fill(5);
+      await bench.run(3);
+      (qpn === BASE ? b.qp0 : b.qp1).receive([to.part(0, 296)]);
+      (qpn === BASE ? a.qp0 : a.qp1).sendBytes(capturedWqe(qpn, mad));
+      await bench.run(30);
+      expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
+      expect(bench.b.dataPath.violations.report()).toEqual({});
+      // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
+      expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
+      expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
+      expect(to.read(40, 256)).toEqual(pattern(5, 256));
+      expect(bench.b.port.packets[0]).toMatchObject({
+        opcode: Opcode.UD_SEND_ONLY,
+        qpn: wireQpn,
+        payloadBytes: 256,
+      });
+      // LRH 8, BTH 12, DETH 8, a MAD, ICRC 4, VCRC 2.
+      expect(bench.a.wire.transmitted.packetBytes).toBe(290);
+      expect(bench.b.port.packets[0]!.virtualLane).toBe(lane);
+    },
+  );
 
   test('subnet management goes on before the port is active, general services do not come back', async () => {
     const bench = await dataPathBench();
@@ -100,7 +103,7 @@ describe('QP0 and QP1', () => {
     expect(a.cq.takenCount()).toBe(3);
   });
 
-  test('a WQE whose headers are no UD packet is a local QP operation error', async () => {
+  test('sheet 6.3: a WQE whose headers are no UD packet is a local QP operation error', async () => {
     const bench = await dataPathBench();
     const a = specialQps(bench.a);
     const mad = new Region(bench.a, 256);
@@ -112,7 +115,7 @@ describe('QP0 and QP1', () => {
     expect(a.cq.poll()?.syndrome).toBe(CqeSyndrome.LOCAL_QP_OP_ERR);
   });
 
-  test('are unknown while CONF_SPECIAL_QP has named none', async () => {
+  test('sheet 3.17: are unknown while CONF_SPECIAL_QP has named none', async () => {
     const bench = await dataPathBench();
     const a = specialQps(bench.a);
     const mad = new Region(bench.a, 256);

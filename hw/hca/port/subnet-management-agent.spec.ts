@@ -53,7 +53,7 @@ const setPortInfo = (fields: Initial<typeof portInfo>) =>
 const current = () => portInfo.decode(get(SmpAttribute.PORT_INFO, 1).data);
 
 describe('Get', () => {
-  it('tells what the node is', () => {
+  it('sheet 7.6: tells what the node is', () => {
     expect(nodeInfo.decode(get(SmpAttribute.NODE_INFO).data)).toMatchObject({
       nodeType: 1,
       ports: 1,
@@ -66,13 +66,13 @@ describe('Get', () => {
     expect(text).toMatch(/^hca-emulator node 0\0/);
   });
 
-  it('tells the port by number, by 0, and not by a number that is not there', () => {
+  it('sheet 7.6: tells the port by number, by 0, and not by a number that is not there', () => {
     expect(get(SmpAttribute.PORT_INFO, 1).data).toEqual(get(SmpAttribute.PORT_INFO, 0).data);
     expect(get(SmpAttribute.PORT_INFO, 2).status).toBe(MadStatus.INVALID_FIELD);
     expect(current()).toMatchObject({ portState: PortState.INIT, linkWidthActive: 2, linkSpeedActive: 4 });
   });
 
-  it('tells GUIDs in blocks of 8 and P_Keys in blocks of 32, to the end of the tables', () => {
+  it('sheet 7.6: tells GUIDs in blocks of 8 and P_Keys in blocks of 32, to the end of the tables', () => {
     expect(guidInfo.decode(get(SmpAttribute.GUID_INFO, 0).data).guids[0]).toBe(0x0002_c903_0000_0001n);
     expect(pkeyTable.decode(get(SmpAttribute.PKEY_TABLE, 0).data).pkeys.slice(0, 2)).toEqual([0xffff, 0]);
     expect(get(SmpAttribute.GUID_INFO, 15).status).toBe(MadStatus.OK);
@@ -81,7 +81,7 @@ describe('Get', () => {
     expect(get(SmpAttribute.PKEY_TABLE, 4).status).toBe(MadStatus.INVALID_FIELD);
   });
 
-  it('knows the vendor attribute that port queries at QDR need', () => {
+  it('sheet 7.6: knows the vendor attribute that port queries at QDR need', () => {
     expect(get(SmpAttribute.MLX_EXTENDED_PORT_INFO, 1).status).toBe(MadStatus.OK);
     expect(get(SmpAttribute.SL_TO_VL_TABLE).status).toBe(MadStatus.OK);
   });
@@ -98,14 +98,14 @@ describe('the VL arbitration tables', () => {
     return data;
   };
 
-  it('are there, as PortInfo promises', () => {
+  it('IBTA 14.2.5.9: are there, as PortInfo promises', () => {
     const { vlArbitrationHighCap, vlArbitrationLowCap } = current();
     expect([vlArbitrationHighCap, vlArbitrationLowCap]).toEqual([8, 8]);
     for (const block of [1, 2, 3, 4]) expect(table(block).status).toBe(MadStatus.OK);
     for (const block of [0, 5]) expect(table(block).status).toBe(MadStatus.INVALID_FIELD);
   });
 
-  it('keep what is set, up to their capacity, each its own', () => {
+  it('IBTA 14.2.5.9: keep what is set, up to their capacity, each its own', () => {
     const before = table(3).data;
     const nine = entries([0, 10], [1, 20], [2, 30], [3, 40], [4, 50], [5, 60], [6, 70], [7, 80], [0, 90]);
     const eight = entries([0, 10], [1, 20], [2, 30], [3, 40], [4, 50], [5, 60], [6, 70], [7, 80]);
@@ -155,18 +155,18 @@ describe('what is not supported', () => {
       { method: MadMethod.GET, managementClass: MadClass.PERF_MGMT, attributeId: 0x77 },
       MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE,
     ],
-  ])('answers %s with its MAD status', (_what, fields, status) => {
+  ])('IBTA 13.4.7: answers %s with its MAD status', (_what, fields, status) => {
     expect(answerOf(fields).status).toBe(status);
   });
 
-  it('answers the performance class info that the kernel asks for', () => {
+  it('IBTA 13.4.8.1: answers the performance class info that the kernel asks for', () => {
     const answer = answerOf({ method: MadMethod.GET, managementClass: MadClass.PERF_MGMT, attributeId: 1 });
     expect(answer.status).toBe(MadStatus.OK);
   });
 });
 
 describe('Set', () => {
-  it('brings the port up as a subnet manager does, and tells software', () => {
+  it('sheet 7.7: brings the port up as a subnet manager does, and tells software', () => {
     expect(
       setPortInfo({ lid: 7, masterSmLid: 3, gidPrefix: 0xfe80_0000_0000_0000n, portState: PortState.ARMED })
         .status,
@@ -188,14 +188,14 @@ describe('Set', () => {
     ['to Armed without a LID', { lid: 0, portState: PortState.ARMED }],
     ['a multicast LID', { lid: 0xc000 }],
     ['an MTU beyond the port', { lid: 7, neighborMtu: 6 }],
-  ])('refuses %s and changes nothing', (_what, fields) => {
+  ])('IBTA 14.2.5.6: refuses %s and changes nothing', (_what, fields) => {
     const before = current();
     expect(setPortInfo(fields).status).toBe(MadStatus.INVALID_FIELD);
     expect(current()).toEqual(before);
     expect(bench.control.events.writtenCount).toBe(0);
   });
 
-  it('takes the port down, from where it trains again', () => {
+  it('IBTA 14.2.5.6: takes the port down, from where it trains again', () => {
     setPortInfo({ lid: 7, portState: PortState.ARMED });
     setPortInfo({ lid: 7, portState: PortState.ACTIVE });
     setPortInfo({ lid: 7, portState: PortState.DOWN });
@@ -203,7 +203,7 @@ describe('Set', () => {
     expect(current().portState).toBe(PortState.INIT);
   });
 
-  it('changes P_Keys and GUIDs, but not the port GUID, and names the changed entries', () => {
+  it('sheet 7.7: changes P_Keys and GUIDs, but not the port GUID, and names the changed entries', () => {
     const pkeys = [0xffff, 0x8001];
     expect(set(SmpAttribute.PKEY_TABLE, 0, pkeyTable.encode({ pkeys })).status).toBe(MadStatus.OK);
     set(SmpAttribute.GUID_INFO, 0, guidInfo.encode({ guids: [99n, 0n, 77n] }));
@@ -219,7 +219,7 @@ describe('Set', () => {
     expect(eqes[1]).toMatchObject({ subtype: PortManagementChange.GUID_INFO, block: 0, entryMask: 4 });
   });
 
-  it('drops requests with the wrong M_Key when it is checked', () => {
+  it('IBTA 14.2.4: drops requests with the wrong M_Key when it is checked', () => {
     setPortInfo({ lid: 7, mkey: 0x1234n });
     const query = { method: MadMethod.GET, attributeId: SmpAttribute.NODE_INFO };
     expect(exchange(query, true)).toBe(SILENT);

@@ -30,7 +30,7 @@ describe('receive WQEs', () => {
     ['', {}],
     [', at the smallest sizes', tightest],
   ] as const)
-    it(`wrap around a small ring of any stride, before or behind the send queue${name}`, async () => {
+    it(`sheet 6.1: wrap around a small ring of any stride, before or behind the send queue${name}`, async () => {
       for (const rqLogStride16 of [0, 1, 3, 5]) {
         const { bench, a, b, bCq, local, remote } = await scene({
           hca,
@@ -81,7 +81,7 @@ describe('receive WQEs', () => {
     await bench.until(() => bCq.takenCount() === 1, 50);
   });
 
-  it('that cannot be read end in a NAK and event 0x05', async () => {
+  it('sheet 6.7: that cannot be read end in a NAK and event 0x05', async () => {
     const { bench, checkBystanders } = await scene();
     const bCq = new Cq(bench.b);
     const { a, b, aCq } = connectedPair(bench.a, bench.b, {
@@ -125,7 +125,7 @@ describe('receive WQEs', () => {
 });
 
 describe('a shared receive queue', () => {
-  it('gives its WQEs to whichever QP needs one, in the order of the list', async () => {
+  it('sheet 6.5: gives its WQEs to whichever QP needs one, in the order of the list', async () => {
     for (const hca of [{}, tightest]) {
       const { bench } = await scene({ hca });
       const srq = new Srq(bench.b, 3);
@@ -163,7 +163,7 @@ describe('a shared receive queue', () => {
     }
   });
 
-  it('that is empty answers "receiver not ready" until WQEs are posted', async () => {
+  it('IBTA 9.7.5.2.8: that is empty answers "receiver not ready" until WQEs are posted', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b);
     const { a, aCq, bCq } = connectedPair(bench.a, bench.b, { b: { srq } });
@@ -178,7 +178,7 @@ describe('a shared receive queue', () => {
     expect(bCq.drain()).toHaveLength(1);
   });
 
-  it('tells once when fewer WQEs than its limit are left, by what memory says', async () => {
+  it('sheet 3.16: tells once when fewer WQEs than its limit are left, by what memory says', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b, 5);
     const { a, bCq } = connectedPair(bench.a, bench.b, { b: { srq } });
@@ -205,7 +205,7 @@ describe('a shared receive queue', () => {
     expect(bCq.drain()).toHaveLength(18);
   });
 
-  it('uses regions of its own protection domain', async () => {
+  it('sheet 5.5: uses regions of its own protection domain', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b, 4, { pd: 8 });
     const { a, aCq } = connectedPair(bench.a, bench.b, { b: { srq } });
@@ -218,7 +218,7 @@ describe('a shared receive queue', () => {
     expect(to.read(0, 8)).toEqual(pattern(1, 8));
   });
 
-  it('says of a QP in error that its last WQE was reached, and keeps its WQEs for the others', async () => {
+  it('sheet 6.7: says of a QP in error that its last WQE was reached, and keeps its WQEs for the others', async () => {
     const { bench } = await scene();
     const srq = new Srq(bench.b);
     const cq = new Cq(bench.b);
@@ -238,7 +238,7 @@ describe('a shared receive queue', () => {
 });
 
 describe('a QP without a receive queue', () => {
-  it('answers a SEND as one that has nothing posted', async () => {
+  it('IBTA 9.7.5.2.8: answers a SEND as one that has nothing posted', async () => {
     const { bench } = await scene();
     const { a, aCq } = connectedPair(bench.a, bench.b, {
       a: { fields: { rnrRetryCount: 1 } },

@@ -12,7 +12,7 @@ const GID_OF_B = Uint8Array.from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0
 const GROUP = Uint8Array.from([0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
 
 describe('a datagram', () => {
-  test('reaches the QP that its WQE names, behind 40 bytes, with its sender in the CQE; the send is complete once sent', async () => {
+  test('IBTA 9.8.3: reaches the QP that its WQE names, behind 40 bytes, with its sender in the CQE; the send is complete once sent', async () => {
     const { bench, a, b, from, to } = await datagramScene();
     b.qp.receive([to.part(0, 2000)]);
     const vector = { serviceLevel: 5 };
@@ -43,7 +43,7 @@ describe('a datagram', () => {
     expect(bench.a.port.packets).toEqual([]);
   });
 
-  test('carries immediate data; without any, the CQE has the index of the P_Key', async () => {
+  test('sheet 6.6: carries immediate data; without any, the CQE has the index of the P_Key', async () => {
     const { bench, a, b, to } = await datagramScene();
     bench.b.address.pkeys.set([0xffff, 0x8123]);
     bench.a.address.pkeys[1] = 0x0123;
@@ -76,7 +76,7 @@ describe('a datagram', () => {
     expect(receiver.cq.poll()).toMatchObject({ opcode: ReceiveOpcode.SEND, immediate: 1 });
   });
 
-  test('with a GRH brings it into the first 40 bytes, 40 bytes longer on the cable, and only to whose GID it has', async () => {
+  test('sheet 6.4: with a GRH brings it into the first 40 bytes, 40 bytes longer on the cable, and only to whose GID it has', async () => {
     const { bench, a, b, from, to } = await datagramScene();
     const vector = {
       grhPresent: 1,
@@ -118,7 +118,7 @@ describe('a datagram', () => {
     expect(b.cq.poll()).toBeUndefined();
   });
 
-  test('is dropped and counted for a wrong Q_Key, a foreign P_Key, two limited members, and without a receive', async () => {
+  test('IBTA 9.8.3: is dropped and counted for a wrong Q_Key, a foreign P_Key, two limited members, and without a receive', async () => {
     const { bench, a, b, to } = await datagramScene();
     const send = (datagram: ReturnType<typeof datagramTo>): number =>
       a.qp.send({ opcode: WqeOpcode.SEND, datagram, inline: pattern(1, 4) });
@@ -188,7 +188,7 @@ describe('a datagram', () => {
     expect(unreceived).toBeLessThanOrEqual(refused + 2);
   });
 
-  test('longer than the MTU is a local length error; one of another PD or opcode a local QP operation error', async () => {
+  test('sheet 6.6: longer than the MTU is a local length error; one of another PD or opcode a local QP operation error', async () => {
     const cases: [Partial<SendRequest>, number][] = [
       [{ segments: [] }, CqeSyndrome.LOCAL_LENGTH_ERR],
       [{ datagram: datagramTo(9, 2, { pd: PD + 1 }) }, CqeSyndrome.LOCAL_QP_OP_ERR],
@@ -204,7 +204,7 @@ describe('a datagram', () => {
     }
   });
 
-  test('longer than its receive list ends the receive with a length error', async () => {
+  test('sheet 6.6: longer than its receive list ends the receive with a length error', async () => {
     const { bench, a, b, from, to } = await datagramScene();
     b.qp.receive([to.part(0, 139)]);
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: datagramTo(b.qp.qpn, 2), segments: [from.part(0, 100)] });

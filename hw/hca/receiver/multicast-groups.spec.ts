@@ -12,7 +12,7 @@ describe('a multicast datagram', () => {
   const join = (node: DataPathNode, members: readonly { qpn: number; blockLoopback?: 0 | 1 }[]): void =>
     node.groups.set(3, mcgEntry.encode({ memberCount: members.length, mgid: GROUP, members: [...members] }));
 
-  test('reaches every member at either end, the sender too unless it does not want to', async () => {
+  test('sheet 5.6: reaches every member at either end, the sender too unless it does not want to', async () => {
     const { bench, a, b, to } = await datagramScene();
     const second = datagramQp(bench.b);
     const echo = datagramQp(bench.a);
@@ -36,7 +36,7 @@ describe('a multicast datagram', () => {
     expect(echo.cq.drain().map(({ isSend }) => isSend)).toEqual([true, false]);
   });
 
-  test('of a group that nobody here has joined is nobody’s business', async () => {
+  test('IBTA 10.5: of a group that nobody here has joined is nobody’s business', async () => {
     const { bench, a } = await datagramScene();
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
     await bench.run(20);

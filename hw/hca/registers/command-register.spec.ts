@@ -10,14 +10,14 @@ const toggleBit = 1 << 21;
 const hcrOffset = bar0.registers.hcr.offset;
 
 describe('the command register', () => {
-  it('reads zero after reset, so that Linux, whose toggle starts at 1, finds it free', () => {
+  it('sheet 2.2: reads zero after reset, so that Linux, whose toggle starts at 1, finds it free', () => {
     const bench = new ControlBench();
     const dword = bench.read32(hcrOffset + hcrGoOffset);
     expect(dword & goBit).toBe(0);
     expect((dword & toggleBit) !== 0).toBe(false); // Linux: busy when T equals its own toggle, 1
   });
 
-  it('is free for Linux after each command: GO is 0 and T is not the toggle of the next', () => {
+  it('sheet 2.2: is free for Linux after each command: GO is 0 and T is not the toggle of the next', () => {
     const bench = new ControlBench();
     for (let command = 0; command < 5; command++) {
       bench.command('QUERY_FW', { outBytes: 256 });
@@ -27,7 +27,7 @@ describe('the command register', () => {
     }
   });
 
-  it('is free for iPXE, whose copy starts at 0 and follows what it posted', () => {
+  it('sheet 2.2: is free for iPXE, whose copy starts at 0 and follows what it posted', () => {
     const bench = new ControlBench();
     let copy = 0;
     for (let command = 0; command < 5; command++) {
@@ -39,7 +39,7 @@ describe('the command register', () => {
     }
   });
 
-  it('reads GO as 1 while a polled command runs, and keeps opcode and toggle when it has ended', () => {
+  it('sheet 2.2: reads GO as 1 while a polled command runs, and keeps opcode and toggle when it has ended', () => {
     const bench = new ControlBench();
     bench.post('QUERY_FW', { outBytes: 256 });
     expect(bench.read32(hcrOffset + hcrGoOffset) & goBit).toBe(goBit);
@@ -48,7 +48,7 @@ describe('the command register', () => {
     expect(bench.read32(hcrOffset + hcrGoOffset)).toBe(0x0020_0004);
   });
 
-  it('puts the status in the top byte', () => {
+  it('sheet 2.2: puts the status in the top byte', () => {
     const bench = new ControlBench();
     expect(bench.command(0x123).status).toBe(CommandStatus.BAD_OP);
     expect(bench.read32(hcrOffset + hcrGoOffset)).toBe(0x0220_0123);
@@ -65,14 +65,14 @@ describe('the command register', () => {
     expect(bench.control.processor.completedByOpcode).toEqual(new Map([[4, 1]]));
   });
 
-  it('starts nothing when dword 6 is written without GO', () => {
+  it('sheet 2.2: starts nothing when dword 6 is written without GO', () => {
     const bench = new ControlBench();
     bench.write32(hcrOffset + hcrGoOffset, 0x0000_0004);
     bench.run();
     expect(bench.control.processor.completedByOpcode.size).toBe(0);
   });
 
-  it('returns an immediate in dwords 3 and 4', () => {
+  it('sheet 2.2: returns an immediate in dwords 3 and 4', () => {
     const bench = new ControlBench();
     bench.post('QUERY_FW', { outBytes: 256 });
     bench.run();

@@ -17,7 +17,7 @@ const at = {
 };
 
 describe('BAR0', () => {
-  it('gives the owner register to its first reader, until a 0 is written', () => {
+  it('sheet 2.5: gives the owner register to its first reader, until a 0 is written', () => {
     const bench = new ControlBench();
     expect([bench.read32(at.owner), bench.read32(at.owner)]).toEqual([0, 1]);
     bench.write32(at.owner, 5);
@@ -26,7 +26,7 @@ describe('BAR0', () => {
     expect(bench.read32(at.owner)).toBe(0);
   });
 
-  it('gives the semaphore to its first reader, until any write', () => {
+  it('sheet 2.3: gives the semaphore to its first reader, until any write', () => {
     const bench = new ControlBench();
     expect([bench.read32(at.semaphore), bench.read32(at.semaphore)]).toEqual([0, 1]);
     bench.write32(at.semaphore, 1);
@@ -36,7 +36,7 @@ describe('BAR0', () => {
   it.each([
     ['Linux', 0x0000_0001],
     ['iPXE', 0x0100_0001],
-  ])('resets the whole device on the value that %s writes', (_driver, value) => {
+  ])('sheet 2.3: resets the whole device on the value that %s writes', (_driver, value) => {
     const bench = broughtUp();
     createEq(bench, 0);
     bench.read32(at.owner);
@@ -55,13 +55,13 @@ describe('BAR0', () => {
     expect(bench.command('QUERY_DEV_CAP', { outBytes: 256 }).status).toBe(CommandStatus.BAD_SYS_STATE);
   });
 
-  it('does not reset on a value without bit 0', () => {
+  it('sheet 2.3: does not reset on a value without bit 0', () => {
     const bench = new ControlBench();
     bench.write32(at.reset, 0x0100_0000); // what a driver that forgets to swap would write
     expect(bench.resetCount).toBe(0);
   });
 
-  it('aborts a command under way when it is reset, and takes the next one', () => {
+  it('sheet 2.3: aborts a command under way when it is reset, and takes the next one', () => {
     const bench = new ControlBench();
     bench.post('QUERY_FW', { outBytes: 256 });
     bench.run(300);
@@ -72,7 +72,7 @@ describe('BAR0', () => {
     expect(bench.command('QUERY_FW', { outBytes: 256 }).outBox).toEqual(firmwareReport(bench.capabilities));
   });
 
-  it('counts cycles of the core clock in the clock register, high dword first', () => {
+  it('sheet 2.7: counts cycles of the core clock in the clock register, high dword first', () => {
     const bench = new ControlBench();
     const into = new DataView(new ArrayBuffer(8));
     bench.control.barRead(at.clock, 4, into, 5 * 2 ** 32 + 7);
@@ -81,7 +81,7 @@ describe('BAR0', () => {
     expect(into.getUint32(0)).toBe(7);
   });
 
-  it('keeps the catastrophic error buffer zero until an error is simulated', () => {
+  it('sheet 2.6: keeps the catastrophic error buffer zero until an error is simulated', () => {
     const bench = new ControlBench();
     expect(bench.read32(at.catastrophic)).toBe(0);
     bench.control.registers.setCatastrophicError(0x77);
@@ -91,7 +91,7 @@ describe('BAR0', () => {
     expect(bench.control.violations.of(violation.registerReadOnlyWrite)).toBe(1);
   });
 
-  it('deasserts the interrupt pin on bit 0 of the second clear-interrupt dword, pin 0', () => {
+  it('sheet 2.4: deasserts the interrupt pin on bit 0 of the second clear-interrupt dword, pin 0', () => {
     const bench = new ControlBench();
     bench.interrupts.isPinAsserted = true;
     bench.write32(at.clearInterrupt, 1); // pin 32
@@ -101,7 +101,7 @@ describe('BAR0', () => {
     expect(bench.interrupts.isPinAsserted).toBe(false);
   });
 
-  it('reads zero between registers and ignores writes there, without a complaint', () => {
+  it('sheet 2.1: reads zero between registers and ignores writes there, without a complaint', () => {
     const bench = new ControlBench();
     bench.write32(0x4000, 0xffff_ffff);
     expect(bench.read32(0x4000)).toBe(0);
@@ -113,7 +113,7 @@ describe('BAR0', () => {
     ['2 bytes', 0, 2],
     ['1 byte', 3, 1],
     ['a dword across two registers', 2, 4],
-  ])('drops an access of %s to the HCR and counts it', (_what, offset, lengthBytes) => {
+  ])('sheet 2.1: drops an access of %s to the HCR and counts it', (_what, offset, lengthBytes) => {
     const bench = new ControlBench();
     bench.control.barWrite(at.hcr + offset, new Uint8Array(8).fill(0xff), 0, lengthBytes, 0);
     const into = new DataView(new ArrayBuffer(8));

@@ -47,21 +47,24 @@ describe('a READ between ends whose path MTUs differ', () => {
     ['MTU_2048', 1500],
     ['MTU_2048', 2500],
     ['MTU_512', 1025],
-  ] as const)('ends in a bad response: 1024 here and %s there, %i bytes', async (pathMtu, bytes) => {
-    const given = await scene({ b: { fields: { pathMtu: PathMtu[pathMtu] } } });
-    const { bench, a, aCq, checkBystanders } = given;
-    a.send(read(given, bytes));
-    const syndromes: number[] = [];
-    await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) > 0, 100);
-    expect(syndromes).toEqual([CqeSyndrome.BAD_RESP_ERR]);
-    expect(a.state).toBe(QpState.ERR);
-    await checkBystanders();
-  });
+  ] as const)(
+    'IBTA 9.9.2: ends in a bad response: 1024 here and %s there, %i bytes',
+    async (pathMtu, bytes) => {
+      const given = await scene({ b: { fields: { pathMtu: PathMtu[pathMtu] } } });
+      const { bench, a, aCq, checkBystanders } = given;
+      a.send(read(given, bytes));
+      const syndromes: number[] = [];
+      await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) > 0, 100);
+      expect(syndromes).toEqual([CqeSyndrome.BAD_RESP_ERR]);
+      expect(a.state).toBe(QpState.ERR);
+      await checkBystanders();
+    },
+  );
 });
 
 describe('a receiver that is not ready', () => {
   for (const [name, options] of sizes) {
-    it(`is asked again after the time it names, as often as it takes${name}`, async () => {
+    it(`IBTA 9.7.5.2.8: is asked again after the time it names, as often as it takes${name}`, async () => {
       const given = await scene(options);
       const { bench, a, b, aCq, bCq, local, remote } = given;
       a.post(send(given));
@@ -88,7 +91,7 @@ describe('a receiver that is not ready', () => {
       expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBeGreaterThan(0);
     });
 
-    it(`fails the request when the retries are used up, and flushes the rest${name}`, async () => {
+    it(`IBTA 9.7.5.2.8: fails the request when the retries are used up, and flushes the rest${name}`, async () => {
       const given = await scene({ ...options, a: { fields: { rnrRetryCount: 3 } } });
       const { bench, a, b, aCq, checkBystanders } = given;
       a.post(send(given));
@@ -103,7 +106,7 @@ describe('a receiver that is not ready', () => {
     });
   }
 
-  it('gets the last packet only of a WRITE with immediate again', async () => {
+  it('IBTA 9.7.5.2.8: gets the last packet only of a WRITE with immediate again', async () => {
     const given = await scene();
     const { bench, a, b, aCq, bCq, local, remote } = given;
     a.send({ ...write(given, 3000), opcode: WqeOpcode.RDMA_WRITE_IMM, immediate: 5 });
@@ -124,7 +127,7 @@ describe('packets that are lost', () => {
       given.bench[side].port.drops = () => which.includes(count++);
     };
     for (const lost of [[0], [1], [2], [0, 1, 2], [1, 4]])
-      it(`requests ${lost} are sent again from the gap on${name}`, async () => {
+      it(`IBTA 9.9.2: requests ${lost} are sent again from the gap on${name}`, async () => {
         const given = await scene({ ...options, ackTimeout: 2 });
         const { bench, a, b, aCq, bCq, local, remote } = given;
         b.receive([remote.part(9000, 2000)]);
@@ -142,7 +145,7 @@ describe('packets that are lost', () => {
       });
 
     for (const lost of [[0], [1], [2], [3], [0, 1, 2, 3, 4]])
-      it(`answers ${lost} are asked for again after the timeout${name}`, async () => {
+      it(`IBTA 9.7.6.1.3: answers ${lost} are asked for again after the timeout${name}`, async () => {
         const given = await scene({ ...options, ackTimeout: 2 });
         const { bench, a, aCq, local, remote } = given;
         const counter = remote.read(16, 8);
@@ -231,7 +234,7 @@ describe('a response of a READ that is lost', () => {
   };
 
   for (const [name, options] of sizes) {
-    it(`is asked for once, whatever follows it${name}`, async () => {
+    it(`IBTA 9.9.2.1: is asked for once, whatever follows it${name}`, async () => {
       const given = await scene(options);
       await reading(given, [2]);
       expect(syndromesOf(given.aCq.drain())).toEqual([0]);
@@ -240,14 +243,14 @@ describe('a response of a READ that is lost', () => {
       expect(given.bench.a.dataPath.transport.report()).toMatchObject({ missingResponse: 1 });
     });
 
-    it(`costs a retry, which is given back when it has come${name}`, async () => {
+    it(`IBTA 9.9.2.1: costs a retry, which is given back when it has come${name}`, async () => {
       const given = await scene({ ...options, a: { fields: { retryCount: 1 } } });
       await reading(given, [2, 9]);
       expect(syndromesOf(given.aCq.drain())).toEqual([0]);
       expect(requests(given)).toEqual([0, 2, 9].map(psnA));
     });
 
-    it(`fails the READ when no retry is left${name}`, async () => {
+    it(`IBTA 9.9.2.1: fails the READ when no retry is left${name}`, async () => {
       const given = await scene({ ...options, a: { fields: { retryCount: 0 } } });
       await reading(given, [2]);
       expect(syndromesOf(given.aCq.drain())).toEqual([CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]);
@@ -256,7 +259,7 @@ describe('a response of a READ that is lost', () => {
       await given.checkBystanders();
     });
 
-    it(`waits for the ACK timeout when the repeated one is lost, too${name}`, async () => {
+    it(`IBTA 9.7.6.1.3: waits for the ACK timeout when the repeated one is lost, too${name}`, async () => {
       const given = await scene({ ...options, ackTimeout: 4, a: { fields: { retryCount: 2 } } });
       await reading(given, [2], 2);
       expect([requests(given), given.aCq.drain()]).toEqual([[psnA(0), psnA(2)], []]);
@@ -268,7 +271,7 @@ describe('a response of a READ that is lost', () => {
     });
   }
 
-  it('is asked for before a later request is failed by its refusal', async () => {
+  it('IBTA 10.7.3.3: is asked for before a later request is failed by its refusal', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -285,7 +288,7 @@ describe('a response of a READ that is lost', () => {
 });
 
 describe('answers made by hand', () => {
-  it('complete all requests up to their PSN', async () => {
+  it('IBTA 9.7.6: complete all requests up to their PSN', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -306,7 +309,7 @@ describe('answers made by hand', () => {
     [4, CqeSyndrome.REMOTE_INVAL_REQ_ERR],
   ];
   for (const [code, syndrome] of codes)
-    it(`NAK code ${code} completes what is before it and fails the request it names`, async () => {
+    it(`IBTA 9.9.2: NAK code ${code} completes what is before it and fails the request it names`, async () => {
       const given = await scene();
       const { bench, a, aCq } = given;
       bench.b.port.drops = () => true;
@@ -317,7 +320,7 @@ describe('answers made by hand', () => {
       expect(a.state).toBe(QpState.ERR);
     });
 
-  it('a NAK for a gap sends again from there, until the retries are used up', async () => {
+  it('IBTA 9.9.2: a NAK for a gap sends again from there, until the retries are used up', async () => {
     const given = await scene({ a: { fields: { retryCount: 2 } } });
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -331,7 +334,7 @@ describe('answers made by hand', () => {
     expect(syndromesOf(aCq.drain())).toEqual([CqeSyndrome.TRANSPORT_RETRY_EXC_ERR, CqeSyndrome.WR_FLUSH_ERR]);
   });
 
-  it('a response to no request is counted and changes nothing', async () => {
+  it('IBTA 9.7.6: a response to no request is counted and changes nothing', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     await answer(given, psnA(3), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
@@ -340,7 +343,7 @@ describe('answers made by hand', () => {
     expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
   });
 
-  it('an acknowledgement that passes over a READ asks for the READ again', async () => {
+  it('IBTA 9.9.2.1: an acknowledgement that passes over a READ asks for the READ again', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -355,7 +358,7 @@ describe('answers made by hand', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
   });
 
-  it('a READ answered by fewer bytes than asked for is a bad response', async () => {
+  it('IBTA 9.9.2: a READ answered by fewer bytes than asked for is a bad response', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -367,7 +370,7 @@ describe('answers made by hand', () => {
 });
 
 describe('acknowledgements', () => {
-  it('of packets that come close together are one', async () => {
+  it('IBTA 9.7.5.1: of packets that come close together are one', async () => {
     const given = await scene({ hca: { ackDelayCycles: 2000 } });
     const { bench, a, aCq } = given;
     a.send(write(given, 8192));
@@ -377,7 +380,7 @@ describe('acknowledgements', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0]);
   });
 
-  it('grant as many credits as receives are known to be posted, or none that count', async () => {
+  it('IBTA 9.7.7.2: grant as many credits as receives are known to be posted, or none that count', async () => {
     const given = await scene({ a: { fields: { ric: 1 } } });
     const { bench, a, b, remote } = given;
     for (let index = 0; index < 7; index++) b.receive([remote.part(0, 100)]);

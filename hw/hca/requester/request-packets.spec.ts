@@ -10,7 +10,7 @@ const MTU = 1024;
 describe('the requester cuts a message into packets', () => {
   const sizes = [0, 1, MTU - 1, MTU, MTU + 1, 3 * MTU, 4095, 4096, 4097];
   for (const size of sizes)
-    it(`of ${size} bytes at the MTU, with the opcode of each place and one PSN each`, async () => {
+    it(`IBTA 9.2: of ${size} bytes at the MTU, with the opcode of each place and one PSN each`, async () => {
       for (const [opcode, first, middle, last, only] of [
         [
           WqeOpcode.RDMA_WRITE,
@@ -114,7 +114,7 @@ describe('the requester cuts a message into packets', () => {
       expect(local.read(10_000, 6000)).toEqual(remote.read(0, 6000));
     });
 
-  it('asks for acknowledgements as often as the QP says, and at the end', async () => {
+  it('sheet 5.1: asks for acknowledgements as often as the QP says, and at the end', async () => {
     const { bench, a, aCq, local, target } = await scene({ a: { fields: { ackRequestFrequency: 2 } } });
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 10 * MTU)], remote: target });
     await bench.run(40);
@@ -126,7 +126,7 @@ describe('the requester cuts a message into packets', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0]);
   });
 
-  it('marks the last packet only as solicited', async () => {
+  it('IBTA 9.2: marks the last packet only as solicited', async () => {
     const { bench, a, b, local, remote } = await scene();
     b.receive([remote.part()]);
     a.send({ opcode: WqeOpcode.SEND, isSolicited: true, segments: [local.part(0, 2 * MTU + 1)] });
@@ -137,7 +137,7 @@ describe('the requester cuts a message into packets', () => {
 });
 
 describe('the requester asks for', () => {
-  it('a READ by one packet that takes as many PSNs as its answer', async () => {
+  it('IBTA 9.7.3: a READ by one packet that takes as many PSNs as its answer', async () => {
     const { bench, a, aCq, local, remote, target } = await scene();
     a.send({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(1, 3000)], remote: target });
     a.send({
@@ -170,7 +170,7 @@ describe('the requester asks for', () => {
     ]);
   });
 
-  it('atomics with 64-bit operands, and puts the old value into the segment', async () => {
+  it('IBTA 9.4.5: atomics with 64-bit operands, and puts the old value into the segment', async () => {
     const { bench, a, aCq, local, remote, target } = await scene();
     const at64 = (region: Region, offset: number): bigint =>
       new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
@@ -223,7 +223,7 @@ describe('the requester gathers', () => {
     expect([...remote.read(0, total)]).toEqual(wanted);
   });
 
-  it('inline data, cut at the 64-byte lines of the WQE, over several packets', async () => {
+  it('sheet 6.3: inline data, cut at the 64-byte lines of the WQE, over several packets', async () => {
     for (const bytes of [1, 28, 29, 44, 200, 256, 900]) {
       const fields = { pathMtu: PathMtu.MTU_256 };
       const { bench, a, aCq, remote, target } = await scene({

@@ -8,7 +8,7 @@ import { allRights, Region, type RegionOptions } from '../testing/data-path-verb
 import { scene, summaryOf, syndromesOf } from '../testing/scenario.ts';
 
 describe('the requester waits', () => {
-  it('with a fenced request until all READs before it are complete', async () => {
+  it('IBTA 10.7.4: with a fenced request until all READs before it are complete', async () => {
     const { bench, a, aCq, local, target } = await scene();
     a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 4000)], remote: target });
     a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(8000, 8)], remote: target, isFenced: true });
@@ -25,7 +25,7 @@ describe('the requester waits', () => {
   });
 
   /** What a READ has brought is in memory when a fenced request reads it there (IBTA vol 1, 10.7.3.3). */
-  it('with a fenced request until what READs brought has left for memory', async () => {
+  it('IBTA 10.7.4: with a fenced request until what READs brought has left for memory', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });
       const back = { ...target, address: target.address + 8192 };
@@ -48,7 +48,7 @@ describe('the requester waits', () => {
     }
   });
 
-  it('before more READs than the peer has resources for, and goes on with each answer', async () => {
+  it('sheet 5.1: before more READs than the peer has resources for, and goes on with each answer', async () => {
     const fields = { logMaxRequesterReads: 1, logMaxResponderReads: 1 };
     const { bench, a, aCq, local, target } = await scene({ a: { fields }, b: { fields } });
     for (let index = 0; index < 6; index++)
@@ -85,7 +85,7 @@ describe('the requester waits', () => {
     }
   });
 
-  it('for credits of the receiver, without one RNR NAK', async () => {
+  it('IBTA 9.7.7.2: for credits of the receiver, without one RNR NAK', async () => {
     const { bench, a, b, aCq, local, remote } = await scene();
     for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);
     // Credits are learned from acknowledgements: the first message tells.
@@ -108,7 +108,7 @@ describe('the requester refuses', () => {
   };
   for (const hca of [{}, tightest])
     for (const [name, options] of Object.entries(wrongRegions))
-      it(`a segment of ${name} behind work that still completes${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+      it(`sheet 6.6: a segment of ${name} behind work that still completes${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
         const { bench, a, b, aCq, local, target, checkBystanders } = await scene({ hca });
         const wrong = new Region(bench.a, 4096, options);
         const good = { opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 1500)], remote: target };
@@ -124,7 +124,7 @@ describe('the requester refuses', () => {
         await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 10);
       });
 
-  it('a key of no region, a wrong variant, and bytes outside of the region', async () => {
+  it('sheet 6.6: a key of no region, a wrong variant, and bytes outside of the region', async () => {
     for (const change of [{ key: 0xfff00 }, { key: -1 }, { address: -1 }, { address: 16_384 - 9 }]) {
       const { bench, a, aCq, local, target } = await scene();
       const key = change.key === undefined ? local.key : change.key === -1 ? local.key + 1 : change.key;
@@ -139,7 +139,7 @@ describe('the requester refuses', () => {
     }
   });
 
-  it('opcodes that it does not execute, WQEs cut short, atomics of other lengths and messages over the limit', async () => {
+  it('sheet 6.6: opcodes that it does not execute, WQEs cut short, atomics of other lengths and messages over the limit', async () => {
     const cases = [
       [{ opcode: WqeOpcode.LOCAL_INVAL }, CqeSyndrome.LOCAL_QP_OP_ERR],
       [{ opcode: WqeOpcode.FMR }, CqeSyndrome.LOCAL_QP_OP_ERR],
@@ -166,7 +166,7 @@ describe('the requester refuses', () => {
     }
   });
 
-  it('a READ whose answer may not be written, when the answer comes', async () => {
+  it('sheet 6.6: a READ whose answer may not be written, when the answer comes', async () => {
     const { bench, a, aCq, target } = await scene();
     const wrong = new Region(bench.a, 4096, { rights: { ...allRights, localWrite: false } });
     a.send({ opcode: WqeOpcode.RDMA_READ, segments: [wrong.part(0, 100)], remote: target });

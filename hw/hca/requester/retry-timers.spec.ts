@@ -16,7 +16,7 @@ const write = ({ local, target }: Scene) => ({
 });
 
 describe('the local ACK timeout', () => {
-  it('sends again when the peer is silent, and gives up when the retries are used up', async () => {
+  it('IBTA 9.7.6.1.3: sends again when the peer is silent, and gives up when the retries are used up', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE, a: { fields: { retryCount: 3 } } });
     const { bench, a, b, aCq, checkBystanders } = given;
     bench.b.port.drops = ({ qpn }) => qpn === b.qpn;
@@ -37,7 +37,7 @@ describe('the local ACK timeout', () => {
     await checkBystanders();
   });
 
-  it('never comes with code 0', async () => {
+  it('IBTA 9.7.6.1.3: never comes with code 0', async () => {
     const given = await scene({ ackTimeout: 0 });
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -47,7 +47,7 @@ describe('the local ACK timeout', () => {
     expect(bench.b.port.packets).toHaveLength(1);
   });
 
-  it('begins anew with a request that follows a pause', async () => {
+  it('IBTA 9.7.6.1.3: begins anew with a request that follows a pause', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;
     a.send(write(given));
@@ -62,7 +62,7 @@ describe('the local ACK timeout', () => {
     expect(bench.b.port.packets.map(({ psn }) => psn)).toEqual([psnA(0), psnA(1), psnA(1)]);
   });
 
-  it('begins anew with the first of several requests that follow a pause together', async () => {
+  it('IBTA 9.7.6.1.3: begins anew with the first of several requests that follow a pause together', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;
     a.send(write(given));
@@ -78,7 +78,7 @@ describe('the local ACK timeout', () => {
     expect(bench.b.port.packets.map(({ psn }) => psn).slice(3, 4)).toEqual([psnA(1)]);
   });
 
-  it('does not come while answers keep coming', async () => {
+  it('IBTA 9.7.6.1.3: does not come while answers keep coming', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;
     for (let index = 0; index < 25; index++) {
@@ -91,7 +91,7 @@ describe('the local ACK timeout', () => {
     expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBe(0);
   });
 
-  it('of an earlier RNR wait does not end a later one', async () => {
+  it('IBTA 9.7.5.2.8: of an earlier RNR wait does not end a later one', async () => {
     const given = await scene();
     const { bench, a, b, aCq } = given;
     bench.b.port.drops = () => true;

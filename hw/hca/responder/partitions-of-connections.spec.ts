@@ -34,7 +34,7 @@ describe('a connection', () => {
     [0x8123, 0x8124, false],
     [0x8000, 0x8000, false],
     [0, 0, false],
-  ])('of partitions %x and %x takes packets: %s', async (pkeyA, pkeyB, isTaken) => {
+  ])('IBTA 9.6.1.1, 10.9.1: of partitions %x and %x takes packets: %s', async (pkeyA, pkeyB, isTaken) => {
     const { bench, aCq, from, to, write, b } = await partitioned(pkeyA, pkeyB);
     write();
     await bench.run(20);
@@ -45,7 +45,7 @@ describe('a connection', () => {
     expect([bench.b.address.pkeyViolations, b.state]).toEqual([isTaken ? 0 : 1, QpState.RTS]);
   });
 
-  it('drops answers of another partition, and takes them when the tables agree again', async () => {
+  it('IBTA 9.6.1.1, 10.9.1: drops answers of another partition, and takes them when the tables agree again', async () => {
     const { bench, aCq, write } = await partitioned(0x8123, 0x8123);
     // The request has left when the table changes.
     bench.b.port.drops = () => {
@@ -65,7 +65,7 @@ describe('a connection', () => {
     ]);
   });
 
-  it('without answers drops what is of another partition, too', async () => {
+  it('IBTA 9.6.1.1, 10.9.1: without answers drops what is of another partition, too', async () => {
     const { bench, aCq, to, write } = await partitioned(0x8123, 0x8124, ServiceType.UC);
     write();
     await bench.run(20);

@@ -118,7 +118,7 @@ const sizes: [string, BenchOptions][] = [
 describe('the responder refuses', () => {
   for (const [name, { b, request, nak, syndrome, event }] of Object.entries(refusals))
     for (const [where, options] of sizes)
-      it(`${name}${where}`, async () => {
+      it(`IBTA 9.9.3: ${name}${where}`, async () => {
         const given = await scene({ ...options, ...(b === undefined ? {} : { b }) });
         const { bench, a, b: qpB, aCq, bCq, remote, checkBystanders } = given;
         const before = remote.read();
@@ -147,7 +147,7 @@ describe('the responder refuses', () => {
         await bench.until(() => [a, qpB].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 10);
       });
 
-  it('nothing of a WRITE of no bytes, whatever its key', async () => {
+  it('C9-88: nothing of a WRITE of no bytes, whatever its key', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     a.send({ opcode: WqeOpcode.RDMA_WRITE, remote: { address: 1, key: 0xf_ff00 } });
@@ -156,7 +156,7 @@ describe('the responder refuses', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0]);
   });
 
-  it('a WRITE to a region that was taken away between two messages', async () => {
+  it('IBTA 10.6.7.2: a WRITE to a region that was taken away between two messages', async () => {
     const given = await scene();
     const { bench, a, aCq, remote } = given;
     a.send(write(given));

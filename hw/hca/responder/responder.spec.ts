@@ -28,7 +28,7 @@ const sizes: [string, BenchOptions][] = [
 ];
 
 describe('the responder', () => {
-  it('still answers what it accepted before the request that it refuses', async () => {
+  it('IBTA 9.7.5.1: still answers what it accepted before the request that it refuses', async () => {
     for (const [, options] of sizes) {
       const given = await scene(options);
       const { bench, a, aCq, local, remote } = given;
@@ -43,7 +43,7 @@ describe('the responder', () => {
     }
   });
 
-  it('flushes the receive WQE that a refused WRITE with immediate had taken', async () => {
+  it('IBTA 10.3.1: flushes the receive WQE that a refused WRITE with immediate had taken', async () => {
     const given = await scene();
     const { bench, a, b, bCq, remote } = given;
     b.receive([remote.part(0, 64)]);
@@ -57,7 +57,7 @@ describe('the responder', () => {
     expect(summaryOf(bCq.drain())).toEqual(['receive 0: 0x5', 'receive 1: 0x5']);
   });
 
-  it('completes a receive WQE that is too short in error and tells the sender so', async () => {
+  it('sheet 6.6: completes a receive WQE that is too short in error and tells the sender so', async () => {
     for (const bytes of [0, 1, 1023, 1024, 1025, 2999]) {
       const given = await scene();
       const { bench, a, b, aCq, bCq, remote, checkBystanders } = given;
@@ -71,7 +71,7 @@ describe('the responder', () => {
     }
   });
 
-  it('completes a receive WQE whose memory may not be written in error', async () => {
+  it('sheet 6.6: completes a receive WQE whose memory may not be written in error', async () => {
     const wrong: Record<string, ConstructorParameters<typeof Region>[2]> = {
       'protection domain': { pd: 6 },
       right: { rights: { ...allRights, localWrite: false } },
@@ -89,7 +89,7 @@ describe('the responder', () => {
     }
   });
 
-  it('scatters a message over segments of any length, up to the terminator', async () => {
+  it('sheet 6.4: scatters a message over segments of any length, up to the terminator', async () => {
     const given = await scene({ b: { rqLogStride16: 4 } });
     const { bench, a, b, bCq, local, remote } = given;
     const cuts = [1, 63, 1000, 1, 935, 1000];
@@ -105,7 +105,7 @@ describe('the responder', () => {
     expect(remote.read(5 + 5 * 1200 + 1000, 1)).toEqual(Uint8Array.of((101 + 7005 * 7 + (7005 >> 8)) & 0xff));
   });
 
-  it('says that communication is established at the first packet in RTR, once', async () => {
+  it('sheet 6.7: says that communication is established at the first packet in RTR, once', async () => {
     const given = await scene();
     const { bench, a, b } = given;
     b.node.act(() => {
@@ -137,7 +137,7 @@ describe('packets that should not come', () => {
     await given.bench.run(10);
   };
 
-  it('acknowledges a duplicate again with the newest PSN, and does not execute it', async () => {
+  it('C9-105: acknowledges a duplicate again with the newest PSN, and does not execute it', async () => {
     const given = await scene();
     const { bench, a, remote } = given;
     a.send(write(given));
@@ -153,7 +153,7 @@ describe('packets that should not come', () => {
     expect(bench.b.dataPath.transport.report()).toEqual({ duplicateRequest: 1 });
   });
 
-  it('acknowledges no later READ with a duplicate in front of it', async () => {
+  it('IBTA 9.7.5.1: acknowledges no later READ with a duplicate in front of it', async () => {
     const given = await scene();
     const { bench, a } = given;
     a.send(write(given));
@@ -165,7 +165,7 @@ describe('packets that should not come', () => {
     expect(packetsTo(a).slice(answers)).toEqual([{ opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(1) }]);
   });
 
-  it('sends one NAK for a gap, and takes up again with the expected packet', async () => {
+  it('IBTA 9.7.5.2: sends one NAK for a gap, and takes up again with the expected packet', async () => {
     const given = await scene();
     const { bench, a, remote } = given;
     await inject(given, only(given, psnA(2)), only(given, psnA(3)), only(given, psnA(4)));
@@ -182,7 +182,7 @@ describe('packets that should not come', () => {
     expect(a.state).toBe(QpState.RTS);
   });
 
-  it('executes a repeated READ again, whole or from its middle', async () => {
+  it('IBTA 9.7.5.1.4: executes a repeated READ again, whole or from its middle', async () => {
     const given = await scene();
     const { bench, a, local, remote, aCq } = given;
     a.send({ ...read(given), segments: [local.part(0, 3000)] });
@@ -205,7 +205,7 @@ describe('packets that should not come', () => {
     expect(bench.a.dataPath.transport.report()).toEqual({ unexpectedResponse: 2 });
   });
 
-  it('answers a repeated atomic from the result kept, without executing it again', async () => {
+  it('IBTA 9.7.5.1.4: answers a repeated atomic from the result kept, without executing it again', async () => {
     const given = await scene();
     const { bench, a, remote } = given;
     const old = remote.read(0, 8);
@@ -255,7 +255,7 @@ describe('packets that should not come', () => {
     'a SEND with invalidate': [{ opcode: Opcode.RC_SEND_ONLY_WITH_INVALIDATE }],
   };
   for (const [name, packets] of Object.entries(illegal))
-    it(`refuses ${name} as an invalid request`, async () => {
+    it(`IBTA 9.7.4.1: refuses ${name} as an invalid request`, async () => {
       const given = await scene();
       const { bench, a, b } = given;
       await inject(
@@ -271,7 +271,7 @@ describe('packets that should not come', () => {
       expect([a.state, b.state]).toEqual([QpState.RTS, QpState.ERR]);
     });
 
-  it('refuses more READs than the QP has resources for', async () => {
+  it('IBTA 9.7.4.1: refuses more READs than the QP has resources for', async () => {
     const given = await scene({ b: { fields: { logMaxResponderReads: 1 } } });
     const { bench } = given;
     const request = { opcode: Opcode.RC_RDMA_READ_REQUEST, payload: undefined, dmaBytes: 12 * 1024 };
@@ -283,7 +283,7 @@ describe('packets that should not come', () => {
     expect(naks).toEqual([[24, psnA(24)]]);
   });
 
-  it('drops what is for no QP, for a QP that takes nothing, or of another service', async () => {
+  it('IBTA 9.6: drops what is for no QP, for a QP that takes nothing, or of another service', async () => {
     const given = await scene();
     const { bench, b } = given;
     await inject(

@@ -9,7 +9,7 @@ const at64 = (region: Region, offset: number): bigint =>
   new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
 
 describe('the response engine', () => {
-  it('reads what was written before, on one QP', async () => {
+  it('IBTA 10.7.3: reads what was written before, on one QP', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });
       for (let round = 0; round < 6; round++) {
@@ -25,7 +25,7 @@ describe('the response engine', () => {
     }
   });
 
-  it('adds up what many QPs count on one place', async () => {
+  it('IBTA 9.4.5: adds up what many QPs count on one place', async () => {
     for (const hca of [{}, tightest]) {
       const { bench } = await scene({ hca });
       const counter = new Region(bench.b, 4096);
@@ -54,7 +54,7 @@ describe('the response engine', () => {
     }
   });
 
-  it('answers in the order of the requests, READs, atomics and acknowledgements alike', async () => {
+  it('IBTA 9.7.5.1: answers in the order of the requests, READs, atomics and acknowledgements alike', async () => {
     const { bench, a, aCq, local, target } = await scene({ hca: { ackDelayCycles: 0 } });
     const part = { segments: [local.part(0, 8)], remote: target };
     a.post({ ...part, opcode: WqeOpcode.RDMA_READ, segments: [local.part(100, 1025)] });
@@ -79,7 +79,7 @@ describe('the response engine', () => {
   });
 
   /** IBTA vol 1, 9.7.5.1.4: a repeated READ request is executed again, from the PSN that it names. */
-  it('answers a READ that is repeated while it is answered from the repeated request on, and not both', async () => {
+  it('IBTA 9.7.5.1.4: answers a READ that is repeated while it is answered from the repeated request on, and not both', async () => {
     const { bench, a, b, aCq, local, remote, target } = await scene({
       hca: { responseBufferPackets: 2 },
       b: { fields: { logMaxResponderReads: 0 } },
@@ -113,7 +113,7 @@ describe('the response engine', () => {
 
   /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
   it.each([1, 3, 5, 8, 20])(
-    'answers repeated requests in the order of their PSNs: response %i of many is lost',
+    'IBTA 9.7.5.1: answers repeated requests in the order of their PSNs: response %i of many is lost',
     async (lost) => {
       const { bench, a, aCq, local, remote, target } = await scene();
       const counts = [3, 2, 1, 8, 8, 8, 2];
@@ -136,7 +136,7 @@ describe('the response engine', () => {
     },
   );
 
-  it('refuses a READ whose memory is gone by the time it is answered, and fails the QP', async () => {
+  it('IBTA 9.9.3: refuses a READ whose memory is gone by the time it is answered, and fails the QP', async () => {
     const { bench, a, aCq, local, checkBystanders } = await scene();
     const wrong = new Region(bench.b, 8192, { holes: [1] });
     a.send({

@@ -20,7 +20,7 @@ async function scene(hca: Parameters<typeof dataPathBench>[0] = {}) {
 
 describe('an unreliable connection', () => {
   test.each([{}, tightest])(
-    'moves SENDs and WRITEs of many packets without a packet back (%o)',
+    'IBTA 9.8.2: moves SENDs and WRITEs of many packets without a packet back (%o)',
     async (hca) => {
       const { bench, a, b, aCq, bCq, from, to } = await scene({ hca });
       b.receive([to.part(4096, 2500)]);
@@ -64,7 +64,7 @@ describe('an unreliable connection', () => {
     },
   );
 
-  test('gives a message up of which a packet is missing, and puts the next one into its receive', async () => {
+  test('IBTA 9.8.2: gives a message up of which a packet is missing, and puts the next one into its receive', async () => {
     const { bench, a, b, aCq, bCq, from, to } = await scene();
     bench.b.port.drops = ({ psn }) => psn === psnA(1);
     b.receive([to.part(0, 4000)]);
@@ -78,7 +78,7 @@ describe('an unreliable connection', () => {
     expect(b.state).toBe(QpState.RTS);
   });
 
-  test('drops in silence what finds no receive, may not be written, or follows no rule', async () => {
+  test('IBTA 9.8.2: drops in silence what finds no receive, may not be written, or follows no rule', async () => {
     const { bench, a, b, aCq, bCq, from, to } = await scene();
     a.send({ opcode: WqeOpcode.SEND, segments: [from.part(0, 1500)] });
     a.send({
@@ -104,7 +104,7 @@ describe('an unreliable connection', () => {
     expect(bench.b.dataPath.tables.qps.rows[b.slot]!.expectedPsn).toBe(psnA(5));
   });
 
-  test('refuses READ and atomics as local QP operation errors', async () => {
+  test('sheet 6.4: refuses READ and atomics as local QP operation errors', async () => {
     for (const opcode of [WqeOpcode.RDMA_READ, WqeOpcode.ATOMIC_FA]) {
       const { bench, a, aCq, from, to } = await scene();
       const remote = { address: to.address, key: to.key };
@@ -121,41 +121,44 @@ describe('an unreliable connection', () => {
   });
 
   /** IBTA vol 1, 10.3.1.5: a completion in error takes the send queue alone to the SQ error state, from which RTS leads. */
-  test.each([{}, tightest])('fails in its send queue alone, which can be brought back (%o)', async (hca) => {
-    const { bench, a, b, aCq, bCq, from, to } = await scene({ hca });
-    const write = {
-      opcode: WqeOpcode.RDMA_WRITE,
-      segments: [from.part(0, 3000)],
-      remote: { address: to.address, key: to.key },
-    };
-    a.receive([from.part(4000, 100)]);
-    a.post({ ...write, isUnsignalled: true });
-    a.post({ ...write, opcode: WqeOpcode.RDMA_READ });
-    a.post(write);
-    a.post(write);
-    a.ring();
-    await bench.run(30);
-    expect(summaryOf(aCq.drain())).toEqual(['send 1: 0x2', 'send 2: 0x5', 'send 3: 0x5']);
-    expect([a.state, b.state, bench.a.dataPath.control.qpIsFlushing(a.slot)]).toEqual([
-      QpState.SQER,
-      QpState.RTS,
-      false,
-    ]);
-    a.send(write);
-    b.send({ opcode: WqeOpcode.SEND, segments: [to.part(0, 100)] });
-    await bench.run(30);
-    const lines = summaryOf(aCq.drain());
-    expect(lines.sort()).toEqual(['receive 0: 0x0', 'send 4: 0x5']);
-    a.modify({ state: QpState.RTS });
-    b.receive([to.part(4096, 200)]);
-    a.send({ opcode: WqeOpcode.SEND, segments: [from.part(7, 200)] });
-    await bench.run(30);
-    expect(summaryOf(aCq.drain())).toEqual(['send 5: 0x0']);
-    expect(summaryOf(bCq.drain())).toEqual(['send 0: 0x0', 'receive 0: 0x0']);
-    expect(to.read(4096, 200)).toEqual(from.read(7, 200));
-  });
+  test.each([{}, tightest])(
+    'IBTA 10.3.1: fails in its send queue alone, which can be brought back (%o)',
+    async (hca) => {
+      const { bench, a, b, aCq, bCq, from, to } = await scene({ hca });
+      const write = {
+        opcode: WqeOpcode.RDMA_WRITE,
+        segments: [from.part(0, 3000)],
+        remote: { address: to.address, key: to.key },
+      };
+      a.receive([from.part(4000, 100)]);
+      a.post({ ...write, isUnsignalled: true });
+      a.post({ ...write, opcode: WqeOpcode.RDMA_READ });
+      a.post(write);
+      a.post(write);
+      a.ring();
+      await bench.run(30);
+      expect(summaryOf(aCq.drain())).toEqual(['send 1: 0x2', 'send 2: 0x5', 'send 3: 0x5']);
+      expect([a.state, b.state, bench.a.dataPath.control.qpIsFlushing(a.slot)]).toEqual([
+        QpState.SQER,
+        QpState.RTS,
+        false,
+      ]);
+      a.send(write);
+      b.send({ opcode: WqeOpcode.SEND, segments: [to.part(0, 100)] });
+      await bench.run(30);
+      const lines = summaryOf(aCq.drain());
+      expect(lines.sort()).toEqual(['receive 0: 0x0', 'send 4: 0x5']);
+      a.modify({ state: QpState.RTS });
+      b.receive([to.part(4096, 200)]);
+      a.send({ opcode: WqeOpcode.SEND, segments: [from.part(7, 200)] });
+      await bench.run(30);
+      expect(summaryOf(aCq.drain())).toEqual(['send 5: 0x0']);
+      expect(summaryOf(bCq.drain())).toEqual(['send 0: 0x0', 'receive 0: 0x0']);
+      expect(to.read(4096, 200)).toEqual(from.read(7, 200));
+    },
+  );
 
-  test('goes on receiving in the middle of a message while its send queue fails', async () => {
+  test('IBTA 10.3.1: goes on receiving in the middle of a message while its send queue fails', async () => {
     const { bench, a, b, aCq, from, to } = await scene();
     a.receive([from.part(0, 8000)]);
     b.send({ opcode: WqeOpcode.SEND, segments: [to.part(0, 8000)] });

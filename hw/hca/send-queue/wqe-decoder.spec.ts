@@ -40,7 +40,7 @@ function decode(wqe: Uint8Array) {
 }
 
 describe('the WQE decoder', () => {
-  it('reads the WQEs of real drivers as the layouts of the interface do', () => {
+  it('sheet 6.3: reads the WQEs of real drivers as the layouts of the interface do', () => {
     const lines = linesOf(readGolden(), 'wqe').filter(
       (line) => line.qp_type === RC && executed.includes(Number(line.opcode)),
     );
@@ -100,7 +100,7 @@ describe('the WQE decoder', () => {
     }
   });
 
-  it('joins inline data of any length that was cut at 64-byte lines', () => {
+  it('sheet 6.3: joins inline data of any length that was cut at 64-byte lines', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 900 }),
@@ -117,7 +117,7 @@ describe('the WQE decoder', () => {
     );
   });
 
-  it('leaves empty segments out and takes as many as QUERY_DEV_CAP offers: all that fit the largest WQE', () => {
+  it('sheet 6.3: leaves empty segments out and takes as many as QUERY_DEV_CAP offers: all that fit the largest WQE', () => {
     const list = (count: number) =>
       Array.from({ length: count }, (_, index) => ({
         address: 4096 * index,
@@ -129,7 +129,7 @@ describe('the WQE decoder', () => {
     expect(segments).toHaveLength(61);
   });
 
-  it('refuses what is malformed', () => {
+  it('sheet 6.3: refuses what is malformed', () => {
     const refused: [string, SendRequest, (bytes: Uint8Array) => void, number][] = [
       ['an unknown opcode', { opcode: 0x1d }, () => undefined, CqeSyndrome.LOCAL_QP_OP_ERR],
       [
@@ -179,7 +179,7 @@ describe('the WQE decoder', () => {
     );
   });
 
-  it('knows by the opcode what a request takes', () => {
+  it('sheet 6.4: knows by the opcode what a request takes', () => {
     const view = new DataView(encodeWqe({ opcode: WqeOpcode.RDMA_READ, isFenced: true }, 1).buffer);
     expect([opcodeOf(view, 0), isFenced(view, 0)]).toEqual([WqeOpcode.RDMA_READ, true]);
     expect(executed.filter(isReadOrAtomic)).toEqual([

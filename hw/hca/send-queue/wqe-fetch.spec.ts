@@ -82,7 +82,7 @@ describe('the WQE fetch', () => {
     expect(bench.a.dataPath.lines.evictionCount).toBeGreaterThan(0);
   });
 
-  it('takes the QP down with event 0x05 when its queue cannot be read', async () => {
+  it('sheet 6.7: takes the QP down with event 0x05 when its queue cannot be read', async () => {
     for (const page of [-1, 2 ** 40]) {
       const given = await scene();
       const { bench, checkBystanders } = given;

@@ -34,7 +34,7 @@ describe('WqeLines', () => {
     expect(lines.claim(3, noLine, noOne).number).toBe(1);
   });
 
-  it('counts WQEs up to the first whose owner bit is not that of the pass', () => {
+  it('sheet 6.2: counts WQEs up to the first whose owner bit is not that of the pass', () => {
     const stride = 128;
     for (const [firstCounter, logCount, bits, valid] of [
       [0, 3, [0, 0, 1, 0], 2],
@@ -57,7 +57,7 @@ describe('WqeLines', () => {
     }
   });
 
-  it('moves on through the line as a ring, with the 16-bit counter', () => {
+  it('sheet 6.1: moves on through the line as a ring, with the 16-bit counter', () => {
     const line = new WqeLines(1, 64).rows[0]!;
     line.firstCounter = 0xffff;
     line.validCount = 2;

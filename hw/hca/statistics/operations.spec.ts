@@ -147,7 +147,7 @@ describe('OperationLedger', () => {
   it.each([
     ['ackTimeout', 4, 65_536_000],
     ['rnrDelay', 0, 10_000_000],
-  ] as const)('shows %s as long as it is', async (stage, ackTimeout, expectedPs) => {
+  ] as const)('IBTA 9.7.6.1.3: shows %s as long as it is', async (stage, ackTimeout, expectedPs) => {
     const { bench: machine, a, b, aCq, local, remote, target } = await scene({ ackTimeout });
     const write = { opcode: WqeOpcode.RDMA_WRITE_IMM, segments: [local.part(0, 3000)], remote: target };
     b.receive([remote.part(0, 100)]);
