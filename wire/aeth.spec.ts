@@ -18,7 +18,7 @@ import { psnAdd, psnDistance } from './psn.ts';
 const MS = 1_000_000_000;
 
 describe('the AETH syndrome', () => {
-  it('spells ACK, RNR NAK and NAK as in IBTA volume 1, 9.7.5.2', () => {
+  it('IBTA 9.7.5.2: spells ACK, RNR NAK and NAK', () => {
     expect(ackSyndrome(CREDIT_CODE_INVALID)).toBe(0x1f);
     expect(rnrNakSyndrome(12)).toBe(0x2c);
     expect(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR)).toBe(0x60);
@@ -27,7 +27,7 @@ describe('the AETH syndrome', () => {
     expect([syndromeKind(0x2c), syndromeValue(0x2c)]).toEqual([AethKind.RNR_NAK, 12]);
   });
 
-  it('has 31 credit codes that double every second step', () => {
+  it('IBTA 9.7.7.2: has 31 credit codes that double every second step', () => {
     expect(creditCountByCode).toHaveLength(31);
     for (let code = 4; code <= 30; code++) {
       expect(creditCountByCode[code]).toBe(2 * creditCountByCode[code - 2]!);
@@ -43,7 +43,7 @@ describe('the AETH syndrome', () => {
     }
   });
 
-  it('has the RNR NAK timers from 0.01 ms to 655.36 ms', () => {
+  it('IBTA 9.7.5.2.8: has the RNR NAK timers from 0.01 ms to 655.36 ms', () => {
     expect(rnrTimerPsByCode).toHaveLength(32);
     expect(rnrTimerPsByCode[0]).toBe(655.36 * MS);
     expect(rnrTimerPsByCode[1]).toBe(0.01 * MS);
@@ -52,7 +52,7 @@ describe('the AETH syndrome', () => {
     expect(rnrTimerPsByCode[31]).toBe(491.52 * MS);
   });
 
-  it('times out after 4.096 us × 2^n, or never', () => {
+  it('IBTA 9.7.6.1.3: times out after 4.096 us × 2^n, or never', () => {
     expect(ackTimeoutPs(0)).toBe(Number.POSITIVE_INFINITY);
     expect(ackTimeoutPs(1)).toBe(8_192_000);
     expect(ackTimeoutPs(14)).toBe(67_108_864_000); // the usual 67 ms
@@ -61,12 +61,12 @@ describe('the AETH syndrome', () => {
 });
 
 describe('packet sequence numbers', () => {
-  it('count around at 2^24', () => {
+  it('IBTA 9.2: count around at 2^24', () => {
     expect(psnAdd(0xff_ffff, 1)).toBe(0);
     expect(psnAdd(0, -1)).toBe(0xff_ffff);
   });
 
-  it('are ahead for less than half of the circle, and behind for the rest', () => {
+  it('IBTA 9.7: are ahead for less than half of the circle, and behind for the rest', () => {
     expect(psnDistance(5, 3)).toBe(2);
     expect(psnDistance(1, 0xff_ffff)).toBe(2);
     expect(psnDistance(0xff_ffff, 1)).toBe(-2);

@@ -15,7 +15,7 @@ function expectBalance({ a, b }: EthernetBench): void {
 }
 
 describe('an Ethernet cable', () => {
-  it('carries a frame of 1514 bytes at 10 Gb/s in 1220.8 ns and the latency of two ports and the cable', async () => {
+  it('IEEE 802.3: carries a frame of 1514 bytes at 10 Gb/s in 1220.8 ns and the latency of two ports and the cable', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs + US, () => bench.a.send(1514, 7));
@@ -27,7 +27,7 @@ describe('an Ethernet cable', () => {
     expectBalance(bench);
   });
 
-  it('keeps 14.88 million shortest frames a second apart by 67.2 ns', async () => {
+  it('IEEE 802.3: keeps 14.88 million shortest frames a second apart by 67.2 ns', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs + US, () => bench.a.sendAll(100, 60));
@@ -38,7 +38,7 @@ describe('an Ethernet cable', () => {
     expect(bench.a.port.busyPs).toBe(100 * 67_200);
   });
 
-  it('has exact byte times at 40 and 100 Gb/s, and loses no fraction over many frames', async () => {
+  it('IEEE 802.3: has exact byte times at 40 and 100 Gb/s, and loses no fraction over many frames', async () => {
     for (const [gigabitsPerSecond, durationPs] of [
       [40, 1_000 * 307_600],
       [100, 1_000 * 123_040],
@@ -53,7 +53,7 @@ describe('an Ethernet cable', () => {
     }
   });
 
-  it('pads short frames with zeros to 60 bytes', async () => {
+  it('IEEE 802.3: pads short frames with zeros to 60 bytes', async () => {
     const bench = new EthernetBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.send(20, 1));

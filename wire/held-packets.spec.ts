@@ -138,7 +138,7 @@ describe('a packet that is lost', () => {
     expect(arrivedAfter(bench.b, upPs)).toEqual([ackPs, 3 * ackPs]);
   });
 
-  it('takes its credits with it until the next flow control packet, 65,536 symbol times later at most', async () => {
+  it('IBTA 7.9.4: takes its credits with it until the next flow control packet, 65,536 symbol times later at most', async () => {
     // 8448 bytes are 132 blocks: two packets of 4096 bytes take 2 × 65, and their sender has nothing left for a third.
     const bench = new WireBench({ receiveBufferBytes: 8448, creditReturnBytes: 64 });
     bench.a.port.faults.losePackets(1, 2);

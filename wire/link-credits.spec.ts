@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { blocksOf, CreditReceiver, CreditSender } from './link-credits.ts';
 
 describe('link-level credits', () => {
-  it('are blocks of 64 bytes, rounded up', () => {
+  it('IBTA 7.9.4: are blocks of 64 bytes, rounded up', () => {
     expect([1, 64, 65, 2074].map(blocksOf)).toEqual([1, 1, 2, 33]);
   });
 
@@ -19,7 +19,7 @@ describe('link-level credits', () => {
     expect(sender.canSend(8, 201)).toBe(true);
   });
 
-  it('promise what is free, not what the buffer holds', () => {
+  it('IBTA 7.9.4: promise what is free, not what the buffer holds', () => {
     const receiver = new CreditReceiver(10, 2);
     expect(receiver.takeCreditLimit()).toBe(10);
     expect(receiver.received(6)).toBe(true);
@@ -31,7 +31,7 @@ describe('link-level credits', () => {
     expect(receiver.received(8)).toBe(false);
   });
 
-  it('count around at 4096', () => {
+  it('IBTA 7.9.4: count around at 4096', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(2048, 1);
     let nowPs = 0;
@@ -46,7 +46,7 @@ describe('link-level credits', () => {
     }
   });
 
-  it('are set right by the sender count when packets were lost', () => {
+  it('IBTA 7.9.4: are set right by the sender count when packets were lost', () => {
     const sender = new CreditSender();
     const receiver = new CreditReceiver(10, 1);
     sender.limitReceived(receiver.takeCreditLimit(), 0);

@@ -13,7 +13,7 @@ function training() {
 }
 
 describe('link training, seen by one end', () => {
-  it('hears nothing while disabled', () => {
+  it('IBTA vol 2, 5.6: hears nothing while disabled', () => {
     const { link, log } = training();
     link.stepReceived(TrainingStep.TS1);
     link.stepReceived(TrainingStep.TS2);
@@ -21,7 +21,7 @@ describe('link training, seen by one end', () => {
     expect(link.physicalState).toBe(PhysicalState.DISABLED);
   });
 
-  it('answers TS1 by TS2 and waits for the other TS2', () => {
+  it('IBTA vol 2, 5.6: answers TS1 by TS2 and waits for the other TS2', () => {
     const { link, log } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS1);
@@ -32,7 +32,7 @@ describe('link training, seen by one end', () => {
     expect(log).toEqual(['send 1', 'send 2', 'start', 'up']);
   });
 
-  it('starts over with an end that starts over', () => {
+  it('IBTA vol 2, 5.6: starts over with an end that starts over', () => {
     const { link, log } = training();
     link.setEnabled(true);
     link.stepReceived(TrainingStep.TS2);

@@ -18,7 +18,7 @@ import {
 } from './opcodes.ts';
 
 describe('the header layouts', () => {
-  it('have the sizes of IBTA volume 1, chapters 7 to 9', () => {
+  it('IBTA 7.7, 8.3, 9.3: have the sizes of the standard', () => {
     const sizes = Object.fromEntries(
       Object.entries(extendedHeaders).map(([name, { sizeBytes }]) => [name, sizeBytes]),
     );
@@ -61,14 +61,14 @@ describe('the opcode table', () => {
     [0x17, 'SEND_ONLY_WITH_INVALIDATE', 'IETH'],
   ];
 
-  it('has the RC opcodes of the specification with their headers', () => {
+  it('IBTA 9.2: has the RC opcodes with their headers', () => {
     const ours = opcodeTable
       .filter(({ service }) => service === 'RC')
       .map(({ opcode, name, headers }) => [opcode, name.slice(3), headers.join(' ')]);
     expect(ours).toEqual(specification);
   });
 
-  it('repeats sends and writes for UC at 0x20, and single-packet sends for UD at 0x64', () => {
+  it('IBTA 9.2: repeats sends and writes for UC at 0x20, and single-packet sends for UD at 0x64', () => {
     const uc = opcodeTable.filter(({ service }) => service === 'UC');
     expect(uc.map(({ opcode, name, headers }) => [opcode, name.slice(3), headers.join(' ')])).toEqual(
       specification.slice(0, 12).map(([opcode, name, headers]) => [opcode + 0x20, name, headers]),
@@ -94,7 +94,7 @@ describe('the opcode table', () => {
     expect(opcodeRow(0x15)).toBeUndefined();
   });
 
-  it('adds up packet sizes from LRH to VCRC', () => {
+  it('IBTA 7.7: adds up packet sizes from LRH to VCRC', () => {
     // LRH 8 + BTH 12 + RETH 16 + 64 + ICRC 4 + VCRC 2.
     expect(packetBytesOf(Opcode.RC_RDMA_WRITE_ONLY, 64, false)).toBe(106);
     // LRH 8 + BTH 12 + AETH 4 + ICRC 4 + VCRC 2.

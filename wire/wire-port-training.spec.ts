@@ -7,7 +7,7 @@ import { WireBench } from './wire-bench.ts';
 const LATENCY_PS = 2 * 40_000 + 2 * 4_800;
 
 describe('link training', () => {
-  it('brings both ends up one training time after both are enabled', async () => {
+  it('IBTA 14.2.5.6: brings both ends up one training time after both are enabled', async () => {
     const bench = new WireBench({ trainingUs: 10 });
     bench.a.port.setEnabled(true);
     await bench.runTo(1_000_000);
@@ -42,7 +42,7 @@ describe('link training', () => {
     expect(bench.b.port.received.linkDownDrops).toBe(1);
   });
 
-  it('takes the other end down too, and comes up again', async () => {
+  it('IBTA 14.2.5.6: takes the other end down too, and comes up again', async () => {
     const bench = new WireBench();
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.port.setEnabled(false));

@@ -52,7 +52,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals.map(({ timePs }) => timePs)).toEqual(expected);
   });
 
-  it('takes time by speed and width', async () => {
+  it('IBTA vol 2, 5.4: takes time by speed and width', async () => {
     const cases = [
       ['SDR', '4', 1000],
       ['DDR', '4', 500],
@@ -218,7 +218,7 @@ describe('a wire port', () => {
     expect([port.transmitted.packetCount, bench.b.arrivals.length]).toEqual([5, 5]);
   });
 
-  it('stops at the end of its credits and goes on when they come back', async () => {
+  it('IBTA 7.9: stops at the end of its credits and goes on when they come back', async () => {
     const bench = new WireBench({
       receiveBufferBytes: 8448,
       creditReturnBytes: 64,
@@ -246,7 +246,7 @@ describe('a wire port', () => {
     expect(bench.b.port.receiveBufferedBytes).toBe(0);
   });
 
-  it('never overruns the buffer, whatever is sent and whenever it is consumed', async () => {
+  it('IBTA 7.9: never overruns the buffer, whatever is sent and whenever it is consumed', async () => {
     const step = fc.record({
       sends: fc.array(fc.integer({ min: 0, max: 4096 }), { maxLength: 12 }),
       consumes: fc.nat({ max: 6 }),
@@ -363,7 +363,7 @@ describe('a wire port', () => {
     expect(bench.b.arrivals).toHaveLength(4);
   });
 
-  it('carries management packets on lane 15 without credit, and drops those there is no room for', async () => {
+  it('IBTA 7.6: carries management packets on lane 15 without credit, and drops those there is no room for', async () => {
     const bench = new WireBench({ managementBufferPackets: 2, receiveBufferBytes: 8448 });
     const upPs = await bench.bringUp();
     bench.b.consumesAtOnce = false;
@@ -408,7 +408,7 @@ describe('a wire port', () => {
     expect(bench.a.port.transmitted.delayedCount).toBe(1);
   });
 
-  it('discards packets while the link is down', async () => {
+  it('IBTA 7.2: discards packets while the link is down', async () => {
     const bench = new WireBench();
     bench.a.port.setEnabled(true);
     bench.a.at(1_000_000, () => {

@@ -6,7 +6,7 @@ import { receiveBufferBytesOf, takenBytesMax, wireChannelBytes } from './wire-si
 const configOf = (set: Partial<WireConfig>): WireConfig => ({ ...defaultsOf(wireParameters), ...set });
 
 describe('the receive buffer of a port', () => {
-  it('is what is configured up to 4X QDR, and grows with the rate of a faster link up to what credits can count', () => {
+  it('IBTA 7.9.4: is what is configured up to 4X QDR, and grows with the rate of a faster link up to what credits can count', () => {
     const bytesAt = (speed: WireConfig['speed'], lanes: WireConfig['lanes'] = '4') =>
       receiveBufferBytesOf(configOf({ speed, lanes }));
     expect(bytesAt('SDR')).toBe(16_384);

@@ -35,7 +35,7 @@ describe('the DMA read engine', () => {
     expect(reports[0]!.cycle).toBe(112);
   });
 
-  it('splits at the read request size and at 4 KiB, counting dwords that are touched in part', () => {
+  it('PCIe 2.2.7: splits at the read request size and at 4 KiB, counting dwords that are touched in part', () => {
     const cases: [number, number, number[][]][] = [
       [0x0, 512, [[0x0, 512]]],
       [
@@ -90,7 +90,7 @@ describe('the DMA read engine', () => {
     expect(new Set(bench.link.reads.map(({ tag }) => tag)).size).toBe(4);
   });
 
-  it('puts every byte where it belongs, for every offset, length, split and order of answers', () => {
+  it('PCIe 2.3.1.1: puts every byte where it belongs, for every offset, length, split and order of answers', () => {
     const request = fc.record({
       requester: fc.nat({ max: 2 }),
       address: fc.oneof(fc.integer({ min: 0, max: 60_000 }), fc.integer({ min: 4090, max: 4102 })),
@@ -220,7 +220,7 @@ describe('the DMA read engine', () => {
     expect(counters).toMatchObject({ requests: 3, bytes: 24, tlps: 3, waitTagCycles: 99, waitLinkCycles: 0 });
   });
 
-  it('uses only tags that the function allows', () => {
+  it('PCIe 2.2.6.2: uses only tags that the function allows', () => {
     const bench = new DmaBench({ tagCount: 6 });
     const reports = withRequesters(bench, 1);
     bench.pcieFunction.tagCountMax = 2;

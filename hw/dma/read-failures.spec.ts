@@ -8,7 +8,7 @@ import { withRequesters } from './read-bench.ts';
 const piecesOf = (reads: readonly SentRead[]) => reads.map(({ address, bytes }) => [address, bytes]);
 
 describe('reads that fail', () => {
-  it('report the completer status once all their reads have ended, and land nothing afterwards', () => {
+  it('PCIe 2.3.2: report the completer status once all their reads have ended, and land nothing afterwards', () => {
     for (const [pcieStatus, expected] of [
       [1, DmaStatus.unsupportedRequest],
       [4, DmaStatus.completerAbort],
@@ -81,7 +81,7 @@ describe('reads that fail', () => {
     expect(bench.link.reads).toHaveLength(2);
   });
 
-  it('report poisoned data and do not let it land', () => {
+  it('PCIe 2.7.2: report poisoned data and do not let it land', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 1);
     bench.sram.fill(0xee);
@@ -93,7 +93,7 @@ describe('reads that fail', () => {
     expect(bench.sram.subarray(0, 64).every((byte) => byte === 0xee)).toBe(true);
   });
 
-  it('time out, ignore what comes late, and use the tag again only then', () => {
+  it('PCIe 2.8: time out, ignore what comes late, and use the tag again only then', () => {
     const bench = new DmaBench({ tagCount: 1 });
     bench.pcieFunction.completionTimeoutPs = 1_000_000;
     const reports = withRequesters(bench, 1);
@@ -131,7 +131,7 @@ describe('reads that fail', () => {
     expect(bench.reads.pendingTagCount).toBe(0);
   });
 
-  it('never time out while software has switched the timeout off, and keep to a changed one', () => {
+  it('PCIe 7.8.16: never time out while software has switched the timeout off, and keep to a changed one', () => {
     const bench = new DmaBench({ tagCount: 3 });
     const reports = withRequesters(bench, 1);
     bench.pcieFunction.completionTimeoutPs = Number.POSITIVE_INFINITY;
@@ -153,7 +153,7 @@ describe('reads that fail', () => {
     expect(reports.map(({ status }) => status)).toEqual([DmaStatus.ok, DmaStatus.timeout, DmaStatus.timeout]);
   });
 
-  it('ignore completions that belong to no read or do not continue one', () => {
+  it('PCIe 2.3.2: ignore completions that belong to no read or do not continue one', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 1);
     const { link } = bench;
@@ -171,7 +171,7 @@ describe('reads that fail', () => {
     expect(reports.map(({ status }) => status)).toEqual([DmaStatus.ok]);
   });
 
-  it('end with a status of their own when bus mastering is off', () => {
+  it('PCIe 7.5.1: end with a status of their own when bus mastering is off', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 2);
     bench.pcieFunction.isMaster = false;
@@ -190,7 +190,7 @@ describe('reads that fail', () => {
 });
 
 describe('reset of the read engine', () => {
-  it('drops every request, keeps the tags in flight from use, and leaks nothing', () => {
+  it('PCIe 6.6.2: drops every request, keeps the tags in flight from use, and leaks nothing', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.nat({ max: 1 }), fc.integer({ min: 1, max: 3000 })), {

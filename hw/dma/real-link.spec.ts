@@ -112,7 +112,7 @@ describe('the DMA engines on a real link with a root complex', () => {
     }
   });
 
-  it('learn from the root complex that an address does not exist', () => {
+  it('PCIe 2.3.1: learn from the root complex that an address does not exist', () => {
     const { statuses, reads, run } = copier([{ from: 1 << 30, to: 0, bytes: 700 }], 4);
     run(1_000_000_000);
     expect(statuses).toEqual([DmaStatus.unsupportedRequest]);

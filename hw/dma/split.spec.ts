@@ -3,7 +3,7 @@ import { touchedDwords } from '../pcie/tlp.ts';
 import { firstTlpBytes } from './split.ts';
 
 describe('splitting', () => {
-  it('never crosses 4 KiB, never exceeds the limit in dwords, and cuts no earlier than it must', () => {
+  it('PCIe 2.2.2, 2.2.7: never crosses 4 KiB, never exceeds the limit in dwords, and cuts no earlier than it must', () => {
     for (const limitBytes of [128, 256, 512]) {
       for (let address = 4096 - 520; address <= 4096 + 8; address++) {
         for (const lengthBytes of [1, 2, 3, 4, 127, 128, 129, 255, 256, 257, 511, 512, 513, 4096]) {

@@ -37,7 +37,7 @@ describe('the DMA write engine', () => {
     expect([bench.writes.account.busyCycles, bench.writes.account.idleCycles]).toEqual([10, 90]);
   });
 
-  it('splits at the payload size and at 4 KiB, counting dwords that are touched in part', () => {
+  it('PCIe 2.2.2, 2.2.7: splits at the payload size and at 4 KiB, counting dwords that are touched in part', () => {
     const cases: [number, number, number[][]][] = [
       [0x0, 256, [[0x0, 256]]],
       [
@@ -178,7 +178,7 @@ describe('the DMA write engine', () => {
     expect(space).toEqual([21]);
   });
 
-  it('sends interrupt messages behind every write asked for before', () => {
+  it('PCIe 6.1.4: sends interrupt messages behind every write asked for before', () => {
     const bench = new DmaBench();
     withRequesters(bench, 1);
     const messages = new DmaMessageSender(bench.writes, 2);
@@ -200,7 +200,7 @@ describe('the DMA write engine', () => {
     expect(messages.canSend()).toBe(true);
   });
 
-  it('drops and counts writes while bus mastering is off, and keeps nobody waiting', () => {
+  it('PCIe 7.5.1: drops and counts writes while bus mastering is off, and keeps nobody waiting', () => {
     const bench = new DmaBench();
     const reports = withRequesters(bench, 1);
     bench.pcieFunction.isMaster = false;

@@ -34,7 +34,7 @@ function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParame
 const eight = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
 
 describe('the IOMMU', () => {
-  it('reads entries as VT-d lays them out: nine bits a level, rights in bits 0 and 1', () => {
+  it('VT-d: reads entries with nine bits a level, rights in bits 0 and 1', () => {
     // 0x12_3456_7000: level 4 index 0, level 3 index 0x48, level 2 index 0x1a2, level 1 index 0x167.
     expect([4, 3, 2, 1].map((level) => entryOffsetOf(0x12_3456_7000, level))).toEqual([
       0,
@@ -79,7 +79,7 @@ describe('the IOMMU', () => {
     expect(interrupts).toBe(2);
   });
 
-  it('goes on with a translation that has changed until it is invalidated', () => {
+  it('VT-d: goes on with a translation that has changed until it is invalidated', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x5000, 0x8000, 3);
     iommu.write(0x5000, 8, eight, 0);

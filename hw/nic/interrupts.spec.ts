@@ -69,7 +69,7 @@ describe('interrupt causes', () => {
     expectBalance();
   });
 
-  it('that are masked stay set, and interrupt when they are enabled', () => {
+  it('82574 datasheet 7.4: that are masked stay set, and interrupt when they are enabled', () => {
     b.at(10, () => b.interrupts.set(RXT0, 10));
     b.at(50, () => b.interrupts.enable(RXT0, 50));
     b.runTo(100);

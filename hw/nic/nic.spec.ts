@@ -63,7 +63,7 @@ describe('a frame on its way', () => {
     expect(a.transmitDescriptor(3).done).toBe(1);
   });
 
-  it('gets its checksum on the way out, and is summed on the way in', async () => {
+  it('RFC 1071: gets its checksum on the way out, and is summed on the way in', async () => {
     const { a, b, run } = await boundBench();
     // RFC 1071, section 3: 00 01 f2 03 f4 f5 f6 f7 sum to 2ddf0, folded ddf2.
     const frame = frameBetween(0, 1, 60).fill(0, 14);
@@ -78,7 +78,7 @@ describe('a frame on its way', () => {
     expect(b.receiveDescriptor(1).checksum).toBe(0xffff);
   });
 
-  it('is padded to 60 bytes when it is short', async () => {
+  it('IEEE 802.3: is padded to 60 bytes when it is short', async () => {
     const { a, b, run } = await boundBench();
     a.putFrame(0, frameBetween(0, 1, 20));
     await a.write('tdt', 1);
@@ -269,7 +269,7 @@ describe('the receiving side', () => {
     expect((await b.read('icr')) & NicCause.RXDMT0).toBe(NicCause.RXDMT0);
   });
 
-  it('counts frames with a wrong check sequence and drops them', async () => {
+  it('IEEE 802.3: counts frames with a wrong check sequence and drops them', async () => {
     const made = await upBench();
     const { a, b } = made;
     a.nic.port.faults.corruptFrames(1);

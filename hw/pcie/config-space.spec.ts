@@ -11,7 +11,7 @@ const newSpace = (changes: Partial<typeof config> = {}): ConfigSpace =>
   new ConfigSpace({ ...config, ...changes }, { generation: 3, lanes: 8 });
 
 describe('the configuration space after power-on', () => {
-  it('shows the identity of the interface sheet, byte by byte', () => {
+  it('sheet 1.1: shows the identity of the card, byte by byte', () => {
     const space = newSpace();
     const bytes = Array.from({ length: 0x40 }, (_, at) => space.read(at, 1));
     // Sheet 1.1 and 1.2: ids b3 15 03 10; capabilities list in Status; class 02 80 00; BAR0 64-bit; BAR2 64-bit
@@ -24,7 +24,7 @@ describe('the configuration space after power-on', () => {
     ]);
   });
 
-  it('chains the capabilities at the offsets of the interface sheet', () => {
+  it('sheet 1.3: chains the capabilities at the offsets of a real card', () => {
     const space = newSpace();
     const chain: [offset: number, id: number][] = [];
     for (let at = space.read(0x34, 1); at !== 0; at = space.read(at + 1, 1))
@@ -48,13 +48,13 @@ describe('the configuration space after power-on', () => {
     expect(space.read(0x48, 4)).toBe(0);
   });
 
-  it('describes power management version 3 without D1, D2 and PME, in D0', () => {
+  it('sheet 1.3: describes power management version 3 without D1, D2 and PME, in D0', () => {
     const space = newSpace();
     expect(space.read(0x42, 2)).toBe(0x0003);
     expect(space.read(0x44, 2)).toBe(0x0000);
   });
 
-  it('describes an endpoint with 512 byte payloads, FLR, 8 GT/s and 8 lanes', () => {
+  it('sheet 1.3: describes an endpoint with 512 byte payloads, FLR, 8 GT/s and 8 lanes', () => {
     const space = newSpace();
     expect(space.read(0x62, 2)).toBe(0x0002);
     // Payload code 2, extended tag bit 5, role-based reporting bit 15, FLR bit 28.
@@ -71,21 +71,21 @@ describe('the configuration space after power-on', () => {
     expect(space.read(0x8c, 4)).toBe(0x0e);
   });
 
-  it('describes 128 MSI-X vectors with their table at BAR0 + 0x7c000 and pending bits at 0x7d000', () => {
+  it('sheet 1.3: describes 128 MSI-X vectors with their table at BAR0 + 0x7c000 and pending bits at 0x7d000', () => {
     const space = newSpace();
     expect(space.read(0x9e, 2)).toBe(127);
     expect(space.read(0xa0, 4)).toBe(0x7c000);
     expect(space.read(0xa4, 4)).toBe(0x7d000);
   });
 
-  it('has a vendor capability of 0x18 bytes and the serial number', () => {
+  it('sheet 1.3: has a vendor capability of 0x18 bytes and the serial number', () => {
     const space = newSpace();
     expect(space.read(0xc0, 4)).toBe(0x0018_0009);
     expect(space.read(0x14c, 4)).toBe(0x0000_0100);
     expect(space.read(0x150, 4)).toBe(0x0002_c903);
   });
 
-  it('has the severities and masks of the standard in AER', () => {
+  it('PCIe 7.10: has the default severities and masks in AER', () => {
     const space = newSpace();
     // Fatal: data link protocol 4, flow control protocol 13, receiver overflow 17, malformed TLP 18.
     expect(space.read(0x160, 4)).toBe(0x0006_2010);
@@ -103,7 +103,7 @@ describe('the configuration space after power-on', () => {
 });
 
 describe('access modes', () => {
-  it('keep read-only registers as they are', () => {
+  it('PCIe 7.4: keep read-only registers as they are', () => {
     const space = newSpace();
     for (const offset of [0x00, 0x08, 0x2c, 0x64, 0x6c, 0xa0, 0x148]) {
       const before = space.read(offset, 4);
@@ -112,7 +112,7 @@ describe('access modes', () => {
     }
   });
 
-  it('let only the bits of Command be written that the endpoint implements', () => {
+  it('PCIe 7.5.1: let only the bits of Command be written that the endpoint implements', () => {
     const space = newSpace();
     space.write(0x04, 2, 0xffff);
     // Memory space, bus master, parity error response, SERR, interrupt disable.
@@ -127,7 +127,7 @@ describe('access modes', () => {
     expect(space.read(0x3c, 4)).toBe(0x0000_015a);
   });
 
-  it('clear a write-one-to-clear bit with a one and leave it with a zero', () => {
+  it('PCIe 7.4: clear a write-one-to-clear bit with a one and leave it with a zero', () => {
     const space = newSpace();
     space.header.set('status', 'receivedMasterAbort', 1);
     space.header.set('status', 'detectedParityError', 1);
@@ -136,7 +136,7 @@ describe('access modes', () => {
     expect(space.read(0x04, 2)).toBe(0x0006);
   });
 
-  it('size BARs: all ones read back as 1 MiB and 8 MiB, upper halves writable, unused ones zero', () => {
+  it('PCI Local Bus 6.2.5.1: size BARs: all ones read back as 1 MiB and 8 MiB, upper halves writable, unused ones zero', () => {
     const space = newSpace();
     for (let offset = 0x10; offset < 0x28; offset += 4) space.write(offset, 4, 0xffff_ffff);
     const read = Array.from({ length: 6 }, (_, bar) => space.read(0x10 + 4 * bar, 4));
@@ -144,7 +144,7 @@ describe('access modes', () => {
     expect(space.barAddress(0)).toBe(0xffff_ffff * 2 ** 32 + 0xfff0_0000);
   });
 
-  it('refuse the extended tag enable when extended tags are not supported', () => {
+  it('PCIe 7.8: refuse the extended tag enable when extended tags are not supported', () => {
     const space = newSpace({ extendedTagSupported: false });
     space.write(0x68, 2, 0x0100);
     expect(space.read(0x68, 2)).toBe(0);
@@ -153,7 +153,7 @@ describe('access modes', () => {
 });
 
 describe('what software sets', () => {
-  it('changes the limits of the DMA engines', () => {
+  it('PCIe 7.8: changes the limits of the DMA engines', () => {
     const space = newSpace();
     expect([space.maxPayloadBytes, space.maxReadRequestBytes, space.tagCountMax]).toEqual([128, 512, 32]);
     // Payload code 1, extended tags, read request code 5; relaxed ordering off.
@@ -162,7 +162,7 @@ describe('what software sets', () => {
     expect(space.isRelaxedOrderingEnabled).toBe(false);
   });
 
-  it('chooses the completion timeout, or none', () => {
+  it('PCIe 7.8.16: chooses the completion timeout, or none', () => {
     const space = newSpace();
     expect(space.completionTimeoutPs).toBe(10_000 * 1e6);
     space.write(0x88, 2, 0x0006);
@@ -182,7 +182,7 @@ describe('what software sets', () => {
     expect(space.powerState).toBe(3);
   });
 
-  it('reads vital product data dword by dword, and completes a store without effect', () => {
+  it('PCI Local Bus appendix I: reads vital product data dword by dword, and completes a store without effect', () => {
     const space = newSpace();
     space.write(0x4a, 2, 0x0000);
     expect(space.read(0x4a, 2)).toBe(0x8000);
@@ -208,7 +208,7 @@ describe('resets of configuration space', () => {
     return space;
   };
 
-  it('function-level keeps the payload size, the link control and sticky bits, and nothing else', () => {
+  it('PCIe 6.6.2: function-level keeps the payload size, the link control and sticky bits, and nothing else', () => {
     const space = dirty();
     space.reset('functionLevel');
     expect(space.read(0x04, 2)).toBe(0);
@@ -220,7 +220,7 @@ describe('resets of configuration space', () => {
     expect(space.isMemoryEnabled).toBe(false);
   });
 
-  it('hot keeps sticky bits only, fundamental nothing', () => {
+  it('PCIe 6.6: hot keeps sticky bits only, fundamental nothing', () => {
     const space = dirty();
     space.reset('hot');
     expect(space.read(0x68, 2)).toBe(0x2810);

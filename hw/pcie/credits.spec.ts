@@ -9,7 +9,7 @@ describe('transmit credits', () => {
     return `${headersOf(lack) === 0 ? '' : 'header'}${dataOf(lack) === 0 ? '' : 'data'}`;
   };
 
-  it('let a TLP go when header and data are there, and say what is missing', () => {
+  it('PCIe 2.6.1: let a TLP go when header and data are there, and say what is missing', () => {
     const credits = new TransmitCredits(2, 16);
     expect([lacking(credits, 16), lacking(credits, 17)]).toEqual(['', 'data']);
     credits.consume(tlpCredits(1));
@@ -20,7 +20,7 @@ describe('transmit credits', () => {
     expect([lacking(credits, 14), lacking(credits, 15)]).toEqual(['', 'data']);
   });
 
-  it('never run out when infinite was advertised', () => {
+  it('PCIe 2.6.1: never run out when infinite was advertised', () => {
     const credits = new TransmitCredits(0, 0);
     for (let tlp = 0; tlp < 10_000; tlp++) {
       expect(credits.lack(tlpCredits(256))).toBe(0);
@@ -46,7 +46,7 @@ describe('receive credits', () => {
     expect(credits.free(tlpCredits(1))).toBe(true);
   });
 
-  it('see a transmitter that sends without credits', () => {
+  it('PCIe 2.6.1: see a transmitter that sends without credits', () => {
     const credits = new ReceiveCredits(1, 1, 25, 1);
     expect(credits.receive(tlpCredits(0))).toBe(true);
     expect(credits.receive(tlpCredits(0))).toBe(false);
@@ -57,7 +57,7 @@ describe('receive credits', () => {
 });
 
 describe('both sides together', () => {
-  it('agree for ever: what one side sends with credits the other never sees as an overflow', () => {
+  it('PCIe 2.6.1: agree for ever: what one side sends with credits the other never sees as an overflow', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 127 }),

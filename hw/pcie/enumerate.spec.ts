@@ -8,7 +8,7 @@ import { STATUS_SUCCESS } from './tlp.ts';
 const config = defaultsOf(enumerationParameters);
 
 describe('enumeration', () => {
-  it('finds the function, gives its BARs addresses and reports what it is', async () => {
+  it('PCI Local Bus 6.2.5.1: finds the function, gives its BARs addresses and reports what it is', async () => {
     const bench = functionBench();
     const found = await enumerateFunction(bench.access, FUNCTION_ID, config, 'memoryAndBusMaster');
     expect(found).toMatchObject({
@@ -75,7 +75,7 @@ describe('enumeration', () => {
     }
   });
 
-  it('sets the payload size that both ends support', async () => {
+  it('PCIe 7.8: sets the payload size that both ends support', async () => {
     const bench = functionBench({ maxPayloadSupportedBytes: 128 });
     const found = await enumerateFunction(
       bench.access,
@@ -116,7 +116,7 @@ describe('enumeration', () => {
     expect(second).toEqual(first);
   });
 
-  it('replaces limits set before, and sizes BARs only while they are not decoded', async () => {
+  it('PCI Local Bus 6.2.5.1: replaces limits set before, and sizes BARs only while they are not decoded', async () => {
     const bench = functionBench();
     await enumerateFunction(bench.access, FUNCTION_ID, { ...config, maxPayloadBytes: 512 }, 'memory');
     let isDecodedWhileSizing = false;
@@ -132,7 +132,7 @@ describe('enumeration', () => {
     expect(isDecodedWhileSizing).toBe(false);
   });
 
-  it('places BARs of any size aligned and apart', async () => {
+  it('PCI Local Bus 6.2.5.1: places BARs of any size aligned and apart', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 20, max: 28 }),
@@ -187,7 +187,7 @@ describe('enumeration of other functions', () => {
     expect([found.linkGeneration, found.maxPayloadBytes]).toEqual([0, 128]);
   });
 
-  it('sizes a BAR of 4 GiB and more by its upper half', async () => {
+  it('PCI Local Bus 6.2.5.1: sizes a BAR of 4 GiB and more by its upper half', async () => {
     const { access } = plainFunction([
       { register: 0x10, type: 0xc, mask: 0 },
       { register: 0x14, type: 0, mask: 0xffff_fffe },
@@ -197,7 +197,7 @@ describe('enumeration of other functions', () => {
     expect(found.bars[0]).toMatchObject({ sizeBytes: 2 ** 33, address: 2 ** 35 });
   });
 
-  it('does not follow a capability chain that bites its tail', async () => {
+  it('PCI Local Bus 6.7: does not follow a capability chain that bites its tail', async () => {
     const { access, dwords } = plainFunction([]);
     dwords.set(0x04, 0x0010_0000);
     dwords.set(0x34, 0x40);

@@ -3,7 +3,7 @@ import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('requests the function cannot take', () => {
-  it('answers a read outside its BARs with Unsupported Request and logs its header', () => {
+  it('PCIe 2.3.1: answers a read outside its BARs with Unsupported Request and logs its header', () => {
     const bench = enabledBench();
     // Advisory errors are masked at first, as in the standard: only the correctable bits are set.
     expect(bench.read(0x7_0000_1000, 4)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, bytes: [] });
@@ -22,7 +22,7 @@ describe('requests the function cannot take', () => {
     expect(bench.fn.counters.unsupportedRequests).toBe(2);
   });
 
-  it('refuses register reads while memory space is disabled and in D3hot, but answers configuration reads', () => {
+  it('PCIe 2.3.1: refuses register reads while memory space is disabled and in D3hot, but answers configuration reads', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0004);
     expect(bench.read(BAR0, 4)!.status).toBe(STATUS_UNSUPPORTED_REQUEST);
@@ -36,7 +36,7 @@ describe('requests the function cannot take', () => {
     expect(bench.software.config(0x44, 2)).toBe(3);
   });
 
-  it('drops a write outside its BARs and tells the root complex when that is enabled', () => {
+  it('PCIe 2.3.1: drops a write outside its BARs and tells the root complex when that is enabled', () => {
     const bench = enabledBench();
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
     // Non-fatal error detected, unsupported request detected; nothing is sent.
@@ -48,7 +48,7 @@ describe('requests the function cannot take', () => {
     expect(bench.messages).toEqual([0x31]);
   });
 
-  it('needs the unsupported request enable, or SERR, before it reports one', () => {
+  it('PCIe 6.2.6: needs the unsupported request enable, or SERR, before it reports one', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(0x7_0000_0000, [1, 2, 3, 4]);
@@ -60,7 +60,7 @@ describe('requests the function cannot take', () => {
     expect(bench.software.config(0x06, 2) & 0x4000).toBe(0x4000);
   });
 
-  it('aborts a read longer than its registers can answer', () => {
+  it('PCIe 2.3.1: aborts a read longer than its registers can answer', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x168, 4, 0);
     expect(bench.read(BAR0, 64)!.status).toBe(STATUS_SUCCESS);
@@ -71,7 +71,7 @@ describe('requests the function cannot take', () => {
     expect(bench.fn.counters.completerAborts).toBe(1);
   });
 
-  it('drops a poisoned write, and says so', () => {
+  it('PCIe 2.7.2: drops a poisoned write, and says so', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.write(BAR0, [1, 2, 3, 4], FLAG_POISONED);
@@ -84,7 +84,7 @@ describe('requests the function cannot take', () => {
     expect(bench.messages).toEqual([0x31]);
   });
 
-  it('treats a write longer than its payload size, or across 4 KiB, as malformed and fatal', () => {
+  it('PCIe 2.2.2, 2.2.7: treats a write longer than its payload size, or across 4 KiB, as malformed and fatal', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2814);
     bench.write(BAR2, new Array(129).fill(0));
@@ -100,12 +100,12 @@ describe('requests the function cannot take', () => {
     expect(bench.target.writes.length).toBe(1);
   });
 
-  it('says in an error answer how many bytes are missing', () => {
+  it('PCIe 2.2.9: says in an error answer how many bytes are missing', () => {
     const bench = enabledBench();
     expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });
   });
 
-  it('does not carry out a poisoned configuration write', () => {
+  it('PCIe 2.7.2: does not carry out a poisoned configuration write', () => {
     const bench = enabledBench();
     bench.host.sendConfigWrite(FUNCTION_ID, 0x3c, 1, 0x5a, 13, 77, 8, FLAG_POISONED);
     bench.settle();
@@ -114,7 +114,7 @@ describe('requests the function cannot take', () => {
     expect(bench.software.config(0x158)).toBe(1 << 12);
   });
 
-  it('does not answer a malformed read', () => {
+  it('PCIe 2.3.1: does not answer a malformed read', () => {
     const bench = enabledBench();
     expect(bench.read(BAR0 + 4094, 4)).toBeUndefined();
     expect(bench.fn.counters.malformedRequests).toBe(1);
@@ -137,7 +137,7 @@ describe('requests the function cannot take', () => {
 });
 
 describe('error logging', () => {
-  it('sends ERR_COR for advisory errors when both masks allow it', () => {
+  it('PCIe 6.2.3.2.4: sends ERR_COR for advisory errors when both masks allow it', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x168, 4, 0);
     bench.software.setConfig(0x68, 2, 0x2819);
@@ -148,7 +148,7 @@ describe('error logging', () => {
     expect(bench.messages).toEqual([0x30]);
   });
 
-  it('reports an advisory error as fatal when software made it so', () => {
+  it('PCIe 6.2.3.2.4: reports an advisory error as fatal when software made it so', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x281c);
     bench.software.setConfig(0x160, 4, 0x0016_2010);
@@ -158,7 +158,7 @@ describe('error logging', () => {
     expect(bench.software.config(0x6a, 2)).toBe(0x000c);
   });
 
-  it('keeps a masked error out of the log and off the link', () => {
+  it('PCIe 6.2.3.2.2: keeps a masked error out of the log and off the link', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x281a);
     bench.software.setConfig(0x15c, 4, 1 << 20);
@@ -168,7 +168,7 @@ describe('error logging', () => {
     expect(bench.messages).toEqual([]);
   });
 
-  it('keeps the first header until software clears its status bit', () => {
+  it('PCIe 6.2.4.2: keeps the first header until software clears its status bit', () => {
     const bench = enabledBench();
     bench.write(0x1000, [1, 2, 3, 4]);
     bench.write(0x2000, [1, 2, 3, 4], FLAG_POISONED);

@@ -3,7 +3,7 @@ import { BAR0, enabledBench, FUNCTION_ID } from './function-bench.ts';
 import { SIDEBAND_RESET, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('resets', () => {
-  it('function-level: answers the write, then nothing of before is left', () => {
+  it('PCIe 6.6.2: function-level, answer the write, then nothing of before is left', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x9e, 2, 0x8000);
     bench.software.setRegister(BAR0 + 0x7c000, 0xfee0_0000);
@@ -47,7 +47,7 @@ describe('resets', () => {
     expect(bench.software.config(0x04, 2)).toBe(0);
   });
 
-  it('of the link forget everything, sticky bits too, and hold the function until released', () => {
+  it('PCIe 6.6: of the link forget everything, sticky bits too, and hold the function until released', () => {
     const bench = enabledBench();
     bench.write(0x1000, [1, 2, 3, 4]);
     expect(bench.software.config(0x158)).not.toBe(0);
@@ -90,7 +90,7 @@ describe('resets', () => {
     expect(bench.software.config(0x158)).toBe(0);
   });
 
-  it('happen when software wakes the function from D3hot', () => {
+  it('PCI Bus Power Management Interface Specification 1.2: happen when software wakes the function from D3hot', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x44, 2, 3);
     bench.software.setConfig(0x44, 2, 0);

@@ -77,7 +77,7 @@ describe('the function behind a real root complex', () => {
     expect(rootComplex.log.entries).toEqual([]);
   });
 
-  it('delivers an MSI-X message to the interrupt controller', async () => {
+  it('PCI Local Bus 6.8.2: delivers an MSI-X message to the interrupt controller', async () => {
     const { access, fn, domain, deviceLp, rootComplex, interrupts, settle } = machine();
     const found = (await enumerateFunction(
       access,

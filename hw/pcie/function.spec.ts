@@ -17,7 +17,7 @@ describe('requests to the function', () => {
     expect(answer.timePs).toBe(222_482 + 3_056 + 125_000);
   });
 
-  it('takes the id it was written to as its own, and completes with it', () => {
+  it('PCIe 2.2.6.2: takes the id it was written to as its own, and completes with it', () => {
     const bench = functionBench();
     expect(bench.configRead(0x00, 4)!.completerId).toBe(0);
     bench.configWrite(0x3c, 1, 0x0b);
@@ -25,7 +25,7 @@ describe('requests to the function', () => {
     expect(bench.configRead(0x3c, 1)).toMatchObject({ bytes: [0x0b], completerId: FUNCTION_ID });
   });
 
-  it('completes a configuration write without data', () => {
+  it('PCIe 2.2.9: completes a configuration write without data', () => {
     const bench = functionBench();
     expect(bench.configWrite(0x04, 2, 0x0006)).toMatchObject({
       status: STATUS_SUCCESS,
@@ -74,13 +74,13 @@ describe('requests to the function', () => {
     expect(answer.timePs - sentPs).toBe(125_000 + 3_056);
   });
 
-  it('answers a flush read of no bytes', () => {
+  it('PCIe 2.2.5: answers a flush read of no bytes', () => {
     const bench = enabledBench();
     expect(bench.read(BAR0, 0)).toMatchObject({ status: STATUS_SUCCESS, byteCount: 1 });
     expect(bench.target.reads).toEqual([]);
   });
 
-  it('lets writes pass reads that wait for their answer, but keeps their order of effect', () => {
+  it('PCIe 2.4.1: lets writes pass reads that wait for their answer, but keeps their order of effect', () => {
     const bench = enabledBench({ mmioReadCycles: 1000 });
     bench.host.sendMemoryRead(BAR0 + 8, 12, 4, 200, 8);
     bench.host.sendMemoryWrite(BAR0 + 8, 12, Uint8Array.of(1, 2, 3, 4), 0, 4);
@@ -137,7 +137,7 @@ describe('completions of the device', () => {
     expect(bench.software.config(0x170)).toBe(0x4a00_0001);
   });
 
-  it('set the abort bits and the parity bits of Status', () => {
+  it('PCIe 7.5.1: set the abort bits and the parity bits of Status', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0046);
     bench.host.sendCompletion(1, FUNCTION_ID, 4, STATUS_UNSUPPORTED_REQUEST);
@@ -154,7 +154,7 @@ describe('completions of the device', () => {
     expect(bench.software.config(0x06, 2)).toBe(0x0010);
   });
 
-  it('that nobody waits for are given back and logged', () => {
+  it('PCIe 2.3.2: that nobody waits for are given back and logged', () => {
     const bench = enabledBench();
     bench.host.sendCompletionData(3, FUNCTION_ID, 4, new Uint8Array(64), 0, 64, 64, 0);
     bench.settle();
@@ -162,7 +162,7 @@ describe('completions of the device', () => {
     expect(bench.devicePort.receiver.heldCount).toBe(0);
   });
 
-  it('that never come are a non-fatal completion timeout', () => {
+  it('PCIe 2.8: that never come are a non-fatal completion timeout', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x68, 2, 0x2812);
     bench.fn.reportCompletionTimeout();
@@ -176,7 +176,7 @@ describe('completions of the device', () => {
     expect(bench.messages).toEqual([0x31, 0x33]);
   });
 
-  it('are pending in Device Status while the device says so', () => {
+  it('PCIe 7.8: are pending in Device Status while the device says so', () => {
     const bench = functionBench();
     bench.device.hasTransactionsPending = true;
     expect(bench.software.config(0x6a, 2)).toBe(0x0020);

@@ -14,7 +14,7 @@ const bench = (...options: Parameters<typeof functionBench>) => {
 };
 
 describe('the legacy interrupt', () => {
-  it('is a pair of messages, and shows in Status', () => {
+  it('PCIe 2.2.8.1: is a pair of messages, and shows in Status', () => {
     const { setIntx, messages, software } = bench();
     setIntx(true);
     setIntx(true);
@@ -25,7 +25,7 @@ describe('the legacy interrupt', () => {
     expect(software.config(0x06, 2)).toBe(0x0010);
   });
 
-  it('uses the wire of the interrupt pin', () => {
+  it('PCIe 2.2.8.1: uses the wire of the interrupt pin', () => {
     const { setIntx, messages } = bench({ interruptPin: 4 });
     setIntx(true);
     setIntx(false);
@@ -33,7 +33,7 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([0x23, 0x27]);
   });
 
-  it('is lowered by the disable bit and raised again when that is cleared, with Status unmoved', () => {
+  it('PCIe 2.2.8.1: is lowered by the disable bit and raised again when that is cleared, with Status unmoved', () => {
     const { setIntx, messages, software } = bench();
     setIntx(true);
     software.setConfig(0x04, 2, 0x0400);
@@ -43,7 +43,7 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([ASSERT_INTA, DEASSERT_INTA, ASSERT_INTA]);
   });
 
-  it('is not used while MSI-X is enabled or the function is in D3hot', () => {
+  it('PCI Local Bus 6.8.2: is not used while MSI-X is enabled or the function is in D3hot', () => {
     const { setIntx, messages, software } = bench();
     software.setConfig(0x9e, 2, 0x8000);
     setIntx(true);
@@ -54,7 +54,7 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([ASSERT_INTA, DEASSERT_INTA]);
   });
 
-  it('needs no bus mastering, and no message when the level falls before one could leave', () => {
+  it('PCIe 7.5.1: needs no bus mastering, and no message when the level falls before one could leave', () => {
     const { fn, cycleNow, messages, settle } = bench();
     expect(fn.busMasterEnabled).toBe(false);
     fn.setIntx(true, cycleNow());
@@ -63,7 +63,7 @@ describe('the legacy interrupt', () => {
     expect(messages).toEqual([]);
   });
 
-  it('is lowered by a function-level reset', () => {
+  it('PCIe 6.6.2: is lowered by a function-level reset', () => {
     const { setIntx, messages, software } = bench();
     setIntx(true);
     software.setConfig(0x68, 2, 0x8000);

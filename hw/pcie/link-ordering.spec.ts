@@ -34,7 +34,7 @@ const table: [row: ClassName, column: ClassName, a: boolean, b: boolean][] = [
 ];
 
 describe('the ordering table', () => {
-  it.each(table)('%s passing %s: strict %s, relaxed %s', (row, column, strict, relaxed) => {
+  it.each(table)('PCIe 2.4.1: %s passing %s: strict %s, relaxed %s', (row, column, strict, relaxed) => {
     expect(mayPass(classes[row], 0, classes[column])).toBe(strict);
     expect(mayPass(classes[row], FLAG_RELAXED_ORDERING, classes[column])).toBe(relaxed);
   });

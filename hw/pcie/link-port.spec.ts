@@ -109,7 +109,7 @@ describe('a link port', () => {
     expect(() => linkBench({ link: { lanes: 3 } })).toThrow(/lanes is 3/);
   });
 
-  it('lets a write pass a read that lacks credits, and holds a read behind a write that lacks them', () => {
+  it('PCIe 2.4.1: lets a write pass a read that lacks credits, and holds a read behind a write that lacks them', () => {
     const bench = linkPair({ rootPort: { nonPostedHeaders: 1, postedHeaders: 1 } });
     const seen: number[] = [];
     const held: number[] = [];
@@ -140,7 +140,7 @@ describe('a link port', () => {
     expect(seen.indexOf(COMPLETION)).toBeGreaterThan(seen.lastIndexOf(MEMORY_WRITE));
   });
 
-  it('lets a completion with relaxed ordering pass a write that lacks credits', () => {
+  it('PCIe 2.4.1: lets a completion with relaxed ordering pass a write that lacks credits', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 1 } });
     const seen: number[] = [];
     bench.host.onReceive((_, kind) => seen.push(kind));
@@ -162,7 +162,7 @@ describe('a link port', () => {
     expect(bench.host.transmitter.linkBytes).toBe(5 * 8);
   });
 
-  it('counts a transmitter that overruns its credits', () => {
+  it('PCIe 2.6.1: counts a transmitter that overruns its credits', () => {
     const bench = linkPair({ rootPort: { postedHeaders: 2 } });
     let seen = 0;
     bench.host.onReceive(() => seen++);
@@ -285,7 +285,7 @@ describe('random traffic over tiny fifos and credits', () => {
     return { arrivals, bench };
   }
 
-  it('completes, in a permitted order, without an overflow, and with books that balance', () => {
+  it('PCIe 2.4.1: completes, in a permitted order, without an overflow, and with books that balance', () => {
     fc.assert(
       fc.property(
         fc.array(tlpArbitrary, { minLength: 1, maxLength: 16 }),

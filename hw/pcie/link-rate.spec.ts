@@ -14,7 +14,7 @@ describe('the rate of a link', () => {
     [3, 8, 8 * 8 * (128 / 130) * (369 / 370)],
     [4, 16, 16 * 16 * (128 / 130) * (369 / 370)],
     [5, 4, 32 * 4 * (128 / 130) * (369 / 370)],
-  ])('of generation %i x%i is %f Gb/s', (generation, lanes, gigabits) => {
+  ])('PCIe 4.2: of generation %i x%i is %f Gb/s', (generation, lanes, gigabits) => {
     expect(linkRateOf({ ...defaults, generation, lanes }).gigabitsPerSecond).toBeCloseTo(gigabits, 9);
   });
 

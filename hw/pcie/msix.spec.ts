@@ -32,7 +32,7 @@ function driven(vectors: readonly number[], ...options: Parameters<typeof functi
 }
 
 describe('the MSI-X table', () => {
-  it('is zero with every vector masked after power-on', () => {
+  it('PCI Local Bus 6.8.2: is zero with every vector masked after power-on', () => {
     const bench = enabledBench();
     expect(bench.read(TABLE, 16)!.bytes).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
     expect(bench.read(TABLE + 127 * 16 + 12, 4)!.bytes).toEqual([1, 0, 0, 0]);
@@ -40,7 +40,7 @@ describe('the MSI-X table', () => {
     expect(bench.target.reads).toEqual([]);
   });
 
-  it('takes accesses of 4 and of 8 bytes, and keeps reserved bits zero', () => {
+  it('PCI Local Bus 6.8.2: takes accesses of 4 and of 8 bytes, and keeps reserved bits zero', () => {
     const bench = enabledBench();
     bench.write(TABLE + 32, [0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0]);
     bench.write(TABLE + 40, [0x78, 0x56, 0x34, 0x12, 0xfe, 0xff, 0xff, 0xff]);
@@ -84,14 +84,14 @@ describe('an MSI-X interrupt', () => {
     expect(bench.counts(5)).toEqual({ requested: 1, masked: 0, delivered: 1, coalesced: 0, dropped: 0 });
   });
 
-  it('can go above 4 GiB', () => {
+  it('PCI Local Bus 6.8.2: can go above 4 GiB', () => {
     const bench = driven([1]);
     bench.software.setRegister(TABLE + 16 + 4, 0x12);
     bench.request(1);
     expect(bench.sent()).toEqual([[0x12_fee0_0010, 0x4001]]);
   });
 
-  it('stays pending while its vector is masked, once, and goes out when it is unmasked', () => {
+  it('PCI Local Bus 6.8.3: stays pending while its vector is masked, once, and goes out when it is unmasked', () => {
     const bench = driven([3]);
     bench.software.setRegister(TABLE + 48 + 12, 1);
     bench.request(3);
@@ -106,7 +106,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.counts(3)).toEqual({ requested: 2, masked: 2, delivered: 1, coalesced: 1, dropped: 0 });
   });
 
-  it('stays pending under the function mask, in every word of the pending bits', () => {
+  it('PCI Local Bus 6.8.3: stays pending under the function mask, in every word of the pending bits', () => {
     const bench = driven([0, 63, 64, 100]);
     bench.software.setConfig(CONTROL, 2, ENABLE | FUNCTION_MASK);
     for (const vector of [100, 64, 63, 0]) bench.request(vector);
@@ -121,7 +121,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.fn.msix.pendingCount).toBe(0);
   });
 
-  it('is unmasked vector by vector under a lifted function mask', () => {
+  it('PCI Local Bus 6.8.3: is unmasked vector by vector under a lifted function mask', () => {
     const bench = driven([0, 1]);
     bench.software.setConfig(CONTROL, 2, ENABLE | FUNCTION_MASK);
     bench.software.setRegister(TABLE + 12, 1);
@@ -133,7 +133,7 @@ describe('an MSI-X interrupt', () => {
     expect(bench.sent().map(([, data]) => data)).toEqual([0x4001, 0x4000]);
   });
 
-  it('waits for bus mastering and for D0', () => {
+  it('PCIe 7.5.1: waits for bus mastering and for D0', () => {
     const bench = driven([2]);
     bench.software.setConfig(0x04, 2, 0x0002);
     bench.request(2);

@@ -49,7 +49,7 @@ describe('the root complex, to a device', () => {
     expect(Math.abs(bench.atDevice[0]!.timePs / 1000 / 436.2 - 1)).toBeLessThan(0.02);
   });
 
-  it('applies writes in order after the write latency, and interrupt messages behind them', () => {
+  it('PCIe 6.1.4: applies writes in order after the write latency, and interrupt messages behind them', () => {
     const bench = rootComplexBench();
     bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
     bench.device.sendMemoryWrite(0xfee0_1004, 11, Uint8Array.of(0x21, 0x40, 0, 0), 0, 4);
@@ -60,7 +60,7 @@ describe('the root complex, to a device', () => {
     expect([...bench.memory.bytes.subarray(0x2000, 0x2040)]).toEqual([...pattern(64)]);
   });
 
-  it('lets a read whose address is known see the write before it whose address is being looked up', () => {
+  it('PCIe 2.4.1: lets a read whose address is known see the write before it whose address is being looked up', () => {
     const bench = rootComplexBench();
     const walkPs = 5_000_000;
     let walks = 0;
@@ -72,7 +72,7 @@ describe('the root complex, to a device', () => {
     expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
   });
 
-  it('lets a read see the write sent before it', () => {
+  it('PCIe 2.4.1: lets a read see the write sent before it', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
     bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
     bench.device.sendMemoryRead(0x2000, 4, 64, 1, 0x100);
@@ -80,7 +80,7 @@ describe('the root complex, to a device', () => {
     expect(bench.atDevice[0]!.bytes).toEqual([...pattern(64)]);
   });
 
-  it('splits completions at the read completion boundary and counts bytes down', () => {
+  it('PCIe 2.3.1.1: splits completions at the read completion boundary and counts bytes down', () => {
     const bench = rootComplexBench({ rootComplex: { completionCombineBytes: 64 } });
     bench.memory.bytes.set(pattern(4096), 0);
     bench.device.sendMemoryRead(0x7d, 4, 200, 1, 0x100);
@@ -146,7 +146,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.log.counts.readOutsideMemory).toBe(1);
   });
 
-  it('answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
+  it('PCIe 2.3.1: answers reads outside of memory, of the message window and of configuration with Unsupported Request', () => {
     const bench = rootComplexBench();
     bench.device.sendMemoryRead(1 << 20, 4, 8, 1, 0x100);
     bench.device.sendMemoryRead(0xfee0_0000, 4, 4, 2, 0x100);
@@ -160,7 +160,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.log.counts).toMatchObject({ readOutsideMemory: 2, unsupportedRequest: 1 });
   });
 
-  it('discards a read across 4 KiB, so that its requester runs into its timeout', () => {
+  it('PCIe 2.2.7: discards a read across 4 KiB, so that its requester runs into its timeout', () => {
     const bench = rootComplexBench();
     bench.device.sendMemoryRead(4092, 4, 8, 1, 0x100);
     bench.run(2_000_000);
@@ -169,7 +169,7 @@ describe('the root complex, to a device', () => {
     expect(bench.host.receiver.heldCount).toBe(0);
   });
 
-  it('drops and logs writes that are outside of memory, poisoned, or across 4 KiB', () => {
+  it('PCIe 2.3.1: drops and logs writes that are outside of memory, poisoned, or across 4 KiB', () => {
     const bench = rootComplexBench();
     const before = [...bench.memory.bytes];
     bench.device.sendMemoryWrite(1 << 20, 5, pattern(4), 0, 4);
@@ -185,7 +185,7 @@ describe('the root complex, to a device', () => {
     expect([...bench.memory.bytes]).toEqual(before);
   });
 
-  it('turns INTx messages into wires', () => {
+  it('PCIe 2.2.8.1: turns INTx messages into wires', () => {
     const bench = rootComplexBench();
     bench.device.sendMessage(0x21, 14, 0x100);
     bench.device.sendMessage(0x25, 14, 0x100);
@@ -233,7 +233,7 @@ describe('the root complex, to a device', () => {
     expect(bench.rootComplex.reads.lostCount).toBe(1);
   });
 
-  it('answers different reads out of order when told to, and each one in order', () => {
+  it('PCIe 2.3.1.1: answers different reads out of order when told to, and each one in order', () => {
     const bench = rootComplexBench({ rootComplex: { completionOrder: 'shuffled', seed: 5 } });
     bench.memory.bytes.set(pattern(4096), 0);
     for (let tag = 0; tag < 16; tag++)
@@ -432,7 +432,7 @@ describe('the root complex, to a core', () => {
     expect(seen).toEqual([0, 0xf234_5678, sentPs + 3_056 + 125_000 + 50_000]);
   });
 
-  it('gives a load its value no sooner than memory has what the device wrote before it', () => {
+  it('PCIe 2.4.1: gives a load its value no sooner than memory has what the device wrote before it', () => {
     // PCIe Base 3.1, table 2-39: a completion does not pass a posted request.
     const bench = rootComplexBench({ rootComplex: { writeLatencyPs: 5_000_000, readLatencyPs: 5_000_000 } });
     const seen: number[][] = [];
@@ -446,7 +446,7 @@ describe('the root complex, to a core', () => {
     expect(seen).toEqual([[...pattern(64)]]);
   });
 
-  it('reads all ones when the device refuses, poisons, or does not answer in time', () => {
+  it('PCIe 2.3.2: reads all ones when the device refuses, poisons, or does not answer in time', () => {
     const bench = rootComplexBench({ rootComplex: { completionTimeoutPs: 50_000_000 } });
     const seen: string[] = [];
     const note = (status: number, value: number) => seen.push(`${status} ${value.toString(16)}`);
@@ -474,7 +474,7 @@ describe('the root complex, to a core', () => {
     expect(bench.atDevice[0]).toMatchObject({ kind: CONFIG_READ, address: 0x10, trafficClass: 13 });
   });
 
-  it('writes as few bytes of a configuration dword as it is given', () => {
+  it('PCIe 2.2.7: writes as few bytes of a configuration dword as it is given', () => {
     const bench = rootComplexBench();
     bench.rootComplex.configWrite(0, 0x100, 0x05, 0x4, () => {}, 1);
     bench.run(400_000);

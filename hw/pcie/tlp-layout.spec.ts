@@ -64,14 +64,14 @@ const cases: [name: string, send: (port: PcieLinkPort) => void, hex: string][] =
 ];
 
 describe('a TLP header on the link', () => {
-  it.each(cases)('%s', (_, send, hex) => {
+  it.each(cases)('PCIe 2.2: %s', (_, send, hex) => {
     const seen = headerOf(send);
     expect(seen.hex).toBe(hex);
     // The header log of the function, derived apart from it, agrees.
     expect(seen.log).toBe(hex);
   });
 
-  it.each(cases)('is decoded as what it is: %s', (name, _, hex) => {
+  it.each(cases)('PCIe 2.2: is decoded as what it is: %s', (name, _, hex) => {
     const decoded = decodeTlpHeader(fromHex(hex))!;
     expect(name.includes(TLP_KIND_NAMES[decoded.tlp]!) || decoded.kind === 'message').toBe(true);
     if (decoded.kind === 'memory64') {
@@ -94,14 +94,14 @@ describe('a TLP header on the link', () => {
 });
 
 describe('a DLLP', () => {
-  it('packs flow-control credits as figure 3-8 does', () => {
+  it('PCIe 3.4, figure 3-8: packs flow-control credits', () => {
     // HdrFC 0x40 in bits 21..14, DataFC 0x123 in bits 11..0.
     const bytes = updateFc.encode({ type: DLLP_UPDATE_FC_NP, headerCredits: 0x40, dataCredits: 0x123 });
     expect(toHex(bytes)).toBe('901001230000');
     expect(updateFcTypeOf(NON_POSTED)).toBe(DLLP_UPDATE_FC_NP);
   });
 
-  it('packs a sequence number as figure 3-6 does', () => {
+  it('PCIe 3.4, figure 3-6: packs a sequence number', () => {
     expect(toHex(ackNak.encode({ sequence: 0xabc }))).toBe('00000abc0000');
   });
 });

@@ -26,7 +26,7 @@ function dwordsByCounting(address: number, length: number): Set<number> {
 }
 
 describe('the size of a TLP', () => {
-  it('counts every dword that the bytes touch, at every offset and length up to 4096', () => {
+  it('PCIe 2.2.5: counts every dword that the bytes touch, at every offset and length up to 4096', () => {
     for (let offset = 0; offset < 4; offset++) {
       for (let length = 1; length <= 4096; length++) {
         const expected = Math.floor((offset + length - 1) / 4) + 1;
@@ -38,7 +38,7 @@ describe('the size of a TLP', () => {
     }
   });
 
-  it('enables exactly the bytes asked for in the first and last dword', () => {
+  it('PCIe 2.2.5: enables exactly the bytes asked for in the first and last dword', () => {
     for (let offset = 0; offset < 4; offset++) {
       for (let length = 1; length <= 40; length++) {
         const address = 0x2000 + offset;
@@ -57,13 +57,13 @@ describe('the size of a TLP', () => {
     }
   });
 
-  it('names one dword and no byte for a zero-length read', () => {
+  it('PCIe 2.2.5: names one dword and no byte for a zero-length read', () => {
     expect(touchedDwords(0x1000, 0)).toBe(1);
     expect(firstByteEnables(0x1000, 0)).toBe(0);
     expect(lastByteEnables(0x1000, 0)).toBe(0);
   });
 
-  it('has a 3 DW header below 4 GiB and a 4 DW header above', () => {
+  it('PCIe 2.2: has a 3 DW header below 4 GiB and a 4 DW header above', () => {
     expect(headerBytesOf(MEMORY_WRITE, 0xffff_fffc)).toBe(12);
     expect(headerBytesOf(MEMORY_WRITE, 0x1_0000_0000)).toBe(16);
     expect(headerBytesOf(MEMORY_READ, 0x1_0000_0000)).toBe(16);
@@ -101,7 +101,7 @@ describe('the size of a TLP', () => {
     for (const generation of [1, 2, 3, 4, 5]) expect(totalFramingBytes(tlpFramingOf(generation))).toBe(8);
   });
 
-  it('takes one data credit per 16 bytes begun, and none without payload', () => {
+  it('PCIe 2.6.1: takes one data credit per 16 bytes begun, and none without payload', () => {
     expect(dataCreditsOf(dataDwordsOf(MEMORY_WRITE, 0x1000, 256))).toBe(16);
     expect(dataCreditsOf(dataDwordsOf(MEMORY_WRITE, 0x1001, 256))).toBe(17);
     expect(dataCreditsOf(dataDwordsOf(CONFIG_WRITE, 0x10, 4))).toBe(1);

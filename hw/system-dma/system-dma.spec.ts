@@ -103,7 +103,7 @@ function bench(changes: Partial<SystemDmaConfig> = {}) {
 }
 
 describe('a system DMA controller', () => {
-  it('moves a block, holding the bus from the first word to the last', () => {
+  it('8237A data sheet: moves a block, holding the bus from the first word to the last', () => {
     const { dma, runTo, stores, holds, interrupts, memory } = bench();
     runTo(10);
     order(dma, 1, { address: 0x100, device: 0x8000, words: 4 });
@@ -119,7 +119,7 @@ describe('a system DMA controller', () => {
     expect(interrupts).toEqual([[1, 26]]);
   });
 
-  it('steals single cycles: the bus is given up after every word', () => {
+  it('8237A data sheet: steals single cycles: the bus is given up after every word', () => {
     const { dma, runTo, stores, holds, bus } = bench();
     runTo(10);
     order(dma, 0, { mode: SystemDmaMode.SINGLE, address: 0, device: 0x8000, words: 3 });
@@ -179,7 +179,7 @@ describe('a system DMA controller', () => {
     expect(dma.account.overlapCount).toBe(0);
   });
 
-  it('begins anew at terminal count when it is told to, else masks itself', () => {
+  it('8237A data sheet: begins anew at terminal count when it is told to, else masks itself', () => {
     const { dma, runTo } = bench();
     order(dma, 0, { address: 0x10, device: 0x8000, words: 2, flags: 1 << 4 });
     order(dma, 1, { address: 0x10, device: 0x8000, words: 2 });
@@ -207,7 +207,7 @@ describe('a system DMA controller', () => {
   it.each([
     ['fixed', [0, 0, 0, 3, 3, 3]],
     ['rotating', [0, 3, 0, 3, 0, 3]],
-  ] as const)('gives the bus to channels by %s priority', (priority, order_) => {
+  ] as const)('8237A data sheet: gives the bus to channels by %s priority', (priority, order_) => {
     const { dma, runTo, stores } = bench({ priority });
     for (const channel of [3, 0]) {
       order(dma, channel, { mode: SystemDmaMode.SINGLE, address: 0, device: channel * 0x1000, words: 3 });
@@ -261,7 +261,7 @@ describe('a system DMA controller', () => {
     );
   });
 
-  it('gives up the word under way at a master clear', () => {
+  it('8237A data sheet: gives up the word under way at a master clear', () => {
     const { dma, runTo, stores, bus, device } = bench();
     order(dma, 0, { address: 0x100, device: 0x8000, words: 10 });
     runTo(5);
