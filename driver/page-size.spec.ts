@@ -14,7 +14,7 @@ describe('the page size of a translation', () => {
     expect(largestLogPageBytes(frames(16, 17, 18, 19), 4 * 4096)).toBe(14);
   });
 
-  it('may begin before the buffer, as Linux was seen to do', () => {
+  it('golden captures, observation 5: may begin before the buffer', () => {
     // i-srq-pingpong: 4 KiB at 0x55e865fa3000 with an 8 KiB page whose entry is 0x3f08000: the frame was 0x3f09000.
     const virtual = 0x55e8_65fa_3000;
     expect(largestLogPageBytes(frames(0x3f09), virtual)).toBe(13);

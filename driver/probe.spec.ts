@@ -21,7 +21,7 @@ async function probed(config = linuxSizes): Promise<{ machine: TestMachine; driv
 describe('probe', () => {
   const captured = goldenCommands('a-probe');
 
-  it('issues the commands of Linux in its order, up to the port attributes', async () => {
+  it('golden captures: issues the commands of Linux in its order, up to the port attributes', async () => {
     const { machine } = await probed();
     // The capture goes on with mlx4_ib, whose caches and management QPs this driver does not have.
     const shared = captured.findIndex(({ input }) =>
@@ -32,7 +32,7 @@ describe('probe', () => {
     expect(machine.names().slice(shared)).toEqual(['INIT_PORT', 'QUERY_HCA', 'MAD_IFC']);
   });
 
-  it('posts each of them with the modifiers, event bit, toggle and token of Linux', async () => {
+  it('golden captures, observation 11: posts each of them with the modifiers, event bit, toggle and token of Linux', async () => {
     const { machine } = await probed();
     const posted = machine.commands.slice(0, 66).map((command) => ({
       opcodeModifier: command.opcodeModifier,
@@ -52,7 +52,7 @@ describe('probe', () => {
     );
   });
 
-  it('writes the same mailboxes, addresses of donated pages and translations apart', async () => {
+  it('golden captures: writes the same mailboxes, addresses of donated pages and translations apart', async () => {
     const { machine } = await probed();
     for (const [at, line] of captured.slice(0, 66).entries()) {
       if (line.input === undefined) continue;
@@ -70,7 +70,7 @@ describe('probe', () => {
     }
   });
 
-  it('maps the asynchronous events of Linux and sets the same ICM size', async () => {
+  it('golden captures: maps the asynchronous events of Linux and sets the same ICM size', async () => {
     const { machine } = await probed();
     expect(machine.last('MAP_EQ').inParam).toBe(0x1d1f46fen);
     expect(machine.last('SET_ICM_SIZE').inParam).toBe(0x1_1700_4000n);
@@ -86,7 +86,7 @@ describe('probe', () => {
     expect(machine.doorbells.at(-1)!.value).toBe(swap32(0x8000_0000 + 9));
   });
 
-  it('refuses a device that another driver owns, and touches nothing', async () => {
+  it('sheet 2.5: refuses a device that another driver owns, and touches nothing', async () => {
     const machine = new TestMachine();
     machine.ownerValue = 1;
     const driver = new Driver(machine.platform);
@@ -123,7 +123,7 @@ describe('probe', () => {
     expect(machine.framesTaken).toBe(0);
   });
 
-  it('tries fewer virtual lanes while the device says they are too many', async () => {
+  it('sheet 3.3: tries fewer virtual lanes while the device says they are too many', async () => {
     const machine = new TestMachine();
     machine.script = (command) => {
       if (command.name !== 'SET_PORT') return goldenDevice(command);
@@ -134,7 +134,7 @@ describe('probe', () => {
     expect(asked).toEqual([0x80, 0x40]);
   });
 
-  it('falls back to the legacy pin when no MSI-X interrupt arrives', async () => {
+  it('sheet 3.3: falls back to the legacy pin when no MSI-X interrupt arrives', async () => {
     const machine = new TestMachine(true);
     machine.script = goldenDevice;
     machine.interruptsWork = false;
@@ -164,7 +164,7 @@ describe('probe', () => {
 });
 
 describe('removal', () => {
-  it('issues the commands of Linux in its order and gives every frame back', async () => {
+  it('golden captures: issues the commands of Linux in its order and gives every frame back', async () => {
     const { machine, driver } = await probed();
     machine.commands.length = 0;
     await driver.remove(machine.cpu);

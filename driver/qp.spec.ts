@@ -48,7 +48,7 @@ function comparable(bytes: Uint8Array): unknown {
 }
 
 describe('queue pairs', () => {
-  it('go through INIT, RTR and RTS with the mailboxes of Linux (rc_pingpong)', async () => {
+  it('golden captures: go through INIT, RTR and RTS with the mailboxes of Linux (rc_pingpong)', async () => {
     await connected();
     for (const op of ['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const) {
       const expected = inputOf(captured('b-rc-pingpong', op), 0x100);
@@ -57,7 +57,7 @@ describe('queue pairs', () => {
     expect(machine.last('INIT2RTR_QP').inputModifier).toBe(0x208);
   });
 
-  it('carry remote rights and read resources as ib_write_bw, ib_read_bw and ib_atomic_lat set them', async () => {
+  it('golden captures: carry remote rights and read resources as ib_write_bw, ib_read_bw and ib_atomic_lat set them', async () => {
     const cases = [
       ['d-write-bw-64', AccessFlag.IBV_ACCESS_REMOTE_WRITE, 0, 0],
       ['f-read-bw-4096', AccessFlag.IBV_ACCESS_REMOTE_READ, 16, 16],
@@ -77,7 +77,7 @@ describe('queue pairs', () => {
     }
   });
 
-  it('of type UD carry the Q_Key, the largest MTU and the port (ud_pingpong)', async () => {
+  it('golden captures: of type UD carry the Q_Key, the largest MTU and the port (ud_pingpong)', async () => {
     const { handle } = await createQp({ type: IBV_QPT_UD, logSendWqes: 5, logSendStride: 7 });
     const attr = { qpState: IBV_QPS_INIT, pkeyIndex: 0, portNum: 1, qkey: 0x1111_1111 };
     const mask = M.IBV_QP_STATE | M.IBV_QP_PKEY_INDEX | M.IBV_QP_PORT | M.IBV_QP_QKEY;
@@ -91,7 +91,7 @@ describe('queue pairs', () => {
     }
   });
 
-  it('on a shared queue name it and have no receive queue (srq_pingpong)', async () => {
+  it('golden captures, observation 3: on a shared queue name it and have no receive queue (srq_pingpong)', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
@@ -121,7 +121,7 @@ describe('queue pairs', () => {
     ['an attribute the transition does not take', { ...toInit, sqPsn: 1 }, initMask | M.IBV_QP_SQ_PSN],
     ['a port that is not there', { ...toInit, portNum: 3 }, initMask],
     ['a P_Key index beyond the table', { ...toInit, pkeyIndex: 500 }, initMask],
-  ])('refuse %s, without a command and without a change', async (_what, attr, mask) => {
+  ])('IBTA 11.2.5.2: refuse %s, without a command and without a change', async (_what, attr, mask) => {
     const { handle } = await createQp();
     const before = machine.commands.length;
     await expect(context.modifyQp(machine.cpu, handle, attr, mask)).rejects.toMatchObject({ code: 'EINVAL' });
@@ -142,7 +142,7 @@ describe('queue pairs', () => {
     });
   });
 
-  it('drain and come back, and ask for the event only when told to', async () => {
+  it('sheet 3.17: drain and come back, and ask for the event only when told to', async () => {
     const handle = await connected();
     const drain = { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 };
     const mask = M.IBV_QP_STATE | M.IBV_QP_EN_SQD_ASYNC_NOTIFY;
@@ -152,7 +152,7 @@ describe('queue pairs', () => {
     expect(machine.names().at(-1)).toBe('SQD2RTS_QP');
   });
 
-  it('go to ERR and to RESET from anywhere', async () => {
+  it('golden captures, observation 4: go to ERR and to RESET from anywhere', async () => {
     const handle = await connected();
     await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_ERR }, M.IBV_QP_STATE);
     await context.modifyQp(machine.cpu, handle, { qpState: IBV_QPS_RESET }, M.IBV_QP_STATE);
@@ -191,7 +191,7 @@ describe('queue pairs', () => {
     });
   });
 
-  it('map 256 KiB of every table on demand, and unmap it with the last one', async () => {
+  it('sheet 4.2: map 256 KiB of every table on demand, and unmap it with the last one', async () => {
     // 1024 QPs of 256 bytes fill one chunk of QPC; RDMARC has 512 bytes per QP, so 512 QPs a chunk.
     const chunks = driver.device.icm.rdmarc.mappedChunks;
     const first = await createQp();

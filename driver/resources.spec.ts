@@ -35,7 +35,7 @@ const createQp = (overrides?: Partial<CreateQp>): ReturnType<TestContext['create
 const connected = (): Promise<number> => opened.connected();
 
 describe('memory regions', () => {
-  it('are handed over with the flags, length and rights of Linux', async () => {
+  it('golden captures: are handed over with the flags, length and rights of Linux', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const address = process.map(4096);
     await context.regMr(machine.cpu, { pd, address, lengthBytes: 4096, access: allLocal });
@@ -47,7 +47,7 @@ describe('memory regions', () => {
     expect(actual.startAddress).toBe(BigInt(address));
   });
 
-  it('translate with entries written into ICM, present bit set', async () => {
+  it('sheet 5.6: translate with entries written into ICM, present bit set', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const address = process.map(4096 * 3);
     const firstPage = address / 4096;
@@ -65,7 +65,7 @@ describe('memory regions', () => {
     );
   });
 
-  it('have one key for both sides: the slot with its generation, rotated left by 8', async () => {
+  it('sheet 7.1: have one key for both sides: the slot with its generation, rotated left by 8', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const request = { pd, address: process.map(4096), lengthBytes: 100, access: allLocal };
     const first = await context.regMr(machine.cpu, request);
@@ -144,7 +144,7 @@ describe('memory regions', () => {
 });
 
 describe('completion queues', () => {
-  it('are handed over as Linux does', async () => {
+  it('golden captures: are handed over as Linux does', async () => {
     await createCq(512);
     const expected = cqc.decode(inputOf(captured('b-rc-pingpong', 'SW2HW_CQ')));
     const actual = cqc.decode(machine.last('SW2HW_CQ').input);
@@ -153,7 +153,7 @@ describe('completion queues', () => {
     expect(machine.last('SW2HW_CQ')).toMatchObject({ inputModifier: 0x80, opcodeModifier: 0 });
   });
 
-  it('are resized with a context that holds only the new ring, as Linux does', async () => {
+  it('golden captures: are resized with a context that holds only the new ring, as Linux does', async () => {
     const cq = await createCq(4);
     await context.resizeCq(machine.cpu, { cq, entries: 2, bufferAddress: process.map(4096) });
     const actual = machine.last('MODIFY_CQ');
@@ -205,7 +205,7 @@ describe('completion queues', () => {
 });
 
 describe('shared receive queues', () => {
-  it('arm their limit and report what is left of it', async () => {
+  it('sheet 3.16: arm their limit and report what is left of it', async () => {
     const pd = (await context.allocPd(machine.cpu)).handle;
     const srq = await context.createSrq(machine.cpu, {
       pd,
@@ -299,7 +299,7 @@ describe('the end of a process', () => {
 });
 
 describe('queries', () => {
-  it('read port, GID and P_Key from the management agent', async () => {
+  it('sheet 7.6: read port, GID and P_Key from the management agent', async () => {
     const port = await context.queryPort(machine.cpu, 1);
     expect(port).toMatchObject({
       state: 4,
@@ -354,7 +354,7 @@ describe('a device that is gone', () => {
     expect(left).toBe(await framesLeftBy(undefined));
   });
 
-  it('that refuses to give something back is reset and probed again, as the sheet has it (3.3)', async () => {
+  it('sheet 3.3: that refuses to give something back is reset and probed again', async () => {
     const cq = await createCq();
     machine.script = (command) =>
       command.name === 'HW2SW_CQ' ? { status: CommandStatus.RESOURCE_BUSY } : goldenDevice(command);

@@ -15,7 +15,7 @@ function send({ host, process }: TestHost, vector: number, atPs: number): void {
 }
 
 describe('interrupt messages', () => {
-  it('name core and vector as on a PC', () => {
+  it('Intel SDM: name core and vector', () => {
     const { host } = newTestHost();
     expect(host.interrupts.messageFor(0)).toEqual({ address: 0xfee0_0000, data: 32 });
     expect(host.interrupts.messageFor(3)).toEqual({ address: 0xfee0_1000, data: 35 });

@@ -43,7 +43,7 @@ describe('write-combining buffers', () => {
     expect(port.stores.map(({ bytes }) => bytes)).toEqual([[1, 3]]);
   });
 
-  it('leave in byte-enabled pieces of at most 8 bytes when a fence finds them partly filled, the oldest first', () => {
+  it('Intel SDM vol. 3A 11.3.1: leave in byte-enabled pieces of at most 8 bytes when a fence finds them partly filled, the oldest first', () => {
     const { buffers, store, sent } = newBuffers();
     store(64 + 20, 1);
     store(4, ...eight(0), 9, 9);

@@ -101,7 +101,7 @@ describe('pollCq', () => {
     expect(await pollCq(cq, 2, wc)).toBe(1);
   });
 
-  it('goes round the ring with the owner bit of each pass', async () => {
+  it('sheet 6.6: goes round the ring with the owner bit of each pass', async () => {
     for (let counter = 0; counter < 3 * cq.ring.entries + 1; counter++) {
       expect(post(counter)).toBe(0);
       expect(await pollCq(cq, 1, wc)).toBe(0);
@@ -124,7 +124,7 @@ describe('pollCq', () => {
     [WqeOpcode.RDMA_READ, WcOpcode.IBV_WC_RDMA_READ, 4096],
     [WqeOpcode.ATOMIC_CS, WcOpcode.IBV_WC_COMP_SWAP, 8],
     [WqeOpcode.ATOMIC_FA, WcOpcode.IBV_WC_FETCH_ADD, 8],
-  ])('reports the send opcode 0x%s as %i with %i bytes', async (opcode, expected, byteLen) => {
+  ])('sheet 6.6: reports the send opcode 0x%s as %i with %i bytes', async (opcode, expected, byteLen) => {
     post(1);
     process.complete(cq, 0, { ...sent(0, opcode), byteCount: 4096 });
     await pollCq(cq, 1, wc);
@@ -135,7 +135,7 @@ describe('pollCq', () => {
     [ReceiveOpcode.SEND, WcOpcode.IBV_WC_RECV, 0],
     [ReceiveOpcode.SEND_IMM, WcOpcode.IBV_WC_RECV, WcFlag.IBV_WC_WITH_IMM],
     [ReceiveOpcode.RDMA_WRITE_IMM, WcOpcode.IBV_WC_RECV_RDMA_WITH_IMM, WcFlag.IBV_WC_WITH_IMM],
-  ])('reports the receive opcode %i as %i with flags %i', async (opcode, expected, wcFlags) => {
+  ])('sheet 6.6: reports the receive opcode %i as %i with flags %i', async (opcode, expected, wcFlags) => {
     postRecv(qp, { wrId: 5, sgList: [], numSge: 0 });
     process.complete(cq, 0, { qpn: qp.qpNum, opcode, byteCount: 77, immediate: 0xdead_beef, sourceLid: 3 });
     await pollCq(cq, 1, wc);
@@ -150,7 +150,7 @@ describe('pollCq', () => {
     expect(qp.receiveRing!.tail).toBe(1);
   });
 
-  it('gives the WQE of a shared queue back to its list', async () => {
+  it('sheet 6.5: gives the WQE of a shared queue back to its list', async () => {
     const srq = await createSrq(pd, { attr: { maxWr: 3, maxSge: 1 } });
     qp = await newQp(srq);
     for (const wrId of [1, 2, 3]) postSrqRecv(srq, { wrId, sgList: [], numSge: 0 });
@@ -162,19 +162,22 @@ describe('pollCq', () => {
     expect(postSrqRecv(srq, { wrId: 4, sgList: [], numSge: 0 })).toBe(0);
   });
 
-  it.each(Object.entries(CqeSyndrome))('turns syndrome %s into a status', async (name, syndrome) => {
-    post(9);
-    const at = cq.ring.slots[0]!;
-    errorCqe.encodeInto(
-      { qpn: qp.qpNum, wqeCounter: 0, syndrome, vendorSyndrome: 0x55, isSend: 1, opcode: CqeOpcode.ERROR },
-      process.bytes,
-      at,
-    );
-    await pollCq(cq, 1, wc);
-    expect(wc[0]).toMatchObject({ wrId: 9, vendorErr: 0x55 });
-    expect(wc[0]!.status).not.toBe(WcStatus.IBV_WC_SUCCESS);
-    expect(wcStatusStr(wc[0]!.status), name).not.toMatch(/^status/);
-  });
+  it.each(Object.entries(CqeSyndrome))(
+    'sheet 6.6: turns syndrome %s into a status',
+    async (name, syndrome) => {
+      post(9);
+      const at = cq.ring.slots[0]!;
+      errorCqe.encodeInto(
+        { qpn: qp.qpNum, wqeCounter: 0, syndrome, vendorSyndrome: 0x55, isSend: 1, opcode: CqeOpcode.ERROR },
+        process.bytes,
+        at,
+      );
+      await pollCq(cq, 1, wc);
+      expect(wc[0]).toMatchObject({ wrId: 9, vendorErr: 0x55 });
+      expect(wc[0]!.status).not.toBe(WcStatus.IBV_WC_SUCCESS);
+      expect(wcStatusStr(wc[0]!.status), name).not.toMatch(/^status/);
+    },
+  );
 
   it('reports a syndrome it does not know as a general error', async () => {
     post(9);
@@ -214,7 +217,7 @@ describe('spinCq', () => {
 });
 
 describe('resizing', () => {
-  it('moves what was not taken to the new ring and goes on there', async () => {
+  it('sheet 3.16: moves what was not taken to the new ring and goes on there', async () => {
     for (let counter = 0; counter < 4; counter++) {
       post(counter);
       process.complete(cq, counter, sent(counter));
@@ -263,7 +266,7 @@ describe('resizing', () => {
 });
 
 describe('arming', () => {
-  it('stores the record before the doorbell, with the bytes of libmlx4', async () => {
+  it('golden captures: stores the record before the doorbell, with the bytes of libmlx4', async () => {
     const lines = linesOf(readGolden(), 'cq_arm').filter(({ file }) => file === 'c-rc-pingpong-events');
     expect(lines.length).toBeGreaterThan(20);
     for (const line of lines) {
@@ -282,13 +285,13 @@ describe('arming', () => {
     }
   });
 
-  it('asks for solicited events with command 1', () => {
+  it('sheet 6.8: asks for solicited events with command 1', () => {
     process.stores.length = 0;
     reqNotifyCq(cq, 1);
     expect(toHex(process.stores[0]!.bytes)).toBe('11000000');
   });
 
-  it('advances the sequence number with every event handed out', async () => {
+  it('sheet 6.10: advances the sequence number with every event handed out', async () => {
     const channel = await createCompChannel(context);
     const own = await createCq(context, 7, 'mine', channel);
     process.answers.set('getCqEvent', own.handle);

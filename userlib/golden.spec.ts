@@ -147,7 +147,7 @@ const geometryOf = (line: WqeLine): number => {
 };
 
 describe('a posted work request', () => {
-  it('has the bytes that libmlx4 wrote, for every captured WQE', async () => {
+  it('golden captures: has the bytes that libmlx4 wrote, for every captured WQE', async () => {
     expect(wqes.length).toBeGreaterThan(200);
     for (const line of wqes) {
       const setup = await setupFor(line, geometryOf(line));
@@ -173,7 +173,7 @@ describe('a posted work request', () => {
     }
   });
 
-  it('goes through BlueFlame exactly as captured: register half, rounded length, counter and QPN', async () => {
+  it('golden captures, observation 1: goes through BlueFlame with register half, rounded length, counter and QPN', async () => {
     const posts = linesOf(golden, 'blueflame');
     expect(posts.length).toBeGreaterThan(30);
     for (const post of posts) {
@@ -200,7 +200,7 @@ describe('a posted work request', () => {
     }
   });
 
-  it('rings the doorbell with the bytes captured', async () => {
+  it('golden captures: rings the doorbell with the bytes captured', async () => {
     for (const doorbell of linesOf(golden, 'send_doorbell')) {
       const line = wqes.find((wqe) => wqe.file === doorbell.file && wqe.qpn === doorbell.qpn);
       if (line === undefined) continue;
@@ -216,7 +216,7 @@ describe('a posted work request', () => {
 });
 
 describe('a posted receive', () => {
-  it('has the bytes that libmlx4 wrote, on QPs and on shared queues', async () => {
+  it('golden captures: has the bytes that libmlx4 wrote, on QPs and on shared queues', async () => {
     const lines = linesOf(golden, 'rq_wqe').filter(({ file }) => !file.startsWith('x-ipoib'));
     expect(lines.length).toBeGreaterThan(60);
     for (const line of lines) {

@@ -239,7 +239,7 @@ describe('postSend takes', () => {
     for (const value of values) expect(postSend(qp, { ...base, ...change(value) })).toBe(0);
   });
 
-  it('a buffer of length 0 as libmlx4 does: an inline segment of no bytes (sheet 6.3)', () => {
+  it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an inline segment of no bytes', () => {
     postSend(qp, { ...base, sgList: [{ ...sge, length: 0 }] });
     const { address: at } = qp.sendRing.slotAt(0);
     expect(process.view.getUint32(at + 32)).toBe(0x8000_0000);

@@ -80,7 +80,7 @@ describe('sizes', () => {
     expect(sendSizesOf(type, wr, sge, inline)).toMatchObject({ logStride, logCount });
   });
 
-  it('leave 2 KiB and one WQE unused, and say so', () => {
+  it('sheet 6.1: leave 2 KiB and one WQE unused, and say so', () => {
     // 64-byte WQEs: 32 + 1 spare; 128 asked + 33 spare need 256, of which 223 are usable.
     expect(sendSizesOf(IBV_QPT_RC, 128, 1, 0)).toMatchObject({
       spareWqes: 33,
@@ -146,7 +146,7 @@ describe('postSend', () => {
     expect(process.charged.post).toBe(100 + 10 + 4 * 8 + 120);
   });
 
-  it('sets the owner bit in every second pass over the queue', async () => {
+  it('sheet 6.2: sets the owner bit in every second pass over the queue', async () => {
     const qp = await newQp();
     const { wqeCount } = qp.sendRing;
     for (let counter = 0; counter < 2 * wqeCount + 3; counter++) {
@@ -156,12 +156,12 @@ describe('postSend', () => {
     }
   });
 
-  it('marks all WQEs as not valid before the first one is posted', async () => {
+  it('sheet 6.2: marks all WQEs as not valid before the first one is posted', async () => {
     const qp = await newQp();
     for (let slot = 0; slot < qp.sendRing.wqeCount; slot++) expect(wqeAt(qp, slot).owner).toBe(1);
   });
 
-  it('stamps the WQE behind the headroom beyond its first 64 bytes', async () => {
+  it('sheet 6.2: stamps the WQE behind the headroom beyond its first 64 bytes', async () => {
     const qp = await newQp({ maxInlineData: 220 });
     const { sendRing: ring } = qp;
     process.view.setUint32(ring.slotAt(ring.spareWqes).address + 64, 0);
@@ -193,7 +193,7 @@ describe('postSend', () => {
     }
   });
 
-  it('alternates the halves of the BlueFlame register over all QPs of the process', async () => {
+  it('sheet 6.9: alternates the halves of the BlueFlame register over all QPs of the process', async () => {
     const [one, two] = [await newQp(), await newQp()];
     const sgList = [{ addr: process.map(8), length: 8, lkey: 0 }];
     const short = write({ sgList, sendFlags: IBV_SEND_INLINE });
@@ -203,7 +203,7 @@ describe('postSend', () => {
     expect(offsets).toEqual([0, 0x100, 0]);
   });
 
-  it('rings the doorbell for inline data too long for half a register, and without BlueFlame', async () => {
+  it('sheet 6.9: rings the doorbell for inline data too long for half a register, and without BlueFlame', async () => {
     const qp = await newQp({ maxInlineData: 400 });
     const sgList = [{ addr: process.map(400), length: 400, lkey: 0 }];
     process.stores.length = 0;
@@ -224,7 +224,7 @@ describe('postSend', () => {
     expect(plain.takeDeviceStores()[0]!.kind).toBe('uncached');
   });
 
-  it('cuts inline data at 64-byte boundaries as the format demands, for any buffers', async () => {
+  it('sheet 6.3: cuts inline data at 64-byte boundaries, for any buffers', async () => {
     const qp = await newQp({ maxInlineData: 400, maxSendSge: 4 });
     const lengths = fc.array(fc.integer({ min: 0, max: 100 }), { minLength: 1, maxLength: 4 });
     fc.assert(
@@ -320,7 +320,7 @@ describe('postSend refuses', () => {
     }
   });
 
-  it('writes on UD, and sends without an address handle', async () => {
+  it('sheet 6.4: writes on UD, and sends without an address handle', async () => {
     const qp = await newQp({}, IBV_QPT_UD);
     expect(postSend(qp, write())).toBe(EINVAL);
     expect(postSend(qp, write({ opcode: IBV_WR_SEND, wr: {} }))).toBe(EINVAL);
@@ -334,7 +334,7 @@ describe('receives', () => {
     numSge,
   });
 
-  it('count in the doorbell record, without any store to the device', async () => {
+  it('sheet 6.8: count in the doorbell record, without any store to the device', async () => {
     const qp = await newQp();
     process.stores.length = 0;
     expect(postRecv(qp, { ...receive(1), next: receive(2) })).toBe(0);
@@ -354,7 +354,7 @@ describe('receives', () => {
     expect(postRecv(qp, receive(5))).toBe(EINVAL);
   });
 
-  it('of a shared queue take the free list in order and leave its last WQE', async () => {
+  it('sheet 6.5: of a shared queue take the free list in order and leave its last WQE', async () => {
     const srq = await createSrq(pd, { attr: { maxWr: 7, maxSge: 1 } });
     const posted = Array.from({ length: 7 }, (_, index) => postSrqRecv(srq, receive(index)));
     expect(posted).toEqual([0, 0, 0, 0, 0, 0, 0]);
@@ -363,7 +363,7 @@ describe('receives', () => {
     expect(postSrqRecv(srq, receive(8, 2))).toBe(EINVAL);
   });
 
-  it('end a list that is shorter than the longest with the invalid key', async () => {
+  it('sheet 6.4: end a list that is shorter than the longest with the invalid key', async () => {
     const qp = await newQp();
     postRecv(qp, receive(1));
     const view = viewOf(process.bytes.subarray(qp.receiveRing!.slots[0]!));

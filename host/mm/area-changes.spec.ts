@@ -35,7 +35,7 @@ describe('munmap', () => {
 });
 
 describe('mremap', () => {
-  it('shrinks in place', () => {
+  it('mremap(2): shrinks in place', () => {
     const { space, fill, frames, firstOf } = newSpace();
     const address = space.map(4 * pageBytes);
     fill(address, 4);
@@ -43,7 +43,7 @@ describe('mremap', () => {
     expect([frames.usedCount, firstOf(address), firstOf(address + pageBytes)]).toEqual([1, 1, -1]);
   });
 
-  it('grows in place when nothing lies behind', () => {
+  it('mremap(2): grows in place when nothing lies behind', () => {
     const { space, fill, firstOf } = newSpace();
     const address = space.map(2 * pageBytes);
     fill(address, 2);
@@ -52,7 +52,7 @@ describe('mremap', () => {
     expect(space.map(pageBytes)).toBeGreaterThan(address + 6 * pageBytes);
   });
 
-  it('else moves with all its pages if it may, tells who listens, and is ENOMEM if it may not', () => {
+  it('mremap(2): else moves with all its pages if it may, tells who listens, and is ENOMEM if it may not', () => {
     const { space, fill, firstOf, frames, told, base } = newSpace();
     const address = space.map(2 * pageBytes);
     base.at = address;
@@ -66,7 +66,7 @@ describe('mremap', () => {
     expect(told).toEqual(['unmap 0+2']);
   });
 
-  it('of what is not one mapping is EFAULT', () => {
+  it('mremap(2): of what is not one mapping is EFAULT', () => {
     const { space } = newSpace();
     const address = space.map(2 * pageBytes);
     expect(space.remap(address, 3 * pageBytes, 4 * pageBytes, true)).toBe('EFAULT');
@@ -75,7 +75,7 @@ describe('mremap', () => {
 });
 
 describe('mprotect and madvise', () => {
-  it('take the right to write from the pages that are there, and give it back on the next write', () => {
+  it('mprotect(2): take the right to write from the pages that are there, and give it back on the next write', () => {
     const { mm, space, fill, told, base } = newSpace();
     const address = space.map(3 * pageBytes);
     base.at = address;
@@ -91,7 +91,7 @@ describe('mprotect and madvise', () => {
     expect([mm.counts.reusedPages, mm.counts.copiedPages, told]).toEqual([1, 0, ['protect 1+1']]);
   });
 
-  it('give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and refuse queue memory', () => {
+  it('madvise(2): give untouched pages for DONTNEED, all at once for POPULATE_WRITE, and refuse queue memory', () => {
     const { frames, space, fill, firstOf } = newSpace();
     const address = space.map(4 * pageBytes);
     fill(address, 4);

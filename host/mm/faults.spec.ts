@@ -17,7 +17,7 @@ function newSpace(parts: Parameters<typeof newTestMemory>[0] = {}) {
 }
 
 describe('anonymous memory', () => {
-  it('takes no frame until it is touched, reads as the one zero page, and gets a frame on the first write', () => {
+  it('Linux handle_pte_fault: takes no frame until it is touched, reads as the one zero page, and gets a frame on the first write', () => {
     const { mm, frames, space } = newSpace();
     const address = space.map(8 * pageBytes);
     expect([frames.usedCount, space.mappedBytes]).toEqual([0, 8 * pageBytes]);
@@ -66,7 +66,7 @@ describe('anonymous memory', () => {
 describe('a file', () => {
   const content = Uint8Array.from({ length: 2 * pageBytes + 10 }, (_, at) => at % 251);
 
-  it('is read from its device once, for all who map it, and the last page is filled with zeros', () => {
+  it('mmap(2): is read from its device once, for all who map it, and the last page is filled with zeros', () => {
     const { mm, platform, space } = newSpace({
       fileDevice: { readLatencyNs: 1000, megabytesPerSecond: 4096 },
     });
@@ -82,7 +82,7 @@ describe('a file', () => {
     expect(readOf(space, address + content.length, 20)).toEqual(page(0, 20));
   });
 
-  it('shows the writes of a shared mapping to all, and keeps those of a private one with the process', () => {
+  it('mmap(2): shows the writes of a shared mapping to all, and keeps those of a private one with the process', () => {
     const { mm, space } = newSpace();
     const file = newFile('data', content);
     const shared = space.mapWith(pageBytes, { file, isShared: true });
@@ -100,7 +100,7 @@ describe('a file', () => {
     expect(mm.frames.usedCount).toBe(1);
   });
 
-  it('is a bus error behind its last page, and takes its offset in pages', () => {
+  it('mmap(2): is a bus error behind its last page, and takes its offset in pages', () => {
     const { mm, space } = newSpace();
     const file = newFile('data', content);
     const address = space.mapWith(4 * pageBytes, { file, fileOffset: pageBytes });

@@ -31,7 +31,7 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 }
 
 describe('a fixed mapping', () => {
-  it('takes the place of a part of another: fresh pages there, both ends as they were, the old frames given back', () => {
+  it('mmap(2): takes the place of a part of another: fresh pages there, both ends as they were, the old frames given back', () => {
     const { frames, space, told, firstOf, filled } = newSpace();
     const address = filled(5);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes)).toBe(address + pageBytes);
@@ -41,7 +41,7 @@ describe('a fixed mapping', () => {
     expect([firstOf(address + pageBytes), frames.usedCount]).toEqual([9, 4]);
   });
 
-  it('reaches over several mappings, holes and what lies behind, and counts what is mapped', () => {
+  it('mmap(2): reaches over several mappings, holes and what lies behind, and counts what is mapped', () => {
     const { space, firstOf, filled } = newSpace();
     const [first, second] = [filled(1), filled(1)];
     const pages = (second - first) / pageBytes + 3;
@@ -155,7 +155,7 @@ describe('a fixed mapping that cannot be', () => {
     expect([firstOf(address), told, space.mappedBytes]).toEqual([1, [], 2 * pageBytes]);
   });
 
-  it('replace anything is EEXIST where something is, and a mapping where nothing is', () => {
+  it('mmap(2): replace anything is EEXIST where something is, and a mapping where nothing is', () => {
     const { space, told, firstOf, filled } = newSpace();
     const address = filled(2);
     expect(space.mapFixed(address + pageBytes, 2 * pageBytes, {}, 'noReplace')).toBe('EEXIST');

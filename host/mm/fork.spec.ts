@@ -25,7 +25,7 @@ function pinned(answer: PinnedPages | string): PinnedPages {
 }
 
 describe('fork', () => {
-  it('shares pages until one of the two writes; the last user writes in place', () => {
+  it('Linux do_wp_page: shares pages until one of the two writes; the last user writes in place', () => {
     const { mm, frames, parent, byteOf, fork } = family();
     const address = parent.map(4 * pageBytes);
     parent.write(address, new Uint8Array(4 * pageBytes).fill(1));
@@ -49,7 +49,7 @@ describe('fork', () => {
     expect([parent.translate(address), mm.counts.reusedPages, mm.counts.copiedPages]).toEqual([before, 1, 0]);
   });
 
-  it('copies pinned pages at once, so that the parent keeps the frame that the device writes (5.12)', () => {
+  it('Linux 5.12: copies pinned pages at once, so that the parent keeps the frame that the device writes', () => {
     const { mm, memory, parent, byteOf, fork } = family();
     const address = parent.map(2 * pageBytes);
     parent.write(address, Uint8Array.of(1));
@@ -75,7 +75,7 @@ describe('fork', () => {
     expect([mm.counts.forkCopiedPages, child.residentBytes]).toEqual([512, hugePageBytes]);
   });
 
-  it('gives the child nothing of what was advised MADV_DONTFORK, as ibv_fork_init does, until MADV_DOFORK', () => {
+  it('madvise(2): gives the child nothing of what was advised MADV_DONTFORK, as ibv_fork_init does, until MADV_DOFORK', () => {
     const { parent, fork } = family();
     const address = parent.map(3 * pageBytes);
     parent.advise(address + pageBytes, pageBytes, 'dontFork');

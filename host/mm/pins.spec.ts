@@ -39,7 +39,7 @@ describe('a pin', () => {
     space.unpin(pinned(space.pin(address, 1, 'read')));
   });
 
-  it('for writing, of a shared mapping of a file, is EFAULT (6.5); of shared memory, a private mapping or huge pages it is not', () => {
+  it('Linux 6.5: for writing, of a shared mapping of a file, is EFAULT; of shared memory, a private mapping or huge pages it is not', () => {
     const { space } = newSpace();
     const file = newFile('data', new Uint8Array(pageBytes));
     expect(space.pin(space.mapWith(pageBytes, { file, isShared: true }), 1)).toBe('EFAULT');

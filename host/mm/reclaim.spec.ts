@@ -51,7 +51,7 @@ describe('reclaim', () => {
     fc.assert(property, { numRuns: 5, seed: 4 });
   });
 
-  it('gives a page that is used again a second chance, and takes those that are not', () => {
+  it('Linux mm/vmscan.c: gives a page that is used again a second chance, and takes those that are not', () => {
     const { mm, space } = small(8);
     const address = space.map(200 * pageBytes);
     for (let page = 0; page < 200; page++) space.write(address + page * pageBytes, contentOf(page));
