@@ -95,6 +95,16 @@ function citationsIn(text: string): string[] {
   ].map((citation) => citation.trim());
 }
 
+/** What titles of tests begin with, as in `sheet 6.10: …`, if it is a name that the page has or looks like one: a number in it. */
+function citationsInTitles(text: string): string[] {
+  const titles = text.matchAll(/(?:\b(?:it|test)|\))\(\s*(['"`])((?:(?!\1)[^:\n])+): /g);
+  return [...titles]
+    .map(([, , start]) => start!)
+    .filter(
+      (start) => isKnown(start) || /^(?:[A-Z]|o\d|sheet|golden|observation|\d+[A-Z]?\b)[^,]*\d/.test(start),
+    );
+}
+
 describe('every citation of', () => {
   it('the interface sheet names a section that it has', () => {
     expect(sections.size).toBeGreaterThan(60);
@@ -135,6 +145,18 @@ describe('every citation of', () => {
         [...text.matchAll(/\bRFC \d+/g)].map(([rfc]) => rfc).filter((rfc) => !names.includes(rfc)),
       ),
     ).toEqual([]);
+  });
+
+  it('a document in a test’s title names one that reference/sources.md has, in most specs of hardware and wire', () => {
+    const unknown = (text: string): string[] => citationsInTitles(text).filter((start) => !isKnown(start));
+    expect(inAllFiles(unknown)).toEqual([]);
+    expect(unknown("it('C9-105: a; b', () => {}); test.each(all)(`C9-999: %s`); it('PCJ 2.1: c')")).toEqual([
+      'C9-999',
+      'PCJ 2.1',
+    ]);
+    const specs = [...flatTexts].filter(([path]) => /^(?:hw|wire)\/.*\.spec\.ts$/.test(path));
+    const citing = specs.filter(([, text]) => citationsInTitles(text).length > 0);
+    expect(citing.length / specs.length).toBeGreaterThan(0.6);
   });
 
   it('a parameter says where its default comes from', () => {
