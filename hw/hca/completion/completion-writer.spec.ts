@@ -54,7 +54,7 @@ describe('CQEs', () => {
 
 describe('a CQ that is full', () => {
   for (const hca of [{}, tightest])
-    it(`sheet 6.6: overruns with an event, fails its QPs and no others${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
+    it(`IBTA 10.10.2.3, sheet 6.6: overruns with an event, fails its QPs and no others${hca === tightest ? ', at the smallest sizes' : ''}`, async () => {
       const given = await scene({ hca });
       const { bench, checkBystanders } = given;
       const cq = new Cq(bench.a, 2);

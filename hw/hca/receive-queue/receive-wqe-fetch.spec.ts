@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
@@ -234,6 +235,35 @@ describe('a shared receive queue', () => {
     second.a.send({ opcode: WqeOpcode.SEND });
     await bench.run(20);
     expect(summaryOf(cq.drain())).toEqual(['receive 0: 0x0']);
+  });
+
+  it('IBTA 10.2.9.3: loses to a QP that fails the WQE of a message half received, and no other', async () => {
+    const { bench } = await scene();
+    const srq = new Srq(bench.b);
+    const cq = new Cq(bench.b);
+    const first = connectedPair(bench.a, bench.b, { b: { sendCq: cq, srq } });
+    const second = connectedPair(bench.a, bench.b, { b: { sendCq: cq, srq } });
+    const [from, to] = [new Region(bench.a, 8192), new Region(bench.b, 8192)];
+    await bench.run(3);
+    const posted = [0, 1, 2].map((index) => srq.post([to.part(index * 2048, 2048)]));
+    let packets = 0;
+    bench.b.port.drops = () => packets++ > 0;
+    first.a.send({ opcode: WqeOpcode.SEND, segments: [from.part(0, 2048)] });
+    await bench.run(20);
+    expect(packets).toBe(2);
+    expect(cq.drain()).toEqual([]);
+    first.b.toError();
+    await bench.run(30);
+    expect(cq.drain().map(({ qpn, wqeCounter, syndrome }) => [qpn, wqeCounter, syndrome])).toEqual([
+      [first.b.qpn, posted[0], CqeSyndrome.WR_FLUSH_ERR],
+    ]);
+    bench.b.port.drops = () => false;
+    for (let message = 0; message < 2; message++) second.a.send({ opcode: WqeOpcode.SEND });
+    await bench.run(20);
+    expect(cq.drain().map(({ qpn, wqeCounter, syndrome }) => [qpn, wqeCounter, syndrome])).toEqual([
+      [second.b.qpn, posted[1], 0],
+      [second.b.qpn, posted[2], 0],
+    ]);
   });
 });
 

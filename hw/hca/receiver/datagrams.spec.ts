@@ -118,7 +118,7 @@ describe('a datagram', () => {
     expect(b.cq.poll()).toBeUndefined();
   });
 
-  test('IBTA 9.8.3: is dropped and counted for a wrong Q_Key, a foreign P_Key, two limited members, and without a receive', async () => {
+  test('IBTA 9.8.3, 10.9.1.1: is dropped and counted for a wrong Q_Key, a foreign P_Key, two limited members, and without a receive', async () => {
     const { bench, a, b, to } = await datagramScene();
     const send = (datagram: ReturnType<typeof datagramTo>): number =>
       a.qp.send({ opcode: WqeOpcode.SEND, datagram, inline: pattern(1, 4) });
@@ -188,7 +188,7 @@ describe('a datagram', () => {
     expect(unreceived).toBeLessThanOrEqual(refused + 2);
   });
 
-  test('sheet 6.6: longer than the MTU is a local length error; one of another PD or opcode a local QP operation error', async () => {
+  test('IBTA 10.2.2.2, sheet 6.6: longer than the MTU is a local length error; one of another PD or opcode a local QP operation error', async () => {
     const cases: [Partial<SendRequest>, number][] = [
       [{ segments: [] }, CqeSyndrome.LOCAL_LENGTH_ERR],
       [{ datagram: datagramTo(9, 2, { pd: PD + 1 }) }, CqeSyndrome.LOCAL_QP_OP_ERR],

@@ -234,7 +234,7 @@ describe('a response of a READ that is lost', () => {
   };
 
   for (const [name, options] of sizes) {
-    it(`IBTA 9.9.2.1: is asked for once, whatever follows it${name}`, async () => {
+    it(`IBTA 9.7.3.2, 9.9.2.1: is asked for once, whatever follows it${name}`, async () => {
       const given = await scene(options);
       await reading(given, [2]);
       expect(syndromesOf(given.aCq.drain())).toEqual([0]);

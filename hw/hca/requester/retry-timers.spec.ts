@@ -16,7 +16,7 @@ const write = ({ local, target }: Scene) => ({
 });
 
 describe('the local ACK timeout', () => {
-  it('IBTA 9.7.6.1.3: sends again when the peer is silent, and gives up when the retries are used up', async () => {
+  it('IBTA 9.7.6.1.3, 9.9.2.1.1: sends again when the peer is silent, and gives up when the retries are used up', async () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE, a: { fields: { retryCount: 3 } } });
     const { bench, a, b, aCq, checkBystanders } = given;
     bench.b.port.drops = ({ qpn }) => qpn === b.qpn;

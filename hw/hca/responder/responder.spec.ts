@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { NakCode, nakSyndrome, Opcode } from '../../../wire/index.ts';
+import { AethKind, NakCode, nakSyndrome, Opcode, syndromeKind } from '../../../wire/index.ts';
 import { type BenchOptions, tightest } from '../testing/data-path-bench.ts';
 import { allRights, psnA, Region, type SendRequest } from '../testing/data-path-verbs.ts';
 import { packetsTo, type Scene, scene, summaryOf, syndromesOf } from '../testing/scenario.ts';
@@ -180,6 +180,62 @@ describe('packets that should not come', () => {
     expect(bench.b.dataPath.transport.report()).toEqual({ sequenceNakSent: 2, requestOutOfSequence: 4 });
     // No request of a waits for these answers.
     expect(a.state).toBe(QpState.RTS);
+  });
+
+  it('IBTA 9.7.4.1.1: looks at the PSN before all else: behind a gap or repeated, a wrong request is no error', async () => {
+    const wrong = [
+      { opcode: Opcode.RC_SEND_MIDDLE, payload: new Uint8Array(1024) },
+      { opcode: Opcode.RC_RDMA_WRITE_LAST },
+      { dmaBytes: 5 },
+      { rkey: 0xf_ff00 },
+    ];
+    for (const change of wrong) {
+      const given = await scene();
+      const { bench, a, b, remote } = given;
+      await inject(given, only(given, psnA(0)));
+      const before = remote.read();
+      await inject(given, only(given, psnA(2), change), only(given, psnA(0), change));
+      // The first is acknowledged, the second asked for from the gap on, the repeated one acknowledged again.
+      expect(bench.a.port.packets.map(({ psn, syndrome }) => [psn, syndromeKind(syndrome)])).toEqual([
+        [psnA(0), AethKind.ACK],
+        [psnA(1), AethKind.NAK],
+        [psnA(0), AethKind.ACK],
+      ]);
+      expect(bench.a.port.packets[1]!.syndrome).toBe(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR));
+      expect([a.state, b.state, bench.b.events.lines]).toEqual([QpState.RTS, QpState.RTS, []]);
+      expect(remote.read()).toEqual(before);
+    }
+  });
+
+  it('IBTA 9.7.4.1.1: looks at opcode and length before the rights', async () => {
+    const key = { rkey: 0xf_ff00 };
+    for (const change of [{ ...key, opcode: Opcode.RC_RDMA_WRITE_LAST }, { ...key, dmaBytes: 5 }, key]) {
+      const given = await scene();
+      await inject(given, only(given, psnA(0), change));
+      const code = change === key ? NakCode.REMOTE_ACCESS_ERROR : NakCode.INVALID_REQUEST;
+      expect(given.bench.a.port.packets.map(({ syndrome }) => syndrome)).toEqual([nakSyndrome(code)]);
+    }
+  });
+
+  it('C9-148: counts each message once in the MSN, a READ before its own answer, and none that is repeated', async () => {
+    const given = await scene({ hca: { ackDelayCycles: 0 } });
+    const { bench, a } = given;
+    const answers = (): [number, number][] =>
+      bench.a.port.packets.splice(0).map(({ opcode, msn }) => [opcode, msn]);
+    a.send(write(given));
+    await bench.run(20);
+    expect(answers().at(-1)).toEqual([Opcode.RC_ACKNOWLEDGE, 1]);
+    a.send({ ...read(given), segments: [given.local.part(0, 2048)] });
+    await bench.run(20);
+    expect(answers()).toEqual([
+      [Opcode.RC_RDMA_READ_RESPONSE_FIRST, 2],
+      [Opcode.RC_RDMA_READ_RESPONSE_LAST, 2],
+    ]);
+    a.send(atomic(given));
+    await bench.run(20);
+    expect(answers()).toEqual([[Opcode.RC_ATOMIC_ACKNOWLEDGE, 3]]);
+    await inject(given, only(given, psnA(0)));
+    expect(answers()).toEqual([[Opcode.RC_ACKNOWLEDGE, 3]]);
   });
 
   it('IBTA 9.7.5.1.4: executes a repeated READ again, whole or from its middle', async () => {
