@@ -144,7 +144,7 @@ describe('access modes', () => {
     expect(space.barAddress(0)).toBe(0xffff_ffff * 2 ** 32 + 0xfff0_0000);
   });
 
-  it('PCIe 7.8: refuse the extended tag enable when extended tags are not supported', () => {
+  it('PCIe 7.8.4: refuse the extended tag enable when extended tags are not supported', () => {
     const space = newSpace({ extendedTagSupported: false });
     space.write(0x68, 2, 0x0100);
     expect(space.read(0x68, 2)).toBe(0);
@@ -153,7 +153,7 @@ describe('access modes', () => {
 });
 
 describe('what software sets', () => {
-  it('PCIe 7.8: changes the limits of the DMA engines', () => {
+  it('PCIe 7.8.4: changes the limits of the DMA engines', () => {
     const space = newSpace();
     expect([space.maxPayloadBytes, space.maxReadRequestBytes, space.tagCountMax]).toEqual([128, 512, 32]);
     // Payload code 1, extended tags, read request code 5; relaxed ordering off.

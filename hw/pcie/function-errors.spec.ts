@@ -100,6 +100,28 @@ describe('requests the function cannot take', () => {
     expect(bench.target.writes.length).toBe(1);
   });
 
+  it('PCIe 6.2.3.2.3: reports of several errors of one TLP the one that comes first in precedence, once', () => {
+    // Malformed TLP, unsupported request, poisoned TLP.
+    const [malformed, unsupported, poisoned] = [1 << 18, 1 << 20, 1 << 12];
+    const cases: [number, number, number][] = [
+      [BAR0 + 4094, 4, malformed],
+      [0x7_0000_0ffe, 4, malformed],
+      [BAR0, 256, malformed],
+      [0x7_0000_0000, 4, unsupported],
+      [BAR0, 4, poisoned],
+    ];
+    for (const [address, bytes, only] of cases) {
+      const bench = enabledBench();
+      bench.software.setConfig(0x68, 2, 0x281e);
+      bench.write(address, new Array(bytes).fill(0), FLAG_POISONED);
+      expect(bench.software.config(0x158)).toBe(only);
+      expect(bench.messages).toEqual([only === malformed ? 0x33 : 0x31]);
+      // Detected parity error.
+      expect((bench.software.config(0x06, 2) & 0x8000) !== 0).toBe(only === poisoned);
+      expect(bench.target.writes).toEqual([]);
+    }
+  });
+
   it('PCIe 2.2.9: says in an error answer how many bytes are missing', () => {
     const bench = enabledBench();
     expect(bench.read(0x1000, 64)).toMatchObject({ status: STATUS_UNSUPPORTED_REQUEST, byteCount: 64 });

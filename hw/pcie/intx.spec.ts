@@ -25,7 +25,7 @@ describe('the legacy interrupt', () => {
     expect(software.config(0x06, 2)).toBe(0x0010);
   });
 
-  it('PCIe 2.2.8.1: uses the wire of the interrupt pin', () => {
+  it('PCIe 6.1.2: uses the wire of the interrupt pin', () => {
     const { setIntx, messages } = bench({ interruptPin: 4 });
     setIntx(true);
     setIntx(false);

@@ -55,7 +55,7 @@ describe('the header of a TLP', () => {
     ).toEqual(['00000002', '0008427c', '00001000', '00000000']);
   });
 
-  it('PCIe 2.2.7: is 4 dwords for a write above 4 GiB, with the attributes and the poisoned bit', () => {
+  it('PCIe 2.2.1: is 4 dwords for a write above 4 GiB, with the attributes and the poisoned bit', () => {
     const flags = FLAG_POISONED | FLAG_RELAXED_ORDERING | FLAG_NO_SNOOP;
     // MWr64: Fmt 3; EP bit 14, Attr 3; 64 bytes are 16 dwords.
     expect(headerOf({ kind: MEMORY_WRITE, address: 0x8_1234_5678, lengthBytes: 64, flags })).toEqual([
