@@ -271,7 +271,7 @@ describe('a response of a READ that is lost', () => {
     });
   }
 
-  it('IBTA 10.7.3.3: is asked for before a later request is failed by its refusal', async () => {
+  it('IBTA 10.8.3.3: is asked for before a later request is failed by its refusal', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -288,7 +288,7 @@ describe('a response of a READ that is lost', () => {
 });
 
 describe('answers made by hand', () => {
-  it('IBTA 9.7.6: complete all requests up to their PSN', async () => {
+  it('IBTA 9.7.5.1.2: complete all requests up to their PSN', async () => {
     const given = await scene();
     const { bench, a, aCq } = given;
     bench.b.port.drops = () => true;
@@ -370,7 +370,7 @@ describe('answers made by hand', () => {
 });
 
 describe('acknowledgements', () => {
-  it('IBTA 9.7.5.1: of packets that come close together are one', async () => {
+  it('IBTA 9.7.5.1.2: of packets that come close together are one', async () => {
     const given = await scene({ hca: { ackDelayCycles: 2000 } });
     const { bench, a, aCq } = given;
     a.send(write(given, 8192));

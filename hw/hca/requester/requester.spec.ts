@@ -8,7 +8,7 @@ import { allRights, Region, type RegionOptions } from '../testing/data-path-verb
 import { scene, summaryOf, syndromesOf } from '../testing/scenario.ts';
 
 describe('the requester waits', () => {
-  it('IBTA 10.7.4: with a fenced request until all READs before it are complete', async () => {
+  it('IBTA 10.8.3.3: with a fenced request until all READs before it are complete', async () => {
     const { bench, a, aCq, local, target } = await scene();
     a.post({ opcode: WqeOpcode.RDMA_READ, segments: [local.part(0, 4000)], remote: target });
     a.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(8000, 8)], remote: target, isFenced: true });
@@ -24,8 +24,8 @@ describe('the requester waits', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
-  /** What a READ has brought is in memory when a fenced request reads it there (IBTA vol 1, 10.7.3.3). */
-  it('IBTA 10.7.4: with a fenced request until what READs brought has left for memory', async () => {
+  /** What a READ has brought is in memory when a fenced request reads it there (IBTA vol 1, 10.8.3.3). */
+  it('IBTA 10.8.3.3: with a fenced request until what READs brought has left for memory', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });
       const back = { ...target, address: target.address + 8192 };

@@ -9,7 +9,7 @@ const at64 = (region: Region, offset: number): bigint =>
   new DataView(region.read(offset, 8).buffer).getBigUint64(0, true);
 
 describe('the response engine', () => {
-  it('IBTA 10.7.3: reads what was written before, on one QP', async () => {
+  it('IBTA 10.8.3.3: reads what was written before, on one QP', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });
       for (let round = 0; round < 6; round++) {

@@ -169,7 +169,7 @@ describe('an unreliable connection', () => {
     expect([a.state, from.read(0, 8000)]).toEqual([QpState.SQER, to.read(0, 8000)]);
   });
 
-  test('IBTA 10.8.3: completes unsignalled messages without a CQE and goes on behind a window of them', async () => {
+  test('IBTA 10.8: completes unsignalled messages without a CQE and goes on behind a window of them', async () => {
     const { bench, a, b, aCq, bCq, to } = await scene({ hca: { outstandingWqesPerQp: 2 } });
     for (let index = 0; index < 12; index++) b.receive([to.part(index * 16, 16)]);
     for (let index = 0; index < 12; index++)
