@@ -157,7 +157,7 @@ export class Hca implements BarTarget {
       sram,
       port: this.wirePort,
       address: this.control.ports[0]!,
-      events: this.control.events,
+      eventQueues: this.control.events,
       specialQps: this.control.state,
       groups: this.control.state.groups,
       geometry: {
@@ -183,7 +183,7 @@ export class Hca implements BarTarget {
       this.#barBytes = bytes;
       this.#barView = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     }
-    return this.dataPath.doorbells.barWrite(offset, this.#barView, byteOffset, lengthBytes, cycle);
+    return this.dataPath.blocks.doorbells.barWrite(offset, this.#barView, byteOffset, lengthBytes, cycle);
   }
 
   /** BAR2 is write-only: reads of doorbell pages return zeros. */
@@ -210,7 +210,7 @@ export class Hca implements BarTarget {
   resetDataPath(cycle: number): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
-    this.dataPath.control.reset();
+    this.dataPath.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -76,7 +76,7 @@ export class DeviceState {
   closeHca(cycle: number): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
     for (const port of ports) port.close(cycle);
-    dataPath.reset();
+    dataPath.resetAll();
     for (const table of [qps, cqs, srqs, eqs]) table.clear();
     events.reset(cycle);
     icm.forgetTables();

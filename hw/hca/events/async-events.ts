@@ -21,17 +21,20 @@ export class AsyncEvents {
   readonly account = new BlockAccount('asyncEvents', ['events']);
   lostCount = 0;
   readonly #domain: ClockDomain;
-  readonly #sink: AsyncEventSink;
+  #sink!: AsyncEventSink;
   readonly #stage: number;
   readonly #types = new Fifo(DEPTH);
   readonly #numbers = new Fifo(DEPTH);
   readonly #syndromes = new Fifo(DEPTH);
 
-  constructor(domain: ClockDomain, sink: AsyncEventSink) {
+  constructor({ domain }: { readonly domain: ClockDomain }) {
     this.#domain = domain;
-    this.#sink = sink;
     this.#stage = domain.addStage(this.#run, this);
-    sink.onSpace((cycle) => domain.wake(this.#stage, cycle));
+  }
+
+  connect({ eventQueues }: { readonly eventQueues: AsyncEventSink }): void {
+    this.#sink = eventQueues;
+    eventQueues.onSpace((cycle) => this.#domain.wake(this.#stage, cycle));
   }
 
   /** Queues an event of a QP, CQ or SRQ; the syndrome is that of a CQ error. */

@@ -27,16 +27,21 @@ const PHASE_SEND = 1;
 const PHASE_LOOK = 2;
 const PHASE_RECEIVE = 3;
 
+export interface FlusherPorts {
+  readonly wqeFetch: WqeFetch;
+  readonly receives: ReceiveWqeFetch;
+  readonly completions: CompletionWriter;
+  readonly completion: RequestCompletion;
+}
+
 export class Flusher {
   readonly account = new BlockAccount('flusher', ['completion']);
   flushedCount = 0;
-  /** A send work request was flushed that had never been taken up: it has no record. */
-  onUnstartedFlushed: (opcode: number) => void = () => {};
   readonly #core: HcaCore;
-  readonly #fetch: WqeFetch;
-  readonly #receives: ReceiveWqeFetch;
-  readonly #completions: CompletionWriter;
-  readonly #requests: RequestCompletion;
+  #fetch!: WqeFetch;
+  #receives!: ReceiveWqeFetch;
+  #completions!: CompletionWriter;
+  #requests!: RequestCompletion;
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
@@ -54,18 +59,8 @@ export class Flusher {
   readonly #pollHandler: number;
   readonly #stage: number;
 
-  constructor(
-    core: HcaCore,
-    fetch: WqeFetch,
-    receives: ReceiveWqeFetch,
-    completions: CompletionWriter,
-    requests: RequestCompletion,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#fetch = fetch;
-    this.#receives = receives;
-    this.#completions = completions;
-    this.#requests = requests;
     this.#work = new Fifo(core.qps.slotCount);
     this.#polled = new Fifo(core.qps.slotCount);
     core.qps.follow((slotCount) => {
@@ -79,7 +74,13 @@ export class Flusher {
     });
     this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
     this.#stage = core.domain.addStage(this.#run, this);
-    receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
+  }
+
+  connect({ wqeFetch, receives, completions, completion }: FlusherPorts): void {
+    this.#fetch = wqeFetch;
+    this.#receives = receives;
+    this.#completions = completions;
+    this.#requests = completion;
   }
 
   /** QPs that wait for their turn. */
@@ -187,7 +188,7 @@ export class Flusher {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
-      this.onUnstartedFlushed(opcode);
+      this.#core.operations.flushedUnstarted(opcode);
       line.advance();
       pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
       return true;
@@ -226,7 +227,8 @@ export class Flusher {
     return false;
   }
 
-  #recordRead(queue: number, cycle: number): void {
+  /** The doorbell record of a receive queue has been read. */
+  recordRead(queue: number, cycle: number): void {
     if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_LOOK) return;
     this.#phase[queue] = PHASE_RECEIVE;
     this.#enter(queue, cycle);

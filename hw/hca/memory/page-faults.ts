@@ -46,9 +46,15 @@ export interface PageRequestSink {
   ): boolean;
 }
 
-export interface PageFaultListener {
-  /** The side may go on, or fail. */
-  resumed(qp: number, side: number, cycle: number): void;
+/** A side of QPs that waits for pages: it may go on, or fail. */
+export interface PageWaiter {
+  pagesAnswered(qp: number, cycle: number): void;
+}
+
+export interface PageFaultPorts {
+  readonly eventQueues: PageRequestSink;
+  readonly requester: PageWaiter;
+  readonly responses: PageWaiter;
 }
 
 export class PageFaults {
@@ -62,7 +68,7 @@ export class PageFaults {
   droppedPacketCount = 0;
   readonly #domain: ClockDomain;
   readonly #qps: QpTable;
-  readonly #sink: PageRequestSink;
+  #sink!: PageRequestSink;
   readonly #stage: number;
   #state = new Uint8Array(0);
   #uses = new Int32Array(0);
@@ -74,12 +80,11 @@ export class PageFaults {
   /** Entries in wait of room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
   readonly #asking: Fifo;
   #isQueued = new Uint8Array(0);
-  #listener: PageFaultListener | undefined;
+  #ports!: PageFaultPorts;
 
-  constructor(domain: ClockDomain, qps: QpTable, sink: PageRequestSink) {
+  constructor({ domain, qps }: { readonly domain: ClockDomain; readonly qps: QpTable }) {
     this.#domain = domain;
     this.#qps = qps;
-    this.#sink = sink;
     this.#asking = new Fifo(SIDES * qps.slotCount);
     qps.follow((slotCount) => {
       const entries = SIDES * slotCount;
@@ -94,9 +99,6 @@ export class PageFaults {
       this.#asking.enlarge(entries);
     });
     this.#stage = domain.addStage(this.#run, this);
-    sink.onSpace((cycle) => {
-      if (!this.#asking.isEmpty) domain.wake(this.#stage, cycle);
-    });
   }
 
   /** Pages asked for and not answered. */
@@ -104,8 +106,12 @@ export class PageFaults {
     return this.#state.filter((state) => state === ASKING || state === OUTSTANDING).length;
   }
 
-  connect(listener: PageFaultListener): void {
-    this.#listener = listener;
+  connect(ports: PageFaultPorts): void {
+    this.#ports = ports;
+    this.#sink = ports.eventQueues;
+    ports.eventQueues.onSpace((cycle) => {
+      if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, cycle);
+    });
   }
 
   /**
@@ -192,7 +198,9 @@ export class PageFaults {
     this.#state[entry] = isRefused ? REFUSED : IDLE;
     this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;
     if (isRefused) this.refusedCount[side] = this.refusedCount[side]! + 1;
-    this.#listener!.resumed(Math.floor(entry / SIDES), side, cycle);
+    const qp = Math.floor(entry / SIDES);
+    if (side === SIDE_RESPONSE) this.#ports.responses.pagesAnswered(qp, cycle);
+    if (side === SIDE_REQUESTER) this.#ports.requester.pagesAnswered(qp, cycle);
   }
 
   #tokenOf(entry: number): number {

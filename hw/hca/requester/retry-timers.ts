@@ -13,11 +13,14 @@ import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord, type QueuePair } from '../objects/index.ts';
 
-export interface TimerListener {
-  /** No progress for a whole timeout while packets are outstanding. */
-  ackTimedOut(qp: number, cycle: number): void;
-  /** The RNR wait is over. */
-  rnrWaitOver(qp: number, cycle: number): void;
+export interface RetryTimerPorts {
+  readonly errors: {
+    /** No progress for a whole timeout while packets are outstanding. */
+    ackTimedOut(qp: number, cycle: number): void;
+  };
+  readonly requester: {
+    rnrWaitOver(pair: QueuePair, cycle: number): void;
+  };
 }
 
 const DUE_RNR = 0.5;
@@ -35,7 +38,7 @@ export class RetryTimers {
   /** Those of {@link #due} that are looked at: reused. */
   readonly #looked: number[] = [];
   readonly #stage: number;
-  #listener: TimerListener | undefined;
+  #ports!: RetryTimerPorts;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
   #life = new Int32Array(0);
   /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
@@ -65,8 +68,8 @@ export class RetryTimers {
     return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
   }
 
-  connect(listener: TimerListener): void {
-    this.#listener = listener;
+  connect(ports: RetryTimerPorts): void {
+    this.#ports = ports;
   }
 
   /**
@@ -161,14 +164,14 @@ export class RetryTimers {
       return;
     }
     this.timeoutCount++;
-    this.#listener!.ackTimedOut(qp, cycle);
+    this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
   #lookAtRnr(qp: number, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;
-    this.#listener!.rnrWaitOver(qp, cycle);
+    this.#ports.requester.rnrWaitOver(pair, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

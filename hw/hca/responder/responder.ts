@@ -36,7 +36,6 @@ import {
   MESSAGE_NONE,
   MESSAGE_WRITE,
   REFUSED,
-  type ReceivedPackets,
   STALL_COMPLETION,
   TAKES_RECEIVE_WQE,
   WAIT,
@@ -45,7 +44,7 @@ import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from '../receive-q
 import { InboundRequest } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';
-import { RequestRefusals } from './request-refusals.ts';
+import { type RefusedQps, RequestRefusals } from './request-refusals.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 const STEP_CHECK = 0;
@@ -54,48 +53,48 @@ const STEP_RIGHTS = 2;
 const STEP_PAYLOAD = 3;
 const STEP_FINISH = 4;
 
-export interface ResponderListener {
-  /** A request broke a rule: the NAK is queued; the QP goes to error, with the given asynchronous event. */
-  qpRefused(qp: number, eventType: number, cycle: number): void;
-  /** First packet on a QP in RTR. */
-  communicationEstablished(qp: number, cycle: number): void;
+export interface ResponderPorts {
+  readonly scatter: ReceiveScatter;
+  readonly responses: ResponseEngine;
+  readonly completions: CompletionWriter;
+  readonly errors: RefusedQps & {
+    /** First packet on a QP in RTR. */
+    communicationEstablished(qp: number, cycle: number): void;
+  };
 }
 
 export class Responder {
   readonly #core: HcaCore;
-  readonly #scatter: ReceiveScatter;
-  readonly #responses: ResponseEngine;
-  readonly #completions: CompletionWriter;
   readonly #account: BlockAccount;
-  readonly #listener: ResponderListener;
+  #scatter!: ReceiveScatter;
+  #responses!: ResponseEngine;
+  #completions!: CompletionWriter;
+  #errors!: ResponderPorts['errors'];
   readonly #request: InboundRequest;
   readonly #refusals: RequestRefusals;
   readonly #checks: RequestChecks;
   readonly #memory: RequestMemory;
   #step = STEP_CHECK;
 
-  constructor(
-    core: HcaCore,
-    packets: ReceivedPackets,
-    scatter: ReceiveScatter,
-    responses: ResponseEngine,
-    completions: CompletionWriter,
-    account: BlockAccount,
-    listener: ResponderListener,
-  ) {
+  /** @param account that of the receiver, whose stage works on requests */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
+    this.#account = account;
+    const request = new InboundRequest(core.received);
+    this.#request = request;
+    this.#refusals = new RequestRefusals(core, request);
+    this.#checks = new RequestChecks(core, request, this.#refusals);
+    this.#memory = new RequestMemory(core, request, this.#refusals, account);
+  }
+
+  connect({ scatter, responses, completions, errors }: ResponderPorts): void {
     this.#scatter = scatter;
     this.#responses = responses;
     this.#completions = completions;
-    this.#account = account;
-    this.#listener = listener;
-    const request = new InboundRequest(packets);
-    this.#request = request;
-    this.#refusals = new RequestRefusals(core, request, responses, (qp, eventType, cycle) =>
-      listener.qpRefused(qp, eventType, cycle),
-    );
-    this.#checks = new RequestChecks(core, request, this.#refusals, responses);
-    this.#memory = new RequestMemory(core, request, scatter, this.#refusals, account);
+    this.#errors = errors;
+    this.#refusals.connect({ responses, errors });
+    this.#checks.connect({ responses });
+    this.#memory.connect({ scatter });
   }
 
   /** Works on the request that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
@@ -141,7 +140,7 @@ export class Responder {
     const { qp, pair } = this.#request;
     if (pair.hasCommunicated === 0) {
       pair.hasCommunicated = 1;
-      this.#listener.communicationEstablished(qp, cycle);
+      this.#errors.communicationEstablished(qp, cycle);
     }
     const checked = this.#checks.check(cycle);
     if (checked === DUPLICATE) this.#repeat(cycle);
@@ -244,7 +243,7 @@ export class Responder {
     this.#completions.post(pair.receiveCqn, qp, -1, 0, 0, counter, 0, 0, 0, syndrome, 0, cycle);
     pair.messageKind = MESSAGE_NONE;
     if (pair.opcodeBase === 0) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
-    this.#listener.qpRefused(qp, 0, cycle);
+    this.#errors.refused(qp, 0, cycle);
   }
 
   /** A READ or an atomic: one packet, answered by the response engine. */

@@ -33,14 +33,19 @@ const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
+export interface SchedulerPorts {
+  /** Looks for a QP from a cycle on. */
+  readonly requester: { wake(cycle: number): void };
+}
+
 export class SendScheduler {
   /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
   readonly #ring = new QueuePair();
   readonly #delayed = new QueuePair();
-  readonly #wakeRequester: (cycle: number) => void;
+  #requester!: SchedulerPorts['requester'];
 
-  constructor(wakeRequester: (cycle: number) => void) {
-    this.#wakeRequester = wakeRequester;
+  connect({ requester }: SchedulerPorts): void {
+    this.#requester = requester;
   }
 
   /** The QP has work: to be considered from `cycle` on. */
@@ -48,7 +53,7 @@ export class SendScheduler {
     if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
     append(this.#ring, pair, cycle);
-    this.#wakeRequester(cycle);
+    this.#requester.wake(cycle);
   }
 
   /**

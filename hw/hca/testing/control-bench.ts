@@ -73,7 +73,7 @@ class RecordingDataPath implements DataPathControl {
   isIcmFencePassed = (): boolean => this.isFenceOpen;
   halt = (): void => this.#note('halt');
   isQuiet = (): boolean => this.isFenceOpen;
-  reset = (): void => this.#note('reset');
+  resetAll = (): void => this.#note('reset');
 
   #note(name: string, ...values: number[]): void {
     this.calls.push([name, ...values].join(' '));

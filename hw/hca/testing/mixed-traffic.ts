@@ -237,14 +237,16 @@ export async function runMixedTraffic(
 
 /** Everything that counts something, of one node: equal whatever the order of same-instant events. */
 export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
-  const { responses, accounts, transmitter, mptCache, mttCache, qpcCache, cqcCache } = dataPath;
+  const { accounts } = dataPath;
+  const { responses, transmitter } = dataPath.blocks;
+  const { mptCache, mttCache, qpcCache, cqcCache } = dataPath.core;
   const caches = [
     ...[qpcCache, cqcCache].map(({ directory, users }) => [
       directory.evictionCount,
       ...users.map(({ useCount, missCount }) => [useCount, missCount]),
     ]),
     [mptCache.directory.evictionCount, mttCache.directory.evictionCount],
-    ...dataPath.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
+    ...dataPath.core.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
       mptUses,
       mptMisses,
       mttUses,
@@ -266,7 +268,7 @@ export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
     atomics: responses.atomicCount,
     repeated: transmitter.repeatedPacketCount,
     dropped: transmitter.droppedPacketCount,
-    violations: dataPath.violations.report(),
-    stagePs: dataPath.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
+    violations: dataPath.core.violations.report(),
+    stagePs: dataPath.core.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
   };
 }
