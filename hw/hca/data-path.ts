@@ -230,12 +230,10 @@ export class DataPath {
   /** Forgets every context and all work, from the side that asks to the side that serves. Statistics stay. */
   reset(): void {
     const { qps, records, translator, qpcCache, cqcCache, srqcCache } = this.core;
-    const { completion, timers, flusher } = this.blocks;
+    const { completion } = this.blocks;
     for (const slot of qps.liveSlots()) {
       const pair = qps.rows[slot]!;
       completion.dropAll(pair);
-      timers.forget(slot);
-      flusher.forget(slot);
       pair.state = QpState.RST;
       pair.epoch++;
       pair.inPipelineCount = 0;
@@ -252,10 +250,21 @@ export class DataPath {
     for (const [, block] of this.#all) block.rebase?.(cycles);
   }
 
-  /** What each block holds, by name: see {@link Block.inspect}. */
+  /** What each block holds, by name: see {@link Block.inspect}; and the queue pairs, as far as they are numbers. */
   inspect(): BlockState {
-    return Object.fromEntries(
-      this.#all.flatMap(([name, block]) => (block.inspect ? [[name, block.inspect()]] : [])),
+    const { qps, records } = this.core;
+    const queuePairs = Object.fromEntries(
+      Array.from(qps.liveSlots(), (slot) => [qps.numberOf[slot]!, numbersOf(qps.rows[slot]!)]),
     );
+    const blocks = this.#all.flatMap(([name, block]) => (block.inspect ? [[name, block.inspect()]] : []));
+    return {
+      ...Object.fromEntries(blocks),
+      queuePairs,
+      recordsInUse: records.capacity - records.freeCount,
+    };
   }
+}
+
+function numbersOf(row: object): BlockState {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => typeof value === 'number'));
 }

@@ -53,7 +53,11 @@ export class CompletionNotifier {
   constructor(core: HcaCore, wake: (cycle: number) => void) {
     this.#core = core;
     this.#wake = wake;
-    this.#due = new Fifo(core.cqs.slotCount);
+    this.#due = new Fifo({
+      name: 'events due',
+      capacity: core.cqs.slotCount,
+      whenFull: 'never: each CQ stands here at most once',
+    });
     core.cqs.follow((slotCount) => {
       this.#due.enlarge(slotCount);
       this.#isDue = enlarged(this.#isDue, slotCount);

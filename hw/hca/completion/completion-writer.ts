@@ -11,7 +11,7 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
@@ -208,6 +208,15 @@ export class CompletionWriter {
     this.#isReadingConsumer = false;
     this.#resize = undefined;
     this.#isResizing = false;
+  }
+
+  inspect(): BlockState {
+    return {
+      completions: this.#count,
+      isResizing: this.#isResizing,
+      isReadingConsumer: this.#isReadingConsumer,
+      events: this.notifier.heldCount,
+    };
   }
 
   #run(cycle: number): void {

@@ -13,7 +13,7 @@ import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../..
 import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { noLine, WQE_LINE_BYTES } from '../objects/index.ts';
 import type { WqeLines } from '../send-queue/index.ts';
@@ -93,6 +93,11 @@ export class Doorbells {
   reset(): void {
     this.#halfArmPage = -1;
     this.#assemblyAt.fill(-1);
+  }
+
+  inspect(): BlockState {
+    const isTaken = (at: number): boolean => at !== -1;
+    return { halfArmPage: this.#halfArmPage, blueFlamePosts: Array.from(this.#assemblyAt).filter(isTaken) };
   }
 
   #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {

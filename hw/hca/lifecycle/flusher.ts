@@ -11,7 +11,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { controlSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord } from '../objects/index.ts';
@@ -61,8 +61,16 @@ export class Flusher {
 
   constructor(core: HcaCore) {
     this.#core = core;
-    this.#work = new Fifo(core.qps.slotCount);
-    this.#polled = new Fifo(core.qps.slotCount);
+    this.#work = new Fifo({
+      name: 'QPs to flush',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
+    this.#polled = new Fifo({
+      name: 'QPs to look at again',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     core.qps.follow((slotCount) => {
       this.#work.enlarge(slotCount);
       this.#polled.enlarge(slotCount);
@@ -129,6 +137,7 @@ export class Flusher {
     this.#isQueued.fill(0);
     this.#isPolled.fill(0);
     this.#phase.fill(PHASE_NONE);
+    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
   #enter(qp: number, cycle: number): void {
@@ -168,6 +177,10 @@ export class Flusher {
   }
 
   /** Flushes one work request of the QP. False: nothing to do now. */
+  inspect(): BlockState {
+    return { work: this.#work.values, polled: this.#polled.values };
+  }
+
   #step(qp: number, cycle: number): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);

@@ -11,7 +11,7 @@
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
 import { PageRequestSide } from '../../../abi/eqe.ts';
-import { type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { enlarged, type QpTable } from '../objects/index.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
@@ -85,7 +85,11 @@ export class PageFaults {
   constructor({ domain, qps }: { readonly domain: ClockDomain; readonly qps: QpTable }) {
     this.#domain = domain;
     this.#qps = qps;
-    this.#asking = new Fifo(SIDES * qps.slotCount);
+    this.#asking = new Fifo({
+      name: 'page requests',
+      capacity: SIDES * qps.slotCount,
+      whenFull: 'never: each side of a QP stands here at most once',
+    });
     qps.follow((slotCount) => {
       const entries = SIDES * slotCount;
       this.#state = enlarged(this.#state, entries);
@@ -165,6 +169,10 @@ export class PageFaults {
     this.#asking.clear();
     this.#isQueued.fill(0);
     this.#state.fill(IDLE);
+  }
+
+  inspect(): BlockState {
+    return { asking: this.#asking.values, outstanding: this.heldCount };
   }
 
   #run(cycle: number): void {

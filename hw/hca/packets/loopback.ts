@@ -11,6 +11,7 @@
  *
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
+import type { BlockState } from '../../../sim/index.ts';
 import { packetBytesOf, padBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -116,6 +117,10 @@ export class Loopback {
       packetBytes,
       this.words[word + WORD_PAYLOAD_BYTES]!,
     );
+  }
+
+  inspect(): BlockState {
+    return { packets: this.heldCount, freeCycle: this.#freeCycle };
   }
 
   /** Gives a packet's buffer back. */

@@ -11,7 +11,7 @@
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 import { BlockCopier } from '../../../base/block-copy.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { GRH_BYTES } from '../../../wire/headers.ts';
 import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
 import {
@@ -148,6 +148,15 @@ export class Transmitter {
     this.requests.clear();
     this.responses.clear();
     this.#responsesInRow = 0;
+  }
+
+  inspect(): BlockState {
+    const { requests, responses } = this;
+    return {
+      requestPackets: requests.heldCount,
+      responsePackets: responses.heldCount,
+      responsesInRow: this.#responsesInRow,
+    };
   }
 
   /** The stage: sends one packet. */

@@ -2,7 +2,7 @@
  * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
-import { Fifo } from '../../../sim/index.ts';
+import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { DmaWrites } from '../memory/index.ts';
@@ -35,7 +35,11 @@ export class PayloadWriter {
   constructor({ dmaWrite, domain, received }: HcaCore) {
     this.#dmaWrite = dmaWrite;
     this.#port = received;
-    this.#held = new Fifo(received.receivePacketsMax);
+    this.#held = new Fifo({
+      name: 'packets held for their payload',
+      capacity: received.receivePacketsMax,
+      whenFull: 'never: it has a place for each packet that the receive buffers hold',
+    });
     this.#requester = dmaWrite.addRequester(
       { name: 'payloadWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 16 },
       (_cookie, cycle) => this.#done(cycle),
@@ -71,6 +75,10 @@ export class PayloadWriter {
   reset(): void {
     this.doneCount = this.requestedCount;
     while (!this.#held.isEmpty) this.#port.consume(this.#held.pop());
+  }
+
+  inspect(): BlockState {
+    return { writes: this.requestedCount - this.doneCount, packets: this.#held.values };
   }
 
   #done(cycle: number): void {

@@ -10,7 +10,7 @@
 import { receiveRecord } from '../../../abi/doorbells.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
@@ -85,7 +85,11 @@ export class ReceiveWqeFetch {
     const sramOffset = core.allocateSram(lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES);
     this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
-    this.#work = new Fifo(qps.slotCount + srqs.slotCount);
+    this.#work = new Fifo({
+      name: 'receive queues in wait of a look',
+      capacity: qps.slotCount + srqs.slotCount,
+      whenFull: 'never: each queue stands here at most once',
+    });
     this.#readFor = new Int32Array(lines);
     const enlarge = (states: ReceiveQueueState[], slotCount: number): void => {
       while (states.length < slotCount) states.push(new ReceiveQueueState());
@@ -230,6 +234,14 @@ export class ReceiveWqeFetch {
         state.isQueued = 0;
       }
     }
+  }
+
+  inspect(): BlockState {
+    return {
+      lines: this.#lines.heldCount,
+      work: this.#work.values,
+      recordReads: this.#recordsBegun - this.#recordsDone,
+    };
   }
 
   #consume(queue: number, line: number, cycle: number): void {

@@ -10,7 +10,7 @@
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { grhBytes } from '../../../abi/wqe.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -130,6 +130,10 @@ export class DatagramReceiver {
 
   reset(): void {
     this.#step = STEP_CHECK;
+  }
+
+  inspect(): BlockState {
+    return { step: this.#step };
   }
 
   #word(offset: number, word: number): number {

@@ -10,7 +10,7 @@
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { operandBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -110,8 +110,16 @@ export class Receiver {
     this.#address = core.address;
     this.#specialQps = core.specialQps;
     this.#groups = core.groups;
-    this.#arrived = new Fifo(port.receivePacketsMax);
-    this.#looped = new Fifo(loopback.capacity);
+    this.#arrived = new Fifo({
+      name: 'packets from the cable',
+      capacity: port.receivePacketsMax,
+      whenFull: 'never: the cable gives credits for what the receive buffers hold',
+    });
+    this.#looped = new Fifo({
+      name: 'packets from the loopback',
+      capacity: loopback.capacity,
+      whenFull: 'never: the transmitter waits for room in the loopback',
+    });
     this.#source = this.#arrived;
     this.#active = undefined;
     this.#latencyCycles = core.config.receiveLatencyCycles;
@@ -152,6 +160,15 @@ export class Receiver {
     this.#datagrams.reset();
     this.#responder.reset();
     this.#acknowledgements.reset();
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.slot ?? 'none',
+      fromCable: this.#arrived.values,
+      fromLoopback: this.#looped.values,
+      members: this.#memberCount,
+    };
   }
 
   /** A packet has come by the cable. */

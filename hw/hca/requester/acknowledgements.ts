@@ -12,7 +12,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   AethKind,
   CREDIT_CODE_INVALID,
@@ -140,6 +140,10 @@ export class Acknowledgements {
 
   reset(): void {
     this.#isPlacing = false;
+  }
+
+  inspect(): BlockState {
+    return { isPlacing: this.#isPlacing };
   }
 
   /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */

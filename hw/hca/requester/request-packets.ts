@@ -83,6 +83,11 @@ export class RequestPackets {
     this.#core.dmaRead.onSpace(this.#readRequester, listener);
   }
 
+  /** True while a packet's payload is being gathered. */
+  get isOpen(): boolean {
+    return this.#open !== undefined;
+  }
+
   /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
   send(pair: QueuePair, request: SendRecord, cycle: number): number {
     let packet = this.#open;

@@ -12,7 +12,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import {
@@ -127,7 +127,11 @@ export class Requester {
     this.#sameQpCycles = core.config.sameQpIntervalCycles;
     this.#windowWqes = core.config.outstandingWqesPerQp;
     this.#maker = new RecordMaker(core);
-    this.#waitingForRecord = new Fifo(core.qps.slotCount);
+    this.#waitingForRecord = new Fifo({
+      name: 'QPs in wait of a record',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     core.qps.follow((slotCount) => {
       this.#waitingForRecord.enlarge(slotCount);
       this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
@@ -209,6 +213,15 @@ export class Requester {
     this.#behindPayload.length = 0;
     this.#waitingForRecord.clear();
     this.#isWaitingForRecord.fill(0);
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.slot ?? 'none',
+      openPacket: this.#packets.isOpen,
+      waitingForRecord: this.#waitingForRecord.values,
+      waitingForPayload: this.#behindPayload.map(({ slot }) => slot),
+    };
   }
 
   #run(cycle: number): void {

@@ -8,7 +8,7 @@
  * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
-import { Fifo } from '../../../sim/index.ts';
+import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord, type QueuePair } from '../objects/index.ts';
@@ -49,7 +49,11 @@ export class RetryTimers {
 
   constructor(core: HcaCore) {
     this.#core = core;
-    this.#due = new Fifo(2 * core.qps.slotCount);
+    this.#due = new Fifo({
+      name: 'timers due',
+      capacity: 2 * core.qps.slotCount,
+      whenFull: 'never: each QP has one timer of each kind',
+    });
     core.qps.follow((slotCount) => {
       this.#due.enlarge(2 * slotCount);
       this.#life = enlarged(this.#life, slotCount);
@@ -117,6 +121,15 @@ export class RetryTimers {
     const pair = this.#core.qps.rows[qp]!;
     pair.hasTimer = 0;
     pair.isWaitingRnr = 0;
+  }
+
+  inspect(): BlockState {
+    return { running: this.heldCount, due: this.#due.values };
+  }
+
+  reset(): void {
+    this.#due.clear();
+    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
   #ackDue(qp: number, life: number): void {

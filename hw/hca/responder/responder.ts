@@ -13,7 +13,7 @@
  */
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import {
@@ -127,6 +127,10 @@ export class Responder {
 
   reset(): void {
     this.#step = STEP_CHECK;
+  }
+
+  inspect(): BlockState {
+    return { step: this.#step };
   }
 
   /** The packet is done with, refused, or waits at `step` and goes on there. */

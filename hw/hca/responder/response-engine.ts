@@ -9,7 +9,7 @@
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
 import { EventType } from '../../../abi/eqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { psnDistance } from '../../../wire/psn.ts';
@@ -255,6 +255,15 @@ export class ResponseEngine {
     this.#active = undefined;
     this.#packets.reset();
     this.#atomics.reset();
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.pair.slot ?? 'none',
+      owed: this.#resources.heldCount,
+      openPacket: this.#packets.isOpen,
+      inAtomic: this.isInAtomic,
+    };
   }
 
   /** A repeated request takes its place; what had been begun of a READ's packet behind it is given up. */

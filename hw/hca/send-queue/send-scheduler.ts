@@ -10,6 +10,7 @@
  * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
+import type { BlockState } from '../../../sim/index.ts';
 import { QueuePair } from '../objects/index.ts';
 
 /** Why a QP that has work is not scheduled. */
@@ -116,10 +117,20 @@ export class SendScheduler {
     return lengthOf(this.#ring) + lengthOf(this.#delayed);
   }
 
+  inspect(): BlockState {
+    return { ring: slotsOf(this.#ring), delayed: slotsOf(this.#delayed) };
+  }
+
   reset(): void {
     for (const list of [this.#ring, this.#delayed])
       while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
+}
+
+function slotsOf(list: QueuePair): number[] {
+  const slots: number[] = [];
+  for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) slots.push(pair.slot);
+  return slots;
 }
 
 function lengthOf(list: QueuePair): number {

@@ -9,7 +9,7 @@
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
@@ -62,7 +62,11 @@ export class WqeFetch {
     const { lines } = core;
     this.#core = core;
     this.#lines = lines;
-    this.#asked = new Fifo(core.qps.slotCount);
+    this.#asked = new Fifo({
+      name: 'QPs that want WQEs',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     this.#fetches = lines.rows.map(() => new LineFetch());
     core.qps.follow((slotCount) => {
       this.#asked.enlarge(slotCount);
@@ -108,6 +112,10 @@ export class WqeFetch {
     this.#asked.clear();
     this.#outstanding = 0;
     this.#lines.reset();
+  }
+
+  inspect(): BlockState {
+    return { asked: this.#asked.values, fetches: this.#outstanding, lines: this.#lines.heldCount };
   }
 
   /** A line or DMA room became free: who waits looks again. */
