@@ -32,10 +32,10 @@ export interface Block {
   inspect?(): BlockState;
 }
 
-export type Blocks = { readonly [name: string]: Block };
+type Blocks = { readonly [name: string]: Block };
 
 /** The neighbours that a block asks for. */
-export type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;
+type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;
 
 /** For each block that has ports, what each of them is wired to. */
 export type Wires<B> = {

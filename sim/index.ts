@@ -4,8 +4,6 @@ export {
   type BlockState,
   connectBlocks,
   listWires,
-  type StateValue,
-  type Wire,
   type Wires,
 } from './block.ts';
 export { BlockAccount } from './block-account.ts';

@@ -40,7 +40,7 @@ export interface DataPathTables {
 }
 
 /** What the data path is put into: the device around it. */
-export interface DataPathSite {
+interface DataPathSite {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly config: HcaConfig;

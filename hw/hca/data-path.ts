@@ -45,7 +45,7 @@ export function makeTables(
 }
 
 /** Where the data path's events and EQ doorbells go: the event queues are the control side's. */
-export type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
+type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
 
 /** What the data path's blocks reach outside of it, and itself as a whole. */
 interface Surroundings {

@@ -121,13 +121,7 @@ export class Hca implements BarTarget {
     this.control = new ControlSide({
       domain,
       icm,
-      interrupts: {
-        get isMsixEnabled() {
-          return pcieFunction.msixEnabled;
-        },
-        requestInterrupt: (vector, cycle) => pcieFunction.requestInterrupt(vector, cycle),
-        setInterruptPin: (isAsserted, cycle) => pcieFunction.setIntx(isAsserted, cycle),
-      },
+      interrupts: pcieFunction,
       reads: this.dmaRead,
       writes: this.dmaWrite,
       sram,
@@ -136,8 +130,6 @@ export class Hca implements BarTarget {
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
-      dataPath: () => this.dataPath.control,
-      onDeviceReset: (cycle) => this.#resetAll(cycle),
     });
     const parts = { domain, config, icm, dmaRead: this.dmaRead, dmaWrite: this.dmaWrite, sram };
     const { eqs, events } = this.control;
@@ -145,7 +137,7 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
       eqs.sync(slot),
     );
-    events.attachContexts(this.eqcCache);
+    events.connect({ contexts: this.eqcCache });
     this.dataPath = new DataPath({
       lp,
       domain,
@@ -166,6 +158,7 @@ export class Hca implements BarTarget {
       },
       tap: setup.tap,
     });
+    this.control.connect({ dataPath: this.dataPath.control, device: this });
     domain.addEdgeKeeper(this);
   }
 
@@ -201,7 +194,7 @@ export class Hca implements BarTarget {
   }
 
   /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
-  #resetAll(cycle: number): void {
+  deviceReset(cycle: number): void {
     if (this.#isResetting) return;
     this.resetDataPath(cycle);
   }

@@ -47,7 +47,7 @@ export interface PageRequestSink {
 }
 
 /** A side of QPs that waits for pages: it may go on, or fail. */
-export interface PageWaiter {
+interface PageWaiter {
   pagesAnswered(qp: number, cycle: number): void;
 }
 

@@ -9,7 +9,7 @@ import type { DmaWrites } from '../memory/index.ts';
 import type { ReceivedPackets } from '../packets/index.ts';
 
 /** Whoever waits until payload has left. */
-export interface PayloadWaiter {
+interface PayloadWaiter {
   /** A write has left for memory. */
   payloadLeft(cycle: number): void;
 }
