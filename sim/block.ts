@@ -11,7 +11,7 @@
 import type { BlockAccount } from './block-account.ts';
 
 /** What {@link Block.inspect} tells: plain data, which can be compared and printed. */
-export type StateValue =
+type StateValue =
   | number
   | string
   | boolean
@@ -31,8 +31,6 @@ export interface Block {
   /** What it holds now, statistics left out: after {@link reset} the same as when it was made. */
   inspect?(): BlockState;
 }
-
-type Blocks = { readonly [name: string]: Block };
 
 /** The neighbours that a block asks for. */
 type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;

@@ -75,9 +75,6 @@ export class CompletionWriter {
   readonly #capacity: number;
   #head = 0;
   #count = 0;
-  /** Of the datagram whose completion is posted next. */
-  #nextSource = 0;
-  #nextServiceLevel = 0;
   readonly #recordSram: number;
   #isReadingConsumer = false;
   /** CQ whose doorbell record has just been read, so that it is read once per CQE at most. */
@@ -127,57 +124,28 @@ export class CompletionWriter {
   }
 
   /**
-   * Posts a completion; the caller has checked {@link isFull}.
-   * @param record send record released when the CQE is issued, or -1; @param syndrome 0, or that of an error CQE
+   * The row of the next completion, of a CQ's number and a QP's slot, for the caller to fill in and {@link post}: a successful
+   * receive of nothing, without a send record. The caller has checked {@link isFull}.
    */
-  post(
-    cqn: number,
-    qp: number,
-    record: number,
-    isSend: number,
-    opcode: number,
-    wqeCounter: number,
-    byteCount: number,
-    immediate: number,
-    isSolicited: number,
-    syndrome: number,
-    sourceLid: number,
-    cycle: number,
-  ): void {
+  next(cqn: number, qp: number): PostedCompletion {
     const { qps, cqs } = this.#core;
-    let at = this.#head + this.#count++;
+    let at = this.#head + this.#count;
     if (at >= this.#capacity) at -= this.#capacity;
     const posted = this.#posted[at]!;
-    const pair = qps.rows[qp]!;
-    const cq = cqs.slotOf(cqn);
-    posted.cq = cq;
+    posted.cq = cqs.slotOf(cqn);
     posted.qp = qp;
     posted.qpn = qps.numberOf[qp]!;
-    posted.record = record;
-    posted.isSend = isSend;
-    posted.opcode = opcode;
-    posted.wqeCounter = wqeCounter;
-    posted.byteCount = byteCount;
-    posted.immediate = immediate;
-    posted.isSolicited = isSolicited;
-    posted.syndrome = syndrome;
-    posted.sourceLid = sourceLid;
-    posted.source = this.#nextSource;
-    posted.serviceLevel = this.#nextServiceLevel;
-    this.#nextSource = 0;
-    this.#nextServiceLevel = 0;
-    pair.inPipelineCount++;
-    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
-    this.#core.domain.wake(this.#stage, cycle + 1);
+    posted.clear();
+    return posted;
   }
 
-  /**
-   * Says of the completion posted next where its datagram came from.
-   * @param source the CQE's word 08: GRH flag, path bits, source QPN
-   */
-  describeSource(source: number, serviceLevel: number): void {
-    this.#nextSource = source;
-    this.#nextServiceLevel = serviceLevel;
+  /** Posts what {@link next} has given. */
+  post({ cq, qp }: PostedCompletion, cycle: number): void {
+    const { qps, cqs, domain } = this.#core;
+    this.#count++;
+    qps.rows[qp]!.inPipelineCount++;
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
+    domain.wake(this.#stage, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */

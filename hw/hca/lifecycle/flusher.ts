@@ -283,7 +283,12 @@ export class Flusher {
 
   #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
     this.flushedCount++;
-    this.#completions.post(cqn, qp, -1, isSend, opcode, counter, 0, 0, 0, CqeSyndrome.WR_FLUSH_ERR, 0, cycle);
+    const completion = this.#completions.next(cqn, qp);
+    completion.isSend = isSend;
+    completion.opcode = opcode;
+    completion.wqeCounter = counter;
+    completion.syndrome = CqeSyndrome.WR_FLUSH_ERR;
+    this.#completions.post(completion, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -207,21 +207,17 @@ export class DatagramReceiver {
     const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
     const pair = qps.rows[qp]!;
     pair.hasReceiveWqe = 0;
-    this.#completions.describeSource(source, serviceLevel);
-    this.#completions.post(
-      pair.receiveCqn,
-      qp,
-      -1,
-      0,
-      withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND,
-      pair.receiveWqeCounter,
-      this.#syndrome === 0 ? this.#placed : 0,
-      withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex,
-      (flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
-      this.#syndrome,
-      lids >>> 16,
-      cycle,
-    );
+    const completion = this.#completions.next(pair.receiveCqn, qp);
+    completion.opcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = this.#syndrome === 0 ? this.#placed : 0;
+    completion.immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex;
+    completion.isSolicited = (flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
+    completion.syndrome = this.#syndrome;
+    completion.sourceLid = lids >>> 16;
+    completion.source = source;
+    completion.serviceLevel = serviceLevel;
+    this.#completions.post(completion, cycle);
     if (this.#syndrome !== 0) this.#errors.refused(qp, 0, cycle);
   }
 }

@@ -117,22 +117,14 @@ export class RequestCompletion {
   #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
     request.acknowledgedCycle = cycle;
     request.syndrome = syndrome;
-    const { opcode } = request;
-    const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
-    this.#completions.post(
-      pair.sendCqn,
-      pair.slot,
-      request.number,
-      1,
-      opcode,
-      request.wqeCounter,
-      bytes,
-      0,
-      0,
-      syndrome,
-      0,
-      cycle,
-    );
+    const completion = this.#completions.next(pair.sendCqn, pair.slot);
+    completion.record = request.number;
+    completion.isSend = 1;
+    completion.opcode = request.opcode;
+    completion.wqeCounter = request.wqeCounter;
+    if (request.isReadOrAtomic === 1) completion.byteCount = request.messageBytes;
+    completion.syndrome = syndrome;
+    this.#completions.post(completion, cycle);
   }
 
   #unparkAfterCompletion(pair: QueuePair, cycle: number): void {

@@ -221,20 +221,14 @@ export class Responder {
     const withImmediate = (request.traits & HAS_IMMEDIATE) !== 0;
     const sendOpcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
     pair.hasReceiveWqe = 0;
-    this.#completions.post(
-      pair.receiveCqn,
-      request.qp,
-      -1,
-      0,
-      isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode,
-      pair.receiveWqeCounter,
-      isWrite ? pair.writeBytes : pair.messageBytes,
-      withImmediate ? request.packet.word(WORD_IMMEDIATE) : 0,
-      (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
-      0,
-      request.packet.lids >>> 16,
-      cycle,
-    );
+    const completion = this.#completions.next(pair.receiveCqn, request.qp);
+    completion.opcode = isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = isWrite ? pair.writeBytes : pair.messageBytes;
+    if (withImmediate) completion.immediate = request.packet.word(WORD_IMMEDIATE);
+    completion.isSolicited = (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
+    completion.sourceLid = request.packet.lids >>> 16;
+    this.#completions.post(completion, cycle);
   }
 
   /** The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). */
@@ -242,9 +236,11 @@ export class Responder {
     const { qp, pair, receiveSyndrome: syndrome } = this.#request;
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
-    const counter = pair.receiveWqeCounter;
     pair.hasReceiveWqe = 0;
-    this.#completions.post(pair.receiveCqn, qp, -1, 0, 0, counter, 0, 0, 0, syndrome, 0, cycle);
+    const completion = this.#completions.next(pair.receiveCqn, qp);
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.syndrome = syndrome;
+    this.#completions.post(completion, cycle);
     pair.messageKind = MESSAGE_NONE;
     if (pair.opcodeBase === 0) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
     this.#errors.refused(qp, 0, cycle);
