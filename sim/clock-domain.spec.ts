@@ -34,7 +34,7 @@ describe('clock domain', () => {
 
   it('runs the output side first, so that what is handed over is seen one cycle later', () => {
     const domain = new ClockDomain(new Clock(1000));
-    const fifo = new Fifo(1);
+    const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     const seen: string[] = [];
     const output = domain.addStage((cycle) => {
       if (fifo.headCycle <= cycle) seen.push(`${fifo.pop()} at ${cycle}`);

@@ -10,7 +10,7 @@ describe('fifo', () => {
         fc.integer({ min: 1, max: 5 }),
         fc.array(operation, { maxLength: 100 }),
         (capacity, operations) => {
-          const fifo = new Fifo(capacity);
+          const fifo = new Fifo({ name: 'test', capacity: capacity, whenFull: 'the test fails' });
           const reference: number[] = [];
           const cycles: number[] = [];
           for (const [cycle, act] of operations.entries()) {
@@ -35,7 +35,7 @@ describe('fifo', () => {
   });
 
   it('says from which cycle its head can be seen', () => {
-    const fifo = new Fifo(2);
+    const fifo = new Fifo({ name: 'test', capacity: 2, whenFull: 'the test fails' });
     expect(fifo.headCycle).toBe(Number.POSITIVE_INFINITY);
     fifo.push(7, 12);
     fifo.push(8, 15);
@@ -45,7 +45,7 @@ describe('fifo', () => {
   });
 
   it('refuses a push when full, and takes one after a pop or a clear', () => {
-    const fifo = new Fifo(1);
+    const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     fifo.push(1, 0);
     expect(() => fifo.push(2, 0)).toThrow('push into a full fifo of 1');
     fifo.pop();

@@ -3,11 +3,22 @@
  *
  * Each entry is one number (usually the index of a slot elsewhere) and the cycle from which it can be seen. The oldest
  * stands in fields, and only those behind it in the ring: most fifos hold one entry at a time.
- * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls.
+ * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls. So each fifo
+ * declares how many entries it has, and what happens when they are taken.
  */
 const NEVER = Number.POSITIVE_INFINITY;
 
+export interface FifoConfig {
+  readonly name: string;
+  /** At least 1. */
+  readonly capacity: number;
+  /** The back-pressure: what whoever would push does instead; or why a full fifo is never pushed into. */
+  readonly whenFull: string;
+}
+
 export class Fifo {
+  readonly name: string;
+  readonly whenFull: string;
   capacity: number;
   /** Entries held. */
   count = 0;
@@ -20,8 +31,9 @@ export class Fifo {
   #cycles: Float64Array;
   #ringHead = 0;
 
-  /** @param capacity at least 1 */
-  constructor(capacity: number) {
+  constructor({ name, capacity, whenFull }: FifoConfig) {
+    this.name = name;
+    this.whenFull = whenFull;
     this.capacity = capacity;
     this.#values = new Array<number>(capacity).fill(0);
     this.#cycles = new Float64Array(capacity);
@@ -30,7 +42,8 @@ export class Fifo {
   /** Has room for more entries from now on: there are more objects that may stand here. */
   enlarge(capacity: number): void {
     const { count, headCycle } = this;
-    const wider = new Fifo(capacity);
+    const { name, whenFull } = this;
+    const wider = new Fifo({ name, capacity, whenFull });
     for (const { value, cycle } of this.#entries()) wider.push(value, cycle);
     this.capacity = capacity;
     this.#values = wider.#values;
@@ -38,6 +51,11 @@ export class Fifo {
     this.#ringHead = wider.#ringHead;
     this.count = count;
     this.headCycle = headCycle;
+  }
+
+  /** The entries held, the oldest first: see Block.inspect. */
+  get values(): readonly number[] {
+    return this.#entries().map(({ value }) => value);
   }
 
   get isFull(): boolean {
@@ -93,7 +111,8 @@ export class Fifo {
 
   #pushBehind(value: number, visibleCycle: number): void {
     const { count, capacity } = this;
-    if (count === capacity) throw new RangeError(`push into a full fifo of ${capacity}`);
+    if (count === capacity)
+      throw new RangeError(`push into a full fifo: ${this.name} has ${capacity} places`);
     let tail = this.#ringHead + count - 1;
     if (tail >= capacity) tail -= capacity;
     this.#values[tail] = value;

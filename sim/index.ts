@@ -1,4 +1,11 @@
 /** The kernel of time: everything here knows instants, cycles and records, and nothing of what they mean. */
+export {
+  type Block,
+  type BlockState,
+  connectBlocks,
+  listWires,
+  type Wires,
+} from './block.ts';
 export { BlockAccount } from './block-account.ts';
 export {
   ChannelReader,

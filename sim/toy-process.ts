@@ -63,7 +63,7 @@ export class Toy {
   readonly #config: ToyConfig;
   readonly #random: Random;
   readonly #writers: ChannelWriter[] = [];
-  readonly #fifo = new Fifo(64);
+  readonly #fifo = new Fifo({ name: 'toys', capacity: 64, whenFull: 'never: the channel holds fewer' });
   readonly #clock;
   readonly #stage: number;
   readonly #replyHandler: number;

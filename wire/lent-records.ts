@@ -31,7 +31,11 @@ export class LentRecords {
     this.#reader = reader;
     this.#loans = loans;
     this.#takenBytesMax = takenBytesMax;
-    this.#held = new Fifo(reader.bytes.length / RECORD_BYTES_MIN);
+    this.#held = new Fifo({
+      name: 'records lent',
+      capacity: reader.bytes.length / RECORD_BYTES_MIN,
+      whenFull: 'never: the channel holds no more records',
+    });
   }
 
   /** Records held. */

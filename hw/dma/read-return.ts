@@ -92,7 +92,11 @@ export abstract class ReadReturn implements CompletionLandings, CompletionTaker 
     this.#words = link.reader.words;
     this.#dataPath = new DmaDataPath(config.dataPathBytes);
     this.#run = new CompletionRun(options.lp, domain, link, this.tags, this.returnAccount, this.#dataPath);
-    this.#completions = new Fifo(config.tagCount * COMPLETIONS_PER_READ_MAX);
+    this.#completions = new Fifo({
+      name: 'completions',
+      capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
+      whenFull: 'never: a read has its tag until its last completion',
+    });
     if (!link.returnsCompletionCredits) link.letTakeCompletions(this);
     this.#returnStage = domain.addStage(this.#return, this);
     this.#timeoutStage = domain.addStage(this.#expire, this);

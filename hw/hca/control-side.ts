@@ -13,7 +13,6 @@ import { EventType } from '../../abi/eqe.ts';
 import { mailboxBytes } from '../../abi/hcr.ts';
 import { viewOf } from '../../base/index.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
-import { TrafficClass } from '../dma/index.ts';
 import {
   type CapabilityConfig,
   CommandDma,
@@ -51,10 +50,14 @@ export interface ControlSideSetup {
   readonly capabilities: CapabilityConfig;
   /** Which node this is, from 0: its GUIDs and LID come from it. */
   readonly nodeIndex: number;
-  /** The data path, once it exists: it needs the event writer, which is made here. */
-  readonly dataPath: () => DataPathControl;
-  /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
-  readonly onDeviceReset: (cycle: number) => void;
+}
+
+export interface ControlSidePorts {
+  readonly dataPath: DataPathControl;
+  readonly device: {
+    /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
+    deviceReset(cycle: number): void;
+  };
 }
 
 /** Company part of all GUIDs, and the distance of two nodes' GUIDs. */
@@ -71,6 +74,8 @@ export class ControlSide {
   readonly registers: ControlRegisters;
   readonly state: DeviceState;
   readonly #setup: ControlSideSetup;
+  readonly #dma: CommandDma;
+  #device!: ControlSidePorts['device'];
   readonly #drainStage: number;
   /** Looks at draining queues since the last of them began or ended. */
   #drainLooks = 0;
@@ -98,34 +103,25 @@ export class ControlSide {
     this.processor = new CommandProcessor({
       domain,
       hcr,
-      events: this.events,
       start: startOn(this.state, config),
       decodeCycles: config.commandDecodeCycles,
       pollCycles: config.conditionPollCycles,
     });
-    this.processor.attachDma(
-      new CommandDma({
-        reads,
-        writes,
-        sram,
-        trafficClass: TrafficClass.command,
-        writesInFlightMax: config.fillWritesInFlight,
-        onDone: (status, cycle) => this.processor.dmaDone(status, cycle),
-      }),
-    );
-    this.registers = new ControlRegisters(
-      hcr,
-      this.violations,
-      {
-        deviceReset: (cycle) => {
-          this.reset(cycle);
-          setup.onDeviceReset(cycle);
-        },
-        clearInterrupt: (cycle) => this.events.moderation.clearPin(cycle),
-      },
-      interruptPin,
-    );
+    this.#dma = new CommandDma({ reads, writes, sram, writesInFlightMax: config.fillWritesInFlight });
+    this.registers = new ControlRegisters(hcr, this.violations, interruptPin);
     this.#drainStage = domain.addStage(this.#reportDrained, this);
+    hcr.connect({ processor: this.processor });
+  }
+
+  connect({ dataPath, device }: ControlSidePorts): void {
+    const { processor, registers, state, ports, events } = this;
+    this.#dma.connect({ processor });
+    processor.connect({ dma: this.#dma, events });
+    registers.connect({ control: this, moderation: events.moderation });
+    state.connect({ dataPath, drained: this });
+    // The cable is port 1's.
+    ports[0]?.connect({ dataPath });
+    this.#device = device;
   }
 
   /** On-chip memory the control side takes from the allocator. */
@@ -148,11 +144,24 @@ export class ControlSide {
     this.registers.read(offset, lengthBytes, into, cycle);
   }
 
+  /** Software wrote the reset register. */
+  deviceReset(cycle: number): void {
+    this.reset(cycle);
+    this.#device.deviceReset(cycle);
+  }
+
   /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
   reset(cycle: number): void {
     this.processor.reset(cycle);
     this.state.reset(cycle);
     this.registers.reset();
+  }
+
+  /** A QP was added to those that owe software a drained event. */
+  watchDraining(): void {
+    const { domain } = this.#setup;
+    this.#drainLooks = 0;
+    domain.wake(this.#drainStage, domain.cycle + 1);
   }
 
   #reportDrained(cycle: number): void {
@@ -177,7 +186,7 @@ export class ControlSide {
   }
 
   #makePorts(): HcaPort[] {
-    const { config, capabilities, domain, nodeIndex, link, dataPath } = this.#setup;
+    const { config, capabilities, domain, nodeIndex, link } = this.#setup;
     return Array.from(
       { length: capabilities.portCount },
       (_, index) =>
@@ -196,16 +205,12 @@ export class ControlSide {
           events: this.events,
           link: index === 0 ? link : undefined,
           traffic: index === 0 ? link : undefined,
-          onActive: (isActive) => {
-            if (index === 0) dataPath().portChanged(isActive);
-          },
         }),
     );
   }
 
   #makeState(): DeviceState {
     const { config, capabilities, domain, tables, icm, nodeIndex } = this.#setup;
-    const setup = this.#setup;
     const node = new NodeIdentity(nodeGuidOf(nodeIndex), `hca-emulator node ${nodeIndex}`);
     return new DeviceState({
       ...tables,
@@ -217,15 +222,8 @@ export class ControlSide {
       ports: this.ports,
       node,
       agents: new ManagementAgents(node, this.ports),
-      get dataPath() {
-        return setup.dataPath();
-      },
       now: () => domain.cycle,
       memoryMapPerPageCycles: config.memoryMapPerPageCycles,
-      watchDraining: () => {
-        this.#drainLooks = 0;
-        domain.wake(this.#drainStage, domain.cycle + 1);
-      },
     });
   }
 

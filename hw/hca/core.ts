@@ -1,31 +1,131 @@
 /**
- * What the blocks of the data path share: time, memory, tables and engines. Wired once by data-path.ts; a block takes
- * from it what it needs and reaches its neighbours only through the functions handed to it there.
+ * What the blocks of the data path share: time, configuration, memories, tables, caches and engines. It is made once, before
+ * the blocks; each takes from it what it needs. Whom a block calls is not here: that says the table of wires (data-path.ts).
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import type { ContextCache, DmaReads, DmaWrites, IcmMap, PageFaults, Translator } from './memory/index.ts';
-import type { CqTable, QpTable, SrqTable } from './objects/index.ts';
-import type { TransportCounters } from './packets/index.ts';
+import type { DoorbellGeometry } from './doorbells/index.ts';
+import {
+  type ContextCache,
+  type DmaReads,
+  type DmaWrites,
+  type IcmMap,
+  MptCache,
+  MttCache,
+  makeContextCache,
+  makeTranslator,
+  PageFaults,
+  type SramAllocator,
+  type Translator,
+} from './memory/index.ts';
+import { type CqTable, type QpTable, SendRecords, type SrqTable, WQE_LINE_BYTES } from './objects/index.ts';
+import {
+  Loopback,
+  PACKET_PAYLOAD_BYTES_MAX,
+  type PacketPort,
+  PacketQueue,
+  type PortAddress,
+  ReceivedPackets,
+  TransportCounters,
+} from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
-import type { ViolationCounters } from './statistics/index.ts';
+import type { MulticastGroups, SpecialQps } from './receiver/index.ts';
+import { WqeLines } from './send-queue/index.ts';
+import { OperationLedger, type OperationTap, ViolationCounters } from './statistics/index.ts';
 
-export interface HcaCore {
-  readonly lp: LogicalProcess;
-  readonly domain: ClockDomain;
-  readonly config: HcaConfig;
-  readonly sram: Uint8Array;
-  readonly sramView: DataView;
+/** The tables that QUERY_DEV_CAP names. */
+export interface DataPathTables {
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly srqs: SrqTable;
+}
+
+/** What the data path is put into: the device around it. */
+interface DataPathSite {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: HcaConfig;
   readonly icm: IcmMap;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly port: PacketPort;
+  /** The addresses of the port. */
+  readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly groups: MulticastGroups;
+  readonly geometry: DoorbellGeometry;
+}
+
+export interface HcaCore extends DataPathSite, DataPathTables {
+  /** Memory of the HCA, and an offset of new bytes of it, aligned to 64. */
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  allocateSram(lengthBytes: number): number;
+  readonly mptCache: MptCache;
+  readonly mttCache: MttCache;
   readonly translator: Translator;
   readonly pageFaults: PageFaults;
   readonly qpcCache: ContextCache;
   readonly cqcCache: ContextCache;
   readonly srqcCache: ContextCache;
-  readonly dmaRead: DmaReads;
-  readonly dmaWrite: DmaWrites;
+  /** Send requests that have been taken up, and WQEs on chip. */
+  readonly records: SendRecords;
+  readonly lines: WqeLines;
+  /** Packets on their way out, those for this very port on their way back in, and the one that the receiver works on. */
+  readonly requestPackets: PacketQueue;
+  readonly responsePackets: PacketQueue;
+  readonly loopback: Loopback;
+  readonly received: ReceivedPackets;
   readonly violations: ViolationCounters;
   readonly transport: TransportCounters;
+  readonly operations: OperationLedger;
+}
+
+export interface HcaCoreSetup extends DataPathSite {
+  readonly tables: DataPathTables;
+  readonly sram: SramAllocator;
+  /** Brings the context of an SRQ up to date before it is written out. */
+  readonly srqSync: (slot: number) => void;
+  readonly tap: OperationTap | undefined;
+}
+
+export function makeCore(setup: HcaCoreSetup): HcaCore {
+  const { config, tables, sram, domain, port, tap, srqSync, ...site } = setup;
+  const { qps, cqs, srqs } = tables;
+  const mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
+  const mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
+  const translator = makeTranslator(setup, mptCache, mttCache);
+  const pageFaults = new PageFaults({ domain, qps });
+  const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
+    config;
+  const loopback = new Loopback(config);
+  return {
+    ...site,
+    ...tables,
+    config,
+    domain,
+    port,
+    sram: sram.bytes,
+    sramView: new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength),
+    allocateSram: (lengthBytes) => sram.allocate(lengthBytes),
+    mptCache,
+    mttCache,
+    translator,
+    pageFaults,
+    qpcCache: makeContextCache(setup, 'qpc', qps, qpcCacheEntries, qpcCacheWays, (slot) => qps.sync(slot)),
+    cqcCache: makeContextCache(setup, 'cqc', cqs, cqcCacheEntries, cqcCacheWays, (slot) => cqs.sync(slot)),
+    srqcCache: makeContextCache(setup, 'srqc', srqs, srqcCacheEntries, srqcCacheWays, srqSync),
+    records: new SendRecords(config.outstandingWqes),
+    lines: new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES)),
+    requestPackets: packetQueue(config.transmitBufferPackets, sram),
+    responsePackets: packetQueue(config.responseBufferPackets, sram),
+    loopback,
+    received: new ReceivedPackets(port, loopback),
+    violations: new ViolationCounters(),
+    transport: new TransportCounters(),
+    operations: new OperationLedger(domain.clock, qps, tap),
+  };
+}
+
+function packetQueue(packets: number, sram: SramAllocator): PacketQueue {
+  return new PacketQueue(packets, sram.allocate(packets * PACKET_PAYLOAD_BYTES_MAX));
 }

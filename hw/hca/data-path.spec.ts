@@ -47,9 +47,9 @@ describe('the data path under mixed traffic', () => {
       await runMixedTraffic(bench, 4, 40);
       for (const { dataPath, events } of bench.nodes) {
         expect(events.lines).toEqual([]);
-        expect(dataPath.violations.report()).toEqual({});
-        expect(dataPath.transmitter.repeatedPacketCount).toBe(0);
-        expect(dataPath.transmitter.droppedPacketCount).toBe(0);
+        expect(dataPath.core.violations.report()).toEqual({});
+        expect(dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
+        expect(dataPath.blocks.transmitter.droppedPacketCount).toBe(0);
       }
     });
   }
@@ -69,11 +69,11 @@ describe('the data path under mixed traffic', () => {
       // Local ACK timeout code 2: 16 us.
       await runMixedTraffic(bench, 3, 40, seed, 2);
       expect(bench.nodes.map(({ events }) => events.lines)).toEqual([[], []]);
-      expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBeGreaterThan(0);
+      expect(bench.a.dataPath.blocks.transmitter.repeatedPacketCount).toBeGreaterThan(0);
       for (const [node, { port }] of bench.nodes.entries()) {
         const { wrong, again } = repeatsIn(port.packets, 1024);
         expect(wrong).toEqual([]);
-        expect(bench.nodes[1 - node]!.dataPath.transmitter.repeatedPacketCount).toBe(again);
+        expect(bench.nodes[1 - node]!.dataPath.blocks.transmitter.repeatedPacketCount).toBe(again);
       }
     }
   });
@@ -128,12 +128,12 @@ describe('the data path under mixed traffic', () => {
     await runMixedTraffic(bench, 2, 20);
     await bench.run(50);
     for (const { dataPath, port, wire, reads, writes } of bench.nodes) {
-      const { qps, cqs } = dataPath.tables;
-      expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
-      expect([dataPath.transmitter.requests.isEmpty, dataPath.transmitter.responses.isEmpty]).toEqual([
-        true,
-        true,
-      ]);
+      const { qps, cqs } = dataPath.core;
+      expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+      expect([
+        dataPath.blocks.transmitter.requests.isEmpty,
+        dataPath.blocks.transmitter.responses.isEmpty,
+      ]).toEqual([true, true]);
       for (const qp of qps.liveSlots()) {
         expect(qps.rows[qp]!.inPipelineCount).toBe(0);
         expect(dataPath.control.qpIsBusy(qp)).toBe(false);

@@ -1,6 +1,6 @@
 /**
- * The data path of the HCA: everything between a doorbell and its completion. This file only wires the blocks; the command
- * processor speaks to {@link DataPath.control}.
+ * The data path of the HCA: everything between a doorbell and its completion. This file makes the blocks and wires them; the
+ * command processor speaks to {@link DataPath.control}.
  *
  *   doorbells ─> scheduler ─> requester ─> packet queue ─> transmitter ─> wire port
  *                  ^   ^          │ WQE fetch, translator, DMA reads
@@ -10,68 +10,28 @@
  *          │               └─> responder ─> payload writes, response engine ─> packet queue ─> transmitter
  *          └──────> completion writer <─┘        (receive-WQE fetch)
  */
-import { EventType } from '../../abi/eqe.ts';
-import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import { TrafficClass } from '../dma/index.ts';
+import { QpState } from '../../abi/qpc.ts';
+import {
+  type Block,
+  type BlockAccount,
+  type BlockState,
+  connectBlocks,
+  type Wires,
+} from '../../sim/index.ts';
 import type { CapabilityConfig, DataPathControl } from './commands/index.ts';
 import { type CompletionEvents, CompletionWriter } from './completion/index.ts';
-import type { HcaCore } from './core.ts';
-import type { DataPathParts } from './data-path-parts.ts';
-import { type DoorbellGeometry, Doorbells, WorkArrivals } from './doorbells/index.ts';
+import { type DataPathTables, type HcaCore, type HcaCoreSetup, makeCore } from './core.ts';
+import { Doorbells, type EqDoorbells, WorkArrivals } from './doorbells/index.ts';
 import { type AsyncEventSink, AsyncEvents } from './events/index.ts';
 import { DataPathObjects, Flusher, QueuePairErrors, RequestEnds } from './lifecycle/index.ts';
-import {
-  type ContextCache,
-  type DmaReads,
-  type DmaWrites,
-  type IcmMap,
-  MptCache,
-  MttCache,
-  makeContextCache,
-  makeTranslator,
-  PageFaults,
-  type PageRequestSink,
-  SIDE_REQUESTER,
-  SIDE_RESPONSE,
-  type SramAllocator,
-  type Translator,
-} from './memory/index.ts';
-import {
-  CqTable,
-  ENDED_BY_RNR_DELAY,
-  endAttempts,
-  QpTable,
-  SendRecords,
-  SrqTable,
-  WQE_LINE_BYTES,
-} from './objects/index.ts';
-import {
-  Loopback,
-  PACKET_PAYLOAD_BYTES_MAX,
-  type PacketPort,
-  type PortAddress,
-  ReceivedPackets,
-  Transmitter,
-  TransportCounters,
-} from './packets/index.ts';
-import type { HcaConfig } from './parameters.ts';
-import {
-  PayloadWriter,
-  ReceiveScatter,
-  ReceiveWqeFetch,
-  receiveFetchSramBytes,
-} from './receive-queue/index.ts';
-import { DatagramReceiver, type MulticastGroups, Receiver, type SpecialQps } from './receiver/index.ts';
+import type { PageRequestSink } from './memory/index.ts';
+import { CqTable, QpTable, SrqTable } from './objects/index.ts';
+import { Transmitter } from './packets/index.ts';
+import { PayloadWriter, ReceiveScatter, ReceiveWqeFetch } from './receive-queue/index.ts';
+import { DatagramReceiver, Receiver } from './receiver/index.ts';
 import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './requester/index.ts';
-import { ATOMIC_SRAM_BYTES, Responder, ResponseEngine } from './responder/index.ts';
-import { PARKED_PAGE_FAULT, PARKED_RNR, SendScheduler, WqeFetch, WqeLines } from './send-queue/index.ts';
-import { OperationLedger, type OperationTap, ViolationCounters } from './statistics/index.ts';
-
-export interface DataPathTables {
-  readonly qps: QpTable;
-  readonly cqs: CqTable;
-  readonly srqs: SrqTable;
-}
+import { Responder, ResponseEngine } from './responder/index.ts';
+import { SendScheduler, WqeFetch } from './send-queue/index.ts';
 
 /** The tables that QUERY_DEV_CAP names: as many contexts as it reports, none of which costs memory before it is used. */
 export function makeTables(
@@ -84,331 +44,227 @@ export function makeTables(
   };
 }
 
-export interface DataPathSetup {
-  readonly lp: LogicalProcess;
-  readonly domain: ClockDomain;
-  readonly config: HcaConfig;
-  readonly tables: DataPathTables;
-  readonly icm: IcmMap;
-  readonly dmaRead: DmaReads;
-  readonly dmaWrite: DmaWrites;
-  readonly sram: SramAllocator;
-  readonly port: PacketPort;
-  /** The addresses of the port. */
-  readonly address: PortAddress;
-  readonly specialQps: SpecialQps;
-  readonly groups: MulticastGroups;
-  readonly events: AsyncEventSink &
-    PageRequestSink &
-    CompletionEvents & { eqDoorbell(eqn: number, consumer: number, arm: boolean, cycle: number): void };
-  readonly geometry: DoorbellGeometry;
-  readonly tap: OperationTap | undefined;
+/** Where the data path's events and EQ doorbells go: the event queues are the control side's. */
+type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
+
+/** What the data path's blocks reach outside of it, and itself as a whole. */
+interface Surroundings {
+  readonly eventQueues: EventQueues;
+  readonly dataPath: { reset(): void };
 }
 
-export class DataPath implements DataPathParts {
+export interface DataPathSetup extends Omit<HcaCoreSetup, 'srqSync'> {
+  readonly eventQueues: EventQueues;
+}
+
+/** The blocks, in the order in which their stages are added: from the output side back. */
+function makeBlocks(core: HcaCore) {
+  const completions = new CompletionWriter(core);
+  const asyncEvents = new AsyncEvents(core);
+  const transmitter = new Transmitter(core);
+  const writer = new PayloadWriter(core);
+  const receives = new ReceiveWqeFetch(core);
+  const responses = new ResponseEngine(core);
+  const receiver = new Receiver(core);
+  return {
+    pageFaults: core.pageFaults,
+    completions,
+    asyncEvents,
+    loopback: core.loopback,
+    transmitter,
+    writer,
+    receives,
+    responses,
+    receiver,
+    timers: new RetryTimers(core),
+    scheduler: new SendScheduler(),
+    wqeFetch: new WqeFetch(core),
+    requester: new Requester(core),
+    completion: new RequestCompletion(core),
+    acknowledgements: new Acknowledgements(core, receiver.account),
+    scatter: new ReceiveScatter(core, receiver.account),
+    datagrams: new DatagramReceiver(core, receiver.account),
+    responder: new Responder(core, receiver.account),
+    flusher: new Flusher(core),
+    doorbells: new Doorbells(core),
+    arrivals: new WorkArrivals(core),
+    ends: new RequestEnds(core),
+    errors: new QueuePairErrors(core),
+    objects: new DataPathObjects(core),
+  };
+}
+
+export type DataPathBlocks = ReturnType<typeof makeBlocks>;
+
+/** Who calls whom: the block diagram of README.md is made from this table. */
+export function dataPathWires(b: DataPathBlocks & Surroundings): Wires<DataPathBlocks> {
+  const { eventQueues, dataPath } = b;
+  return {
+    doorbells: { arrivals: b.arrivals, notifier: b.completions.notifier, eventQueues },
+    arrivals: { scheduler: b.scheduler, wqeFetch: b.wqeFetch, flusher: b.flusher },
+    scheduler: { requester: b.requester },
+    wqeFetch: { arrivals: b.arrivals, errors: b.errors },
+    requester: {
+      scheduler: b.scheduler,
+      wqeFetch: b.wqeFetch,
+      transmitter: b.transmitter,
+      timers: b.timers,
+      payload: b.writer,
+      ends: b.ends,
+    },
+    transmitter: { requester: b.requester, responses: b.responses, errors: b.errors },
+    timers: { requester: b.requester, errors: b.errors },
+    loopback: { transmitter: b.transmitter, receiver: b.receiver },
+    receiver: {
+      writer: b.writer,
+      responder: b.responder,
+      acknowledgements: b.acknowledgements,
+      datagrams: b.datagrams,
+    },
+    acknowledgements: {
+      completion: b.completion,
+      scheduler: b.scheduler,
+      timers: b.timers,
+      writer: b.writer,
+      ends: b.ends,
+    },
+    responder: {
+      scatter: b.scatter,
+      responses: b.responses,
+      completions: b.completions,
+      errors: b.errors,
+    },
+    datagrams: { scatter: b.scatter, completions: b.completions, errors: b.errors },
+    scatter: { writer: b.writer, receives: b.receives },
+    receives: { receiver: b.receiver, flusher: b.flusher, asyncEvents: b.asyncEvents },
+    writer: { responses: b.responses, requester: b.requester, receiver: b.receiver },
+    responses: {
+      transmitter: b.transmitter,
+      receives: b.receives,
+      writer: b.writer,
+      errors: b.errors,
+    },
+    completion: {
+      completions: b.completions,
+      scheduler: b.scheduler,
+      errors: b.errors,
+      ends: b.ends,
+    },
+    completions: { ends: b.ends, errors: b.errors, eventQueues },
+    ends: {
+      completion: b.completion,
+      requester: b.requester,
+      receiver: b.receiver,
+      flusher: b.flusher,
+    },
+    errors: {
+      scheduler: b.scheduler,
+      timers: b.timers,
+      acknowledgements: b.acknowledgements,
+      flusher: b.flusher,
+      ends: b.ends,
+      asyncEvents: b.asyncEvents,
+    },
+    flusher: {
+      wqeFetch: b.wqeFetch,
+      receives: b.receives,
+      completions: b.completions,
+      completion: b.completion,
+    },
+    pageFaults: { eventQueues, requester: b.requester, responses: b.responses },
+    asyncEvents: { eventQueues },
+    objects: {
+      dataPath,
+      scheduler: b.scheduler,
+      wqeFetch: b.wqeFetch,
+      requester: b.requester,
+      completion: b.completion,
+      timers: b.timers,
+      transmitter: b.transmitter,
+      receiver: b.receiver,
+      receives: b.receives,
+      responses: b.responses,
+      completions: b.completions,
+      asyncEvents: b.asyncEvents,
+      flusher: b.flusher,
+      errors: b.errors,
+    },
+  };
+}
+
+export class DataPath {
   readonly core: HcaCore;
-  readonly tables: DataPathTables;
-  readonly violations = new ViolationCounters();
-  readonly transport = new TransportCounters();
-  readonly mptCache: MptCache;
-  readonly mttCache: MttCache;
-  readonly translator: Translator;
-  readonly qpcCache: ContextCache;
-  readonly cqcCache: ContextCache;
-  readonly srqcCache: ContextCache;
-  readonly lines: WqeLines;
-  readonly records: SendRecords;
-  readonly operations: OperationLedger;
-  readonly doorbells: Doorbells;
-  readonly scheduler: SendScheduler;
-  readonly wqeFetch: WqeFetch;
-  readonly requester: Requester;
-  readonly requestCompletion: RequestCompletion;
-  readonly transmitter: Transmitter;
-  readonly loopback: Loopback;
-  readonly receiver: Receiver;
-  readonly responder: Responder;
-  readonly datagrams: DatagramReceiver;
-  readonly responses: ResponseEngine;
-  readonly receives: ReceiveWqeFetch;
-  readonly acknowledgements: Acknowledgements;
-  readonly timers: RetryTimers;
-  readonly completions: CompletionWriter;
-  readonly flusher: Flusher;
-  readonly asyncEvents: AsyncEvents;
-  readonly writer: PayloadWriter;
-  readonly pageFaults: PageFaults;
-  /** What the command processor speaks to. */
-  readonly control: DataPathControl;
-  readonly #arrivals: WorkArrivals;
-  readonly #ends: RequestEnds;
-  readonly #errors: QueuePairErrors;
+  readonly blocks: DataPathBlocks;
+  readonly #all: readonly (readonly [string, Block])[];
 
   constructor(setup: DataPathSetup) {
-    const { config, tables, sram, domain, lp, port, icm, dmaRead, dmaWrite, events } = setup;
-    const { qps, cqs, srqs } = tables;
-    this.tables = tables;
-    this.#arrivals = new WorkArrivals(this);
-    this.#ends = new RequestEnds(this);
-    this.#errors = new QueuePairErrors(this, this.#ends);
-    this.mptCache = new MptCache(config.mptCacheEntries, config.mptCacheWays, config.cacheReplacement);
-    this.mttCache = new MttCache(config.mttCacheLines, config.mttCacheWays, config.cacheReplacement);
-    const translator = makeTranslator(setup, this.mptCache, this.mttCache);
-    this.translator = translator;
-    this.pageFaults = new PageFaults(domain, qps, events);
-    const caches = this.#makeContextCaches(setup);
-    [this.qpcCache, this.cqcCache, this.srqcCache] = caches;
-    this.core = {
-      lp,
-      domain,
-      config,
-      qps,
-      cqs,
-      srqs,
-      icm,
-      translator,
-      pageFaults: this.pageFaults,
-      dmaRead,
-      dmaWrite,
-      sram: sram.bytes,
-      sramView: new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength),
-      qpcCache: this.qpcCache,
-      cqcCache: this.cqcCache,
-      srqcCache: this.srqcCache,
-      violations: this.violations,
-      transport: this.transport,
-    };
-    const core = this.core;
-    this.records = new SendRecords(config.outstandingWqes);
-    this.operations = new OperationLedger(domain.clock, qps, setup.tap);
-    this.lines = new WqeLines(config.wqeLineCount, sram.allocate(config.wqeLineCount * WQE_LINE_BYTES));
-    this.completions = new CompletionWriter(
-      core,
-      events,
-      TrafficClass.cqe,
-      TrafficClass.doorbellRecord,
-      sram.allocate(CompletionWriter.sramBytes),
-    );
-    this.asyncEvents = new AsyncEvents(domain, events);
-    this.loopback = new Loopback(config);
-    this.transmitter = new Transmitter(
-      core,
-      port,
-      this.loopback,
-      setup.address,
-      this.records,
-      sram.allocate(config.transmitBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
-      sram.allocate(config.responseBufferPackets * PACKET_PAYLOAD_BYTES_MAX),
-    );
-    const packets = new ReceivedPackets(port, this.loopback);
-    this.writer = new PayloadWriter(dmaWrite, packets, TrafficClass.payloadWrite);
-    this.receives = new ReceiveWqeFetch(
-      core,
-      TrafficClass.wqeRead,
-      TrafficClass.doorbellRecord,
-      sram.allocate(receiveFetchSramBytes(config.receiveQueueLineCount)),
-      (cycle) => this.receiver.wake(cycle),
-    );
-    this.responses = this.#makeResponses(sram);
-    this.receiver = new Receiver(
-      core,
-      port,
-      this.loopback,
-      packets,
-      setup.address,
-      this.writer,
-      setup.specialQps,
-      setup.groups,
-    );
-    this.timers = new RetryTimers(core);
-    this.scheduler = new SendScheduler((cycle) => this.requester.wake(cycle));
-    this.wqeFetch = new WqeFetch(core, this.lines, TrafficClass.wqeRead, {
-      wqesFetched: (pair, cycle) => this.#arrivals.wqesFetched(pair, cycle),
-      wqeFetchFailed: (qp, cycle) => this.#errors.queueFailed(qp, cycle),
-    });
-    this.requester = this.#makeRequester(setup.address);
-    this.requestCompletion = new RequestCompletion(this.records, this.completions, this.scheduler, {
-      qpFailed: (qp, cycle) => this.#errors.sendFailed(qp, cycle),
-      recordCompletedSilently: (request, cycle) => this.#ends.recordDone(request, cycle, true),
-    });
-    this.acknowledgements = new Acknowledgements(
-      core,
-      packets,
-      this.writer,
-      this.requestCompletion,
-      this.scheduler,
-      this.timers,
-      this.receiver.account,
-      { localCompletionWaits: (pair) => this.#ends.waits(pair) },
-    );
-    const scatter = new ReceiveScatter(core, this.writer, this.receives, this.receiver.account);
-    this.datagrams = new DatagramReceiver(
-      core,
-      packets,
-      scatter,
-      this.completions,
-      this.receiver.account,
-      setup.address,
-      { qpRefused: (qp, eventType, cycle) => this.#errors.refused(qp, eventType, cycle) },
-    );
-    this.responder = new Responder(
-      core,
-      packets,
-      scatter,
-      this.responses,
-      this.completions,
-      this.receiver.account,
-      {
-        qpRefused: (qp, eventType, cycle) => this.#errors.refused(qp, eventType, cycle),
-        communicationEstablished: (qp, cycle) => this.#errors.communicationEstablished(qp, cycle),
-      },
-    );
-    this.flusher = new Flusher(core, this.wqeFetch, this.receives, this.completions, this.requestCompletion);
-    this.flusher.onUnstartedFlushed = (opcode) => this.operations.flushedUnstarted(opcode);
-    this.doorbells = new Doorbells(core, this.lines, setup.geometry, {
-      sendRequested: (pair, cycle) => this.#arrivals.sendRequested(pair, cycle),
-      cqArmed: (cq, command, consumer, cycle) => this.completions.notifier.arm(cq, command, consumer, cycle),
-      eqDoorbell: (eqn, consumer, isArm, cycle) => events.eqDoorbell(eqn, consumer, isArm, cycle),
-      translationsInvalidated: () => translator.forgetMtt(),
-    });
-    this.control = new DataPathObjects(this, this.#errors, this.#ends);
-    this.#connect();
+    const { eventQueues, ...site } = setup;
+    this.core = makeCore({ ...site, srqSync: (slot) => this.blocks.objects.srqSync(slot) });
+    this.blocks = makeBlocks(this.core);
+    this.#all = Object.entries<Block>(this.blocks);
+    connectBlocks(this.blocks, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }));
   }
 
-  /** The cycle accounts of all blocks. */
+  /** What the command processor speaks to. */
+  get control(): DataPathControl {
+    return this.blocks.objects;
+  }
+
+  /** The cycle accounts of all blocks that have one. */
   get accounts(): readonly BlockAccount[] {
+    const b = this.blocks;
     return [
-      this.doorbells.account,
-      this.wqeFetch.account,
-      this.requester.account,
-      this.transmitter.account,
-      this.receiver.account,
-      this.responses.account,
-      this.receives.account,
-      this.completions.account,
-      this.flusher.account,
-      this.asyncEvents.account,
-    ];
+      b.doorbells,
+      b.wqeFetch,
+      b.requester,
+      b.transmitter,
+      b.receiver,
+      b.responses,
+      b.receives,
+      b.completions,
+      b.flusher,
+      b.asyncEvents,
+    ].map(({ account }) => account);
   }
 
-  #makeContextCaches(setup: DataPathSetup): [ContextCache, ContextCache, ContextCache] {
-    const { config, tables } = setup;
-    const { qps, cqs, srqs } = tables;
-    return [
-      makeContextCache(setup, 'qpc', qps, config.qpcCacheEntries, config.qpcCacheWays, (slot) =>
-        qps.sync(slot),
-      ),
-      makeContextCache(setup, 'cqc', cqs, config.cqcCacheEntries, config.cqcCacheWays, (slot) =>
-        cqs.sync(slot),
-      ),
-      makeContextCache(setup, 'srqc', srqs, config.srqcCacheEntries, config.srqcCacheWays, (slot) =>
-        this.control.srqSync(slot),
-      ),
-    ];
-  }
-
-  #makeResponses(sram: SramAllocator): ResponseEngine {
-    const packets = this.transmitter.responses;
-    return new ResponseEngine(
-      this.core,
-      packets,
-      this.writer,
-      { payloadRead: TrafficClass.payloadRead, payloadWrite: TrafficClass.payloadWrite },
-      sram.allocate(ATOMIC_SRAM_BYTES),
-      (slot, status, cycle) => this.transmitter.payloadArrived(packets, packets.rows[slot]!, status, cycle),
-      {
-        knownReceives: (pair) => this.receives.knownAvailable(this.receives.queueOf(pair.slot)),
-        packetSealed: (cycle) => this.transmitter.wake(cycle),
-        responseFailed: (qp, cycle) => this.#errors.refused(qp, EventType.WQ_ACCESS_ERROR, cycle),
-      },
-    );
-  }
-
-  #makeRequester(address: PortAddress): Requester {
-    const packets = this.transmitter.requests;
-    return new Requester(
-      this.core,
-      this.records,
-      packets,
-      this.lines,
-      this.wqeFetch,
-      TrafficClass.payloadRead,
-      (slot, status, cycle) => {
-        const packet = packets.rows[slot]!;
-        if (packet.isLast === 1 && packet.isOfRequest) packet.request.gatheredCycle = cycle;
-        this.transmitter.payloadArrived(packets, packet, status, cycle);
-      },
-      {
-        packetSealed: (cycle) => this.transmitter.wake(cycle),
-        recordFailed: (pair, cycle) => this.#ends.completeLocally(pair, cycle),
-        recordNeedsNoAnswer: (pair, cycle) => this.#ends.completeLocally(pair, cycle),
-      },
-      address,
-    );
-  }
-
-  #connect(): void {
-    const { qps } = this.core;
-    this.requester.connect(this.scheduler, this.writer);
-    this.receiver.connect(this.responder, this.acknowledgements, this.datagrams);
-    this.receives.onLimit = (srq, cycle) =>
-      this.asyncEvents.post(EventType.SRQ_LIMIT, this.core.srqs.numberOf[srq]!, 0, cycle);
-    const payloadLeft = (cycle: number): void => {
-      this.responses.payloadLeft(cycle);
-      this.requester.payloadLeft(cycle);
-    };
-    this.writer.attach({ payloadLeft }, () => this.receiver.wake(this.core.domain.cycle + 1));
-    this.completions.connect({
-      cqeIssued: (record, cycle) => {
-        if (record !== -1) this.#ends.recordDone(this.records.rows[record]!, cycle, false);
-      },
-      cqeDiscarded: (record, cycle) => this.#ends.discarded(this.records.rows[record]!, cycle),
-      unstartedDiscarded: (opcode) => this.operations.unstartedDiscarded(opcode),
-      cqFailed: (cq, syndrome, cycle) => this.#errors.cqFailed(cq, syndrome, cycle),
-      completionSpace: (cycle) => this.#ends.completionSpace(cycle),
-    });
-    this.transmitter.connect(this.requester, this.responses, {
-      requestSent: ({ request, pair, isLast, psn }, cycle) => {
-        if (isLast === 1) request.transmittedCycle = cycle;
-        if (pair.opcodeBase !== 0) return this.#ends.sentForGood(request, pair, isLast, cycle);
-        this.timers.sentAt(pair, psn, cycle);
-      },
-      payloadFailed: (request, pair, cycle) => this.#errors.payloadFailed(request, pair, cycle),
-    });
-    this.pageFaults.connect({
-      resumed: (qp, side, cycle) => {
-        if (side === SIDE_RESPONSE) this.responses.resume(qp, cycle);
-        const pair = qps.rows[qp]!;
-        if (side === SIDE_REQUESTER && pair.parkedFor === PARKED_PAGE_FAULT)
-          this.scheduler.unpark(pair, cycle + 1);
-      },
-    });
-    this.timers.connect({
-      ackTimedOut: (qp, cycle) => this.#errors.ackTimedOut(qp, cycle),
-      rnrWaitOver: (qp, cycle) => {
-        const pair = qps.rows[qp]!;
-        endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
-        if (pair.parkedFor === PARKED_RNR) this.scheduler.unpark(pair, cycle + 1);
-      },
-    });
+  /** Forgets every context and all work, from the side that asks to the side that serves. Statistics stay. */
+  reset(): void {
+    const { qps, records, translator, qpcCache, cqcCache, srqcCache } = this.core;
+    const { completion } = this.blocks;
+    for (const slot of qps.liveSlots()) {
+      const pair = qps.rows[slot]!;
+      completion.dropAll(pair);
+      pair.state = QpState.RST;
+      pair.epoch++;
+      pair.inPipelineCount = 0;
+    }
+    for (const [, block] of this.#all.toReversed()) block.reset?.();
+    for (const store of [records, translator, qpcCache, cqcCache, srqcCache]) store.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */
   rebase(ps: number, cycles: number): void {
     for (const account of this.accounts) account.rebase(cycles);
     this.core.qps.rebase(ps, cycles);
-    this.core.pageFaults.rebase(cycles);
-    this.records.rebase(cycles);
-    this.timers.rebase(cycles);
-    this.wqeFetch.rebase(cycles);
-    this.requester.rebase(cycles);
-    this.transmitter.rebase(cycles);
-    this.loopback.rebase(cycles);
-    this.receiver.rebase(cycles);
-    this.responses.rebase(cycles);
-    this.receives.rebase(cycles);
-    this.completions.rebase(cycles);
-    this.flusher.rebase(cycles);
-    this.asyncEvents.rebase(cycles);
+    this.core.records.rebase(cycles);
+    for (const [, block] of this.#all) block.rebase?.(cycles);
   }
+
+  /** What each block holds, by name: see {@link Block.inspect}; and the queue pairs, as far as they are numbers. */
+  inspect(): BlockState {
+    const { qps, records } = this.core;
+    const queuePairs = Object.fromEntries(
+      Array.from(qps.liveSlots(), (slot) => [qps.numberOf[slot]!, numbersOf(qps.rows[slot]!)]),
+    );
+    const blocks = this.#all.flatMap(([name, block]) => (block.inspect ? [[name, block.inspect()]] : []));
+    return {
+      ...Object.fromEntries(blocks),
+      queuePairs,
+      recordsInUse: records.capacity - records.freeCount,
+    };
+  }
+}
+
+function numbersOf(row: object): BlockState {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => typeof value === 'number'));
 }

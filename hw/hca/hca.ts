@@ -121,13 +121,7 @@ export class Hca implements BarTarget {
     this.control = new ControlSide({
       domain,
       icm,
-      interrupts: {
-        get isMsixEnabled() {
-          return pcieFunction.msixEnabled;
-        },
-        requestInterrupt: (vector, cycle) => pcieFunction.requestInterrupt(vector, cycle),
-        setInterruptPin: (isAsserted, cycle) => pcieFunction.setIntx(isAsserted, cycle),
-      },
+      interrupts: pcieFunction,
       reads: this.dmaRead,
       writes: this.dmaWrite,
       sram,
@@ -136,8 +130,6 @@ export class Hca implements BarTarget {
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
-      dataPath: () => this.dataPath.control,
-      onDeviceReset: (cycle) => this.#resetAll(cycle),
     });
     const parts = { domain, config, icm, dmaRead: this.dmaRead, dmaWrite: this.dmaWrite, sram };
     const { eqs, events } = this.control;
@@ -145,7 +137,7 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays, (slot) =>
       eqs.sync(slot),
     );
-    events.attachContexts(this.eqcCache);
+    events.connect({ contexts: this.eqcCache });
     this.dataPath = new DataPath({
       lp,
       domain,
@@ -157,7 +149,7 @@ export class Hca implements BarTarget {
       sram,
       port: this.wirePort,
       address: this.control.ports[0]!,
-      events: this.control.events,
+      eventQueues: this.control.events,
       specialQps: this.control.state,
       groups: this.control.state.groups,
       geometry: {
@@ -166,6 +158,7 @@ export class Hca implements BarTarget {
       },
       tap: setup.tap,
     });
+    this.control.connect({ dataPath: this.dataPath.control, device: this });
     domain.addEdgeKeeper(this);
   }
 
@@ -183,7 +176,7 @@ export class Hca implements BarTarget {
       this.#barBytes = bytes;
       this.#barView = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     }
-    return this.dataPath.doorbells.barWrite(offset, this.#barView, byteOffset, lengthBytes, cycle);
+    return this.dataPath.blocks.doorbells.barWrite(offset, this.#barView, byteOffset, lengthBytes, cycle);
   }
 
   /** BAR2 is write-only: reads of doorbell pages return zeros. */
@@ -201,7 +194,7 @@ export class Hca implements BarTarget {
   }
 
   /** A reset triggered through BAR0: the function stays configured, everything behind it forgets. */
-  #resetAll(cycle: number): void {
+  deviceReset(cycle: number): void {
     if (this.#isResetting) return;
     this.resetDataPath(cycle);
   }
@@ -210,7 +203,7 @@ export class Hca implements BarTarget {
   resetDataPath(cycle: number): void {
     this.dmaRead.reset(cycle);
     this.dmaWrite.reset(cycle);
-    this.dataPath.control.reset();
+    this.dataPath.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -6,6 +6,7 @@ export {
   GO_ON,
   NEVER_END,
 } from './commands/index.ts';
+export { dataPathWires } from './data-path.ts';
 export { Hca } from './hca.ts';
 export {
   type ContextCache,

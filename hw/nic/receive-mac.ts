@@ -54,7 +54,11 @@ export class ReceiveMac {
   constructor(parts: ReceiveMacParts) {
     this.#parts = parts;
     const { domain, port } = parts;
-    this.#arrived = new Fifo(port.config.receiveFifoFrames);
+    this.#arrived = new Fifo({
+      name: 'frames received',
+      capacity: port.config.receiveFifoFrames,
+      whenFull: 'the frame is dropped and counted',
+    });
     this.#stage = domain.addStage(this.#run, this);
     port.onFrame((offset) => {
       const cycle = domain.clock.cycleAfter(parts.nowPs());

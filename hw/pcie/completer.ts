@@ -38,7 +38,11 @@ export class Completer {
   constructor(port: FunctionPort, depth: number, slotBytes: number) {
     this.#port = port;
     this.#slotBytes = slotBytes;
-    this.#waiting = new Fifo(depth);
+    this.#waiting = new Fifo({
+      name: 'reads to complete',
+      capacity: depth,
+      whenFull: 'the link gives no non-posted credits',
+    });
     this.#request = new Float64Array(depth);
     this.#status = new Uint8Array(depth);
     this.#lengthBytes = new Int32Array(depth);

@@ -139,7 +139,11 @@ export class PcieFunction {
     );
     this.counters = this.#decoder.counters;
     // At least the header credits that the port advertises (checkFunctionConfig): it cannot overflow.
-    this.#requests = new Fifo(config.requestFifoDepth);
+    this.#requests = new Fifo({
+      name: 'requests',
+      capacity: config.requestFifoDepth,
+      whenFull: 'the TLP stays in the receive buffer and keeps its credits',
+    });
     this.#egressStage = domain.addStage(this.#egress, this);
     this.#ingressStage = domain.addStage(this.#ingress, this);
     this.#completions = {

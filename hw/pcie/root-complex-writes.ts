@@ -62,7 +62,11 @@ export class RootComplexWrites {
   readonly #stage: number;
   readonly #latencyCycles: number;
   readonly #messageWindow: number;
-  readonly #fifo = new Fifo(HEADER_CREDIT_MAX + 1);
+  readonly #fifo = new Fifo({
+    name: 'posted writes',
+    capacity: HEADER_CREDIT_MAX + 1,
+    whenFull: 'never: it has a place for each posted header credit',
+  });
   /** Lent writes that have taken effect, but for their bytes: all within one page of memory. */
   readonly #copies = new AdjoiningCopies();
   /** Name of the loan of the last of them. */

@@ -13,6 +13,7 @@ import {
   campaign,
   drawnPaths,
   type Finding,
+  firstDifference,
   joinCoverage,
   lastMoments,
   noCoverage,
@@ -119,6 +120,7 @@ async function one(story: Story, options: TortureOptions, screen: Screen): Promi
   }
   for (const line of renderStory(story)) screen.print(line);
   printFindings(findings, screen);
+  await printDifference(story, findings, screen);
   finish({ story, findings, refused: refused ?? null }, story, findings, options);
 }
 
@@ -133,9 +135,16 @@ async function small(
   bar.stop();
   for (const line of renderStory(shrunk.story)) screen.print(line);
   printFindings(shrunk.findings, screen);
+  await printDifference(shrunk.story, shrunk.findings, screen);
   screen.print(`Made small in ${shrunk.tries} tries. The last microseconds of its traffic:`);
   for (const line of await lastMoments(shrunk.story).catch(() => [])) screen.print(line);
   finish({ ...shrunk, refused: null }, shrunk.story, shrunk.findings, options);
+}
+
+/** Of a story that ends differently elsewhere: where the blocks of the two runs part. */
+async function printDifference(story: Story, findings: readonly Finding[], screen: Screen): Promise<void> {
+  if (!findings.some(({ judge }) => judge === 'sameness')) return;
+  for (const line of await firstDifference(story)) screen.print(line);
 }
 
 function finish(

@@ -11,7 +11,7 @@
  */
 import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
-import { type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
+import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
 import type { Analysis, AnalysisOptions } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
@@ -351,6 +351,18 @@ export class Machine implements AsyncDisposable {
     const parts = (await Promise.all(this.#ports.map((port) => port.held()))).flat();
     return Array.from({ length: this.nodeCount }, (_, node) =>
       Object.assign({}, ...parts.filter(([of]) => of === node).map(([, held]) => held)),
+    );
+  }
+
+  /**
+   * The state of the blocks of each node now: what each block of the data path holds, the queue pairs, and counts of all that is
+   * held. Two runs of the same machine tell the same at the same instant, in whatever partition.
+   */
+  async inspect(): Promise<BlockState[]> {
+    this.#checkIdle('inspect the blocks');
+    const parts = (await Promise.all(this.#ports.map((port) => port.inspect()))).flat();
+    return Array.from({ length: this.nodeCount }, (_, node) =>
+      Object.assign({}, ...parts.filter(([of]) => of === node).map(([, state]) => state)),
     );
   }
 

@@ -126,7 +126,7 @@ describe('BARs of a slot', () => {
     bench.enable();
     for (let index = 0; index < 100; index++) bench.write(BAR2, 128 * 4096 + 0x14, index << 8, 4);
     bench.readRegister(owner.offset);
-    const { sendCount } = bench.emulation.hcas[0]!.hca.dataPath.doorbells;
+    const { sendCount } = bench.emulation.hcas[0]!.hca.dataPath.blocks.doorbells;
     expect(sendCount).toBe(100);
   });
 

@@ -2,6 +2,7 @@ export { campaign } from './campaign.ts';
 export { type Coverage, joinCoverage, noCoverage } from './coverage.ts';
 export { drawnPaths } from './draw-hardware.ts';
 export type { Finding } from './finding.ts';
+export { firstDifference } from './first-difference.ts';
 export { lastMoments } from './last-moments.ts';
 export { renderStory } from './render-story.ts';
 export { runStory } from './run-story.ts';

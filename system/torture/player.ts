@@ -409,10 +409,11 @@ class Player {
       if (peer.program !== this.#index) {
         const box = mailboxOf(peer.link, turn, { program: this.#index, qp: index });
         let news: PeerNews | null | undefined;
-        await this.#until(`news of link ${peer.link}`, async () => {
+        const isHere = async (): Promise<boolean> => {
           news = (await exchange.poll(box)) as unknown as PeerNews | null | undefined;
           return news !== undefined;
-        });
+        };
+        await this.#until(`news of link ${peer.link}`, isHere, peerPatienceFactor * this.#patiencePs);
         this.#meetPeer(open, news ?? null);
       }
       const { qp, plan, peer: there } = open;

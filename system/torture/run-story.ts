@@ -166,10 +166,11 @@ export interface PlayOptions {
   readonly stepLimit?: number;
 }
 
-function machineOf(
+/** The machine of a story, without programs. */
+export function machineOf(
   { set, faults }: Story,
   { partition, shuffleSeed, epochPs, isUnwatched }: Again,
-  { analysis, stepLimit = stepLimitOfStories }: PlayOptions,
+  { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
 ): Promise<Machine> {
   return Machine.create({
     set,
@@ -220,7 +221,8 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   return { story, endPs, seen, results, report, leftovers, held, lint, packets, config, error };
 }
 
-function programsOf(story: Story): ProgramOptions[] {
+/** What a story's machine runs. */
+export function programsOf(story: Story): ProgramOptions[] {
   if (story.scene !== undefined) {
     const { programs, module } = sceneOf(story.scene);
     const { args } = story.scene;

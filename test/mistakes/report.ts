@@ -47,8 +47,8 @@ export const reportMistakes: readonly Mistake[] = [
     what: 'Every doorbell is reported once more as one of BlueFlame.',
     kind: 'wrong stage',
     file: 'system/machine/report/hca-ledger.ts',
-    find: 'blueFlame: dataPath.doorbells.blueFlameCount,',
-    replace: 'blueFlame: dataPath.doorbells.sendCount,',
+    find: 'blueFlame: dataPath.blocks.doorbells.blueFlameCount,',
+    replace: 'blueFlame: dataPath.blocks.doorbells.sendCount,',
   },
   {
     name: 'far-time-left-out',

@@ -2,7 +2,7 @@
  * The command processor's share of the DMA engines: one read or one write at a time through its own buffers in the HCA's
  * memory, and streams of empty queue entries out of a constant pattern.
  *
- * Promises: at most one operation is under way; `onDone` is called inside the engine's stage with the status of the read,
+ * Promises: at most one operation is under way; the processor is told inside the engine's stage with the status of the read,
  * or 0. After {@link CommandDma.cancel} reports of older operations are ignored. Every read and write of a command passes
  * here, and none that is longer than a buffer, or empty, is started: the command ends with status INTERNAL_ERR.
  */
@@ -10,6 +10,7 @@
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
 
@@ -17,6 +18,13 @@ const entryBytes = 32;
 /** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
 const ownerByte = entryBytes - 1;
 const ownerBitSet = 0x80;
+
+export interface CommandDmaPorts {
+  readonly processor: {
+    /** The operation under way has ended. */
+    dmaDone(status: number, cycle: number): void;
+  };
+}
 
 export class CommandDma {
   readonly #reads: DmaReads;
@@ -28,7 +36,7 @@ export class CommandDma {
   readonly #writeOffset: number;
   readonly #patternOffset: readonly [number, number];
   readonly #writesInFlightMax: number;
-  readonly #onDone: (status: number, cycle: number) => void;
+  #processor!: CommandDmaPorts['processor'];
   /** Operations of an older epoch were cancelled. */
   #epoch = 0;
   #isReading = false;
@@ -43,14 +51,12 @@ export class CommandDma {
     reads: DmaReads;
     writes: DmaWrites;
     sram: SramAllocator;
-    trafficClass: number;
     writesInFlightMax: number;
-    onDone: (status: number, cycle: number) => void;
   }) {
-    const { reads, writes, sram, trafficClass } = setup;
+    const { reads, writes, sram } = setup;
+    const trafficClass = TrafficClass.command;
     this.#reads = reads;
     this.#writes = writes;
-    this.#onDone = setup.onDone;
     this.#writesInFlightMax = setup.writesInFlightMax;
     this.#sram = sram.bytes;
     this.#readOffset = sram.allocate(mailboxBytes);
@@ -68,6 +74,10 @@ export class CommandDma {
     );
     reads.onSpace(this.#reader, () => this.#issueRead());
     writes.onSpace(this.#writer, () => this.#issueWrites());
+  }
+
+  connect({ processor }: CommandDmaPorts): void {
+    this.#processor = processor;
   }
 
   /** The bytes of the last read: valid until the next one. */
@@ -158,14 +168,14 @@ export class CommandDma {
   #readDone(epoch: number, status: number, cycle: number): void {
     if (epoch !== this.#epoch) return;
     this.#isReading = false;
-    this.#onDone(status, cycle);
+    this.#processor.dmaDone(status, cycle);
   }
 
   #writeDone(epoch: number, cycle: number): void {
     if (epoch !== this.#epoch) return;
     this.#inFlight--;
     this.#issueWrites();
-    if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#onDone(0, cycle);
+    if (this.#remainingBytes === 0 && this.#inFlight === 0) this.#processor.dmaDone(0, cycle);
   }
 }
 

@@ -54,10 +54,14 @@ interface CommandEvents {
 export interface CommandProcessorSetup {
   readonly domain: ClockDomain;
   readonly hcr: CommandRegister;
-  readonly events: CommandEvents;
   readonly start: StartCommand;
   readonly decodeCycles: number;
   readonly pollCycles: number;
+}
+
+export interface CommandProcessorPorts {
+  readonly dma: CommandDma;
+  readonly events: CommandEvents;
 }
 
 /** What the current command is waiting for. */
@@ -77,6 +81,7 @@ export class CommandProcessor {
   readonly #setup: CommandProcessorSetup;
   readonly #stage: number;
   #dma!: CommandDma;
+  #events!: CommandEvents;
   #phase: Phase = 'idle';
   #request: CommandRequest | undefined;
   #latchedCycle = 0;
@@ -90,12 +95,16 @@ export class CommandProcessor {
   constructor(setup: CommandProcessorSetup) {
     this.#setup = setup;
     this.#stage = setup.domain.addStage(this.#run, this);
-    setup.hcr.onPosted((cycle) => setup.domain.wake(this.#stage, cycle + 1));
   }
 
-  /** Completes the wiring: the DMA needs {@link dmaDone} and the processor the DMA. */
-  attachDma(dma: CommandDma): void {
+  connect({ dma, events }: CommandProcessorPorts): void {
     this.#dma = dma;
+    this.#events = events;
+  }
+
+  /** Software has posted a command. */
+  posted(cycle: number): void {
+    this.#setup.domain.wake(this.#stage, cycle + 1);
   }
 
   get isIdle(): boolean {
@@ -242,7 +251,8 @@ export class CommandProcessor {
   }
 
   #complete(cycle: number): void {
-    const { hcr, events, domain } = this.#setup;
+    const { hcr, domain } = this.#setup;
+    const events = this.#events;
     const request = this.#request!;
     if (request.byEvent && !events.canPost()) {
       this.account.stall(cycle, stallEventFifoFull);

@@ -70,5 +70,5 @@ export interface DataPathControl {
   /** True while no DMA of the device is under way, but for commands'. */
   isQuiet(): boolean;
   /** CLOSE_HCA when all is quiet, or a reset, which the DMA engines share: forget every context, all cached entries, all work. */
-  reset(): void;
+  resetAll(): void;
 }

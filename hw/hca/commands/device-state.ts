@@ -29,7 +29,8 @@ export interface ContextTables {
   readonly srqs: ContextTable;
 }
 
-export interface DeviceParts extends ContextTables {
+/** What a device is made of, but for the data path, which is made behind it. */
+export interface DeviceSetup extends ContextTables {
   readonly capabilities: CapabilityConfig;
   readonly coreClockMHz: number;
   readonly icm: IcmMap;
@@ -38,16 +39,24 @@ export interface DeviceParts extends ContextTables {
   readonly ports: readonly HcaPort[];
   readonly node: NodeIdentity;
   readonly agents: ManagementAgents;
-  readonly dataPath: DataPathControl;
   /** The edge being run: commands work at clock edges. */
   readonly now: () => number;
   readonly memoryMapPerPageCycles: number;
-  /** A QP was added to those that owe software a drained event. */
-  readonly watchDraining: () => void;
 }
 
+export interface DeviceStatePorts {
+  readonly dataPath: DataPathControl;
+  readonly drained: {
+    /** A QP was added to those that owe software a drained event. */
+    watchDraining(): void;
+  };
+}
+
+export type DeviceParts = DeviceSetup & DeviceStatePorts;
+
 export class DeviceState {
-  readonly parts: DeviceParts;
+  parts!: DeviceParts;
+  readonly #setup: DeviceSetup;
   phase: SystemPhase = SystemPhase.OFF;
   /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
   auxiliaryPagesWanted = 0;
@@ -68,15 +77,19 @@ export class DeviceState {
   /** QPs that owe software an event when their send queue has drained. */
   readonly draining = new Set<number>();
 
-  constructor(parts: DeviceParts) {
-    this.parts = parts;
+  constructor(setup: DeviceSetup) {
+    this.#setup = setup;
+  }
+
+  connect(ports: DeviceStatePorts): void {
+    this.parts = { ...this.#setup, ...ports };
   }
 
   /** CLOSE_HCA: every context is forgotten; mappings stay. */
   closeHca(cycle: number): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, ports } = this.parts;
     for (const port of ports) port.close(cycle);
-    dataPath.reset();
+    dataPath.resetAll();
     for (const table of [qps, cqs, srqs, eqs]) table.clear();
     events.reset(cycle);
     icm.forgetTables();

@@ -278,10 +278,9 @@ describe('the DMA of commands', () => {
       reads: bench.dma,
       writes: bench.dma,
       sram,
-      trafficClass: 0,
       writesInFlightMax: 4,
-      onDone: () => {},
     });
+    dma.connect({ processor: { dmaDone: () => {} } });
     const after = sram.bytes.slice();
     const refusal = (start: () => void): unknown => {
       try {

@@ -146,7 +146,7 @@ export function transitionOf(name: QpTransitionName) {
     if (transition.to !== QpState.SQD) device.draining.delete(slot);
     else if (request.inputModifier >= sqdEventRequest) {
       device.draining.add(slot);
-      device.parts.watchDraining();
+      device.parts.drained.watchDraining();
     }
     return undefined;
   };

@@ -80,7 +80,11 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([]);
-    expect(bench.a.dataPath.violations.report()).toEqual({ armStale: 2, armForeignUar: 1, armUnknownCq: 1 });
+    expect(bench.a.dataPath.core.violations.report()).toEqual({
+      armStale: 2,
+      armForeignUar: 1,
+      armUnknownCq: 1,
+    });
   });
 
   it('IBTA 11.4.2.2: for solicited events passes over others, and counts errors as solicited', async () => {
@@ -162,7 +166,13 @@ describe('arming', () => {
       const { cqn, consumer } = cqs[index]!;
       const bytes = cqArm.encode({ sequenceNumber, command: NEXT, cqn, consumerCounter: consumer });
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      dataPath.doorbells.barWrite(cqArmOffset(UAR), view, 0, bytes.length, domain.clock.cycleAfter(lp.nowPs));
+      dataPath.blocks.doorbells.barWrite(
+        cqArmOffset(UAR),
+        view,
+        0,
+        bytes.length,
+        domain.clock.cycleAfter(lp.nowPs),
+      );
     });
     for (let round = 1; round <= 20; round++) {
       for (const qp of qps) qp.send(nop);
@@ -197,7 +207,7 @@ describe('arming', () => {
 describe('moderation', () => {
   const moderate = (node: DataPathNode, cq: Cq, count: number, periodUs: number): void =>
     node.act(() => {
-      const { cqs } = node.dataPath.tables;
+      const { cqs } = node.dataPath.core;
       cqc.fields.moderationCount.set(cqs.view, cqs.offsetOf(cq.slot), count);
       cqc.fields.moderationPeriodUs.set(cqs.view, cqs.offsetOf(cq.slot), periodUs);
       node.dataPath.control.cqModerated(cq.slot);
@@ -213,7 +223,7 @@ describe('moderation', () => {
       await bench.run(10);
       expect(bench.a.events.lines).toHaveLength(index === 3 ? 1 : 0);
     }
-    expect(bench.a.dataPath.completions.notifier.moderatedCount).toBe(2);
+    expect(bench.a.dataPath.blocks.completions.notifier.moderatedCount).toBe(2);
   });
 
   it('begins the period anew with each round: a timer of the one before fires nothing', async () => {
@@ -265,7 +275,7 @@ describe('moderation', () => {
       aCq.arm(NEXT);
       let duePs = Number.NaN;
       const rearmed = lp.queue.addHandler(() =>
-        dataPath.completions.notifier.arm(aCq.slot, CqArmCommand.NEXT, 1, bench.a.domain.cycle),
+        dataPath.blocks.completions.notifier.arm(aCq.slot, CqArmCommand.NEXT, 1, bench.a.domain.cycle),
       );
       const schedule = lp.queue.schedule.bind(lp.queue);
       lp.queue.schedule = (atPs, ...effect) => {
@@ -298,7 +308,7 @@ describe('moderation', () => {
       }
       await bench.run(2);
       bench.a.act(() => {
-        const { notifier } = bench.a.dataPath.completions;
+        const { notifier } = bench.a.dataPath.blocks.completions;
         for (const cq of cqs.toReversed()) notifier.issued(cq.slot, true, bench.a.domain.cycle);
       });
       await bench.run(30);

@@ -32,7 +32,7 @@ export class CompletionNotifier {
   /** CQEs whose event was held back. */
   moderatedCount = 0;
   readonly #core: HcaCore;
-  readonly #events: CompletionEvents;
+  #events!: CompletionEvents;
   readonly #wake: (cycle: number) => void;
   readonly #timerHandler: number;
   /** CQ whose event has fired and still has to be posted. */
@@ -49,11 +49,15 @@ export class CompletionNotifier {
   #timedCycle = new Float64Array(0);
   #timedGeneration = new Int32Array(0);
 
-  constructor(core: HcaCore, events: CompletionEvents, wake: (cycle: number) => void) {
+  /** @param wake that of the completion writer's stage, which does this one's work */
+  constructor(core: HcaCore, wake: (cycle: number) => void) {
     this.#core = core;
-    this.#events = events;
     this.#wake = wake;
-    this.#due = new Fifo(core.cqs.slotCount);
+    this.#due = new Fifo({
+      name: 'events due',
+      capacity: core.cqs.slotCount,
+      whenFull: 'never: each CQ stands here at most once',
+    });
     core.cqs.follow((slotCount) => {
       this.#due.enlarge(slotCount);
       this.#isDue = enlarged(this.#isDue, slotCount);
@@ -61,7 +65,11 @@ export class CompletionNotifier {
       this.#timedGeneration = enlarged(this.#timedGeneration, slotCount);
     });
     this.#timerHandler = core.lp.queue.addHandler((cq, generation) => this.#moderationDue(cq, generation));
-    events.onSpace(wake);
+  }
+
+  connect({ eventQueues }: { readonly eventQueues: CompletionEvents }): void {
+    this.#events = eventQueues;
+    eventQueues.onSpace(this.#wake);
   }
 
   /** True while an event that has fired still has to be posted: no other may fire. */

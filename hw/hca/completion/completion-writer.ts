@@ -11,11 +11,12 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
-import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
+import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
 const STALL_CONTEXT = 0;
@@ -29,17 +30,20 @@ const DONE = -1;
 const COUNTER_MASK = 0xffffff;
 const RECORD_BYTES = 8;
 
-export interface CompletionListener {
-  /** The CQE of a send record (or -1) was handed to the DMA engine's last TLP at `cycle`. */
-  cqeIssued(record: number, cycle: number): void;
-  /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
-  cqeDiscarded(record: number, cycle: number): void;
-  /** Likewise the CQE of a send request that was flushed before it was taken up, and so had no record. */
-  unstartedDiscarded(opcode: number): void;
-  /** The CQ cannot take CQEs any more: its QPs go to error. */
-  cqFailed(cq: number, syndrome: number, cycle: number): void;
-  /** Room became free. */
-  completionSpace(cycle: number): void;
+export interface CompletionWriterPorts {
+  readonly ends: {
+    /** The CQE of a send record was handed to the DMA engine's last TLP at `cycle`. */
+    cqeIssued(record: number, cycle: number): void;
+    /** There is no CQ to take the CQE of a send record: nobody will know of its end. */
+    cqeDiscarded(record: number, cycle: number): void;
+    /** Room became free. */
+    completionSpace(cycle: number): void;
+  };
+  readonly errors: {
+    /** The CQ cannot take CQEs any more: its QPs go to error. */
+    cqFailed(cq: number, syndrome: number, cycle: number): void;
+  };
+  readonly eventQueues: CompletionEvents;
 }
 
 /** MODIFY_CQ's new buffer: where the old one lies, in which the last entry says so. */
@@ -51,7 +55,6 @@ interface Resize {
 }
 
 export class CompletionWriter {
-  static readonly sramBytes = CQE_STAGING_BYTES + 64;
   readonly account = new BlockAccount('completionWriter', [
     'context',
     'translation',
@@ -65,16 +68,13 @@ export class CompletionWriter {
   readonly #staging: CqeStaging;
   readonly #stage: number;
   readonly #readRequester: number;
-  #listener: CompletionListener | undefined;
+  #ports!: CompletionWriterPorts;
 
   /** The fifo. */
   readonly #posted: readonly PostedCompletion[];
   readonly #capacity: number;
   #head = 0;
   #count = 0;
-  /** Of the datagram whose completion is posted next. */
-  #nextSource = 0;
-  #nextServiceLevel = 0;
   readonly #recordSram: number;
   #isReadingConsumer = false;
   /** CQ whose doorbell record has just been read, so that it is read once per CQE at most. */
@@ -85,36 +85,28 @@ export class CompletionWriter {
   /** CQ whose doorbell record is being read. */
   #readingConsumerOf = -1;
 
-  /** @param sramOffset of {@link CompletionWriter.sramBytes} bytes */
-  constructor(
-    core: HcaCore,
-    events: CompletionEvents,
-    cqeClass: number,
-    recordClass: number,
-    sramOffset: number,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
     const capacity = core.config.completionFifoDepth;
     this.#capacity = capacity;
     this.#posted = Array.from({ length: capacity }, () => new PostedCompletion());
-    this.#recordSram = sramOffset + CQE_STAGING_BYTES;
-    this.#staging = new CqeStaging(core, cqeClass, sramOffset, (cq, record, cycle) =>
-      this.#issued(cq, record, cycle),
-    );
+    this.#staging = new CqeStaging(core, (cq, record, cycle) => this.#issued(cq, record, cycle));
+    this.#recordSram = core.allocateSram(RECORD_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'cqRecord', trafficClass: recordClass, fifoDepth: 1, weight: 2 },
+      { name: 'cqRecord', trafficClass: TrafficClass.doorbellRecord, fifoDepth: 1, weight: 2 },
       (cq, status, cycle) => this.#consumerRead(cq, status, cycle),
     );
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
-    this.notifier = new CompletionNotifier(core, events, wake);
+    this.notifier = new CompletionNotifier(core, wake);
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_COMPLETION, wake);
     core.cqcCache.attach(PORT_COMPLETION, wake);
     this.#staging.onSpace(() => wake(core.domain.cycle + 1));
   }
 
-  connect(listener: CompletionListener): void {
-    this.#listener = listener;
+  connect(ports: CompletionWriterPorts): void {
+    this.#ports = ports;
+    this.notifier.connect({ eventQueues: ports.eventQueues });
   }
 
   get isFull(): boolean {
@@ -132,57 +124,28 @@ export class CompletionWriter {
   }
 
   /**
-   * Posts a completion; the caller has checked {@link isFull}.
-   * @param record send record released when the CQE is issued, or -1; @param syndrome 0, or that of an error CQE
+   * The row of the next completion, of a CQ's number and a QP's slot, for the caller to fill in and {@link post}: a successful
+   * receive of nothing, without a send record. The caller has checked {@link isFull}.
    */
-  post(
-    cqn: number,
-    qp: number,
-    record: number,
-    isSend: number,
-    opcode: number,
-    wqeCounter: number,
-    byteCount: number,
-    immediate: number,
-    isSolicited: number,
-    syndrome: number,
-    sourceLid: number,
-    cycle: number,
-  ): void {
+  next(cqn: number, qp: number): PostedCompletion {
     const { qps, cqs } = this.#core;
-    let at = this.#head + this.#count++;
+    let at = this.#head + this.#count;
     if (at >= this.#capacity) at -= this.#capacity;
     const posted = this.#posted[at]!;
-    const pair = qps.rows[qp]!;
-    const cq = cqs.slotOf(cqn);
-    posted.cq = cq;
+    posted.cq = cqs.slotOf(cqn);
     posted.qp = qp;
     posted.qpn = qps.numberOf[qp]!;
-    posted.record = record;
-    posted.isSend = isSend;
-    posted.opcode = opcode;
-    posted.wqeCounter = wqeCounter;
-    posted.byteCount = byteCount;
-    posted.immediate = immediate;
-    posted.isSolicited = isSolicited;
-    posted.syndrome = syndrome;
-    posted.sourceLid = sourceLid;
-    posted.source = this.#nextSource;
-    posted.serviceLevel = this.#nextServiceLevel;
-    this.#nextSource = 0;
-    this.#nextServiceLevel = 0;
-    pair.inPipelineCount++;
-    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
-    this.#core.domain.wake(this.#stage, cycle + 1);
+    posted.clear();
+    return posted;
   }
 
-  /**
-   * Says of the completion posted next where its datagram came from.
-   * @param source the CQE's word 08: GRH flag, path bits, source QPN
-   */
-  describeSource(source: number, serviceLevel: number): void {
-    this.#nextSource = source;
-    this.#nextServiceLevel = serviceLevel;
+  /** Posts what {@link next} has given. */
+  post({ cq, qp }: PostedCompletion, cycle: number): void {
+    const { qps, cqs, domain } = this.#core;
+    this.#count++;
+    qps.rows[qp]!.inPipelineCount++;
+    if (cq !== -1) cqs.rows[cq]!.inPipelineCount++;
+    domain.wake(this.#stage, cycle + 1);
   }
 
   /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
@@ -213,6 +176,15 @@ export class CompletionWriter {
     this.#isReadingConsumer = false;
     this.#resize = undefined;
     this.#isResizing = false;
+  }
+
+  inspect(): BlockState {
+    return {
+      completions: this.#count,
+      isResizing: this.#isResizing,
+      isReadingConsumer: this.#isReadingConsumer,
+      events: this.notifier.heldCount,
+    };
   }
 
   #run(cycle: number): void {
@@ -339,7 +311,7 @@ export class CompletionWriter {
   #fail(cq: number, syndrome: number, cycle: number): void {
     const isOverrun = syndrome === CqErrorSyndrome.OVERRUN;
     this.#core.cqs.rows[cq]!.status = isOverrun ? QueueStatus.OVERFLOW : QueueStatus.WRITE_FAILURE;
-    this.#listener!.cqFailed(cq, syndrome, cycle);
+    this.#ports.errors.cqFailed(cq, syndrome, cycle);
   }
 
   #discard(posted: PostedCompletion, cycle: number): void {
@@ -347,8 +319,8 @@ export class CompletionWriter {
     const { cqs } = this.#core;
     const { cq } = posted;
     if (cq !== -1) cqs.rows[cq]!.inPipelineCount--;
-    if (posted.record !== -1) this.#listener!.cqeDiscarded(posted.record, cycle);
-    else if (posted.isSend === 1) this.#listener!.unstartedDiscarded(posted.opcode);
+    if (posted.record !== -1) this.#ports.ends.cqeDiscarded(posted.record, cycle);
+    else if (posted.isSend === 1) this.#core.operations.unstartedDiscarded(posted.opcode);
   }
 
   #pop(cycle: number): void {
@@ -357,12 +329,12 @@ export class CompletionWriter {
     qps.rows[qp]!.inPipelineCount--;
     this.#head = this.#head + 1 === this.#capacity ? 0 : this.#head + 1;
     this.#count--;
-    this.#listener!.completionSpace(cycle);
+    this.#ports.ends.completionSpace(cycle);
   }
 
   #issued(cq: number, record: number, cycle: number): void {
     this.#core.cqs.rows[cq]!.inPipelineCount--;
-    if (record >= 0) this.#listener!.cqeIssued(record, cycle);
+    if (record >= 0) this.#ports.ends.cqeIssued(record, cycle);
     else if (record === RESIZE_RECORD) this.#isResizing = false;
   }
 

@@ -3,6 +3,7 @@
  * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
  */
 import { CqeOpcode, cqe, cqeBytes, cqeOwnerOffset, errorCqe } from '../../../abi/cqe.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import type { CompletionQueue } from '../objects/index.ts';
 import type { PostedCompletion } from './posted-completion.ts';
@@ -13,7 +14,7 @@ const NO_RECORD = -1;
 /** In place of a send record: the CQE that ends a CQ's old buffer. */
 export const RESIZE_RECORD = -2;
 /** Bytes of the HCA's memory that the staging slots take. */
-export const CQE_STAGING_BYTES = SLOTS * cqeBytes;
+const CQE_STAGING_BYTES = SLOTS * cqeBytes;
 
 const ownerShift = cqe.fields.owner.shift;
 const isSendShift = cqe.fields.isSend.shift;
@@ -27,19 +28,13 @@ export class CqeStaging {
   readonly #cqOfSlot = new Int32Array(SLOTS).fill(-1);
 
   /**
-   * @param sramOffset of {@link CQE_STAGING_BYTES} bytes
    * @param onIssued told of each CQE handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}
    */
-  constructor(
-    core: HcaCore,
-    trafficClass: number,
-    sramOffset: number,
-    onIssued: (cq: number, record: number, cycle: number) => void,
-  ) {
+  constructor(core: HcaCore, onIssued: (cq: number, record: number, cycle: number) => void) {
     this.#core = core;
-    this.#sram = sramOffset;
+    this.#sram = core.allocateSram(CQE_STAGING_BYTES);
     this.#requester = core.dmaWrite.addRequester(
-      { name: 'cqe', trafficClass, fifoDepth: FIFO_DEPTH },
+      { name: 'cqe', trafficClass: TrafficClass.cqe, fifoDepth: FIFO_DEPTH },
       (slot, cycle) => onIssued(this.#cqOfSlot[slot]!, this.#recordOfSlot[slot]!, cycle),
     );
   }

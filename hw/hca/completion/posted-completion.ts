@@ -23,4 +23,19 @@ export class PostedCompletion {
   /** Of a datagram: the word with the source QPN, and the service level. */
   source = 0;
   serviceLevel = 0;
+
+  /** All that a successful receive of nothing has not: what the next completion has of it is filled in. */
+  clear(): void {
+    this.record = -1;
+    this.isSend = 0;
+    this.opcode = 0;
+    this.wqeCounter = 0;
+    this.byteCount = 0;
+    this.immediate = 0;
+    this.isSolicited = 0;
+    this.syndrome = 0;
+    this.sourceLid = 0;
+    this.source = 0;
+    this.serviceLevel = 0;
+  }
 }

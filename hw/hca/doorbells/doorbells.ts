@@ -13,10 +13,11 @@ import { eqNumberOfDoorbell, isEqDoorbell, uarOffset, uarPageBytes } from '../..
 import { blueFlameHead, CqArmCommand, cqArm, eqDoorbell, sendDoorbell } from '../../../abi/doorbells.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { noLine, type QueuePair, WQE_LINE_BYTES } from '../objects/index.ts';
+import { noLine, WQE_LINE_BYTES } from '../objects/index.ts';
 import type { WqeLines } from '../send-queue/index.ts';
+import type { WorkArrivals } from './work-arrivals.ts';
 
 const { ERR, RTS, SQD, SQER } = QpState;
 const SEND_DOORBELL = uarOffset.sendDoorbell;
@@ -33,14 +34,15 @@ export interface DoorbellGeometry {
   readonly blueFlameHalfBytes: number;
 }
 
-export interface DoorbellListener {
-  /** A QP was told that it has work. */
-  sendRequested(pair: QueuePair, cycle: number): void;
-  /** A CQ arm in good order. */
-  cqArmed(cq: number, command: number, consumer: number, cycle: number): void;
+export interface DoorbellPorts {
+  readonly arrivals: WorkArrivals;
+  /** Takes a CQ arm in good order. */
+  readonly notifier: { arm(cq: number, command: number, consumer: number, cycle: number): void };
+  readonly eventQueues: EqDoorbells;
+}
+
+export interface EqDoorbells {
   eqDoorbell(eqn: number, consumer: number, isArm: boolean, cycle: number): void;
-  /** Cached translations are out of date. */
-  translationsInvalidated(): void;
 }
 
 export class Doorbells {
@@ -55,7 +57,7 @@ export class Doorbells {
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #geometry: DoorbellGeometry;
-  readonly #listener: DoorbellListener;
+  #ports!: DoorbellPorts;
   /** First word of a CQ arm written in two halves, by UAR page (kept for the last page that did so). */
   #halfArmPage = -1;
   readonly #halfArm = new DataView(new ArrayBuffer(8));
@@ -67,11 +69,14 @@ export class Doorbells {
   readonly #assemblyView = new DataView(this.#assemblyBytes.buffer);
   #assemblyNext = 0;
 
-  constructor(core: HcaCore, lines: WqeLines, geometry: DoorbellGeometry, listener: DoorbellListener) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#lines = lines;
-    this.#geometry = geometry;
-    this.#listener = listener;
+    this.#lines = core.lines;
+    this.#geometry = core.geometry;
+  }
+
+  connect(ports: DoorbellPorts): void {
+    this.#ports = ports;
   }
 
   /** A write of `lengthBytes` at `bytes[byteOffset]` to BAR2 + `offset`. Returns the cycles it occupies the port. */
@@ -88,6 +93,11 @@ export class Doorbells {
   reset(): void {
     this.#halfArmPage = -1;
     this.#assemblyAt.fill(-1);
+  }
+
+  inspect(): BlockState {
+    const isTaken = (at: number): boolean => at !== -1;
+    return { halfArmPage: this.#halfArmPage, blueFlamePosts: Array.from(this.#assemblyAt).filter(isTaken) };
   }
 
   #uarWrite(offset: number, view: DataView, at: number, lengthBytes: number, cycle: number): void {
@@ -112,7 +122,7 @@ export class Doorbells {
     } else if (isEqDoorbell(within) && lengthBytes === 4) {
       this.eqCount++;
       const fields = eqDoorbell.fields;
-      this.#listener.eqDoorbell(
+      this.#ports.eventQueues.eqDoorbell(
         eqNumberOfDoorbell(page, within),
         fields.consumerCounter.get(view, at),
         fields.arm.get(view, at) === 1,
@@ -120,7 +130,7 @@ export class Doorbells {
       );
     } else if (page === 0 && within === uarOffset.invalidate && lengthBytes === 4) {
       this.invalidateCount++;
-      this.#listener.translationsInvalidated();
+      this.#core.translator.forgetMtt();
     } else {
       this.#core.violations.count('doorbellOffset');
     }
@@ -137,7 +147,7 @@ export class Doorbells {
     if (state !== RTS && state !== SQD && state !== ERR && state !== SQER)
       return violations.count('doorbellQpState');
     pair.hasDoorbell = 1;
-    this.#listener.sendRequested(pair, cycle);
+    this.#ports.arrivals.sendRequested(pair, cycle);
   }
 
   #arm(view: DataView, at: number, page: number, cycle: number): void {
@@ -152,7 +162,7 @@ export class Doorbells {
     if (queue.uarPage !== page) return violations.count('armForeignUar');
     const expected = (queue.firedCount + 1) & 3;
     if (fields.sequenceNumber.get(view, at) !== expected) return violations.count('armStale');
-    this.#listener.cqArmed(cq, command, fields.consumerCounter.get(view, at), cycle);
+    this.#ports.notifier.arm(cq, command, fields.consumerCounter.get(view, at), cycle);
   }
 
   /** One piece of a BlueFlame post: the first one names the QP, the last one completes the WQE. */
@@ -258,6 +268,6 @@ export class Doorbells {
     line.validCount = 1;
     line.mayHaveMore = 0;
     line.setTimes(counter, cycle, cycle);
-    this.#listener.sendRequested(pair, cycle);
+    this.#ports.arrivals.sendRequested(pair, cycle);
   }
 }

@@ -1,26 +1,36 @@
 /** News that a QP has send work: to the scheduler, or to the flusher when the QP or its send queue is in error. */
 import { QpState } from '../../../abi/qpc.ts';
-import type { DataPathParts } from '../data-path-parts.ts';
+import type { HcaCore } from '../core.ts';
 import type { QueuePair } from '../objects/index.ts';
-import { NOT_PARKED } from '../send-queue/index.ts';
+import { NOT_PARKED, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
 
-export class WorkArrivals {
-  readonly #parts: DataPathParts;
+export interface WorkArrivalPorts {
+  readonly scheduler: SendScheduler;
+  readonly wqeFetch: WqeFetch;
+  readonly flusher: { goOn(qp: number, cycle: number): void };
+}
 
-  constructor(parts: DataPathParts) {
-    this.#parts = parts;
+export class WorkArrivals {
+  readonly #scheduleCycles: number;
+  #ports!: WorkArrivalPorts;
+
+  constructor(core: HcaCore) {
+    this.#scheduleCycles = core.config.scheduleCycles;
+  }
+
+  connect(ports: WorkArrivalPorts): void {
+    this.#ports = ports;
   }
 
   sendRequested(pair: QueuePair, cycle: number): void {
-    const { flusher, scheduler, core } = this.#parts;
-    if (isFlushed(pair)) flusher.goOn(pair.slot, cycle);
-    else scheduler.makeReady(pair, cycle + core.config.scheduleCycles);
+    if (isFlushed(pair)) this.#ports.flusher.goOn(pair.slot, cycle);
+    else this.#ports.scheduler.makeReady(pair, cycle + this.#scheduleCycles);
   }
 
   wqesFetched(pair: QueuePair, cycle: number): void {
-    const { flusher, scheduler, wqeFetch } = this.#parts;
+    const { flusher, scheduler, wqeFetch } = this.#ports;
     if (pair.parkedFor !== NOT_PARKED) wqeFetch.release(pair, cycle);
     if (isFlushed(pair)) flusher.goOn(pair.slot, cycle);
     else scheduler.makeReady(pair, cycle + 1);

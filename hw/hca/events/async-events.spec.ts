@@ -8,7 +8,8 @@ function bench() {
   const lp = new LogicalProcess('hca');
   const domain = lp.addClockDomain(1000);
   const log = new EventLog();
-  const events = new AsyncEvents(domain, log);
+  const events = new AsyncEvents({ domain });
+  events.connect({ eventQueues: log });
   return { lp, domain, log, events };
 }
 

@@ -4,7 +4,7 @@
  * is lost and counted, as on hardware.
  */
 import { EventType } from '../../../abi/eqe.ts';
-import { BlockAccount, type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
@@ -16,22 +16,26 @@ export interface AsyncEventSink {
 
 const DEPTH = 1024;
 const STALL_EVENTS = 0;
+const whenFull = 'the event is lost and counted';
 
 export class AsyncEvents {
   readonly account = new BlockAccount('asyncEvents', ['events']);
   lostCount = 0;
   readonly #domain: ClockDomain;
-  readonly #sink: AsyncEventSink;
+  #sink!: AsyncEventSink;
   readonly #stage: number;
-  readonly #types = new Fifo(DEPTH);
-  readonly #numbers = new Fifo(DEPTH);
-  readonly #syndromes = new Fifo(DEPTH);
+  readonly #types = new Fifo({ name: 'asynchronous events: types', capacity: DEPTH, whenFull });
+  readonly #numbers = new Fifo({ name: 'asynchronous events: numbers', capacity: DEPTH, whenFull });
+  readonly #syndromes = new Fifo({ name: 'asynchronous events: syndromes', capacity: DEPTH, whenFull });
 
-  constructor(domain: ClockDomain, sink: AsyncEventSink) {
+  constructor({ domain }: { readonly domain: ClockDomain }) {
     this.#domain = domain;
-    this.#sink = sink;
     this.#stage = domain.addStage(this.#run, this);
-    sink.onSpace((cycle) => domain.wake(this.#stage, cycle));
+  }
+
+  connect({ eventQueues }: { readonly eventQueues: AsyncEventSink }): void {
+    this.#sink = eventQueues;
+    eventQueues.onSpace((cycle) => this.#domain.wake(this.#stage, cycle));
   }
 
   /** Queues an event of a QP, CQ or SRQ; the syndrome is that of a CQ error. */
@@ -78,6 +82,10 @@ export class AsyncEvents {
     else this.#sink.postQpEvent(type, objectNumber, cycle);
     this.account.serve(cycle, 1);
     if (!this.#types.isEmpty) this.#domain.wake(this.#stage, cycle + 1);
+  }
+
+  inspect(): BlockState {
+    return { types: this.#types.values, numbers: this.#numbers.values };
   }
 
   /** A new epoch: see EdgeKeeper. */

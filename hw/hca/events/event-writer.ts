@@ -223,7 +223,7 @@ export class EventWriter {
   }
 
   /** Has EQ contexts come through a cache; without one all of them are on chip. */
-  attachContexts(contexts: EventContexts): void {
+  connect({ contexts }: { readonly contexts: EventContexts }): void {
     this.#contexts = contexts;
     contexts.attach(contextPort, (cycle) => this.#setup.domain.wake(this.#stage, cycle));
   }

@@ -104,7 +104,7 @@ describe('interrupts of an EQ', () => {
 
   it('sheet 2.4: raise the pin without MSI-X, until software clears it', () => {
     const { bench, eqn } = withEq();
-    bench.interrupts.isMsixEnabled = false;
+    bench.interrupts.msixEnabled = false;
     const written = bench.dma.writeLog.length;
     post(bench, eqn);
     while (!bench.interrupts.isPinAsserted) bench.run(1);

@@ -100,7 +100,7 @@ export class InterruptModeration {
 
   /** Software wrote the clear-interrupt register. */
   clearPin(cycle: number): void {
-    this.#interrupts.setInterruptPin(false, cycle);
+    this.#interrupts.setIntx(false, cycle);
   }
 
   #fire(slot: number, cycle: number): void {
@@ -119,7 +119,7 @@ export class InterruptModeration {
   }
 
   #isSent(vector: number, cycle: number): boolean {
-    if (this.#interrupts.isMsixEnabled) {
+    if (this.#interrupts.msixEnabled) {
       const isSent = this.#interrupts.requestInterrupt(vector, cycle);
       if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;
       return isSent;
@@ -127,7 +127,7 @@ export class InterruptModeration {
     if (!this.#mayAssertPin()) return false;
     this.requestedCount[vector] = this.requestedCount[vector]! - 1;
     this.pinAssertionCount++;
-    this.#interrupts.setInterruptPin(true, cycle);
+    this.#interrupts.setIntx(true, cycle);
     return true;
   }
 

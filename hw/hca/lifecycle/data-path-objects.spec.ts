@@ -29,8 +29,8 @@ describe('CLOSE_HCA in the middle of traffic', () => {
           bench.a.act(() => {
             if (isQuiet || !control.isQuiet()) return;
             isQuiet = true;
-            control.reset();
-            const { qps, cqs } = bench.a.dataPath.tables;
+            control.resetAll();
+            const { qps, cqs } = bench.a.dataPath.core;
             for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
           });
           return isQuiet;
@@ -68,12 +68,12 @@ describe('a reset in the middle of traffic', () => {
       bench.a.act(() => {
         reads.reset(domain.cycle);
         writes.reset(domain.cycle);
-        dataPath.control.reset();
-        const { qps, cqs } = dataPath.tables;
+        dataPath.control.resetAll();
+        const { qps, cqs } = dataPath.core;
         for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
       });
       await bench.run(1);
-      expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
+      expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
     }
   });
 });
@@ -85,7 +85,7 @@ describe('an object that is destroyed', () => {
     bench.b.events.hasRoom = false;
     // A WRITE with a wrong key fails the peer's QP, with an event.
     const remote = { address: target.address, key: target.key + 1 };
-    const [slot] = bench.b.dataPath.tables.qps.liveSlots();
+    const [slot] = bench.b.dataPath.core.qps.liveSlots();
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 8)], remote });
     await bench.until(() => aCq.drain().length > 0, 50);
     bench.b.act(() => control.qpDestroyed(slot!));

@@ -5,190 +5,216 @@
 import { QpState } from '../../../abi/qpc.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DataPathControl } from '../commands/index.ts';
-import type { DataPathParts } from '../data-path-parts.ts';
+import type { CompletionWriter } from '../completion/index.ts';
+import type { HcaCore } from '../core.ts';
+import type { AsyncEvents } from '../events/index.ts';
 import { AccessFence, DmaFence } from '../memory/index.ts';
 import { noLine, noRecord } from '../objects/index.ts';
-import { PARKED_DRAINING } from '../send-queue/index.ts';
+import type { Transmitter } from '../packets/index.ts';
+import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
+import type { Receiver } from '../receiver/index.ts';
+import type { RequestCompletion, Requester, RetryTimers } from '../requester/index.ts';
+import type { ResponseEngine } from '../responder/index.ts';
+import { PARKED_DRAINING, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
+import type { Flusher } from './flusher.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
-import type { RequestEnds } from './request-ends.ts';
+
+export interface DataPathObjectPorts {
+  /** All blocks of the data path. */
+  readonly dataPath: { reset(): void };
+  readonly scheduler: SendScheduler;
+  readonly wqeFetch: WqeFetch;
+  readonly requester: Requester;
+  readonly completion: RequestCompletion;
+  readonly timers: RetryTimers;
+  readonly transmitter: Transmitter;
+  readonly receiver: Receiver;
+  readonly receives: ReceiveWqeFetch;
+  readonly responses: ResponseEngine;
+  readonly completions: CompletionWriter;
+  readonly asyncEvents: AsyncEvents;
+  readonly flusher: Flusher;
+  readonly errors: QueuePairErrors;
+}
 
 export class DataPathObjects implements DataPathControl {
-  readonly #parts: DataPathParts;
-  readonly #errors: QueuePairErrors;
-  readonly #ends: RequestEnds;
-  readonly #fence: AccessFence;
+  readonly #core: HcaCore;
+  #ports!: DataPathObjectPorts;
+  #fence!: AccessFence;
   readonly #icmFence: DmaFence;
   /** All DMA but that of commands. */
   readonly #everything: DmaFence;
 
-  constructor(parts: DataPathParts, errors: QueuePairErrors, ends: RequestEnds) {
-    this.#parts = parts;
-    this.#errors = errors;
-    this.#ends = ends;
-    const { dmaRead, dmaWrite } = parts.core;
+  constructor(core: HcaCore) {
+    this.#core = core;
+    const { dmaRead, dmaWrite } = core;
     const { context, translation, command } = TrafficClass;
-    this.#fence = new AccessFence(dmaRead, dmaWrite, parts.responses);
     this.#icmFence = new DmaFence(dmaRead, dmaWrite, (kind) => kind === context || kind === translation);
     this.#everything = new DmaFence(dmaRead, dmaWrite, (kind) => kind !== command);
   }
 
+  connect(ports: DataPathObjectPorts): void {
+    this.#ports = ports;
+    this.#fence = new AccessFence(this.#core.dmaRead, this.#core.dmaWrite, ports.responses);
+  }
+
   qpCreated(slot: number): void {
-    this.#parts.core.qps.create(slot);
-    this.#parts.core.translator.forgetMtt();
-    this.#parts.qpcCache.forget(slot);
-    this.#parts.responses.open(slot);
-    this.#parts.timers.forget(slot);
-    this.#parts.flusher.forget(slot);
-    this.#parts.pageFaults.forget(slot);
-    this.#parts.receives.open(slot);
+    this.#core.qps.create(slot);
+    this.#core.translator.forgetMtt();
+    this.#core.qpcCache.forget(slot);
+    this.#ports.responses.open(slot);
+    this.#ports.timers.forget(slot);
+    this.#ports.flusher.forget(slot);
+    this.#core.pageFaults.forget(slot);
+    this.#ports.receives.open(slot);
   }
 
   qpModified(slot: number, previousState: number): void {
-    const { qps, domain } = this.#parts.core;
+    const { qps, domain } = this.#core;
     qps.load(slot, previousState);
     const pair = qps.rows[slot]!;
     const state = pair.state;
     const cycle = domain.cycle;
     if (state === QpState.RTR && previousState === QpState.INIT) {
-      const queue = this.#parts.receives.queueOf(slot);
-      if (queue === slot) this.#parts.receives.prefetch(queue, cycle);
+      const queue = this.#ports.receives.queueOf(slot);
+      if (queue === slot) this.#ports.receives.prefetch(queue, cycle);
     }
     if (state !== QpState.RTS) return;
-    if (pair.parkedFor === PARKED_DRAINING) this.#parts.scheduler.unpark(pair, cycle + 1);
-    if (pair.hasDoorbell === 1) this.#parts.scheduler.makeReady(pair, cycle + 1);
+    if (pair.parkedFor === PARKED_DRAINING) this.#ports.scheduler.unpark(pair, cycle + 1);
+    if (pair.hasDoorbell === 1) this.#ports.scheduler.makeReady(pair, cycle + 1);
   }
 
   qpToError(slot: number): void {
-    this.#errors.fail(slot, this.#parts.core.domain.cycle);
-    this.#parts.responses.dropRequests(slot);
+    this.#ports.errors.fail(slot, this.#core.domain.cycle);
+    this.#ports.responses.dropRequests(slot);
   }
 
   qpDestroyed(slot: number): void {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     const pair = qps.rows[slot]!;
     pair.state = QpState.RST;
     pair.epoch++;
-    this.#parts.scheduler.remove(pair);
+    this.#ports.scheduler.remove(pair);
     pair.messageKind = 0;
-    this.#parts.requestCompletion.dropAll(pair);
-    this.#parts.responses.drop(slot);
-    this.#parts.timers.forget(slot);
-    this.#parts.flusher.forget(slot);
-    this.#parts.pageFaults.forget(slot);
-    this.#parts.receives.close(slot);
-    this.#parts.wqeFetch.release(pair, this.#parts.core.domain.cycle);
+    this.#ports.completion.dropAll(pair);
+    this.#ports.responses.drop(slot);
+    this.#ports.timers.forget(slot);
+    this.#ports.flusher.forget(slot);
+    this.#core.pageFaults.forget(slot);
+    this.#ports.receives.close(slot);
+    this.#ports.wqeFetch.release(pair, this.#core.domain.cycle);
     const line = pair.wqeLine;
     if (line !== noLine && line.isFetching === 0) line.free();
     pair.wqeLine = noLine;
-    this.#parts.qpcCache.forget(slot);
-    this.#parts.requester.wake(this.#parts.core.domain.cycle + 1);
-    this.#parts.receiver.wake(this.#parts.core.domain.cycle + 1);
+    this.#core.qpcCache.forget(slot);
+    this.#ports.requester.wake(this.#core.domain.cycle + 1);
+    this.#ports.receiver.wake(this.#core.domain.cycle + 1);
   }
 
   qpSync(slot: number): void {
-    this.#parts.core.qps.sync(slot);
+    this.#core.qps.sync(slot);
   }
 
   qpIsBusy(slot: number): boolean {
     return (
-      this.#parts.core.qps.rows[slot]!.inPipelineCount > 0 ||
-      this.#parts.requester.isServing(slot) ||
-      this.#parts.receiver.isServing(slot) ||
-      this.#parts.responses.isBusy(slot) ||
-      this.#parts.receives.isBusy(slot) ||
-      !this.#parts.asyncEvents.isEmpty
+      this.#core.qps.rows[slot]!.inPipelineCount > 0 ||
+      this.#ports.requester.isServing(slot) ||
+      this.#ports.receiver.isServing(slot) ||
+      this.#ports.responses.isBusy(slot) ||
+      this.#ports.receives.isBusy(slot) ||
+      !this.#ports.asyncEvents.isEmpty
     );
   }
 
   qpIsDraining(slot: number): boolean {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     const pair = qps.rows[slot]!;
     const isWorking = pair.recordHead !== noRecord || pair.inPipelineCount > 0;
     return pair.state === QpState.SQD && isWorking;
   }
 
   qpIsInError(slot: number): boolean {
-    const { state } = this.#parts.core.qps.rows[slot]!;
+    const { state } = this.#core.qps.rows[slot]!;
     return state === QpState.ERR || state === QpState.SQER;
   }
 
   qpIsFlushing(slot: number): boolean {
-    return this.#parts.flusher.isFlushingSends(slot);
+    return this.#ports.flusher.isFlushingSends(slot);
   }
 
   cqCreated(slot: number): void {
-    this.#parts.core.cqs.create(slot);
-    this.#parts.core.translator.forgetMtt();
-    this.#parts.cqcCache.forget(slot);
+    this.#core.cqs.create(slot);
+    this.#core.translator.forgetMtt();
+    this.#core.cqcCache.forget(slot);
   }
 
   cqDestroyed(slot: number): void {
-    this.#parts.core.cqs.rows[slot]!.armState = 0;
-    this.#parts.cqcCache.forget(slot);
+    this.#core.cqs.rows[slot]!.armState = 0;
+    this.#core.cqcCache.forget(slot);
   }
 
   cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void {
-    this.#parts.core.cqs.load(slot);
-    this.#parts.core.translator.forgetMtt();
-    this.#parts.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
+    this.#core.cqs.load(slot);
+    this.#core.translator.forgetMtt();
+    this.#ports.completions.postResize(slot, oldLogSize, 2 ** (12 + oldLogPageSize), oldMttAddress);
   }
 
   cqModerated(slot: number): void {
-    this.#parts.core.cqs.load(slot);
+    this.#core.cqs.load(slot);
   }
 
   cqSync(slot: number): void {
-    this.#parts.core.cqs.sync(slot);
+    this.#core.cqs.sync(slot);
   }
 
   cqIsBusy(slot: number): boolean {
-    return this.#parts.completions.isBusy(slot) || !this.#parts.asyncEvents.isEmpty;
+    return this.#ports.completions.isBusy(slot) || !this.#ports.asyncEvents.isEmpty;
   }
 
   cqIsResizing(): boolean {
-    return this.#parts.completions.isResizing;
+    return this.#ports.completions.isResizing;
   }
 
   srqCreated(slot: number): void {
-    this.#parts.core.srqs.load(slot);
-    this.#parts.core.translator.forgetMtt();
-    this.#parts.srqcCache.forget(slot);
-    this.#parts.receives.open(this.#parts.receives.srqQueue(slot));
+    this.#core.srqs.load(slot);
+    this.#core.translator.forgetMtt();
+    this.#core.srqcCache.forget(slot);
+    this.#ports.receives.open(this.#ports.receives.srqQueue(slot));
   }
 
   srqDestroyed(slot: number): void {
-    this.#parts.receives.close(this.#parts.receives.srqQueue(slot));
-    this.#parts.srqcCache.forget(slot);
+    this.#ports.receives.close(this.#ports.receives.srqQueue(slot));
+    this.#core.srqcCache.forget(slot);
   }
 
   srqArmed(slot: number): void {
-    this.#parts.core.srqs.load(slot);
+    this.#core.srqs.load(slot);
   }
 
   srqIsBusy(slot: number): boolean {
-    const queue = this.#parts.receives.srqQueue(slot);
-    return this.#parts.receives.isBusy(queue) || !this.#parts.asyncEvents.isEmpty;
+    const queue = this.#ports.receives.srqQueue(slot);
+    return this.#ports.receives.isBusy(queue) || !this.#ports.asyncEvents.isEmpty;
   }
 
   srqSync(slot: number): void {
-    const queue = this.#parts.receives.srqQueue(slot);
-    this.#parts.core.srqs.sync(
+    const queue = this.#ports.receives.srqQueue(slot);
+    this.#core.srqs.sync(
       slot,
-      this.#parts.receives.postedCounter(queue),
-      this.#parts.receives.consumedCounter(queue),
+      this.#ports.receives.postedCounter(queue),
+      this.#ports.receives.consumedCounter(queue),
     );
   }
 
   mptChanged(index: number): void {
-    this.#parts.core.translator.forgetMpt(index);
+    this.#core.translator.forgetMpt(index);
   }
 
   pagesChanged(): void {
-    this.#parts.core.translator.forgetMtt();
+    this.#core.translator.forgetMtt();
   }
 
   translationChanged(): void {
-    this.#parts.core.translator.forgetAll();
+    this.#core.translator.forgetAll();
   }
 
   beginFence(): void {
@@ -200,7 +226,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   pagesResumed(token: number, isRefused: boolean): boolean {
-    return this.#parts.pageFaults.resume(token, isRefused, this.#parts.core.domain.cycle);
+    return this.#core.pageFaults.resume(token, isRefused, this.#core.domain.cycle);
   }
 
   boundWindowCount(_mptIndex: number): number {
@@ -208,7 +234,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   portChanged(_isUp: boolean): void {
-    this.#parts.transmitter.wake(this.#parts.core.domain.cycle + 1);
+    this.#ports.transmitter.wake(this.#core.domain.cycle + 1);
   }
 
   beginIcmFence(): void {
@@ -220,7 +246,7 @@ export class DataPathObjects implements DataPathControl {
   }
 
   halt(): void {
-    for (const slot of this.#parts.core.qps.liveSlots()) this.qpDestroyed(slot);
+    for (const slot of this.#core.qps.liveSlots()) this.qpDestroyed(slot);
   }
 
   isQuiet(): boolean {
@@ -228,40 +254,7 @@ export class DataPathObjects implements DataPathControl {
     return this.#everything.isPassed;
   }
 
-  reset(): void {
-    const { qps } = this.#parts.core;
-    for (const slot of qps.liveSlots()) {
-      const pair = qps.rows[slot]!;
-      this.#parts.requestCompletion.dropAll(pair);
-      this.#parts.timers.forget(slot);
-      this.#parts.flusher.forget(slot);
-      pair.state = QpState.RST;
-      pair.epoch++;
-      pair.inPipelineCount = 0;
-    }
-    const blocks = [
-      this.#parts.doorbells,
-      this.#parts.scheduler,
-      this.#parts.wqeFetch,
-      this.#parts.requester,
-      this.#parts.transmitter,
-      this.#parts.receives,
-      this.#parts.responses,
-    ];
-    for (const block of blocks) block.reset();
-    this.#parts.receiver.reset();
-    this.#parts.writer.reset();
-    this.#parts.loopback.reset();
-    this.#ends.reset();
-    this.#parts.records.reset();
-    this.#parts.pageFaults.reset();
-    for (const block of [
-      this.#parts.completions,
-      this.#parts.flusher,
-      this.#parts.asyncEvents,
-      this.#parts.core.translator,
-    ])
-      block.reset();
-    for (const cache of [this.#parts.qpcCache, this.#parts.cqcCache, this.#parts.srqcCache]) cache.reset();
+  resetAll(): void {
+    this.#ports.dataPath.reset();
   }
 }

@@ -49,7 +49,7 @@ describe('a QP that goes to error', () => {
         }
         await checkBystanders();
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
-        const { records } = bench.a.dataPath;
+        const { records } = bench.a.dataPath.core;
         expect(records.freeCount).toBe(records.capacity);
       }
     });
@@ -70,8 +70,8 @@ describe('a QP that goes to error', () => {
       await bench.run(30);
       const rest = summaryOf(aCq.drain());
       expect(rest.filter((line) => line.startsWith('send'))).toEqual(['send 1: 0x5']);
-      expect(bench.a.dataPath.tables.qps.rows[a.slot]!.state).toBe(QpState.ERR);
-      expect(bench.a.dataPath.receives.consumedCounter(a.slot)).toBe(3);
+      expect(bench.a.dataPath.core.qps.rows[a.slot]!.state).toBe(QpState.ERR);
+      expect(bench.a.dataPath.blocks.receives.consumedCounter(a.slot)).toBe(3);
     });
   }
 
@@ -124,7 +124,7 @@ describe('taking a QP away', () => {
         await bench.run(0.1);
         // What the command processor waits for before it frees the slot.
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
-        for (const qp of [a, b]) qp.node.dataPath.tables.qps.free(qp.slot);
+        for (const qp of [a, b]) qp.node.dataPath.core.qps.free(qp.slot);
         // CQEs on their way to memory when it went are there 1 us later; none comes after that.
         await bench.run(1);
         aCq.drain();
@@ -132,9 +132,9 @@ describe('taking a QP away', () => {
         await bench.run(100);
         expect([aCq.drain(), bCq.drain()]).toEqual([[], []]);
         for (const { dataPath, wire } of bench.nodes) {
-          expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
-          expect(dataPath.transmitter.requests.isEmpty).toBe(true);
-          expect(dataPath.transmitter.responses.isEmpty).toBe(true);
+          expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+          expect(dataPath.blocks.transmitter.requests.isEmpty).toBe(true);
+          expect(dataPath.blocks.transmitter.responses.isEmpty).toBe(true);
           expect(wire.receiveBufferedBytes).toBe(0);
         }
         await checkBystanders();
@@ -185,18 +185,18 @@ describe('a reset of the data path', () => {
             const { dataPath, reads, writes, domain } = node;
             reads.reset(domain.cycle);
             writes.reset(domain.cycle);
-            dataPath.control.reset();
-            const { qps, cqs } = dataPath.tables;
+            dataPath.control.resetAll();
+            const { qps, cqs } = dataPath.core;
             for (const slot of qps.liveSlots()) qps.free(slot);
             for (const slot of cqs.liveSlots()) cqs.free(slot);
           });
         await bench.run(20);
         for (const { dataPath, wire } of bench.nodes) {
-          expect(dataPath.records.freeCount).toBe(dataPath.records.capacity);
-          expect(dataPath.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
-          expect(dataPath.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
-          expect(dataPath.transmitter.requests.isEmpty).toBe(true);
-          expect(dataPath.transmitter.responses.isEmpty).toBe(true);
+          expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);
+          expect(dataPath.core.lines.rows.every(({ qp }) => qp === -1)).toBe(true);
+          expect(dataPath.core.lines.rows.every(({ isFetching }) => isFetching === 0)).toBe(true);
+          expect(dataPath.blocks.transmitter.requests.isEmpty).toBe(true);
+          expect(dataPath.blocks.transmitter.responses.isEmpty).toBe(true);
           expect(wire.receiveBufferedBytes).toBe(0);
         }
         const next = connectedPair(bench.a, bench.b);

@@ -11,7 +11,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { controlSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord } from '../objects/index.ts';
@@ -27,16 +27,21 @@ const PHASE_SEND = 1;
 const PHASE_LOOK = 2;
 const PHASE_RECEIVE = 3;
 
+export interface FlusherPorts {
+  readonly wqeFetch: WqeFetch;
+  readonly receives: ReceiveWqeFetch;
+  readonly completions: CompletionWriter;
+  readonly completion: RequestCompletion;
+}
+
 export class Flusher {
   readonly account = new BlockAccount('flusher', ['completion']);
   flushedCount = 0;
-  /** A send work request was flushed that had never been taken up: it has no record. */
-  onUnstartedFlushed: (opcode: number) => void = () => {};
   readonly #core: HcaCore;
-  readonly #fetch: WqeFetch;
-  readonly #receives: ReceiveWqeFetch;
-  readonly #completions: CompletionWriter;
-  readonly #requests: RequestCompletion;
+  #fetch!: WqeFetch;
+  #receives!: ReceiveWqeFetch;
+  #completions!: CompletionWriter;
+  #requests!: RequestCompletion;
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
@@ -54,20 +59,18 @@ export class Flusher {
   readonly #pollHandler: number;
   readonly #stage: number;
 
-  constructor(
-    core: HcaCore,
-    fetch: WqeFetch,
-    receives: ReceiveWqeFetch,
-    completions: CompletionWriter,
-    requests: RequestCompletion,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#fetch = fetch;
-    this.#receives = receives;
-    this.#completions = completions;
-    this.#requests = requests;
-    this.#work = new Fifo(core.qps.slotCount);
-    this.#polled = new Fifo(core.qps.slotCount);
+    this.#work = new Fifo({
+      name: 'QPs to flush',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
+    this.#polled = new Fifo({
+      name: 'QPs to look at again',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     core.qps.follow((slotCount) => {
       this.#work.enlarge(slotCount);
       this.#polled.enlarge(slotCount);
@@ -79,7 +82,13 @@ export class Flusher {
     });
     this.#pollHandler = core.lp.queue.addHandler((qp, life) => this.#poll(qp, life));
     this.#stage = core.domain.addStage(this.#run, this);
-    receives.onRefreshed = (queue, cycle) => this.#recordRead(queue, cycle);
+  }
+
+  connect({ wqeFetch, receives, completions, completion }: FlusherPorts): void {
+    this.#fetch = wqeFetch;
+    this.#receives = receives;
+    this.#completions = completions;
+    this.#requests = completion;
   }
 
   /** QPs that wait for their turn. */
@@ -128,6 +137,7 @@ export class Flusher {
     this.#isQueued.fill(0);
     this.#isPolled.fill(0);
     this.#phase.fill(PHASE_NONE);
+    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
   #enter(qp: number, cycle: number): void {
@@ -167,6 +177,10 @@ export class Flusher {
   }
 
   /** Flushes one work request of the QP. False: nothing to do now. */
+  inspect(): BlockState {
+    return { work: this.#work.values, polled: this.#polled.values };
+  }
+
   #step(qp: number, cycle: number): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
@@ -187,7 +201,7 @@ export class Flusher {
       const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
       const opcode = controlSegment.fields.opcode.get(sramView, at);
       this.#post(qp, pair.sendCqn, 1, opcode, pair.sqCounter, cycle);
-      this.onUnstartedFlushed(opcode);
+      this.#core.operations.flushedUnstarted(opcode);
       line.advance();
       pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
       return true;
@@ -226,7 +240,8 @@ export class Flusher {
     return false;
   }
 
-  #recordRead(queue: number, cycle: number): void {
+  /** The doorbell record of a receive queue has been read. */
+  recordRead(queue: number, cycle: number): void {
     if (queue >= this.#phase.length || this.#phase[queue] !== PHASE_LOOK) return;
     this.#phase[queue] = PHASE_RECEIVE;
     this.#enter(queue, cycle);
@@ -268,7 +283,12 @@ export class Flusher {
 
   #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
     this.flushedCount++;
-    this.#completions.post(cqn, qp, -1, isSend, opcode, counter, 0, 0, 0, CqeSyndrome.WR_FLUSH_ERR, 0, cycle);
+    const completion = this.#completions.next(cqn, qp);
+    completion.isSend = isSend;
+    completion.opcode = opcode;
+    completion.wqeCounter = counter;
+    completion.syndrome = CqeSyndrome.WR_FLUSH_ERR;
+    this.#completions.post(completion, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

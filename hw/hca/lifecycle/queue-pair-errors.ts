@@ -7,7 +7,8 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
-import type { DataPathParts } from '../data-path-parts.ts';
+import type { HcaCore } from '../core.ts';
+import type { AsyncEvents } from '../events/index.ts';
 import {
   ENDED_BY_TIMEOUT,
   noRecord,
@@ -16,16 +17,30 @@ import {
   UC_OPCODE_BASE,
   UD_OPCODE_BASE,
 } from '../objects/index.ts';
-import { PARKED_ERROR, PARKED_PAGE_FAULT } from '../send-queue/index.ts';
+import type { Acknowledgements, RetryTimers } from '../requester/index.ts';
+import { PARKED_ERROR, PARKED_PAGE_FAULT, type SendScheduler } from '../send-queue/index.ts';
+import type { Flusher } from './flusher.ts';
 import type { RequestEnds } from './request-ends.ts';
 
-export class QueuePairErrors {
-  readonly #parts: DataPathParts;
-  readonly #ends: RequestEnds;
+export interface QueuePairErrorPorts {
+  readonly scheduler: SendScheduler;
+  readonly timers: RetryTimers;
+  readonly acknowledgements: Acknowledgements;
+  readonly flusher: Flusher;
+  readonly ends: RequestEnds;
+  readonly asyncEvents: AsyncEvents;
+}
 
-  constructor(parts: DataPathParts, ends: RequestEnds) {
-    this.#parts = parts;
-    this.#ends = ends;
+export class QueuePairErrors {
+  readonly #core: HcaCore;
+  #ports!: QueuePairErrorPorts;
+
+  constructor(core: HcaCore) {
+    this.#core = core;
+  }
+
+  connect(ports: QueuePairErrorPorts): void {
+    this.#ports = ports;
   }
 
   /**
@@ -33,13 +48,13 @@ export class QueuePairErrors {
    * it sees the NAK behind them; and both queues are flushed.
    */
   fail(qp: number, cycle: number): void {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
     this.#stopSending(pair, QpState.ERR);
     if (pair.srqn !== -1)
-      this.#parts.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
-    this.#parts.flusher.begin(qp, cycle);
+      this.#ports.asyncEvents.post(EventType.SRQ_QP_LAST_WQE, qps.numberOf[qp]!, 0, cycle);
+    this.#ports.flusher.begin(qp, cycle);
   }
 
   /**
@@ -47,30 +62,29 @@ export class QueuePairErrors {
    * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
    */
   sendFailed(qp: number, cycle: number): void {
-    const pair = this.#parts.core.qps.rows[qp]!;
+    const pair = this.#core.qps.rows[qp]!;
     const { opcodeBase } = pair;
     if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
     if (pair.state === QpState.ERR || pair.state === QpState.SQER) return;
     this.#stopSending(pair, QpState.SQER);
-    this.#parts.flusher.begin(qp, cycle);
+    this.#ports.flusher.begin(qp, cycle);
   }
 
   refused(qp: number, eventType: number, cycle: number): void {
-    if (eventType !== 0)
-      this.#parts.asyncEvents.post(eventType, this.#parts.core.qps.numberOf[qp]!, 0, cycle);
+    if (eventType !== 0) this.#ports.asyncEvents.post(eventType, this.#core.qps.numberOf[qp]!, 0, cycle);
     this.fail(qp, cycle);
   }
 
   communicationEstablished(qp: number, cycle: number): void {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     if (qps.rows[qp]!.state === QpState.RTR)
-      this.#parts.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
+      this.#ports.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
   }
 
   cqFailed(cq: number, syndrome: number, cycle: number): void {
-    const { qps, cqs } = this.#parts.core;
+    const { qps, cqs } = this.#core;
     const cqn = cqs.numberOf[cq]!;
-    this.#parts.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
+    this.#ports.asyncEvents.post(EventType.CQ_ERROR, cqn, syndrome, cycle);
     for (const qp of qps.liveSlots()) {
       const pair = qps.rows[qp]!;
       if (pair.sendCqn === cqn || pair.receiveCqn === cqn) this.fail(qp, cycle);
@@ -79,10 +93,10 @@ export class QueuePairErrors {
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
   queueFailed(qp: number, cycle: number): void {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
-    if (pair.state === QpState.ERR) this.#parts.flusher.goOn(qp, cycle);
+    if (pair.state === QpState.ERR) this.#ports.flusher.goOn(qp, cycle);
     else this.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
     pair.hasDoorbell = 0;
   }
@@ -92,35 +106,35 @@ export class QueuePairErrors {
     request.syndrome = CqeSyndrome.LOCAL_PROT_ERR;
     pair.epoch++;
     pair.recordCursor = noRecord;
-    this.#parts.scheduler.park(pair, PARKED_ERROR);
-    if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
+    this.#ports.scheduler.park(pair, PARKED_ERROR);
+    if (pair.recordHead === request) this.#ports.ends.completeLocally(pair, cycle);
   }
 
   ackTimedOut(qp: number, cycle: number): void {
-    const { qps } = this.#parts.core;
+    const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;
     if (pair.parkedFor === PARKED_PAGE_FAULT) {
       // The answer is not late: we have dropped it, or have not sent what it is for.
-      pair.lastProgressPs = this.#parts.core.lp.nowPs;
-      this.#parts.timers.sent(pair, this.#parts.core.lp.nowPs);
+      pair.lastProgressPs = this.#core.lp.nowPs;
+      this.#ports.timers.sent(pair, this.#core.lp.nowPs);
       return;
     }
     if (pair.retriesLeft === 0) {
       pair.recordHead.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
-      this.#ends.completeLocally(pair, cycle);
+      this.#ports.ends.completeLocally(pair, cycle);
       return;
     }
     pair.retriesLeft--;
-    pair.lastProgressPs = this.#parts.core.lp.nowPs;
+    pair.lastProgressPs = this.#core.lp.nowPs;
     const psn = (pair.lastAckedPsn + 1) & 0xffffff;
-    this.#parts.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
+    this.#ports.acknowledgements.goBack(pair, psn, cycle, ENDED_BY_TIMEOUT);
   }
 
   #stopSending(pair: QueuePair, state: number): void {
     pair.state = state;
     pair.epoch++;
-    this.#parts.scheduler.remove(pair);
-    this.#parts.timers.forget(pair.slot);
+    this.#ports.scheduler.remove(pair);
+    this.#ports.timers.forget(pair.slot);
   }
 }

@@ -2,26 +2,52 @@
  * The ends of send work requests: a CQE has left or the request ends without one, and requests that need no answer of the
  * peer (an error of this side, a NOP, a message of an unreliable service) complete as soon as there is room for their CQE.
  */
-import type { DataPathParts } from '../data-path-parts.ts';
+import type { BlockState } from '../../../sim/index.ts';
+import type { HcaCore } from '../core.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
+import type { RequestCompletion, Requester } from '../requester/index.ts';
+
+/** Whoever may wait for room for a CQE. */
+interface CompletionWaiter {
+  completionSpace(cycle: number): void;
+}
+
+export interface RequestEndPorts {
+  readonly completion: RequestCompletion;
+  readonly requester: Requester;
+  readonly receiver: CompletionWaiter;
+  readonly flusher: CompletionWaiter;
+}
 
 export class RequestEnds {
-  readonly #parts: DataPathParts;
+  readonly #core: HcaCore;
+  #ports!: RequestEndPorts;
   /** QPs whose oldest request waits for room for its CQE. */
   readonly #waitingForCompletion = new Set<QueuePair>();
 
-  constructor(parts: DataPathParts) {
-    this.#parts = parts;
+  constructor(core: HcaCore) {
+    this.#core = core;
   }
 
-  recordDone(request: SendRecord, cycle: number, isSilent: boolean): void {
-    this.#parts.operations.completed(request, cycle, isSilent);
-    this.#parts.records.release(request);
-    this.#parts.requester.recordFreed(cycle);
+  connect(ports: RequestEndPorts): void {
+    this.#ports = ports;
+  }
+
+  /** The CQE of a request has left. */
+  cqeIssued(record: number, cycle: number): void {
+    const request = this.#core.records.rows[record]!;
+    this.#core.operations.completed(request, cycle, false);
+    this.#release(request, cycle);
+  }
+
+  /** A request has ended for which no CQE was asked. */
+  completedSilently(request: SendRecord, cycle: number): void {
+    this.#core.operations.completed(request, cycle, true);
+    this.#release(request, cycle);
   }
 
   completeLocally(pair: QueuePair, cycle: number): void {
-    if (!this.#parts.requestCompletion.completeLocally(pair, cycle)) this.#waitingForCompletion.add(pair);
+    if (!this.#ports.completion.completeLocally(pair, cycle)) this.#waitingForCompletion.add(pair);
   }
 
   /** A packet of an unreliable service has left: with its last one the message is complete. */
@@ -32,11 +58,11 @@ export class RequestEnds {
   }
 
   completionSpace(cycle: number): void {
-    this.#parts.receiver.completionSpace(cycle);
-    this.#parts.flusher.completionSpace(cycle);
+    this.#ports.receiver.completionSpace(cycle);
+    this.#ports.flusher.completionSpace(cycle);
     if (this.#waitingForCompletion.size === 0) return;
     for (const pair of this.#waitingForCompletion) {
-      if (!this.#parts.requestCompletion.completeLocally(pair, cycle)) return;
+      if (!this.#ports.completion.completeLocally(pair, cycle)) return;
       this.#waitingForCompletion.delete(pair);
     }
   }
@@ -47,12 +73,20 @@ export class RequestEnds {
   }
 
   /** The CQE of a request has nowhere to go: nobody will know of its end. */
-  discarded(request: SendRecord, cycle: number): void {
-    this.#parts.records.release(request);
-    this.#parts.requester.recordFreed(cycle);
+  cqeDiscarded(record: number, cycle: number): void {
+    this.#release(this.#core.records.rows[record]!, cycle);
   }
 
   reset(): void {
     this.#waitingForCompletion.clear();
+  }
+
+  inspect(): BlockState {
+    return { waitingForCompletion: Array.from(this.#waitingForCompletion, ({ slot }) => slot) };
+  }
+
+  #release(request: SendRecord, cycle: number): void {
+    this.#core.records.release(request);
+    this.#ports.requester.recordFreed(cycle);
   }
 }

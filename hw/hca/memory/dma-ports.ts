@@ -60,14 +60,14 @@ export interface DmaWrites {
 /** The interrupts of the PCIe function. */
 export interface InterruptPort {
   /** True when the host has switched MSI-X on; otherwise the pin is used. */
-  readonly isMsixEnabled: boolean;
+  readonly msixEnabled: boolean;
   /**
    * Sends the message of a vector behind all writes requested before, or sets its pending bit where it is masked.
    * False when there is no room: then nothing has happened, and the caller asks again in a later cycle.
    */
   requestInterrupt(vector: number, cycle: number): boolean;
   /** Drives the INTx pin. */
-  setInterruptPin(isAsserted: boolean, cycle: number): void;
+  setIntx(isAsserted: boolean, cycle: number): void;
 }
 
 /** Memory of the HCA into which reads land, handed out once at construction. */

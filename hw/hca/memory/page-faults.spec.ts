@@ -62,7 +62,7 @@ describe('a page that is not there', () => {
       const requests = await serve(given, bench.a, region, () => done.push(...summaryOf(aCq.drain())) > 0, 1);
       expect([done, requests]).toEqual([['send 0: 0x0'], 3]);
       expect(remote.read(0, BYTES)).toEqual(pattern(7, PAGES * PAGE).subarray(0, BYTES));
-      const { requestCount, waitCycles } = bench.a.dataPath.pageFaults;
+      const { requestCount, waitCycles } = bench.a.dataPath.blocks.pageFaults;
       expect([...requestCount]).toEqual([3, 0, 0]);
       expect(waitCycles[0]).toBeGreaterThan(20 * 427);
     });
@@ -82,7 +82,7 @@ describe('a page that is not there', () => {
       await serve(given, bench.b, region, () => done.push(...summaryOf(aCq.drain())) >= 3, 1);
       expect(done).toEqual(['send 0: 0x0', 'send 1: 0x0', 'send 2: 0x0']);
       expect(summaryOf(bCq.drain())).toEqual(['receive 0: 0x0']);
-      const { requestCount, rnrNakCount } = bench.b.dataPath.pageFaults;
+      const { requestCount, rnrNakCount } = bench.b.dataPath.blocks.pageFaults;
       expect(requestCount[1]).toBe(3);
       expect(rnrNaksTo(given)).toBeGreaterThanOrEqual(3);
       expect(rnrNakCount).toBe(rnrNaksTo(given));
@@ -105,7 +105,7 @@ describe('a page that is not there', () => {
       await serve(given, bench.b, region, () => done.push(...summaryOf(aCq.drain())) > 0, 1);
       expect(done).toEqual(['send 0: 0x0']);
       expect(local.read(0, BYTES)).toEqual(pattern(33, PAGES * PAGE).subarray(0, BYTES));
-      expect([...bench.b.dataPath.pageFaults.requestCount]).toEqual([0, 0, 2]);
+      expect([...bench.b.dataPath.blocks.pageFaults.requestCount]).toEqual([0, 0, 2]);
       expect(rnrNaksTo(given)).toBe(0);
     });
 
@@ -129,7 +129,7 @@ describe('a page that is not there', () => {
       const before = pattern(101, 16_384);
       expect(region.read(0, BYTES + 8)).toEqual(before.subarray(0, BYTES + 8));
       expect(remote.read(BYTES, 1)[0]).toBe((before[BYTES]! + 9) & 0xff);
-      expect(bench.a.dataPath.violations.report()).toEqual({});
+      expect(bench.a.dataPath.core.violations.report()).toEqual({});
     });
 
     it(`fails the packet when the driver refuses it${where}`, async () => {
@@ -152,7 +152,7 @@ describe('a page that is not there', () => {
 
   it('is asked for once, however often its QP begins anew before there is room for the event', async () => {
     const { bench } = await scene();
-    const { pageFaults } = bench.a.dataPath;
+    const { pageFaults } = bench.a.dataPath.core;
     const { requestCount } = pageFaults;
     bench.a.act(() => {
       const { cycle } = bench.a.domain;
@@ -203,7 +203,7 @@ describe('invalidating pages', () => {
     region.fill(5);
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [region.part(0, BYTES)], remote: target });
     await bench.until(
-      () => bench.a.dataPath.transmitter.requests.rows.some(({ pendingReads }) => pendingReads > 0),
+      () => bench.a.dataPath.blocks.transmitter.requests.rows.some(({ pendingReads }) => pendingReads > 0),
       50,
     );
     const seen: boolean[] = [];
@@ -224,6 +224,6 @@ describe('invalidating pages', () => {
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [region.part(0, 64)], remote: target });
     await bench.run(20);
     expect(bench.a.events.pageTokens).toHaveLength(1);
-    expect(bench.a.dataPath.doorbells.invalidateCount).toBe(1);
+    expect(bench.a.dataPath.blocks.doorbells.invalidateCount).toBe(1);
   });
 });

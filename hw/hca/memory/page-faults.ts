@@ -11,7 +11,7 @@
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
 import { PageRequestSide } from '../../../abi/eqe.ts';
-import { type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { enlarged, type QpTable } from '../objects/index.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
@@ -46,9 +46,15 @@ export interface PageRequestSink {
   ): boolean;
 }
 
-export interface PageFaultListener {
-  /** The side may go on, or fail. */
-  resumed(qp: number, side: number, cycle: number): void;
+/** A side of QPs that waits for pages: it may go on, or fail. */
+interface PageWaiter {
+  pagesAnswered(qp: number, cycle: number): void;
+}
+
+export interface PageFaultPorts {
+  readonly eventQueues: PageRequestSink;
+  readonly requester: PageWaiter;
+  readonly responses: PageWaiter;
 }
 
 export class PageFaults {
@@ -62,7 +68,7 @@ export class PageFaults {
   droppedPacketCount = 0;
   readonly #domain: ClockDomain;
   readonly #qps: QpTable;
-  readonly #sink: PageRequestSink;
+  #sink!: PageRequestSink;
   readonly #stage: number;
   #state = new Uint8Array(0);
   #uses = new Int32Array(0);
@@ -74,13 +80,16 @@ export class PageFaults {
   /** Entries in wait of room for their event, each once: one whose QP has begun anew meanwhile keeps its place. */
   readonly #asking: Fifo;
   #isQueued = new Uint8Array(0);
-  #listener: PageFaultListener | undefined;
+  #ports!: PageFaultPorts;
 
-  constructor(domain: ClockDomain, qps: QpTable, sink: PageRequestSink) {
+  constructor({ domain, qps }: { readonly domain: ClockDomain; readonly qps: QpTable }) {
     this.#domain = domain;
     this.#qps = qps;
-    this.#sink = sink;
-    this.#asking = new Fifo(SIDES * qps.slotCount);
+    this.#asking = new Fifo({
+      name: 'page requests',
+      capacity: SIDES * qps.slotCount,
+      whenFull: 'never: each side of a QP stands here at most once',
+    });
     qps.follow((slotCount) => {
       const entries = SIDES * slotCount;
       this.#state = enlarged(this.#state, entries);
@@ -94,9 +103,6 @@ export class PageFaults {
       this.#asking.enlarge(entries);
     });
     this.#stage = domain.addStage(this.#run, this);
-    sink.onSpace((cycle) => {
-      if (!this.#asking.isEmpty) domain.wake(this.#stage, cycle);
-    });
   }
 
   /** Pages asked for and not answered. */
@@ -104,8 +110,12 @@ export class PageFaults {
     return this.#state.filter((state) => state === ASKING || state === OUTSTANDING).length;
   }
 
-  connect(listener: PageFaultListener): void {
-    this.#listener = listener;
+  connect(ports: PageFaultPorts): void {
+    this.#ports = ports;
+    this.#sink = ports.eventQueues;
+    ports.eventQueues.onSpace((cycle) => {
+      if (!this.#asking.isEmpty) this.#domain.wake(this.#stage, cycle);
+    });
   }
 
   /**
@@ -161,6 +171,10 @@ export class PageFaults {
     this.#state.fill(IDLE);
   }
 
+  inspect(): BlockState {
+    return { asking: this.#asking.values, outstanding: this.heldCount };
+  }
+
   #run(cycle: number): void {
     while (this.#asking.headCycle <= cycle) {
       if (!this.#sink.canPost()) return;
@@ -192,7 +206,9 @@ export class PageFaults {
     this.#state[entry] = isRefused ? REFUSED : IDLE;
     this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;
     if (isRefused) this.refusedCount[side] = this.refusedCount[side]! + 1;
-    this.#listener!.resumed(Math.floor(entry / SIDES), side, cycle);
+    const qp = Math.floor(entry / SIDES);
+    if (side === SIDE_RESPONSE) this.#ports.responses.pagesAnswered(qp, cycle);
+    if (side === SIDE_REQUESTER) this.#ports.requester.pagesAnswered(qp, cycle);
   }
 
   #tokenOf(entry: number): number {

@@ -95,7 +95,7 @@ async function countersAfter(name: string, isTold: boolean): Promise<{ counters:
   const counters = nodes.map((node) => ({
     ...(countersOf(node) as object),
     transmitted: node.wire.transmitted,
-    loopback: node.dataPath.loopback.first.packetTotal,
+    loopback: node.dataPath.blocks.loopback.first.packetTotal,
   }));
   return { counters, tries: sendPackets.reduce((sum, { mock }) => sum + mock.calls.length, 0) };
 }

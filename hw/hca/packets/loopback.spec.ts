@@ -37,7 +37,7 @@ describe('two QPs of one HCA', () => {
     const { wire, dataPath } = bench.a;
     expect([wire.transmitted.packetCount, wire.received.delivered.packetTotal]).toEqual([0, 0]);
     expect(bench.b.port.packets).toEqual([]);
-    const { first, delivered } = dataPath.loopback;
+    const { first, delivered } = dataPath.blocks.loopback;
     expect([
       first.rows[Opcode.RC_SEND_FIRST]?.packets,
       first.rows[Opcode.RC_SEND_MIDDLE]?.packets,
@@ -47,7 +47,7 @@ describe('two QPs of one HCA', () => {
     expect([delivered.packetTotal, delivered.byteTotal]).toEqual([first.packetTotal, first.byteTotal]);
     // LRH 8, BTH 12, ICRC 4, VCRC 2 around every packet; AETH 4 in the acknowledgements, which every packet asks for.
     expect(first.byteTotal).toBe(3000 + 3 * 26 + 3 * (26 + 4));
-    expect(dataPath.loopback.heldCount).toBe(0);
+    expect(dataPath.blocks.loopback.heldCount).toBe(0);
   });
 
   test('reach each other by any LID that the LMC makes ours', async () => {
@@ -78,7 +78,7 @@ describe('two QPs of one HCA', () => {
     const bench = await dataPathBench({ shuffleSeed: seed });
     await runMixedTraffic(bench, 4, 40, seed, 0, { a: bench.a, b: bench.a });
     expect(bench.a.wire.transmitted.packetCount).toBe(0);
-    expect(bench.a.dataPath.loopback.heldCount).toBe(0);
+    expect(bench.a.dataPath.blocks.loopback.heldCount).toBe(0);
   });
 
   test('never wait in a circle, with one packet of room and every other bound at its smallest', async () => {
@@ -94,7 +94,7 @@ describe('two QPs of one HCA', () => {
     const looped = runMixedTraffic(bench, 2, 24, 1, 0, { a: bench.a, b: bench.a });
     await looped;
     await runMixedTraffic(bench, 2, 24, 2);
-    expect(bench.a.dataPath.loopback.delivered.packetTotal).toBeGreaterThan(0);
+    expect(bench.a.dataPath.blocks.loopback.delivered.packetTotal).toBeGreaterThan(0);
     expect(bench.b.port.packets.length).toBeGreaterThan(0);
   });
 
@@ -108,7 +108,7 @@ describe('two QPs of one HCA', () => {
     await bench.until(() => pair.left.state === QpState.ERR);
     await bench.run(50);
     expect(pair.leftCq.poll()?.syndrome).toBe(CqeSyndrome.TRANSPORT_RETRY_EXC_ERR);
-    expect(bench.a.dataPath.loopback.first.packetTotal).toBe(0);
+    expect(bench.a.dataPath.blocks.loopback.first.packetTotal).toBe(0);
   });
 
   test('are forgotten by a reset with packets under way, and a later pair works', async () => {
@@ -119,14 +119,14 @@ describe('two QPs of one HCA', () => {
       pair.right.receive([region.part()]);
       pair.left.send({ opcode: WqeOpcode.SEND, segments: [region.part()] });
     }
-    await bench.until(() => bench.a.dataPath.loopback.heldCount > 2);
+    await bench.until(() => bench.a.dataPath.blocks.loopback.heldCount > 2);
     bench.a.act(() => {
       bench.a.writes.reset(bench.a.domain.cycle);
       bench.a.reads.reset(bench.a.domain.cycle);
-      bench.a.dataPath.control.reset();
+      bench.a.dataPath.control.resetAll();
     });
     await bench.run(10);
-    expect(bench.a.dataPath.loopback.heldCount).toBe(0);
+    expect(bench.a.dataPath.blocks.loopback.heldCount).toBe(0);
     await sendOne(bench, pairOn(bench));
   });
 
@@ -138,7 +138,7 @@ describe('two QPs of one HCA', () => {
     await bench.run(5);
     bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 9 }, bench.b.lp.nowPs));
     await bench.run(5);
-    expect(bench.a.dataPath.violations.report()).toEqual({ packetForeignLid: 1 });
+    expect(bench.a.dataPath.core.violations.report()).toEqual({ packetForeignLid: 1 });
     expect(rightCq.poll()).toBeUndefined();
     bench.b.act(() => bench.b.port.inject({ ...packet, lids: (2 << 16) | 1 }, bench.b.lp.nowPs));
     await bench.until(() => rightCq.poll() !== undefined);

@@ -11,6 +11,7 @@
  *
  * A packet is a record as on the wire (wire/packet.ts), in memory of the HCA.
  */
+import type { BlockState } from '../../../sim/index.ts';
 import { packetBytesOf, padBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -30,6 +31,17 @@ import type { HcaConfig } from '../parameters.ts';
 /** Header, operands, GRH, and the longest payload. */
 const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;
 
+export interface LoopbackPorts {
+  readonly transmitter: {
+    /** There is room for a packet again. */
+    loopbackSpace(): void;
+  };
+  readonly receiver: {
+    /** A packet was sent, and will have arrived at a cycle. */
+    packetLooped(offset: number, arrivalCycle: number): void;
+  };
+}
+
 export class Loopback {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
@@ -47,8 +59,7 @@ export class Loopback {
   #freeCount = 0;
   /** Cycle from which the path can take another byte. */
   #freeCycle = 0;
-  #onSpace: () => void = () => {};
-  #onPacket: (offset: number, arrivalCycle: number) => void = () => {};
+  #ports!: LoopbackPorts;
 
   constructor(config: HcaConfig) {
     this.capacity = config.loopbackBufferPackets;
@@ -61,7 +72,11 @@ export class Loopback {
     this.reset();
   }
 
-  /** True when a packet can be taken now; else the listener of {@link onSpace} is called when it is worth asking again. */
+  connect(ports: LoopbackPorts): void {
+    this.#ports = ports;
+  }
+
+  /** True when a packet can be taken now; else the transmitter is told when it is worth asking again. */
   get hasRoom(): boolean {
     return this.#freeCount > 0;
   }
@@ -69,15 +84,6 @@ export class Loopback {
   /** Packets held: on their way, or not yet consumed. */
   get heldCount(): number {
     return this.capacity - this.#freeCount;
-  }
-
-  onSpace(listener: () => void): void {
-    this.#onSpace = listener;
-  }
-
-  /** `listener` is told of each packet when it is sent, with the cycle at which it will have arrived. */
-  onPacket(listener: (offset: number, arrivalCycle: number) => void): void {
-    this.#onPacket = listener;
   }
 
   /**
@@ -98,7 +104,7 @@ export class Loopback {
     const books = (flags & FLAG_RETRANSMISSION) === 0 ? this.first : this.retransmitted;
     books.count(opcode, packetBytes, payloadBytes);
     this.#freeCycle = Math.max(this.#freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);
-    this.#onPacket(offset, this.#freeCycle + this.#latencyCycles);
+    this.#ports.receiver.packetLooped(offset, this.#freeCycle + this.#latencyCycles);
     return offset;
   }
 
@@ -113,10 +119,14 @@ export class Loopback {
     );
   }
 
+  inspect(): BlockState {
+    return { packets: this.heldCount, freeCycle: this.#freeCycle };
+  }
+
   /** Gives a packet's buffer back. */
   consume(offset: number): void {
     this.#free[this.#freeCount++] = offset;
-    if (this.#freeCount === 1) this.#onSpace();
+    if (this.#freeCount === 1) this.#ports.transmitter.loopbackSpace();
   }
 
   /** Forgets all packets: nobody may consume one afterwards. */

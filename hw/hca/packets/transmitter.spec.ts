@@ -35,7 +35,7 @@ describe('the transmitter', () => {
     // In vain: where payload came late, or flow control went ahead.
     expect(outcomes.length - packetCount).toBeLessThan(packetCount / 10);
     const waitPs = wire.transmitted.serializerWaitPs;
-    const stalledCycles = dataPath.transmitter.account.stalledCycles[1]!;
+    const stalledCycles = dataPath.blocks.transmitter.account.stalledCycles[1]!;
     expect(stalledCycles).toBeGreaterThan(0);
     // Each wait is from one edge to another, whose instants are whole picoseconds.
     expect(Math.abs(waitPs - (stalledCycles * 1e6) / bench.a.domain.clock.frequencyMHz)).toBeLessThan(
@@ -52,7 +52,7 @@ describe('the transmitter', () => {
       a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 16_000)] });
     a.ring();
     await bench.until(() => inFlight().length > 0, 20);
-    dataPath.control.reset();
+    dataPath.control.resetAll();
     expect(inFlight()).toEqual([]);
   });
 
@@ -150,7 +150,7 @@ describe('the transmitter', () => {
     await bench.run(14);
     b.receive([remote.part(0, 10_000)]);
     await bench.until(() => aCq.takenCount() === 1, 60);
-    const { transmitter } = bench.a.dataPath;
+    const { transmitter } = bench.a.dataPath.blocks;
     // Ten packets; the receiver was not ready for the first one once or twice, and then all were sent again.
     expect(transmitter.repeatedPacketCount).toBeGreaterThanOrEqual(10);
     const sent = bench.b.port.packets.filter(({ opcode }) => opcode <= Opcode.RC_SEND_LAST);
@@ -178,7 +178,7 @@ describe('the transmitter', () => {
     expect(wrong).toEqual([]);
     expect(again).toBeGreaterThan(100);
     expect(marked).toBe(again);
-    expect(dataPath.transmitter.repeatedPacketCount).toBe(again);
+    expect(dataPath.blocks.transmitter.repeatedPacketCount).toBe(again);
     // Each of the 400 packets is first sent once.
     expect(wire.transmitted.first.packetTotal).toBe(400);
     expect(wire.transmitted.retransmitted.packetTotal).toBe(again);

@@ -11,7 +11,7 @@
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 import { BlockCopier } from '../../../base/block-copy.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { GRH_BYTES } from '../../../wire/headers.ts';
 import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
 import {
@@ -44,7 +44,7 @@ import {
 import { buildGrh, isPathToUs, setGrhLength } from './grh.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
-import { PacketQueue, type PacketSlot } from './packet-queue.ts';
+import type { PacketQueue, PacketSlot } from './packet-queue.ts';
 import { FIRST_MULTICAST_LID, isOwnLid, PERMISSIVE_LID, type PortAddress } from './port-address.ts';
 
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
@@ -64,11 +64,16 @@ const RC_OPCODE_END = 0x20;
 const WAY_CABLE = 1;
 const WAY_LOOPBACK = 2;
 
-export interface TransmitterListener {
-  /** A request packet was handed to the wire port. */
-  requestSent(packet: PacketSlot, cycle: number): void;
-  /** The payload of a request packet could not be read. */
-  payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
+export interface TransmitterPorts {
+  readonly requester: PacketSource & {
+    /** A request packet was handed to the wire port. */
+    requestSent(packet: PacketSlot, cycle: number): void;
+  };
+  readonly responses: PacketSource;
+  readonly errors: {
+    /** The payload of a request packet could not be read. */
+    payloadFailed(request: SendRecord, pair: QueuePair, cycle: number): void;
+  };
 }
 
 /** Whoever fills one of the packet queues. */
@@ -99,39 +104,31 @@ export class Transmitter {
   /** Both queues had a packet to send when one was chosen. */
   #isContended = false;
   readonly #stage: number;
-  #listener: TransmitterListener | undefined;
-  #requester: PacketSource | undefined;
-  #responder: PacketSource | undefined;
+  #requester!: TransmitterPorts['requester'];
+  #responses!: PacketSource;
+  #errors!: TransmitterPorts['errors'];
 
-  constructor(
-    core: HcaCore,
-    port: PacketPort,
-    loopback: Loopback,
-    address: PortAddress,
-    records: SendRecords,
-    requestSram: number,
-    responseSram: number,
-  ) {
+  constructor(core: HcaCore) {
+    const { port } = core;
     this.#core = core;
     this.#port = port;
-    this.#loopback = loopback;
-    this.#address = address;
-    this.#records = records;
+    this.#loopback = core.loopback;
+    this.#address = core.address;
+    this.#records = core.records;
     this.#sram = core.sram;
     this.#packetCycles = core.config.transmitPacketCycles;
     this.#bytesPerCycle = core.config.transmitBytesPerCycle;
     this.#responseBurstPackets = core.config.responseBurstPackets;
-    this.requests = new PacketQueue(core.config.transmitBufferPackets, requestSram);
-    this.responses = new PacketQueue(core.config.responseBufferPackets, responseSram);
+    this.requests = core.requestPackets;
+    this.responses = core.responsePackets;
     this.#stage = core.domain.addStage(this.#run, this);
     port.onSpace(() => core.domain.wakeAfter(this.#stage, core.lp.nowPs));
-    loopback.onSpace(() => this.#loopbackSpace());
   }
 
-  connect(requester: PacketSource, responder: PacketSource, listener: TransmitterListener): void {
+  connect({ requester, responses, errors }: TransmitterPorts): void {
     this.#requester = requester;
-    this.#responder = responder;
-    this.#listener = listener;
+    this.#responses = responses;
+    this.#errors = errors;
   }
 
   wake(cycle: number): void {
@@ -151,6 +148,15 @@ export class Transmitter {
     this.requests.clear();
     this.responses.clear();
     this.#responsesInRow = 0;
+  }
+
+  inspect(): BlockState {
+    const { requests, responses } = this;
+    return {
+      requestPackets: requests.heldCount,
+      responsePackets: responses.heldCount,
+      responsesInRow: this.#responsesInRow,
+    };
   }
 
   /** The stage: sends one packet. */
@@ -181,7 +187,7 @@ export class Transmitter {
     if (isRepeated) this.repeatedPacketCount++;
     else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
-    if (packet.request !== noRecord) this.#listener!.requestSent(packet, cycle);
+    if (packet.request !== noRecord) this.#requester.requestSent(packet, cycle);
     return SENT;
   }
 
@@ -245,14 +251,15 @@ export class Transmitter {
       this.droppedPacketCount++;
       if (isCurrent(packet)) {
         if (request === noRecord) this.#core.transport.count('unreadableResponse');
-        else this.#listener!.payloadFailed(request, pair, cycle);
+        else this.#errors.payloadFailed(request, pair, cycle);
       }
       this.#free(queue, pair, cycle);
     }
     return NOT_COMPLETE;
   }
 
-  #loopbackSpace(): void {
+  /** The loopback has room again. */
+  loopbackSpace(): void {
     const { domain } = this.#core;
     if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(domain.cycle + 1);
   }
@@ -396,8 +403,8 @@ export class Transmitter {
   #free(queue: PacketQueue, pair: QueuePair, cycle: number): void {
     queue.close();
     pair.inPipelineCount--;
-    if (queue === this.requests) this.#requester!.slotFreed(cycle);
-    else this.#responder!.slotFreed(cycle);
+    if (queue === this.requests) this.#requester.slotFreed(cycle);
+    else this.#responses.slotFreed(cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -106,8 +106,6 @@ export interface PortSetup {
   readonly link: LinkStateSource | undefined;
   /** What that cable carries. */
   readonly traffic: LinkTraffic | undefined;
-  /** Tells the data path that packets may be sent, or may no longer. */
-  readonly onActive: (isActive: boolean) => void;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -117,6 +115,13 @@ const defaultPkey = 0xffff;
 /** Of each of the two tables: enough for all data lanes of the card. */
 const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
+
+export interface HcaPortPorts {
+  readonly dataPath: {
+    /** Packets may be sent, or may no longer. */
+    portChanged(isActive: boolean): void;
+  };
+}
 
 export class HcaPort implements PortAddress {
   readonly setup: PortSetup;
@@ -143,6 +148,7 @@ export class HcaPort implements PortAddress {
   /** Events that wait for room in the event fifo; a further one is lost, and counted, as when an event queue is full. */
   #pendingEvents: ((cycle: number) => void)[] = [];
   lostEventCount = 0;
+  #dataPath: HcaPortPorts['dataPath'] | undefined;
 
   constructor(setup: PortSetup) {
     this.setup = setup;
@@ -158,6 +164,11 @@ export class HcaPort implements PortAddress {
       this.#isLinkUp = isUp;
       setup.domain.wakeAfter(this.#stage, nowPs);
     });
+  }
+
+  /** A port that is not connected carries no packets. */
+  connect({ dataPath }: HcaPortPorts): void {
+    this.#dataPath = dataPath;
   }
 
   get state(): number {
@@ -299,7 +310,7 @@ export class HcaPort implements PortAddress {
     this.#managedCycle = NEVER;
     this.#pendingEvents = [];
     this.#setDefaults();
-    if (wasActive) this.setup.onActive(false);
+    if (wasActive) this.#dataPath?.portChanged(false);
   }
 
   #run(cycle: number): void {
@@ -345,7 +356,7 @@ export class HcaPort implements PortAddress {
     fields.portState.set(this.view, 0, state);
     if (wasActive === this.isActive) return;
     const subtype = this.isActive ? PortChange.ACTIVE : PortChange.DOWN;
-    this.setup.onActive(this.isActive);
+    this.#dataPath?.portChanged(this.isActive);
     this.#post(cycle, (at) => this.setup.events.postPortChange(this.setup.portNumber, subtype, at));
   }
 

@@ -58,7 +58,7 @@ describe('QP0 and QP1', () => {
       (qpn === BASE ? a.qp0 : a.qp1).sendBytes(capturedWqe(qpn, mad));
       await bench.run(30);
       expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
-      expect(bench.b.dataPath.violations.report()).toEqual({});
+      expect(bench.b.dataPath.core.violations.report()).toEqual({});
       // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
       expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
       expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
@@ -122,6 +122,6 @@ describe('QP0 and QP1', () => {
     await bench.run(3);
     a.qp0.sendBytes(capturedWqe(BASE, mad));
     await bench.run(20);
-    expect(bench.b.dataPath.violations.report()).toEqual({ packetUnknownQp: 1 });
+    expect(bench.b.dataPath.core.violations.report()).toEqual({ packetUnknownQp: 1 });
   });
 });

@@ -9,4 +9,4 @@ export {
   ReceiveScatter,
   TAKEN,
 } from './receive-scatter.ts';
-export { ReceiveWqeFetch, receiveFetchSramBytes } from './receive-wqe-fetch.ts';
+export { ReceiveWqeFetch } from './receive-wqe-fetch.ts';

@@ -12,7 +12,7 @@ async function untilGivenBack() {
   a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, BYTES)], remote: target });
   const { loans, wire } = bench.b;
   const isGivenBack = (): boolean =>
-    loans.lentCount > loans.settledCount && bench.b.dataPath.writer.requestedCount > 1;
+    loans.lentCount > loans.settledCount && bench.b.dataPath.blocks.writer.requestedCount > 1;
   for (let steps = 0; !(isGivenBack() && wire.receiveBufferedBytes === 0); steps++) {
     expect(steps).toBeLessThan(2000);
     await bench.run(STEP_US);
@@ -43,7 +43,7 @@ describe('received payload on its way to host memory', () => {
     let atReset = { lent: 0, settled: 0, bufferedBytes: -1, takenBytes: 0 };
     b.act(() => {
       b.writes.reset(b.domain.cycle);
-      b.dataPath.control.reset();
+      b.dataPath.control.resetAll();
       const { lentCount: lent, settledCount: settled } = loans;
       atReset = {
         lent,

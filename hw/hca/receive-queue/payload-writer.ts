@@ -2,13 +2,23 @@
  * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
-import { Fifo } from '../../../sim/index.ts';
+import { type BlockState, Fifo } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
+import type { HcaCore } from '../core.ts';
 import type { DmaWrites } from '../memory/index.ts';
 import type { ReceivedPackets } from '../packets/index.ts';
 
-export interface PayloadListener {
+/** Whoever waits until payload has left. */
+interface PayloadWaiter {
   /** A write has left for memory. */
   payloadLeft(cycle: number): void;
+}
+
+export interface PayloadWriterPorts {
+  readonly responses: PayloadWaiter;
+  readonly requester: PayloadWaiter;
+  /** Looks again when there is room for a write. */
+  readonly receiver: { wake(cycle: number): void };
 }
 
 export class PayloadWriter {
@@ -20,23 +30,25 @@ export class PayloadWriter {
   readonly #requester: number;
   /** Packets still held, each visible at the done count that releases it; as many as the receive buffers hold. */
   readonly #held: Fifo;
-  #listener: PayloadListener | undefined;
+  #ports!: PayloadWriterPorts;
 
-  constructor(dmaWrite: DmaWrites, port: ReceivedPackets, trafficClass: number) {
+  constructor({ dmaWrite, domain, received }: HcaCore) {
     this.#dmaWrite = dmaWrite;
-    this.#port = port;
-    this.#listener = undefined;
-    this.#held = new Fifo(port.receivePacketsMax);
+    this.#port = received;
+    this.#held = new Fifo({
+      name: 'packets held for their payload',
+      capacity: received.receivePacketsMax,
+      whenFull: 'never: it has a place for each packet that the receive buffers hold',
+    });
     this.#requester = dmaWrite.addRequester(
-      { name: 'payloadWrite', trafficClass, fifoDepth: 16 },
+      { name: 'payloadWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 16 },
       (_cookie, cycle) => this.#done(cycle),
     );
+    dmaWrite.onSpace(this.#requester, () => this.#ports.receiver.wake(domain.cycle + 1));
   }
 
-  /** Says whom to tell when a write has left, or room for one became free. */
-  attach(listener: PayloadListener, onSpace: () => void): void {
-    this.#listener = listener;
-    this.#dmaWrite.onSpace(this.#requester, onSpace);
+  connect(ports: PayloadWriterPorts): void {
+    this.#ports = ports;
   }
 
   /** Writes that have not left, and packets held for them. */
@@ -65,9 +77,14 @@ export class PayloadWriter {
     while (!this.#held.isEmpty) this.#port.consume(this.#held.pop());
   }
 
+  inspect(): BlockState {
+    return { writes: this.requestedCount - this.doneCount, packets: this.#held.values };
+  }
+
   #done(cycle: number): void {
     this.doneCount++;
     while (this.#held.headCycle <= this.doneCount) this.#port.consume(this.#held.pop());
-    this.#listener?.payloadLeft(cycle);
+    this.#ports.responses.payloadLeft(cycle);
+    this.#ports.requester.payloadLeft(cycle);
   }
 }

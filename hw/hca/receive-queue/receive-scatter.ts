@@ -31,17 +31,26 @@ export const QUEUE_UNREADABLE = 2;
 
 const pointer = dataPointer.fields;
 
+export interface ReceiveScatterPorts {
+  readonly writer: PayloadWriter;
+  readonly receives: ReceiveWqeFetch;
+}
+
 export class ReceiveScatter {
   readonly #core: HcaCore;
-  readonly #writer: PayloadWriter;
-  readonly #receives: ReceiveWqeFetch;
   readonly #account: BlockAccount;
+  #writer!: PayloadWriter;
+  #receives!: ReceiveWqeFetch;
 
-  constructor(core: HcaCore, writer: PayloadWriter, receives: ReceiveWqeFetch, account: BlockAccount) {
+  /** @param account that of the receiver, whose stage places payload */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
+    this.#account = account;
+  }
+
+  connect({ writer, receives }: ReceiveScatterPorts): void {
     this.#writer = writer;
     this.#receives = receives;
-    this.#account = account;
   }
 
   /**

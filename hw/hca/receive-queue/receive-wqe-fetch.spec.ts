@@ -61,14 +61,14 @@ describe('receive WQEs', () => {
       }
     await bench.until(() => pairs.every(({ bCq }) => bCq.takenCount() === 5), 300);
     expect(to.read(0, 30 * 128)).toEqual(from.read(0, 30 * 128));
-    expect(bench.b.dataPath.receives.evictionCount).toBeGreaterThan(0);
+    expect(bench.b.dataPath.blocks.receives.evictionCount).toBeGreaterThan(0);
   });
 
   it('of a queue that is closed and opened again before its turn are looked for once', async () => {
     const { bench, b, bCq, a, local, remote } = await scene();
     const recordsBefore = readsOf(bench.b, 'receiveRecord');
     bench.b.act(() => {
-      const { receives } = bench.b.dataPath;
+      const { receives } = bench.b.dataPath.blocks;
       for (let life = 0; life < 100_000; life++) {
         receives.close(b.slot);
         receives.open(b.slot);
@@ -99,7 +99,7 @@ describe('receive WQEs', () => {
 
   it('under way for a QP that is destroyed do not keep it, and do not reach the next one', async () => {
     const { bench } = await scene({ hca: { receiveQueueLineCount: 2 } });
-    const { qps } = bench.b.dataPath.tables;
+    const { qps } = bench.b.dataPath.core;
     const from = new Region(bench.a, 4096);
     const to = new Region(bench.b, 4096);
     for (let round = 0; round < 20; round++) {
@@ -111,7 +111,7 @@ describe('receive WQEs', () => {
       qps.free(b.slot);
       bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
       await bench.until(() => !bench.a.dataPath.control.qpIsBusy(a.slot), 20);
-      bench.a.dataPath.tables.qps.free(a.slot);
+      bench.a.dataPath.core.qps.free(a.slot);
       expect(bCq.drain()).toEqual([]);
     }
     const { a, b, bCq } = connectedPair(bench.a, bench.b);

@@ -8,8 +8,10 @@
  * from the WQE consumed (interface sheet 6.5, 6.8).
  */
 import { receiveRecord } from '../../../abi/doorbells.ts';
+import { EventType } from '../../../abi/eqe.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
 import {
@@ -37,6 +39,18 @@ export const TAKE_PENDING = 1;
 export const TAKE_EMPTY = 2;
 export const TAKE_FAILED = 3;
 
+export interface ReceiveWqeFetchPorts {
+  /** Looks again when a queue has WQEs, or is known to have none. */
+  readonly receiver: { wake(cycle: number): void };
+  readonly flusher: {
+    /** A look at memory that {@link ReceiveWqeFetch.refreshPosted} asked for is over. */
+    recordRead(queue: number, cycle: number): void;
+  };
+  readonly asyncEvents: {
+    post(type: number, objectNumber: number, syndrome: number, cycle: number): void;
+  };
+}
+
 export class ReceiveWqeFetch {
   readonly account = new BlockAccount('receiveWqeFetch', ['translation', 'dma', 'context', 'lines']);
   hitCount = 0;
@@ -47,7 +61,7 @@ export class ReceiveWqeFetch {
   foundCounter = 0;
 
   readonly #core: HcaCore;
-  readonly #wakeReceiver: (cycle: number) => void;
+  #ports!: ReceiveWqeFetchPorts;
   readonly #recordsOffset: number;
   readonly #lines: ReceiveWqeLines;
   readonly #recordRequester: number;
@@ -64,21 +78,18 @@ export class ReceiveWqeFetch {
   /** Queue that the last read into each line was for. */
   readonly #readFor: Int32Array;
 
-  /** @param sramOffset of {@link receiveFetchSramBytes} bytes */
-  constructor(
-    core: HcaCore,
-    wqeClass: number,
-    recordClass: number,
-    sramOffset: number,
-    wakeReceiver: (cycle: number) => void,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#wakeReceiver = wakeReceiver;
     const { qps, srqs } = core;
     const lines = core.config.receiveQueueLineCount;
+    const sramOffset = core.allocateSram(lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES);
     this.#lines = new ReceiveWqeLines(lines, sramOffset);
     this.#recordsOffset = sramOffset + lines * RECEIVE_LINE_BYTES;
-    this.#work = new Fifo(qps.slotCount + srqs.slotCount);
+    this.#work = new Fifo({
+      name: 'receive queues in wait of a look',
+      capacity: qps.slotCount + srqs.slotCount,
+      whenFull: 'never: each queue stands here at most once',
+    });
     this.#readFor = new Int32Array(lines);
     const enlarge = (states: ReceiveQueueState[], slotCount: number): void => {
       while (states.length < slotCount) states.push(new ReceiveQueueState());
@@ -87,11 +98,16 @@ export class ReceiveWqeFetch {
     qps.follow((slotCount) => enlarge(this.#ofQps, slotCount));
     srqs.follow((slotCount) => enlarge(this.#ofSrqs, slotCount));
     this.#recordRequester = core.dmaRead.addRequester(
-      { name: 'receiveRecord', trafficClass: recordClass, fifoDepth: RECORD_READS_MAX, weight: 2 },
+      {
+        name: 'receiveRecord',
+        trafficClass: TrafficClass.doorbellRecord,
+        fifoDepth: RECORD_READS_MAX,
+        weight: 2,
+      },
       (queue, status, cycle) => this.#recordDone(queue, status, cycle),
     );
     this.#wqeRequester = core.dmaRead.addRequester(
-      { name: 'receiveWqeRead', trafficClass: wqeClass, fifoDepth: 8, weight: 2 },
+      { name: 'receiveWqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth: 8, weight: 2 },
       (line, status, cycle) => this.#wqesDone(line, status, cycle),
     );
     this.#stage = core.domain.addStage(this.#run, this);
@@ -100,6 +116,10 @@ export class ReceiveWqeFetch {
     core.srqcCache.attach(PORT_RECEIVE_FETCH, wake);
     core.dmaRead.onSpace(this.#recordRequester, () => wake(core.domain.cycle + 1));
     core.dmaRead.onSpace(this.#wqeRequester, () => wake(core.domain.cycle + 1));
+  }
+
+  connect(ports: ReceiveWqeFetchPorts): void {
+    this.#ports = ports;
   }
 
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
@@ -202,11 +222,6 @@ export class ReceiveWqeFetch {
     return counter;
   }
 
-  /** Called when a queue's limit event has to be sent, with the SRQ slot. */
-  onLimit: ((srq: number, cycle: number) => void) | undefined;
-  /** Called when a look at memory that {@link refreshPosted} asked for is over. */
-  onRefreshed: ((queue: number, cycle: number) => void) | undefined;
-
   reset(): void {
     this.#work.clear();
     this.#lines.reset();
@@ -219,6 +234,14 @@ export class ReceiveWqeFetch {
         state.isQueued = 0;
       }
     }
+  }
+
+  inspect(): BlockState {
+    return {
+      lines: this.#lines.heldCount,
+      work: this.#work.values,
+      recordReads: this.#recordsBegun - this.#recordsDone,
+    };
   }
 
   #consume(queue: number, line: number, cycle: number): void {
@@ -257,7 +280,7 @@ export class ReceiveWqeFetch {
     const srq = queue - SRQ_BASE;
     if (srqs.limit[srq] === 0 || this.knownAvailable(queue) >= srqs.limit[srq]!) return;
     srqs.limit[srq] = 0;
-    this.onLimit?.(srq, cycle);
+    this.#ports.asyncEvents.post(EventType.SRQ_LIMIT, srqs.numberOf[srq]!, 0, cycle);
   }
 
   #ask(queue: number, cycle: number): void {
@@ -332,7 +355,7 @@ export class ReceiveWqeFetch {
       state.needsLook = 0;
       this.#tellOfLimit(queue, cycle);
     }
-    if (this.onRefreshed !== undefined) this.onRefreshed(queue, cycle);
+    this.#ports.flusher.recordRead(queue, cycle);
     if (state.available === 0) {
       state.emptyCycle = state.lookCycle;
       state.emptyAnswerCount = 0;
@@ -391,7 +414,7 @@ export class ReceiveWqeFetch {
     const state = this.#stateOf(queue);
     state.phase = IDLE;
     if (failed === 1) state.hasFailed = 1;
-    this.#wakeReceiver(cycle + 1);
+    this.#ports.receiver.wake(cycle + 1);
   }
 
   #strideBytes(queue: number): number {
@@ -413,9 +436,4 @@ export class ReceiveWqeFetch {
     this.#work.rebase(cycles);
     for (const states of [this.#ofQps, this.#ofSrqs]) for (const state of states) state.rebase(cycles);
   }
-}
-
-/** Bytes of the HCA's memory that the receive-WQE fetch needs. */
-export function receiveFetchSramBytes(lines: number): number {
-  return lines * RECEIVE_LINE_BYTES + RECORD_READS_MAX * RECORD_BYTES;
 }

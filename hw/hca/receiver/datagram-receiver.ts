@@ -10,7 +10,7 @@
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { grhBytes } from '../../../abi/wqe.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -55,41 +55,41 @@ const STEP_CHECK = 0;
 const STEP_PLACE = 1;
 const STEP_FINISH = 2;
 
-export interface DatagramListener {
-  /** The QP goes to error, with an asynchronous event or 0. */
-  qpRefused(qp: number, eventType: number, cycle: number): void;
+export interface DatagramReceiverPorts {
+  readonly scatter: ReceiveScatter;
+  readonly completions: CompletionWriter;
+  readonly errors: {
+    /** The QP goes to error, with an asynchronous event or 0. */
+    refused(qp: number, eventType: number, cycle: number): void;
+  };
 }
 
 export class DatagramReceiver {
   readonly #core: HcaCore;
   readonly #packets: ReceivedPackets;
-  readonly #scatter: ReceiveScatter;
-  readonly #completions: CompletionWriter;
   readonly #account: BlockAccount;
   readonly #address: PortAddress;
-  readonly #listener: DatagramListener;
+  #scatter!: ReceiveScatter;
+  #completions!: CompletionWriter;
+  #errors!: DatagramReceiverPorts['errors'];
   #step = STEP_CHECK;
   #pkeyIndex = 0;
   /** Bytes of GRH and payload on their way, and what went wrong with them. */
   #placed = 0;
   #syndrome = 0;
 
-  constructor(
-    core: HcaCore,
-    packets: ReceivedPackets,
-    scatter: ReceiveScatter,
-    completions: CompletionWriter,
-    account: BlockAccount,
-    address: PortAddress,
-    listener: DatagramListener,
-  ) {
+  /** @param account that of the receiver, whose stage works on datagrams */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
-    this.#packets = packets;
+    this.#packets = core.received;
+    this.#account = account;
+    this.#address = core.address;
+  }
+
+  connect({ scatter, completions, errors }: DatagramReceiverPorts): void {
     this.#scatter = scatter;
     this.#completions = completions;
-    this.#account = account;
-    this.#address = address;
-    this.#listener = listener;
+    this.#errors = errors;
   }
 
   /** Works on the datagram at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
@@ -99,7 +99,7 @@ export class DatagramReceiver {
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
       if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
-      if (taken === QUEUE_UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
+      if (taken === QUEUE_UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
       if (taken === NONE_POSTED || taken === QUEUE_UNREADABLE) return 0;
       this.#placed = 0;
       this.#syndrome = 0;
@@ -130,6 +130,10 @@ export class DatagramReceiver {
 
   reset(): void {
     this.#step = STEP_CHECK;
+  }
+
+  inspect(): BlockState {
+    return { step: this.#step };
   }
 
   #word(offset: number, word: number): number {
@@ -203,21 +207,17 @@ export class DatagramReceiver {
     const serviceLevel = (this.#word(offset, WORD_DATAGRAM_PKEY) >> SERVICE_LEVEL_SHIFT) & 0xf;
     const pair = qps.rows[qp]!;
     pair.hasReceiveWqe = 0;
-    this.#completions.describeSource(source, serviceLevel);
-    this.#completions.post(
-      pair.receiveCqn,
-      qp,
-      -1,
-      0,
-      withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND,
-      pair.receiveWqeCounter,
-      this.#syndrome === 0 ? this.#placed : 0,
-      withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex,
-      (flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
-      this.#syndrome,
-      lids >>> 16,
-      cycle,
-    );
-    if (this.#syndrome !== 0) this.#listener.qpRefused(qp, 0, cycle);
+    const completion = this.#completions.next(pair.receiveCqn, qp);
+    completion.opcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = this.#syndrome === 0 ? this.#placed : 0;
+    completion.immediate = withImmediate ? this.#word(offset, WORD_IMMEDIATE) : this.#pkeyIndex;
+    completion.isSolicited = (flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
+    completion.syndrome = this.#syndrome;
+    completion.sourceLid = lids >>> 16;
+    completion.source = source;
+    completion.serviceLevel = serviceLevel;
+    this.#completions.post(completion, cycle);
+    if (this.#syndrome !== 0) this.#errors.refused(qp, 0, cycle);
   }
 }

@@ -10,7 +10,7 @@
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { operandBytes } from '../../../wire/opcodes.ts';
 import {
   FLAG_GRH,
@@ -34,7 +34,6 @@ import {
   isOwnLid,
   isSamePartition,
   type Loopback,
-  type PacketPort,
   type PortAddress,
   type ReceivedPackets,
   receiverStallReasons,
@@ -63,6 +62,13 @@ export interface SpecialQps {
   readonly specialQpBase: number;
 }
 
+export interface ReceiverPorts {
+  readonly writer: PayloadWriter;
+  readonly responder: Responder;
+  readonly acknowledgements: Acknowledgements;
+  readonly datagrams: DatagramReceiver;
+}
+
 export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStallReasons);
   readonly #core: HcaCore;
@@ -71,7 +77,6 @@ export class Receiver {
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
   readonly #address: PortAddress;
-  readonly #writer: PayloadWriter;
   /** Packets that came by the cable, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
   readonly #arrived: Fifo;
   readonly #looped: Fifo;
@@ -83,9 +88,10 @@ export class Receiver {
   readonly #latencyCycles: number;
   readonly #bytesPerCycle: number;
   readonly #packetCycles: number;
-  #responder: Responder | undefined;
-  #acknowledgements: Acknowledgements | undefined;
-  #datagrams: DatagramReceiver | undefined;
+  #writer!: PayloadWriter;
+  #responder!: Responder;
+  #acknowledgements!: Acknowledgements;
+  #datagrams!: DatagramReceiver;
   readonly #specialQps: SpecialQps;
   readonly #groups: MulticastGroups;
   /** Members of the group that the packet is for, and the one being served. */
@@ -94,27 +100,26 @@ export class Receiver {
   /** QP of the packet being worked on. */
   #active: QueuePair | undefined;
 
-  constructor(
-    core: HcaCore,
-    port: PacketPort,
-    loopback: Loopback,
-    packets: ReceivedPackets,
-    address: PortAddress,
-    writer: PayloadWriter,
-    specialQps: SpecialQps,
-    groups: MulticastGroups,
-  ) {
+  constructor(core: HcaCore) {
+    const { port, loopback } = core;
     this.#core = core;
     this.#pairs = core.qps.rows;
     this.#contexts = core.qpcCache.port(PORT_RECEIVER);
     this.#loopback = loopback;
-    this.#packets = packets;
-    this.#address = address;
-    this.#specialQps = specialQps;
-    this.#groups = groups;
-    this.#writer = writer;
-    this.#arrived = new Fifo(port.receivePacketsMax);
-    this.#looped = new Fifo(loopback.capacity);
+    this.#packets = core.received;
+    this.#address = core.address;
+    this.#specialQps = core.specialQps;
+    this.#groups = core.groups;
+    this.#arrived = new Fifo({
+      name: 'packets from the cable',
+      capacity: port.receivePacketsMax,
+      whenFull: 'never: the cable gives credits for what the receive buffers hold',
+    });
+    this.#looped = new Fifo({
+      name: 'packets from the loopback',
+      capacity: loopback.capacity,
+      whenFull: 'never: the transmitter waits for room in the loopback',
+    });
     this.#source = this.#arrived;
     this.#active = undefined;
     this.#latencyCycles = core.config.receiveLatencyCycles;
@@ -125,13 +130,13 @@ export class Receiver {
     core.translator.attach(PORT_RECEIVER, wake);
     core.qpcCache.attach(PORT_RECEIVER, wake);
     port.deliverTo(this);
-    loopback.onPacket((offset, cycle) => this.#packetLooped(offset, cycle));
   }
 
-  connect(responder: Responder, acknowledgements: Acknowledgements, datagrams: DatagramReceiver): void {
-    this.#datagrams = datagrams;
+  connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {
+    this.#writer = writer;
     this.#responder = responder;
     this.#acknowledgements = acknowledgements;
+    this.#datagrams = datagrams;
   }
 
   wake(cycle: number): void {
@@ -152,9 +157,18 @@ export class Receiver {
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
     this.#active = undefined;
     this.#memberCount = 0;
-    this.#datagrams!.reset();
-    this.#responder!.reset();
-    this.#acknowledgements!.reset();
+    this.#datagrams.reset();
+    this.#responder.reset();
+    this.#acknowledgements.reset();
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.slot ?? 'none',
+      fromCable: this.#arrived.values,
+      fromLoopback: this.#looped.values,
+      members: this.#memberCount,
+    };
   }
 
   /** A packet has come by the cable. */
@@ -166,7 +180,7 @@ export class Receiver {
   }
 
   /** A packet from this port to itself: it will be here at `arrivalCycle`. */
-  #packetLooped(offset: number, arrivalCycle: number): void {
+  packetLooped(offset: number, arrivalCycle: number): void {
     const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
     const cycle = arrivalCycle + this.#latencyCycles + this.#moveCycles(bytes);
     this.#looped.push(offset, cycle);
@@ -240,15 +254,15 @@ export class Receiver {
     }
     if (isBegun && !takesRequests(pair)) {
       // The QP has failed since.
-      this.#responder!.reset();
-      this.#acknowledgements!.reset();
-      this.#datagrams!.reset();
+      this.#responder.reset();
+      this.#acknowledgements.reset();
+      this.#datagrams.reset();
       return 0;
     }
-    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams!.process(offset, pair.slot, cycle);
+    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams.process(offset, pair.slot, cycle);
     return (this.#packets.traits & IS_REQUEST) !== 0
-      ? this.#responder!.process(pair, cycle)
-      : this.#acknowledgements!.process(pair, cycle);
+      ? this.#responder.process(pair, cycle)
+      : this.#acknowledgements.process(pair, cycle);
   }
 
   /** What is not addressed to this port, to a group or to whoever is there, strayed. */

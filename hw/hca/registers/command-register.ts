@@ -14,11 +14,18 @@ import { viewOf } from '../../../base/index.ts';
 import type { CommandRequest, OutImmediate } from '../commands/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 
+export interface CommandRegisterPorts {
+  readonly processor: {
+    /** Software has posted a command. */
+    posted(cycle: number): void;
+  };
+}
+
 export class CommandRegister {
   readonly #bytes = new Uint8Array(hcr.sizeBytes);
   readonly #view = viewOf(this.#bytes);
   readonly #violations: ProtocolViolations;
-  #onPosted: (cycle: number) => void = () => undefined;
+  #processor!: CommandRegisterPorts['processor'];
   /** A command has been posted and not yet latched. */
   #isPosted = false;
 
@@ -26,9 +33,8 @@ export class CommandRegister {
     this.#violations = violations;
   }
 
-  /** Says what is to be told when software has posted a command. */
-  onPosted(listener: (cycle: number) => void): void {
-    this.#onPosted = listener;
+  connect({ processor }: CommandRegisterPorts): void {
+    this.#processor = processor;
   }
 
   get isPosted(): boolean {
@@ -49,7 +55,7 @@ export class CommandRegister {
     this.#view.setUint32(offset, value);
     if (offset !== hcrGoOffset || hcr.fields.go.get(this.#view, 0) === 0) return;
     this.#isPosted = true;
-    this.#onPosted(cycle);
+    this.#processor.posted(cycle);
   }
 
   /** The processor takes the posted command; by event, the register is free again at once. */

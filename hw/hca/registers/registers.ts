@@ -15,11 +15,15 @@ const { trigger: resetTrigger } = registers.reset.fields;
 type RegisterName = keyof typeof registers;
 
 /** What registers set off outside themselves. */
-export interface RegisterEffects {
-  /** A full reset of the device was triggered. */
-  deviceReset(cycle: number): void;
-  /** INTx: software has seen the interrupts of the pins in the mask. */
-  clearInterrupt(cycle: number): void;
+export interface ControlRegisterPorts {
+  readonly control: {
+    /** A full reset of the device was triggered. */
+    deviceReset(cycle: number): void;
+  };
+  readonly moderation: {
+    /** INTx: software has seen the interrupts of the pins in the mask. */
+    clearPin(cycle: number): void;
+  };
 }
 
 /** Returned by a semaphore that somebody holds: any value but 0. */
@@ -28,7 +32,7 @@ const HELD = 1;
 export class ControlRegisters {
   readonly #hcr: CommandRegister;
   readonly #violations: ProtocolViolations;
-  readonly #effects: RegisterEffects;
+  #ports!: ControlRegisterPorts;
   readonly #interruptPin: number;
   /** Faults to inject: the register reads as taken, whoever gives it back. */
   isOwnerStuck = false;
@@ -42,16 +46,14 @@ export class ControlRegisters {
   epochCycles = 0;
   readonly #catastrophicDwords = new Uint32Array(registers.catastrophicBuffer.sizeBytes / 4);
 
-  constructor(
-    hcr: CommandRegister,
-    violations: ProtocolViolations,
-    effects: RegisterEffects,
-    interruptPin: number,
-  ) {
+  constructor(hcr: CommandRegister, violations: ProtocolViolations, interruptPin: number) {
     this.#hcr = hcr;
     this.#violations = violations;
-    this.#effects = effects;
     this.#interruptPin = interruptPin;
+  }
+
+  connect(ports: ControlRegisterPorts): void {
+    this.#ports = ports;
   }
 
   /** A fatal error of the firmware: Linux finds the code within 5 s and resets the device. */
@@ -128,7 +130,7 @@ export class ControlRegisters {
         return;
       case 'reset':
         if (fieldOf(value, resetTrigger!) === 0) return;
-        this.#effects.deviceReset(cycle);
+        this.#ports.control.deviceReset(cycle);
         this.onReset?.(cycle);
         return;
       case 'clearInterrupt':
@@ -165,6 +167,6 @@ export class ControlRegisters {
   #clearInterrupt(at: number, value: number, cycle: number): void {
     const firstPin = at === 0 ? 32 : 0;
     const bit = this.#interruptPin - firstPin;
-    if (bit >= 0 && bit < 32 && ((value >>> bit) & 1) === 1) this.#effects.clearInterrupt(cycle);
+    if (bit >= 0 && bit < 32 && ((value >>> bit) & 1) === 1) this.#ports.moderation.clearPin(cycle);
   }
 }

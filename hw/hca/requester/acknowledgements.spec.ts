@@ -88,7 +88,7 @@ describe('a receiver that is not ready', () => {
       expect(bCq.drain().map(({ byteCount }) => byteCount)).toEqual([100, 2000]);
       expect(remote.read(0, 100)).toEqual(local.read(0, 100));
       expect(remote.read(200, 2000)).toEqual(local.read(0, 2000));
-      expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBeGreaterThan(0);
+      expect(bench.a.dataPath.blocks.transmitter.repeatedPacketCount).toBeGreaterThan(0);
     });
 
     it(`IBTA 9.7.5.2.8: fails the request when the retries are used up, and flushes the rest${name}`, async () => {
@@ -240,7 +240,7 @@ describe('a response of a READ that is lost', () => {
       expect(syndromesOf(given.aCq.drain())).toEqual([0]);
       expect(requests(given)).toEqual([psnA(0), psnA(2)]);
       expect(given.local.read(0, BYTES)).toEqual(given.remote.read(0, BYTES));
-      expect(given.bench.a.dataPath.transport.report()).toMatchObject({ missingResponse: 1 });
+      expect(given.bench.a.dataPath.core.transport.report()).toMatchObject({ missingResponse: 1 });
     });
 
     it(`IBTA 9.9.2.1: costs a retry, which is given back when it has come${name}`, async () => {
@@ -299,7 +299,7 @@ describe('answers made by hand', () => {
     await answer(given, psnA(1), ackSyndrome(31));
     await answer(given, psnA(4), ackSyndrome(31));
     expect(aCq.drain()).toEqual([]);
-    expect(bench.a.dataPath.transport.report()).toEqual({ unexpectedResponse: 1 });
+    expect(bench.a.dataPath.core.transport.report()).toEqual({ unexpectedResponse: 1 });
   });
 
   const codes: [number, number][] = [
@@ -339,7 +339,7 @@ describe('answers made by hand', () => {
     const { bench, a, aCq } = given;
     await answer(given, psnA(3), ackSyndrome(31), Opcode.RC_RDMA_READ_RESPONSE_ONLY);
     await answer(given, psnA(0), nakSyndrome(2));
-    expect(bench.a.dataPath.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
+    expect(bench.a.dataPath.core.transport.report()).toEqual({ errorNakReceived: 1, unexpectedResponse: 2 });
     expect([a.state, aCq.drain()]).toEqual([QpState.RTS, []]);
   });
 
@@ -376,7 +376,7 @@ describe('acknowledgements', () => {
     a.send(write(given, 8192));
     await bench.run(30);
     expect(packetsTo(a)).toEqual([{ opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(7) }]);
-    expect(bench.b.dataPath.responses.coalescedCount).toBe(7);
+    expect(bench.b.dataPath.blocks.responses.coalescedCount).toBe(7);
     expect(syndromesOf(aCq.drain())).toEqual([0]);
   });
 

@@ -12,7 +12,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import {
   AethKind,
   CREDIT_CODE_INVALID,
@@ -42,43 +42,45 @@ const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
 const RNR_RETRY_FOREVER = 7;
 const NO_PSN = -1;
 
-export interface AcknowledgementListener {
-  /** The head record completes without an answer, but there is no room for its CQE yet. */
-  localCompletionWaits(pair: QueuePair): void;
+export interface AcknowledgementPorts {
+  readonly completion: RequestCompletion;
+  readonly scheduler: SendScheduler;
+  readonly timers: RetryTimers;
+  readonly writer: PayloadWriter;
+  readonly ends: {
+    /** The head record completes without an answer, but there is no room for its CQE yet. */
+    waits(pair: QueuePair): void;
+  };
 }
 
 export class Acknowledgements {
   readonly #core: HcaCore;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
-  readonly #writer: PayloadWriter;
-  readonly #completion: RequestCompletion;
-  readonly #scheduler: SendScheduler;
-  readonly #timers: RetryTimers;
   readonly #account: BlockAccount;
-  readonly #listener: AcknowledgementListener;
+  #writer!: PayloadWriter;
+  #completion!: RequestCompletion;
+  #scheduler!: SendScheduler;
+  #timers!: RetryTimers;
+  #ends!: AcknowledgementPorts['ends'];
   /** The payload of the packet being worked on is being placed. */
   #isPlacing = false;
 
-  constructor(
-    core: HcaCore,
-    packet: ReceivedPackets,
-    writer: PayloadWriter,
-    completion: RequestCompletion,
-    scheduler: SendScheduler,
-    timers: RetryTimers,
-    account: BlockAccount,
-    listener: AcknowledgementListener,
-  ) {
+  /** @param account that of the receiver, whose stage works on answers */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
-    this.#packet = packet;
-    this.#writer = writer;
-    this.#placement = new ResponsePlacement(core, packet, writer, account);
+    this.#packet = core.received;
+    this.#placement = new ResponsePlacement(core, account);
+    this.#account = account;
+  }
+
+  connect({ completion, scheduler, timers, writer, ends }: AcknowledgementPorts): void {
     this.#completion = completion;
     this.#scheduler = scheduler;
     this.#timers = timers;
-    this.#account = account;
-    this.#listener = listener;
+    this.#writer = writer;
+    this.#ends = ends;
+    this.#placement.connect({ writer });
   }
 
   /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
@@ -140,6 +142,10 @@ export class Acknowledgements {
     this.#isPlacing = false;
   }
 
+  inspect(): BlockState {
+    return { isPlacing: this.#isPlacing };
+  }
+
   /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
   #completeThrough(pair: QueuePair, psn: number, cycle: number): boolean {
     const completion = this.#completion;
@@ -164,8 +170,7 @@ export class Acknowledgements {
       this.#timers.progress(pair);
     }
     if (isMissing) return this.#askAgain(pair, missingPsnOf(head), cycle);
-    if (head !== noRecord && !completion.completeLocally(pair, cycle))
-      this.#listener.localCompletionWaits(pair);
+    if (head !== noRecord && !completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
     return true;
   }
 
@@ -272,7 +277,7 @@ export class Acknowledgements {
     if (request.responsesReceived !== request.psnCount)
       return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
     this.#completion.completeHead(pair, cycle);
-    if (!this.#completion.completeLocally(pair, cycle)) this.#listener.localCompletionWaits(pair);
+    if (!this.#completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
     return bytes;
   }
 

@@ -52,7 +52,7 @@ describe('a request that completes while its packets are sent again', () => {
         }
         return syndromes.length === from.length;
       });
-      expect(bench.a.dataPath.timers.timeoutCount).toBeGreaterThan(0);
+      expect(bench.a.dataPath.blocks.timers.timeoutCount).toBeGreaterThan(0);
       expect(syndromes).toEqual(from.map(() => 0));
       expect(to.map((region, index) => Buffer.compare(region.read(), from[index]!.read()))).toEqual(
         from.map(() => 0),

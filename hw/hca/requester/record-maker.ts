@@ -27,10 +27,10 @@ export class RecordMaker {
   readonly #records: SendRecords;
   readonly #address: PortAddress;
 
-  constructor(core: HcaCore, records: SendRecords, address: PortAddress) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#records = records;
-    this.#address = address;
+    this.#records = core.records;
+    this.#address = core.address;
   }
 
   /**

@@ -5,6 +5,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from '../completion/index.ts';
+import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
 import {
   NOT_PARKED,
@@ -17,29 +18,31 @@ import {
 
 const { NOP } = WqeOpcode;
 
-export interface RequestCompletionListener {
-  /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
-  qpFailed(qp: number, cycle: number): void;
-  /** A record completed without a CQE. */
-  recordCompletedSilently(request: SendRecord, cycle: number): void;
+export interface RequestCompletionPorts {
+  readonly completions: CompletionWriter;
+  readonly scheduler: SendScheduler;
+  readonly errors: {
+    /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
+    sendFailed(qp: number, cycle: number): void;
+  };
+  readonly ends: {
+    /** A record completed without a CQE. */
+    completedSilently(request: SendRecord, cycle: number): void;
+  };
 }
 
 export class RequestCompletion {
   readonly #records: SendRecords;
-  readonly #completions: CompletionWriter;
-  readonly #scheduler: SendScheduler;
-  readonly #listener: RequestCompletionListener;
+  #completions!: CompletionWriter;
+  #ports!: RequestCompletionPorts;
 
-  constructor(
-    records: SendRecords,
-    completions: CompletionWriter,
-    scheduler: SendScheduler,
-    listener: RequestCompletionListener,
-  ) {
-    this.#records = records;
-    this.#completions = completions;
-    this.#scheduler = scheduler;
-    this.#listener = listener;
+  constructor(core: HcaCore) {
+    this.#records = core.records;
+  }
+
+  connect(ports: RequestCompletionPorts): void {
+    this.#ports = ports;
+    this.#completions = ports.completions;
   }
 
   /** True when there is no room for another CQE. */
@@ -66,7 +69,7 @@ export class RequestCompletion {
   fail(pair: QueuePair, syndrome: number, cycle: number): boolean {
     if (this.#completions.isFull) return false;
     this.#post(pair, this.#unlinkHead(pair), syndrome, cycle);
-    this.#listener.qpFailed(pair.slot, cycle);
+    this.#ports.errors.sendFailed(pair.slot, cycle);
     return true;
   }
 
@@ -89,7 +92,7 @@ export class RequestCompletion {
     } else {
       this.#unlinkHead(pair);
       request.acknowledgedCycle = cycle;
-      this.#listener.recordCompletedSilently(request, cycle);
+      this.#ports.ends.completedSilently(request, cycle);
     }
     if (pair.parkedFor !== NOT_PARKED) this.#unparkAfterCompletion(pair, cycle);
     return true;
@@ -114,22 +117,14 @@ export class RequestCompletion {
   #post(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
     request.acknowledgedCycle = cycle;
     request.syndrome = syndrome;
-    const { opcode } = request;
-    const bytes = request.isReadOrAtomic === 1 ? request.messageBytes : 0;
-    this.#completions.post(
-      pair.sendCqn,
-      pair.slot,
-      request.number,
-      1,
-      opcode,
-      request.wqeCounter,
-      bytes,
-      0,
-      0,
-      syndrome,
-      0,
-      cycle,
-    );
+    const completion = this.#completions.next(pair.sendCqn, pair.slot);
+    completion.record = request.number;
+    completion.isSend = 1;
+    completion.opcode = request.opcode;
+    completion.wqeCounter = request.wqeCounter;
+    if (request.isReadOrAtomic === 1) completion.byteCount = request.messageBytes;
+    completion.syndrome = syndrome;
+    this.#completions.post(completion, cycle);
   }
 
   #unparkAfterCompletion(pair: QueuePair, cycle: number): void {
@@ -139,6 +134,6 @@ export class RequestCompletion {
       reason === PARKED_READ_LIMIT ||
       (reason === PARKED_FENCE && pair.readsOutstanding === 0) ||
       (reason === PARKED_CREDITS && pair.recordCount === 0);
-    if (isOver) this.#scheduler.unpark(pair, cycle + 1);
+    if (isOver) this.#ports.scheduler.unpark(pair, cycle + 1);
   }
 }

@@ -7,6 +7,7 @@ import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
   PAGE_FAULT,
@@ -18,7 +19,7 @@ import {
   type TranslationPort,
 } from '../memory/index.ts';
 import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
-import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
 
@@ -44,7 +45,7 @@ export class RequestPackets {
   readonly #account: BlockAccount;
   readonly #readRequester: number;
   readonly #translation: TranslationPort;
-  readonly #packetSealed: (cycle: number) => void;
+  #transmitter!: Transmitter;
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
   /** The open packet, the place of its payload in the message, bytes of it whose reads are under way, and all that it takes. */
@@ -55,29 +56,36 @@ export class RequestPackets {
   #filled = 0;
   #wanted = 0;
 
-  /** @param packetSealed told that a packet can be sent from a cycle on; one that waits for DMA reads tells by itself */
-  constructor(
-    core: HcaCore,
-    queue: PacketQueue,
-    account: BlockAccount,
-    trafficClass: number,
-    payloadRead: (slot: number, status: number, cycle: number) => void,
-    packetSealed: (cycle: number) => void,
-  ) {
+  /** @param account that of the requester, whose stage makes the packets */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
-    this.#queue = queue;
+    this.#queue = core.requestPackets;
     this.#account = account;
-    this.#packetSealed = packetSealed;
     this.#translation = core.translator.port(PORT_REQUESTER);
     this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4, landsAhead: true },
-      payloadRead,
+      {
+        name: 'payloadRead',
+        trafficClass: TrafficClass.payloadRead,
+        fifoDepth: 16,
+        weight: 4,
+        landsAhead: true,
+      },
+      (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
     );
+  }
+
+  connect({ transmitter }: { readonly transmitter: Transmitter }): void {
+    this.#transmitter = transmitter;
   }
 
   onSpace(listener: () => void): void {
     this.#core.dmaRead.onSpace(this.#readRequester, listener);
+  }
+
+  /** True while a packet's payload is being gathered. */
+  get isOpen(): boolean {
+    return this.#open !== undefined;
   }
 
   /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
@@ -114,7 +122,7 @@ export class RequestPackets {
     packet.epoch = NONE;
     packet.isSealed = 1;
     this.#open = undefined;
-    this.#packetSealed(cycle + 1);
+    this.#transmitter.wake(cycle + 1);
   }
 
   /** Forgets the open packet: the queue is cleared, too. */
@@ -168,6 +176,12 @@ export class RequestPackets {
     return position;
   }
 
+  #payloadRead(slot: number, status: number, cycle: number): void {
+    const packet = this.#queue.rows[slot]!;
+    if (packet.isLast === 1 && packet.isOfRequest) packet.request.gatheredCycle = cycle;
+    this.#transmitter.payloadArrived(this.#queue, packet, status, cycle);
+  }
+
   #stall(reason: number, cycle: number): number {
     this.#account.stall(cycle, reason);
     return STALLED;
@@ -207,7 +221,7 @@ export class RequestPackets {
     packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;
     this.#open = undefined;
-    if (packet.pendingReads === 0) this.#packetSealed(packet.readyCycle);
+    if (packet.pendingReads === 0) this.#transmitter.wake(packet.readyCycle);
   }
 }
 

@@ -12,11 +12,19 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
-import { enlarged, noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
-import type { PacketQueue, PortAddress } from '../packets/index.ts';
+import {
+  ENDED_BY_RNR_DELAY,
+  endAttempts,
+  enlarged,
+  noRecord,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
+import type { PacketSlot, Transmitter } from '../packets/index.ts';
 import {
   isFenced,
   isReadOrAtomic,
@@ -29,6 +37,7 @@ import {
   PARKED_PAGE_FAULT,
   PARKED_READ_LIMIT,
   PARKED_RECORDS,
+  PARKED_RNR,
   PARKED_WINDOW,
   type SendScheduler,
   takesCredit,
@@ -46,6 +55,7 @@ import {
   STALL_TRANSMIT_BUFFER,
   STALLED,
 } from './request-packets.ts';
+import type { RetryTimers } from './retry-timers.ts';
 
 const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
@@ -61,13 +71,21 @@ export interface PayloadProgress {
   readonly doneCount: number;
 }
 
-export interface RequesterListener {
-  /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
-  packetSealed(cycle: number): void;
-  /** A record stands at the head of its QP's list with an error found on this side. */
-  recordFailed(pair: QueuePair, cycle: number): void;
-  /** A NOP at the head of its list needs no acknowledgement. */
-  recordNeedsNoAnswer(pair: QueuePair, cycle: number): void;
+export interface RequesterPorts {
+  readonly scheduler: SendScheduler;
+  readonly wqeFetch: WqeFetch;
+  readonly transmitter: Transmitter;
+  readonly timers: RetryTimers;
+  readonly payload: PayloadProgress;
+  readonly ends: LocalEnds;
+}
+
+/** Where requests end that no answer of the peer ends. */
+export interface LocalEnds {
+  /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
+  completeLocally(pair: QueuePair, cycle: number): void;
+  /** A packet of an unreliable service has left. */
+  sentForGood(request: SendRecord, pair: QueuePair, isLast: number, cycle: number): void;
 }
 
 export class Requester {
@@ -77,8 +95,6 @@ export class Requester {
   readonly #packets: RequestPackets;
   readonly #maker: RecordMaker;
   readonly #lines: WqeLines;
-  readonly #fetch: WqeFetch;
-  readonly #listener: RequesterListener;
   readonly #contexts: ContextPort;
   readonly #stage: number;
   /** Of the configuration: what a WQE and a packet take, the time from one message of a QP to the next, the window. */
@@ -89,8 +105,11 @@ export class Requester {
   /** QPs that found no record free, in turn, each once. */
   readonly #waitingForRecord: Fifo;
   #isWaitingForRecord = new Uint8Array(0);
-  #scheduler: SendScheduler | undefined;
-  #payload: PayloadProgress | undefined;
+  #scheduler!: SendScheduler;
+  #fetch!: WqeFetch;
+  #timers!: RetryTimers;
+  #payload!: PayloadProgress;
+  #ends!: LocalEnds;
   /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
   readonly #behindPayload: QueuePair[] = [];
 
@@ -98,36 +117,26 @@ export class Requester {
   #active: QueuePair | undefined = undefined;
   #burst = 0;
 
-  constructor(
-    core: HcaCore,
-    records: SendRecords,
-    packets: PacketQueue,
-    lines: WqeLines,
-    fetch: WqeFetch,
-    trafficClass: number,
-    payloadRead: (slot: number, status: number, cycle: number) => void,
-    listener: RequesterListener,
-    address: PortAddress,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#records = records;
-    this.#lines = lines;
-    this.#fetch = fetch;
+    this.#records = core.records;
+    this.#lines = core.lines;
     this.#contexts = core.qpcCache.port(PORT_REQUESTER);
     this.#decodeCycles = core.config.wqeDecodeCycles;
     this.#packetCycles = core.config.requestPacketCycles;
     this.#sameQpCycles = core.config.sameQpIntervalCycles;
     this.#windowWqes = core.config.outstandingWqesPerQp;
-    this.#listener = listener;
-    this.#maker = new RecordMaker(core, records, address);
-    this.#waitingForRecord = new Fifo(core.qps.slotCount);
+    this.#maker = new RecordMaker(core);
+    this.#waitingForRecord = new Fifo({
+      name: 'QPs in wait of a record',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     core.qps.follow((slotCount) => {
       this.#waitingForRecord.enlarge(slotCount);
       this.#isWaitingForRecord = enlarged(this.#isWaitingForRecord, slotCount);
     });
-    this.#packets = new RequestPackets(core, packets, this.account, trafficClass, payloadRead, (cycle) =>
-      listener.packetSealed(cycle),
-    );
+    this.#packets = new RequestPackets(core, this.account);
     this.#stage = core.domain.addStage(this.#run, this);
     const wake = (cycle: number): void => core.domain.wake(this.#stage, cycle);
     core.translator.attach(PORT_REQUESTER, wake);
@@ -140,9 +149,13 @@ export class Requester {
     return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
   }
 
-  connect(scheduler: SendScheduler, payload: PayloadProgress): void {
+  connect({ scheduler, wqeFetch, transmitter, timers, payload, ends }: RequesterPorts): void {
     this.#scheduler = scheduler;
+    this.#fetch = wqeFetch;
+    this.#timers = timers;
     this.#payload = payload;
+    this.#ends = ends;
+    this.#packets.connect({ transmitter });
   }
 
   wake(cycle: number): void {
@@ -154,14 +167,33 @@ export class Requester {
     if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
   }
 
+  /** A packet was handed to the wire port: the answer is awaited, or there will be none. */
+  requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: number): void {
+    if (isLast === 1) request.transmittedCycle = cycle;
+    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, psn, cycle);
+    else this.#ends.sentForGood(request, pair, isLast, cycle);
+  }
+
+  /** The RNR delay of a QP is over. */
+  rnrWaitOver(pair: QueuePair, cycle: number): void {
+    endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
+    if (pair.parkedFor === PARKED_RNR) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  /** The pages that a QP has asked for are there, or refused. */
+  pagesAnswered(qp: number, cycle: number): void {
+    const pair = this.#core.qps.rows[qp]!;
+    if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
   /** Received payload has left for memory. */
   payloadLeft(cycle: number): void {
     const waiting = this.#behindPayload;
     for (let at = waiting.length - 1; at >= 0; at--) {
       const pair = waiting[at]!;
-      if (this.#payload!.doneCount < pair.landedWrites) continue;
+      if (this.#payload.doneCount < pair.landedWrites) continue;
       waiting.splice(at, 1);
-      if (pair.parkedFor === PARKED_FENCE) this.#scheduler!.unpark(pair, cycle + 1);
+      if (pair.parkedFor === PARKED_FENCE) this.#scheduler.unpark(pair, cycle + 1);
     }
   }
 
@@ -183,9 +215,18 @@ export class Requester {
     this.#isWaitingForRecord.fill(0);
   }
 
+  inspect(): BlockState {
+    return {
+      active: this.#active?.slot ?? 'none',
+      openPacket: this.#packets.isOpen,
+      waitingForRecord: this.#waitingForRecord.values,
+      waitingForPayload: this.#behindPayload.map(({ slot }) => slot),
+    };
+  }
+
   #run(cycle: number): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    const scheduler = this.#scheduler!;
+    const scheduler = this.#scheduler;
     if (this.#active === undefined) {
       if (!this.#waitingForRecord.isEmpty && this.#records.freeCount > 0) this.#resumeWaiting(cycle);
       this.#active = scheduler.take(cycle);
@@ -211,7 +252,7 @@ export class Requester {
   /** Has the requester look for another QP from `cycle` on; not in vain where a look would change nothing. */
   #lookAgain(cycle: number): void {
     const isNoted = this.account.isResting && this.#waitingForRecord.isEmpty;
-    const next = isNoted ? this.#scheduler!.nextCycle : cycle;
+    const next = isNoted ? this.#scheduler.nextCycle : cycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
   }
 
@@ -219,7 +260,7 @@ export class Requester {
   #findNothing(cycle: number): void {
     if (this.#waitingForRecord.isEmpty) this.account.rest(cycle);
     else this.account.stall(cycle, STALL_RECORDS);
-    const next = this.#scheduler!.nextCycle;
+    const next = this.#scheduler.nextCycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
   }
 
@@ -264,7 +305,7 @@ export class Requester {
     const at = line.placeOf(line.firstCounter, pair.sqStrideBytes);
     const reason = this.#reasonToPark(pair, at);
     if (reason !== NOT_PARKED) {
-      this.#scheduler!.park(pair, reason);
+      this.#scheduler.park(pair, reason);
       return NOTHING;
     }
     if (this.#records.freeCount === 0) {
@@ -285,7 +326,7 @@ export class Requester {
   /** Lets other QPs go on, whose packets may be what frees a record. */
   #waitForRecord(pair: QueuePair): void {
     const qp = pair.slot;
-    this.#scheduler!.park(pair, PARKED_RECORDS);
+    this.#scheduler.park(pair, PARKED_RECORDS);
     if (this.#isWaitingForRecord[qp] === 1) return;
     this.#isWaitingForRecord[qp] = 1;
     this.#waitingForRecord.push(qp, 0);
@@ -295,7 +336,7 @@ export class Requester {
     const qp = this.#waitingForRecord.pop();
     this.#isWaitingForRecord[qp] = 0;
     const pair = this.#core.qps.rows[qp]!;
-    if (pair.parkedFor === PARKED_RECORDS) this.#scheduler!.unpark(pair, cycle);
+    if (pair.parkedFor === PARKED_RECORDS) this.#scheduler.unpark(pair, cycle);
     if (!this.#waitingForRecord.isEmpty) this.wake(cycle + 1);
   }
 
@@ -309,7 +350,7 @@ export class Requester {
       const reason = this.#reasonOfReads(pair, at);
       if (reason !== NOT_PARKED) return reason;
     }
-    if (pair.landedWrites > this.#payload!.doneCount && isFenced(sramView, at))
+    if (pair.landedWrites > this.#payload.doneCount && isFenced(sramView, at))
       return this.#waitForPayload(pair);
     // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
     const limit = pair.ssnLimit;
@@ -335,10 +376,10 @@ export class Requester {
   #endWithoutPackets(pair: QueuePair, request: SendRecord, cycle: number): void {
     const isHead = pair.recordHead === request;
     if (request.syndrome !== 0) {
-      this.#scheduler!.park(pair, PARKED_ERROR);
-      if (isHead) this.#listener.recordFailed(pair, cycle);
+      this.#scheduler.park(pair, PARKED_ERROR);
+      if (isHead) this.#ends.completeLocally(pair, cycle);
     } else if (isHead) {
-      this.#listener.recordNeedsNoAnswer(pair, cycle);
+      this.#ends.completeLocally(pair, cycle);
     }
   }
 
@@ -346,7 +387,7 @@ export class Requester {
   #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
     this.#packets.abandon(cycle);
     this.#active = undefined;
-    if (left === ABSENT) this.#scheduler!.park(pair, PARKED_PAGE_FAULT);
+    if (left === ABSENT) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
     else this.#failRecord(pair, request, LOCAL_PROT_ERR, cycle);
     return 1;
   }
@@ -361,22 +402,22 @@ export class Requester {
       pair.packetCursor = sent;
       if (this.#burst >= this.#core.config.burstPackets) {
         this.#active = undefined;
-        this.#scheduler!.makeReady(pair, cycle + this.#packetCycles);
+        this.#scheduler.makeReady(pair, cycle + this.#packetCycles);
       }
     }
   }
 
   #endTurn(pair: QueuePair, cycle: number): void {
     this.#active = undefined;
-    this.#scheduler!.makeReadyLater(pair, cycle + this.#sameQpCycles);
+    this.#scheduler.makeReadyLater(pair, cycle + this.#sameQpCycles);
   }
 
   /** A segment was refused: the packet is void, and the record fails once all before it are complete. */
   #failRecord(pair: QueuePair, request: SendRecord, syndrome: number, cycle: number): void {
     request.syndrome = syndrome;
     pair.recordCursor = noRecord;
-    this.#scheduler!.park(pair, PARKED_ERROR);
-    if (pair.recordHead === request) this.#listener.recordFailed(pair, cycle);
+    this.#scheduler.park(pair, PARKED_ERROR);
+    if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -26,16 +26,19 @@ export const ABSENT = 2;
 export class ResponsePlacement {
   readonly #core: HcaCore;
   readonly #port: ReceivedPackets;
-  readonly #writer: PayloadWriter;
+  #writer!: PayloadWriter;
   readonly #account: BlockAccount;
   /** Payload bytes of the packet that are on their way. */
   #placed = 0;
 
-  constructor(core: HcaCore, port: ReceivedPackets, writer: PayloadWriter, account: BlockAccount) {
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
-    this.#port = port;
-    this.#writer = writer;
+    this.#port = core.received;
     this.#account = account;
+  }
+
+  connect({ writer }: { readonly writer: PayloadWriter }): void {
+    this.#writer = writer;
   }
 
   /** Turns to a new packet. */

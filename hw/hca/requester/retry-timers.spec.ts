@@ -33,7 +33,7 @@ describe('the local ACK timeout', () => {
       expect(time - sent[index]!).toBeLessThan(TIMEOUT_PS + 1_000_000);
     }
     expect([a.state, b.state]).toEqual([QpState.ERR, QpState.RTS]);
-    expect(bench.a.dataPath.timers.timeoutCount).toBe(4);
+    expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(4);
     await checkBystanders();
   });
 
@@ -87,8 +87,8 @@ describe('the local ACK timeout', () => {
     }
     await bench.run(10);
     expect(aCq.drain()).toHaveLength(25);
-    expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
-    expect(bench.a.dataPath.transmitter.repeatedPacketCount).toBe(0);
+    expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(0);
+    expect(bench.a.dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
   });
 
   it('IBTA 9.7.5.2.8: of an earlier RNR wait does not end a later one', async () => {
@@ -122,7 +122,7 @@ describe('the local ACK timeout', () => {
     await bench.run(5);
     bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
     await bench.run(100);
-    expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
+    expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(0);
     expect(bench.b.port.packets).toHaveLength(1);
   });
 
@@ -132,8 +132,8 @@ describe('the local ACK timeout', () => {
       const { bench, a } = given;
       const { lp, dataPath } = bench.a;
       bench.b.port.drops = () => true;
-      const pair = dataPath.tables.qps.rows[a.slot]!;
-      const answered = lp.queue.addHandler(() => dataPath.timers.progress(pair));
+      const pair = dataPath.core.qps.rows[a.slot]!;
+      const answered = lp.queue.addHandler(() => dataPath.blocks.timers.progress(pair));
       let duePs = Number.NaN;
       const answerAtDue = (): void => {
         duePs = pair.lastProgressPs + TIMEOUT_PS;
@@ -142,17 +142,17 @@ describe('the local ACK timeout', () => {
       // The timer is set some time after the posting, and once more when it finds that there was progress.
       a.send(write(given));
       await bench.run(3);
-      bench.a.act(() => dataPath.timers.progress(pair));
+      bench.a.act(() => dataPath.blocks.timers.progress(pair));
       await bench.run(1);
       if (!isBehind) answerAtDue();
       await bench.run(15);
       if (isBehind) answerAtDue();
       await bench.run(5);
       expect(bench.a.lp.nowPs).toBeGreaterThan(duePs);
-      expect(dataPath.timers.timeoutCount).toBe(0);
+      expect(dataPath.blocks.timers.timeoutCount).toBe(0);
       expect(pair.lastProgressPs).toBe(duePs);
       await bench.run(20);
-      expect(dataPath.timers.timeoutCount).toBe(1);
+      expect(dataPath.blocks.timers.timeoutCount).toBe(1);
     }
   });
 
@@ -168,7 +168,7 @@ describe('the local ACK timeout', () => {
       await bench.run(3);
       bench.a.act(() => {
         for (const { a } of ends.toReversed())
-          bench.a.dataPath.timers.progress(bench.a.dataPath.tables.qps.rows[a.slot]!);
+          bench.a.dataPath.blocks.timers.progress(bench.a.dataPath.core.qps.rows[a.slot]!);
       });
       await bench.run(20);
       expect(ends[0]!.a.slot).toBeLessThan(ends[1]!.a.slot);

@@ -8,16 +8,19 @@
  * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
  * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
  */
-import { Fifo } from '../../../sim/index.ts';
+import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord, type QueuePair } from '../objects/index.ts';
 
-export interface TimerListener {
-  /** No progress for a whole timeout while packets are outstanding. */
-  ackTimedOut(qp: number, cycle: number): void;
-  /** The RNR wait is over. */
-  rnrWaitOver(qp: number, cycle: number): void;
+export interface RetryTimerPorts {
+  readonly errors: {
+    /** No progress for a whole timeout while packets are outstanding. */
+    ackTimedOut(qp: number, cycle: number): void;
+  };
+  readonly requester: {
+    rnrWaitOver(pair: QueuePair, cycle: number): void;
+  };
 }
 
 const DUE_RNR = 0.5;
@@ -35,7 +38,7 @@ export class RetryTimers {
   /** Those of {@link #due} that are looked at: reused. */
   readonly #looked: number[] = [];
   readonly #stage: number;
-  #listener: TimerListener | undefined;
+  #ports!: RetryTimerPorts;
   /** Raised with each life of a QP: a timer of an earlier life means nothing. */
   #life = new Int32Array(0);
   /** Raised with each RNR wait and each life: only the timer of the last wait ends it. */
@@ -46,7 +49,11 @@ export class RetryTimers {
 
   constructor(core: HcaCore) {
     this.#core = core;
-    this.#due = new Fifo(2 * core.qps.slotCount);
+    this.#due = new Fifo({
+      name: 'timers due',
+      capacity: 2 * core.qps.slotCount,
+      whenFull: 'never: each QP has one timer of each kind',
+    });
     core.qps.follow((slotCount) => {
       this.#due.enlarge(2 * slotCount);
       this.#life = enlarged(this.#life, slotCount);
@@ -65,8 +72,8 @@ export class RetryTimers {
     return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
   }
 
-  connect(listener: TimerListener): void {
-    this.#listener = listener;
+  connect(ports: RetryTimerPorts): void {
+    this.#ports = ports;
   }
 
   /**
@@ -116,6 +123,15 @@ export class RetryTimers {
     pair.isWaitingRnr = 0;
   }
 
+  inspect(): BlockState {
+    return { running: this.heldCount, due: this.#due.values };
+  }
+
+  reset(): void {
+    this.#due.clear();
+    for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
+  }
+
   #ackDue(qp: number, life: number): void {
     if (life !== this.#life[qp]) return;
     this.#dueLife[qp] = life;
@@ -161,14 +177,14 @@ export class RetryTimers {
       return;
     }
     this.timeoutCount++;
-    this.#listener!.ackTimedOut(qp, cycle);
+    this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
   #lookAtRnr(qp: number, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;
-    this.#listener!.rnrWaitOver(qp, cycle);
+    this.#ports.requester.rnrWaitOver(pair, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -31,21 +31,18 @@ export class AtomicResponses {
   readonly #unit: AtomicUnit;
   readonly #results: AtomicResults;
 
-  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
   constructor(
     core: HcaCore,
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    classes: { readonly payloadRead: number; readonly payloadWrite: number },
-    sramOffset: number,
     wake: (cycle: number) => void,
   ) {
     this.#core = core;
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
-    this.#unit = new AtomicUnit(core, classes, sramOffset, wake);
+    this.#unit = new AtomicUnit(core, wake);
     this.#results = new AtomicResults(core.config.responderAtomicResults);
   }
 

@@ -7,11 +7,12 @@
  * in the host's byte order, little-endian, as low and high words. Who uses the unit is woken when memory has answered.
  */
 import { Opcode } from '../../../wire/opcodes.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 
 export const ATOMIC_BYTES = 8;
 /** Bytes of the HCA's memory: the old value, and the new one behind it. */
-export const ATOMIC_SRAM_BYTES = 64;
+const ATOMIC_SRAM_BYTES = 64;
 
 const IDLE = 0;
 const READING = 1;
@@ -30,17 +31,11 @@ export class AtomicUnit {
   #readStatus = 0;
   #address = 0;
 
-  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
-  constructor(
-    core: HcaCore,
-    classes: { readonly payloadRead: number; readonly payloadWrite: number },
-    sramOffset: number,
-    wake: (cycle: number) => void,
-  ) {
+  constructor(core: HcaCore, wake: (cycle: number) => void) {
     this.#core = core;
-    this.#sram = sramOffset;
+    this.#sram = core.allocateSram(ATOMIC_SRAM_BYTES);
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'atomicRead', fifoDepth: 1, trafficClass: classes.payloadRead, weight: 4 },
+      { name: 'atomicRead', fifoDepth: 1, trafficClass: TrafficClass.payloadRead, weight: 4 },
       (_cookie, status, cycle) => {
         this.#readStatus = status;
         this.#state = READ;
@@ -48,7 +43,7 @@ export class AtomicUnit {
       },
     );
     this.#writeRequester = core.dmaWrite.addRequester(
-      { name: 'atomicWrite', trafficClass: classes.payloadWrite, fifoDepth: 1 },
+      { name: 'atomicWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 1 },
       (_cookie, cycle) => {
         this.#state = WRITTEN;
         wake(cycle + 1);

@@ -1,4 +1,3 @@
 /** What other rooms use of this one: see README.md. */
-export { ATOMIC_SRAM_BYTES } from './atomic-unit.ts';
 export { Responder } from './responder.ts';
 export { ResponseEngine } from './response-engine.ts';

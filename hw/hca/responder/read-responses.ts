@@ -4,6 +4,7 @@
  */
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_READ } from '../memory/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
@@ -35,8 +36,6 @@ export class ReadResponses {
     resources: ResponderResources,
     packets: ResponsePackets,
     account: BlockAccount,
-    trafficClass: number,
-    payloadRead: (slot: number, status: number, cycle: number) => void,
     onSpace: () => void,
   ) {
     this.#core = core;
@@ -44,8 +43,14 @@ export class ReadResponses {
     this.#packets = packets;
     this.#account = account;
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'responseRead', fifoDepth: 16, trafficClass, weight: 4, landsAhead: true },
-      payloadRead,
+      {
+        name: 'responseRead',
+        fifoDepth: 16,
+        trafficClass: TrafficClass.payloadRead,
+        weight: 4,
+        landsAhead: true,
+      },
+      (slot, status, cycle) => packets.payloadRead(slot, status, cycle),
     );
     core.dmaRead.onSpace(this.#readRequester, onSpace);
   }

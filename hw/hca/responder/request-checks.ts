@@ -26,12 +26,15 @@ export class RequestChecks {
   readonly #core: HcaCore;
   readonly #request: InboundRequest;
   readonly #refusals: RequestRefusals;
-  readonly #responses: ResponseEngine;
+  #responses!: ResponseEngine;
 
-  constructor(core: HcaCore, request: InboundRequest, refusals: RequestRefusals, responses: ResponseEngine) {
+  constructor(core: HcaCore, request: InboundRequest, refusals: RequestRefusals) {
     this.#core = core;
     this.#request = request;
     this.#refusals = refusals;
+  }
+
+  connect({ responses }: { readonly responses: ResponseEngine }): void {
     this.#responses = responses;
   }
 

@@ -39,25 +39,22 @@ const ATOMIC_BYTES = 8;
 export class RequestMemory {
   readonly #translation: TranslationPort;
   readonly #request: InboundRequest;
-  readonly #scatter: ReceiveScatter;
+  #scatter!: ReceiveScatter;
   readonly #refusals: RequestRefusals;
   readonly #account: BlockAccount;
   /** When the last WRITE began. */
   #checkedCycle = -1;
 
-  constructor(
-    core: HcaCore,
-    request: InboundRequest,
-    scatter: ReceiveScatter,
-    refusals: RequestRefusals,
-    account: BlockAccount,
-  ) {
+  constructor(core: HcaCore, request: InboundRequest, refusals: RequestRefusals, account: BlockAccount) {
     this.#translation = core.translator.port(PORT_RECEIVER);
     this.#request = request;
-    this.#scatter = scatter;
     this.#refusals = refusals;
     this.#account = account;
     core.domain.addEdgeKeeper(this);
+  }
+
+  connect({ scatter }: { readonly scatter: ReceiveScatter }): void {
+    this.#scatter = scatter;
   }
 
   /** Rights of WRITE, READ and atomics. ALLOWED, REFUSED or WAIT. */

@@ -11,23 +11,25 @@ import { MESSAGE_NONE } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
+export interface RefusedQps {
+  /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
+  refused(qp: number, eventType: number, cycle: number): void;
+}
+
 export class RequestRefusals {
   readonly #core: HcaCore;
   readonly #request: InboundRequest;
-  readonly #responses: ResponseEngine;
-  readonly #qpRefused: (qp: number, eventType: number, cycle: number) => void;
+  #responses!: ResponseEngine;
+  #errors!: RefusedQps;
 
-  /** @param qpRefused told that the QP goes to error, with an asynchronous event or 0 */
-  constructor(
-    core: HcaCore,
-    request: InboundRequest,
-    responses: ResponseEngine,
-    qpRefused: (qp: number, eventType: number, cycle: number) => void,
-  ) {
+  constructor(core: HcaCore, request: InboundRequest) {
     this.#core = core;
     this.#request = request;
+  }
+
+  connect({ responses, errors }: { readonly responses: ResponseEngine; readonly errors: RefusedQps }): void {
     this.#responses = responses;
-    this.#qpRefused = qpRefused;
+    this.#errors = errors;
   }
 
   /** NAK or RNR NAK for the expected PSN. */
@@ -43,7 +45,7 @@ export class RequestRefusals {
     const { qp, pair } = this.#request;
     this.refuse(nakSyndrome(nakCode), cycle);
     const isOwnFault = eventType === EventType.WQ_CATAS_ERROR;
-    if (pair.opcodeBase === 0 || isOwnFault) this.#qpRefused(qp, eventType, cycle);
+    if (pair.opcodeBase === 0 || isOwnFault) this.#errors.refused(qp, eventType, cycle);
   }
 
   /** The memory will be there later: RNR NAK, as mlx5 answers. */

@@ -13,7 +13,7 @@
  */
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import type { BlockAccount, BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import {
@@ -36,7 +36,6 @@ import {
   MESSAGE_NONE,
   MESSAGE_WRITE,
   REFUSED,
-  type ReceivedPackets,
   STALL_COMPLETION,
   TAKES_RECEIVE_WQE,
   WAIT,
@@ -45,7 +44,7 @@ import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from '../receive-q
 import { InboundRequest } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';
-import { RequestRefusals } from './request-refusals.ts';
+import { type RefusedQps, RequestRefusals } from './request-refusals.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
 const STEP_CHECK = 0;
@@ -54,48 +53,48 @@ const STEP_RIGHTS = 2;
 const STEP_PAYLOAD = 3;
 const STEP_FINISH = 4;
 
-export interface ResponderListener {
-  /** A request broke a rule: the NAK is queued; the QP goes to error, with the given asynchronous event. */
-  qpRefused(qp: number, eventType: number, cycle: number): void;
-  /** First packet on a QP in RTR. */
-  communicationEstablished(qp: number, cycle: number): void;
+export interface ResponderPorts {
+  readonly scatter: ReceiveScatter;
+  readonly responses: ResponseEngine;
+  readonly completions: CompletionWriter;
+  readonly errors: RefusedQps & {
+    /** First packet on a QP in RTR. */
+    communicationEstablished(qp: number, cycle: number): void;
+  };
 }
 
 export class Responder {
   readonly #core: HcaCore;
-  readonly #scatter: ReceiveScatter;
-  readonly #responses: ResponseEngine;
-  readonly #completions: CompletionWriter;
   readonly #account: BlockAccount;
-  readonly #listener: ResponderListener;
+  #scatter!: ReceiveScatter;
+  #responses!: ResponseEngine;
+  #completions!: CompletionWriter;
+  #errors!: ResponderPorts['errors'];
   readonly #request: InboundRequest;
   readonly #refusals: RequestRefusals;
   readonly #checks: RequestChecks;
   readonly #memory: RequestMemory;
   #step = STEP_CHECK;
 
-  constructor(
-    core: HcaCore,
-    packets: ReceivedPackets,
-    scatter: ReceiveScatter,
-    responses: ResponseEngine,
-    completions: CompletionWriter,
-    account: BlockAccount,
-    listener: ResponderListener,
-  ) {
+  /** @param account that of the receiver, whose stage works on requests */
+  constructor(core: HcaCore, account: BlockAccount) {
     this.#core = core;
+    this.#account = account;
+    const request = new InboundRequest(core.received);
+    this.#request = request;
+    this.#refusals = new RequestRefusals(core, request);
+    this.#checks = new RequestChecks(core, request, this.#refusals);
+    this.#memory = new RequestMemory(core, request, this.#refusals, account);
+  }
+
+  connect({ scatter, responses, completions, errors }: ResponderPorts): void {
     this.#scatter = scatter;
     this.#responses = responses;
     this.#completions = completions;
-    this.#account = account;
-    this.#listener = listener;
-    const request = new InboundRequest(packets);
-    this.#request = request;
-    this.#refusals = new RequestRefusals(core, request, responses, (qp, eventType, cycle) =>
-      listener.qpRefused(qp, eventType, cycle),
-    );
-    this.#checks = new RequestChecks(core, request, this.#refusals, responses);
-    this.#memory = new RequestMemory(core, request, scatter, this.#refusals, account);
+    this.#errors = errors;
+    this.#refusals.connect({ responses, errors });
+    this.#checks.connect({ responses });
+    this.#memory.connect({ scatter });
   }
 
   /** Works on the request that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
@@ -130,6 +129,10 @@ export class Responder {
     this.#step = STEP_CHECK;
   }
 
+  inspect(): BlockState {
+    return { step: this.#step };
+  }
+
   /** The packet is done with, refused, or waits at `step` and goes on there. */
   #stop(answer: number, step: number): number {
     this.#step = answer === WAIT ? step : STEP_CHECK;
@@ -141,7 +144,7 @@ export class Responder {
     const { qp, pair } = this.#request;
     if (pair.hasCommunicated === 0) {
       pair.hasCommunicated = 1;
-      this.#listener.communicationEstablished(qp, cycle);
+      this.#errors.communicationEstablished(qp, cycle);
     }
     const checked = this.#checks.check(cycle);
     if (checked === DUPLICATE) this.#repeat(cycle);
@@ -218,20 +221,14 @@ export class Responder {
     const withImmediate = (request.traits & HAS_IMMEDIATE) !== 0;
     const sendOpcode = withImmediate ? ReceiveOpcode.SEND_IMM : ReceiveOpcode.SEND;
     pair.hasReceiveWqe = 0;
-    this.#completions.post(
-      pair.receiveCqn,
-      request.qp,
-      -1,
-      0,
-      isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode,
-      pair.receiveWqeCounter,
-      isWrite ? pair.writeBytes : pair.messageBytes,
-      withImmediate ? request.packet.word(WORD_IMMEDIATE) : 0,
-      (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0,
-      0,
-      request.packet.lids >>> 16,
-      cycle,
-    );
+    const completion = this.#completions.next(pair.receiveCqn, request.qp);
+    completion.opcode = isWrite ? ReceiveOpcode.RDMA_WRITE_IMM : sendOpcode;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = isWrite ? pair.writeBytes : pair.messageBytes;
+    if (withImmediate) completion.immediate = request.packet.word(WORD_IMMEDIATE);
+    completion.isSolicited = (request.packet.flags & FLAG_SOLICITED) !== 0 ? 1 : 0;
+    completion.sourceLid = request.packet.lids >>> 16;
+    this.#completions.post(completion, cycle);
   }
 
   /** The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). */
@@ -239,12 +236,14 @@ export class Responder {
     const { qp, pair, receiveSyndrome: syndrome } = this.#request;
     const nak =
       syndrome === CqeSyndrome.LOCAL_LENGTH_ERR ? NakCode.INVALID_REQUEST : NakCode.REMOTE_OPERATIONAL_ERROR;
-    const counter = pair.receiveWqeCounter;
     pair.hasReceiveWqe = 0;
-    this.#completions.post(pair.receiveCqn, qp, -1, 0, 0, counter, 0, 0, 0, syndrome, 0, cycle);
+    const completion = this.#completions.next(pair.receiveCqn, qp);
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.syndrome = syndrome;
+    this.#completions.post(completion, cycle);
     pair.messageKind = MESSAGE_NONE;
     if (pair.opcodeBase === 0) this.#responses.refuse(qp, pair.expectedPsn, nakSyndrome(nak), cycle);
-    this.#listener.qpRefused(qp, 0, cycle);
+    this.#errors.refused(qp, 0, cycle);
   }
 
   /** A READ or an atomic: one packet, answered by the response engine. */

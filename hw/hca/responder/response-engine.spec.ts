@@ -50,7 +50,7 @@ describe('the response engine', () => {
       expect(seen.sort((left, right) => Number(left - right))).toEqual(
         Array.from({ length: 30 }, (_, index) => BigInt(index)),
       );
-      expect(bench.b.dataPath.responses.atomicCount).toBe(30);
+      expect(bench.b.dataPath.blocks.responses.atomicCount).toBe(30);
     }
   });
 
@@ -129,8 +129,8 @@ describe('the response engine', () => {
       a.ring();
       const syndromes: number[] = [];
       await bench.until(() => syndromes.push(...syndromesOf(aCq.drain())) === 2 * counts.length, 400);
-      expect(bench.a.dataPath.timers.timeoutCount).toBe(0);
-      expect(bench.b.dataPath.responses.atomicCount).toBe(counts.length);
+      expect(bench.a.dataPath.blocks.timers.timeoutCount).toBe(0);
+      expect(bench.b.dataPath.blocks.responses.atomicCount).toBe(counts.length);
       expect(syndromes).toEqual(Array.from({ length: 2 * counts.length }, () => 0));
       expect(local.read(7800, 8488)).toEqual(remote.read(0, 8488));
     },

@@ -8,17 +8,19 @@
  * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
-import { BlockAccount } from '../../../sim/index.ts';
+import { EventType } from '../../../abi/eqe.ts';
+import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
-import { nakEvent, type PacketQueue } from '../packets/index.ts';
+import { nakEvent } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
 import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
+import type { RefusedQps } from './request-refusals.ts';
 import {
   KIND_ATOMIC,
   KIND_READ,
@@ -28,7 +30,7 @@ import {
 } from './responder-resources.ts';
 import {
   ABSENT,
-  type ResponsePacketListener,
+  type ResponsePacketPorts,
   ResponsePackets,
   responseStallReasons,
   STALL_ORDERING,
@@ -42,9 +44,9 @@ const NONE = -1;
 /** The turn of a QP is over without a packet. */
 const FINISHED = 0;
 
-export interface ResponseListener extends ResponsePacketListener {
-  /** A response could not be made: memory failed or the region is gone. */
-  responseFailed(qp: number, cycle: number): void;
+export interface ResponsePorts extends ResponsePacketPorts {
+  readonly writer: PayloadWriter;
+  readonly errors: RefusedQps;
 }
 
 export class ResponseEngine {
@@ -53,8 +55,8 @@ export class ResponseEngine {
   coalescedCount = 0;
   readonly #core: HcaCore;
   readonly #packets: ResponsePackets;
-  readonly #writer: PayloadWriter;
-  readonly #listener: ResponseListener;
+  #writer!: PayloadWriter;
+  #errors!: RefusedQps;
   readonly #reads: ReadResponses;
   readonly #stage: number;
   readonly #resources: ResponderResources;
@@ -66,44 +68,27 @@ export class ResponseEngine {
   #active: PendingResponses | undefined;
   #burst = 0;
 
-  /** @param sramOffset of {@link ATOMIC_SRAM_BYTES} bytes */
-  constructor(
-    core: HcaCore,
-    packets: PacketQueue,
-    writer: PayloadWriter,
-    classes: { readonly payloadRead: number; readonly payloadWrite: number },
-    sramOffset: number,
-    payloadRead: (slot: number, status: number, cycle: number) => void,
-    listener: ResponseListener,
-  ) {
+  constructor(core: HcaCore) {
     this.#core = core;
-    this.#packets = new ResponsePackets(core, packets, this.account, listener);
+    this.#packets = new ResponsePackets(core, this.account);
     this.#ackDelayCycles = core.config.ackDelayCycles;
     this.#responseCycles = core.config.responseCycles;
-    this.#writer = writer;
-    this.#listener = listener;
     this.#resources = new ResponderResources(core.qps);
-    this.#reads = new ReadResponses(
-      core,
-      this.#resources,
-      this.#packets,
-      this.account,
-      classes.payloadRead,
-      payloadRead,
-      () => this.wake(core.domain.cycle + 1),
+    this.#reads = new ReadResponses(core, this.#resources, this.#packets, this.account, () =>
+      this.wake(core.domain.cycle + 1),
     );
-    this.#atomics = new AtomicResponses(
-      core,
-      this.#resources,
-      this.#packets,
-      this.account,
-      classes,
-      sramOffset,
-      (cycle) => this.wake(cycle),
+    this.#atomics = new AtomicResponses(core, this.#resources, this.#packets, this.account, (cycle) =>
+      this.wake(cycle),
     );
     this.#active = undefined;
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_RESPONSE, (cycle) => this.wake(cycle));
+  }
+
+  connect({ transmitter, receives, writer, errors }: ResponsePorts): void {
+    this.#packets.connect({ transmitter, receives });
+    this.#writer = writer;
+    this.#errors = errors;
   }
 
   /** Answers owed to peers. */
@@ -252,7 +237,7 @@ export class ResponseEngine {
   }
 
   /** The page that the QP's oldest answer waited for is there, or is refused. */
-  resume(qp: number, cycle: number): void {
+  pagesAnswered(qp: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
@@ -270,6 +255,15 @@ export class ResponseEngine {
     this.#active = undefined;
     this.#packets.reset();
     this.#atomics.reset();
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.pair.slot ?? 'none',
+      owed: this.#resources.heldCount,
+      openPacket: this.#packets.isOpen,
+      inAtomic: this.isInAtomic,
+    };
   }
 
   /** A repeated request takes its place; what had been begun of a READ's packet behind it is given up. */
@@ -408,7 +402,7 @@ export class ResponseEngine {
     const psn = (this.#resources.psn[entry]! + this.#resources.sent[entry]!) & 0xffffff;
     this.drop(qp);
     this.refuse(qp, psn, nakSyndrome(NakCode.REMOTE_OPERATIONAL_ERROR), cycle);
-    this.#listener.responseFailed(qp, cycle);
+    this.#errors.refused(qp, EventType.WQ_ACCESS_ERROR, cycle);
     return this.#endTurn(pending, cycle, 1);
   }
 

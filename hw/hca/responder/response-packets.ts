@@ -6,7 +6,8 @@ import type { BlockAccount } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
 import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair } from '../objects/index.ts';
-import type { PacketQueue, PacketSlot } from '../packets/index.ts';
+import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
+import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 
 export const responseStallReasons = ['translation', 'dma', 'responseBuffer', 'ordering', 'atomic'] as const;
 export const STALL_TRANSLATION = 0;
@@ -22,29 +23,38 @@ export const REFUSED = -3;
 
 const NONE = -1;
 
-export interface ResponsePacketListener {
-  /** Credits the QP can grant: receive WQEs known to be posted. */
-  knownReceives(pair: QueuePair): number;
-  /** A packet is complete and can be sent from `cycle` on; one that waits for DMA reads tells by itself. */
-  packetSealed(cycle: number): void;
+export interface ResponsePacketPorts {
+  readonly transmitter: Transmitter;
+  /** Receive WQEs known to be posted: credits that the QP can grant. */
+  readonly receives: ReceiveWqeFetch;
 }
 
 export class ResponsePackets {
   readonly queue: PacketQueue;
   readonly #account: BlockAccount;
-  readonly #listener: ResponsePacketListener;
+  #ports!: ResponsePacketPorts;
   /** Cycles from sealing a packet until it can be sent. */
   readonly #formationCycles: number;
   /** True while a packet is open: the one below. */
   isOpen = false;
   packet: PacketSlot;
 
-  constructor(core: HcaCore, queue: PacketQueue, account: BlockAccount, listener: ResponsePacketListener) {
+  /** @param account that of the response engine */
+  constructor(core: HcaCore, account: BlockAccount) {
+    const queue = core.responsePackets;
     this.queue = queue;
     this.#account = account;
-    this.#listener = listener;
     this.#formationCycles = core.config.responseCycles + core.config.transmitLatencyCycles;
     this.packet = queue.rows[0]!;
+  }
+
+  connect(ports: ResponsePacketPorts): void {
+    this.#ports = ports;
+  }
+
+  /** The payload of a packet has come from memory, or has not. */
+  payloadRead(slot: number, status: number, cycle: number): void {
+    this.#ports.transmitter.payloadArrived(this.queue, this.queue.rows[slot]!, status, cycle);
   }
 
   /** Opens a packet of a QP. False: there is no room, which is accounted for. */
@@ -68,7 +78,7 @@ export class ResponsePackets {
     packet.readyCycle = cycle + this.#formationCycles;
     packet.isSealed = 1;
     this.isOpen = false;
-    if (packet.pendingReads === 0) this.#listener.packetSealed(packet.readyCycle);
+    if (packet.pendingReads === 0) this.#ports.transmitter.wake(packet.readyCycle);
   }
 
   /** Gives up the open packet, if there is one. */
@@ -77,13 +87,14 @@ export class ResponsePackets {
     this.packet.epoch = NONE;
     this.packet.isSealed = 1;
     this.isOpen = false;
-    this.#listener.packetSealed(cycle + 1);
+    this.#ports.transmitter.wake(cycle + 1);
   }
 
   /** Syndrome of an ACK: the credits that the QP can grant. */
   creditSyndrome(pair: QueuePair): number {
     if (pair.creditsInvalid === 1) return ackSyndrome(CREDIT_CODE_INVALID);
-    return ackSyndrome(creditCodeFor(this.#listener.knownReceives(pair)));
+    const { receives } = this.#ports;
+    return ackSyndrome(creditCodeFor(receives.knownAvailable(receives.queueOf(pair.slot))));
   }
 
   /** Forgets the open packet: the queue is cleared, too. */

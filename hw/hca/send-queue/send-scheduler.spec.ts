@@ -5,7 +5,8 @@ import { NOT_PARKED, PARKED_FENCE, PARKED_WINDOW, SendScheduler } from './send-s
 function bench(capacity = 8) {
   const qps = new QpTable(capacity);
   const wakes: number[] = [];
-  const scheduler = new SendScheduler((cycle) => wakes.push(cycle));
+  const scheduler = new SendScheduler();
+  scheduler.connect({ requester: { wake: (cycle) => wakes.push(cycle) } });
   return { qps, wakes, scheduler };
 }
 

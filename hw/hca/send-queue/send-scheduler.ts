@@ -10,6 +10,7 @@
  * neither costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
  * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
  */
+import type { BlockState } from '../../../sim/index.ts';
 import { QueuePair } from '../objects/index.ts';
 
 /** Why a QP that has work is not scheduled. */
@@ -33,14 +34,19 @@ const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
+export interface SchedulerPorts {
+  /** Looks for a QP from a cycle on. */
+  readonly requester: { wake(cycle: number): void };
+}
+
 export class SendScheduler {
   /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
   readonly #ring = new QueuePair();
   readonly #delayed = new QueuePair();
-  readonly #wakeRequester: (cycle: number) => void;
+  #requester!: SchedulerPorts['requester'];
 
-  constructor(wakeRequester: (cycle: number) => void) {
-    this.#wakeRequester = wakeRequester;
+  connect({ requester }: SchedulerPorts): void {
+    this.#requester = requester;
   }
 
   /** The QP has work: to be considered from `cycle` on. */
@@ -48,7 +54,7 @@ export class SendScheduler {
     if (pair.isScheduled !== NOWHERE || pair.parkedFor !== NOT_PARKED) return;
     pair.isScheduled = IN_RING;
     append(this.#ring, pair, cycle);
-    this.#wakeRequester(cycle);
+    this.#requester.wake(cycle);
   }
 
   /**
@@ -111,10 +117,20 @@ export class SendScheduler {
     return lengthOf(this.#ring) + lengthOf(this.#delayed);
   }
 
+  inspect(): BlockState {
+    return { ring: slotsOf(this.#ring), delayed: slotsOf(this.#delayed) };
+  }
+
   reset(): void {
     for (const list of [this.#ring, this.#delayed])
       while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
+}
+
+function slotsOf(list: QueuePair): number[] {
+  const slots: number[] = [];
+  for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) slots.push(pair.slot);
+  return slots;
 }
 
 function lengthOf(list: QueuePair): number {

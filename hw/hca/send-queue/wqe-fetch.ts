@@ -9,7 +9,8 @@
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
 import { enlarged, noLine, type QueuePair, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
@@ -21,11 +22,15 @@ const STALL_TRANSLATION = 0;
 const STALL_DMA = 1;
 const STALL_LINES = 2;
 
-export interface WqeFetchListener {
-  /** The QP's line holds what memory held; it may hold no valid WQE. */
-  wqesFetched(pair: QueuePair, cycle: number): void;
-  /** The WQEs could not be read: the queue is unusable. */
-  wqeFetchFailed(qp: number, cycle: number): void;
+export interface WqeFetchPorts {
+  readonly arrivals: {
+    /** The QP's line holds what memory held; it may hold no valid WQE. */
+    wqesFetched(pair: QueuePair, cycle: number): void;
+  };
+  readonly errors: {
+    /** The WQEs could not be read: the queue is unusable. */
+    queueFailed(qp: number, cycle: number): void;
+  };
 }
 
 /** The last fetch into a line. */
@@ -42,7 +47,7 @@ export class WqeFetch {
   readonly account = new BlockAccount('wqeFetch', ['translation', 'dma', 'lines']);
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
-  readonly #listener: WqeFetchListener;
+  #ports!: WqeFetchPorts;
   /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
   readonly #asked: Fifo;
   readonly #requester: number;
@@ -53,11 +58,15 @@ export class WqeFetch {
   #isCareful = new Uint8Array(0);
   #outstanding = 0;
 
-  constructor(core: HcaCore, lines: WqeLines, trafficClass: number, listener: WqeFetchListener) {
+  constructor(core: HcaCore) {
+    const { lines } = core;
     this.#core = core;
     this.#lines = lines;
-    this.#listener = listener;
-    this.#asked = new Fifo(core.qps.slotCount);
+    this.#asked = new Fifo({
+      name: 'QPs that want WQEs',
+      capacity: core.qps.slotCount,
+      whenFull: 'never: each QP stands here at most once',
+    });
     this.#fetches = lines.rows.map(() => new LineFetch());
     core.qps.follow((slotCount) => {
       this.#asked.enlarge(slotCount);
@@ -65,12 +74,16 @@ export class WqeFetch {
     });
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
-      { name: 'wqeRead', trafficClass, fifoDepth, weight: 4, landsAhead: true },
+      { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, landsAhead: true },
       (line, status, cycle) => this.#readDone(line, status, cycle),
     );
     this.#stage = core.domain.addStage(this.#run, this);
     core.translator.attach(PORT_WQE_FETCH, (cycle) => core.domain.wake(this.#stage, cycle));
     core.dmaRead.onSpace(this.#requester, () => core.domain.wake(this.#stage, core.domain.cycle + 1));
+  }
+
+  connect(ports: WqeFetchPorts): void {
+    this.#ports = ports;
   }
 
   /** The requester wants WQEs of `pair` that are not on chip. At most one fetch per QP is under way. */
@@ -99,6 +112,10 @@ export class WqeFetch {
     this.#asked.clear();
     this.#outstanding = 0;
     this.#lines.reset();
+  }
+
+  inspect(): BlockState {
+    return { asked: this.#asked.values, fetches: this.#outstanding, lines: this.#lines.heldCount };
   }
 
   /** A line or DMA room became free: who waits looks again. */
@@ -153,7 +170,7 @@ export class WqeFetch {
     if (found >= BAD_KEY) {
       this.#asked.pop();
       this.#finish(pair);
-      this.#listener.wqeFetchFailed(pair.slot, cycle);
+      this.#ports.errors.queueFailed(pair.slot, cycle);
       return true;
     }
     const line = this.#lines.claim(pair.slot, own, this.#evict);
@@ -223,7 +240,7 @@ export class WqeFetch {
     line.isLocked = 1;
     for (let block = 0; block < blocks; block++) line.setTimes(first + block, begunCycle, cycle);
     line.scan(sramView, first, blocks, pair.sqStrideBytes, pair.sqLogCount);
-    this.#listener.wqesFetched(pair, cycle);
+    this.#ports.arrivals.wqesFetched(pair, cycle);
   }
 
   /**
@@ -234,7 +251,7 @@ export class WqeFetch {
     const qp = pair.slot;
     if (this.#isCareful[qp] === 1 || isPosted) {
       this.#isCareful[qp] = 0;
-      return this.#listener.wqeFetchFailed(qp, cycle);
+      return this.#ports.errors.queueFailed(qp, cycle);
     }
     this.#isCareful[qp] = 1;
     pair.hasDoorbell = 1;

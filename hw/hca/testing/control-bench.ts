@@ -73,7 +73,7 @@ class RecordingDataPath implements DataPathControl {
   isIcmFencePassed = (): boolean => this.isFenceOpen;
   halt = (): void => this.#note('halt');
   isQuiet = (): boolean => this.isFenceOpen;
-  reset = (): void => this.#note('reset');
+  resetAll = (): void => this.#note('reset');
 
   #note(name: string, ...values: number[]): void {
     this.calls.push([name, ...values].join(' '));
@@ -82,7 +82,7 @@ class RecordingDataPath implements DataPathControl {
 
 /** Where interrupts end. */
 class InterruptSink implements InterruptPort {
-  isMsixEnabled = true;
+  msixEnabled = true;
   isPinAsserted = false;
   /** Messages sent: vector and cycle. */
   readonly messages: { vector: number; cycle: number }[] = [];
@@ -98,7 +98,7 @@ class InterruptSink implements InterruptPort {
     return true;
   }
 
-  setInterruptPin(isAsserted: boolean): void {
+  setIntx(isAsserted: boolean): void {
     this.isPinAsserted = isAsserted;
   }
 }
@@ -204,12 +204,14 @@ export class ControlBench {
       config: this.config,
       capabilities: this.capabilities,
       nodeIndex: 0,
-      dataPath: () => this.dataPath,
-      onDeviceReset: () => {
-        this.resetCount++;
-        this.dma.reset();
-      },
     });
+    this.control.connect({ dataPath: this.dataPath, device: this });
+  }
+
+  /** As the device does. */
+  deviceReset(): void {
+    this.resetCount++;
+    this.dma.reset();
   }
 
   /** Runs until nothing is due, or for so many cycles. */

@@ -192,7 +192,7 @@ export class DataPathNode {
       sram,
       port: this.port,
       address: this.address,
-      events: this.events,
+      eventQueues: this.events,
       specialQps: this,
       groups: this.groups,
       geometry: { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES },
@@ -212,7 +212,7 @@ export class DataPathNode {
     const copy = bytes.slice();
     const view = new DataView(copy.buffer);
     this.act(() => {
-      this.dataPath.doorbells.barWrite(offset, view, 0, copy.length, this.domain.cycle);
+      this.dataPath.blocks.doorbells.barWrite(offset, view, 0, copy.length, this.domain.cycle);
     });
   }
 
@@ -325,14 +325,14 @@ export class DataPathBench {
         const sum = account.busyCycles + stalled + account.idleCycles;
         expect([account.name, sum, account.overlapCount]).toEqual([account.name, elapsedCycles, 0]);
       }
-      expect(dataPath.operations.disorderCount).toBe(0);
+      expect(dataPath.core.operations.disorderCount).toBe(0);
     }
   }
 }
 
 /** What each QP of a node is doing: for the message of a spec that does not come to its end. */
 function progressOf({ dataPath }: DataPathNode): unknown {
-  const { qps } = dataPath.tables;
+  const { qps } = dataPath.core;
   return qps.liveSlots().map((qp) => ({
     qpn: qps.numberOf[qp],
     state: qps.rows[qp]!.state,

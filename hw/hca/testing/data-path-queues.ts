@@ -47,7 +47,7 @@ export class Cq {
     this.logEntries = logEntries;
     this.bufferAddress = freshCqBuffer(node, logEntries);
     this.recordAddress = node.allocate(8, 64);
-    const { cqs } = node.dataPath.tables;
+    const { cqs } = node.dataPath.core;
     this.slot = cqs.allocate(this.cqn);
     cqs.bytes.set(
       cqc.encode({
@@ -155,7 +155,7 @@ export class Srq {
     this.#free = Array.from({ length: this.#count }, (_, index) => index);
     this.#tail = this.#count - 1;
     for (let index = 0; index < this.#count; index++) this.#link(index, (index + 1) % this.#count);
-    const { srqs } = node.dataPath.tables;
+    const { srqs } = node.dataPath.core;
     this.slot = srqs.allocate(this.srqn);
     srqs.bytes.set(
       srqc.encode({
@@ -192,7 +192,7 @@ export class Srq {
   /** ARM_SRQ. */
   armLimit(limit: number): void {
     this.#node.act(() => {
-      const { srqs } = this.#node.dataPath.tables;
+      const { srqs } = this.#node.dataPath.core;
       srqc.fields.limitWatermark.set(srqs.view, srqs.offsetOf(this.slot), limit);
       this.#node.dataPath.control.srqArmed(this.slot);
     });

@@ -94,7 +94,7 @@ export class Qp {
     this.rqAddress = buffer + (isReceiveFirst ? 0 : sqBytes);
     this.recordAddress = node.allocate(8, 64);
     this.#initialiseSendQueue();
-    const { qps } = node.dataPath.tables;
+    const { qps } = node.dataPath.core;
     this.slot = qps.allocate(this.qpn);
     const receiveCq = options.receiveCq ?? options.sendCq;
     qps.bytes.set(
@@ -132,7 +132,7 @@ export class Qp {
   }
 
   get state(): number {
-    return this.node.dataPath.tables.qps.rows[this.slot]!.state;
+    return this.node.dataPath.core.qps.rows[this.slot]!.state;
   }
 
   /** INIT to RTR to RTS, with the peer's number and the PSNs. */
@@ -143,7 +143,7 @@ export class Qp {
     ackTimeout = NO_TIMEOUT,
     path: Initial<typeof addressPath> = {},
   ): void {
-    const { qps } = this.node.dataPath.tables;
+    const { qps } = this.node.dataPath.core;
     const at = qps.offsetOf(this.slot);
     this.node.act(() => {
       qpc.fields.remoteQpn.set(qps.view, at, peerQpn);
@@ -160,7 +160,7 @@ export class Qp {
 
   /** Changes context fields of a live QP, as a transition that stays in its state or names another. */
   modify(fields: Partial<Record<'state' | 'remoteWriteEnabled', number>>): void {
-    const { qps } = this.node.dataPath.tables;
+    const { qps } = this.node.dataPath.core;
     this.node.act(() => {
       const previous = qps.rows[this.slot]!.state;
       this.node.dataPath.control.qpSync(this.slot);
@@ -236,7 +236,7 @@ export class Qp {
   }
 
   #goTo(state: number, previous: number): void {
-    const { qps } = this.node.dataPath.tables;
+    const { qps } = this.node.dataPath.core;
     qpc.fields.state.set(qps.view, qps.offsetOf(this.slot), state);
     this.node.dataPath.control.qpModified(this.slot, previous);
   }

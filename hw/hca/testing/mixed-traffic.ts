@@ -201,6 +201,28 @@ export async function runMixedTraffic(
   nodes: { readonly a: DataPathNode; readonly b: DataPathNode } = bench,
   path: Initial<typeof addressPath> = {},
 ): Promise<void> {
+  const traffic = mixedTraffic(nodes, pairCount, workCount, seed, ackTimeout, path);
+  await bench.run(2);
+  await bench.until(traffic.step, 20_000);
+  traffic.check();
+}
+
+export interface MixedTraffic {
+  /** Software's turn: takes completions and posts what the windows allow. True when all is done. */
+  step(): boolean;
+  /** Every byte and every completion of traffic that is done. */
+  check(): void;
+}
+
+/** The same traffic, to be driven step by step. */
+export function mixedTraffic(
+  nodes: { readonly a: DataPathNode; readonly b: DataPathNode },
+  pairCount: number,
+  workCount: number,
+  seed = 1,
+  ackTimeout = 0,
+  path: Initial<typeof addressPath> = {},
+): MixedTraffic {
   const cqs = { a: new Cq(nodes.a, 8), b: new Cq(nodes.b, 8) };
   const directions = new Map<number, { out: Direction; in: Direction }>();
   const all: Direction[] = [];
@@ -221,8 +243,7 @@ export async function runMixedTraffic(
     directions.set(b.qpn, { out: back, in: outward });
     all.push(outward, back);
   }
-  await bench.run(2);
-  await bench.until(() => {
+  const step = (): boolean => {
     for (const cq of [cqs.a, cqs.b])
       for (const completion of cq.drain()) {
         const { out, in: inward } = directions.get(completion.qpn)!;
@@ -231,20 +252,27 @@ export async function runMixedTraffic(
       }
     for (const direction of all) direction.pump();
     return all.every(({ isDone }) => isDone);
-  }, 20_000);
-  for (const direction of all) direction.check();
+  };
+  return {
+    step,
+    check: () => {
+      for (const direction of all) direction.check();
+    },
+  };
 }
 
 /** Everything that counts something, of one node: equal whatever the order of same-instant events. */
 export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
-  const { responses, accounts, transmitter, mptCache, mttCache, qpcCache, cqcCache } = dataPath;
+  const { accounts } = dataPath;
+  const { responses, transmitter } = dataPath.blocks;
+  const { mptCache, mttCache, qpcCache, cqcCache } = dataPath.core;
   const caches = [
     ...[qpcCache, cqcCache].map(({ directory, users }) => [
       directory.evictionCount,
       ...users.map(({ useCount, missCount }) => [useCount, missCount]),
     ]),
     [mptCache.directory.evictionCount, mttCache.directory.evictionCount],
-    ...dataPath.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
+    ...dataPath.core.translator.users.map(({ mptUses, mptMisses, mttUses, mttMisses }) => [
       mptUses,
       mptMisses,
       mttUses,
@@ -266,7 +294,7 @@ export function countersOf({ dataPath, port, lp }: DataPathNode): unknown {
     atomics: responses.atomicCount,
     repeated: transmitter.repeatedPacketCount,
     dropped: transmitter.droppedPacketCount,
-    violations: dataPath.violations.report(),
-    stagePs: dataPath.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
+    violations: dataPath.core.violations.report(),
+    stagePs: dataPath.core.operations.rows.flatMap(({ stagesPs }) => Object.values(stagesPs)),
   };
 }

@@ -10,20 +10,22 @@ export type Held = Readonly<Record<string, number>>;
 
 export function heldByHca({ hca }: HcaNode): Held {
   const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePort } = hca;
-  const { tables, records, transmitter } = dataPath;
+  const { core, blocks } = dataPath;
+  const { records } = core;
+  const { transmitter } = blocks;
   const countOf = (requesters: readonly { readonly count: number }[]): number =>
     requesters.reduce((sum, { count }) => sum + count, 0);
   return {
     // What software has made.
-    queuePairs: tables.qps.liveCount,
-    completionQueues: tables.cqs.liveCount,
-    sharedReceiveQueues: tables.srqs.liveCount,
+    queuePairs: core.qps.liveCount,
+    completionQueues: core.cqs.liveCount,
+    sharedReceiveQueues: core.srqs.liveCount,
     eventQueues: control.eqs.liveCount,
     icmPages: dataPath.core.icm.mappedPageCount,
     // What these hold on chip.
-    sendWqeLines: dataPath.lines.heldCount,
-    receiveWqeLines: dataPath.receives.heldCount,
-    timers: dataPath.timers.heldCount,
+    sendWqeLines: dataPath.core.lines.heldCount,
+    receiveWqeLines: dataPath.blocks.receives.heldCount,
+    timers: dataPath.blocks.timers.heldCount,
     // Work under way.
     commands: control.processor.isIdle ? 0 : 1,
     dmaTags: dmaRead.pendingTagCount,
@@ -32,23 +34,25 @@ export function heldByHca({ hca }: HcaNode): Held {
     requestSlots: transmitter.requests.heldCount,
     responseSlots: transmitter.responses.heldCount,
     sendRecords: records.capacity - records.freeCount,
-    wqeFetches: dataPath.wqeFetch.heldCount,
-    scheduled: dataPath.scheduler.heldCount,
-    requester: dataPath.requester.heldCount,
-    responses: dataPath.responses.heldCount,
-    atomics: dataPath.responses.isInAtomic ? 1 : 0,
-    payloadWrites: dataPath.writer.heldCount,
-    completions: dataPath.completions.heldCount,
-    flushes: dataPath.flusher.heldCount,
-    asyncEvents: dataPath.asyncEvents.heldCount,
+    wqeFetches: dataPath.blocks.wqeFetch.heldCount,
+    scheduled: dataPath.blocks.scheduler.heldCount,
+    requester: dataPath.blocks.requester.heldCount,
+    responses: dataPath.blocks.responses.heldCount,
+    atomics: dataPath.blocks.responses.isInAtomic ? 1 : 0,
+    payloadWrites: dataPath.blocks.writer.heldCount,
+    completions: dataPath.blocks.completions.heldCount,
+    flushes: dataPath.blocks.flusher.heldCount,
+    asyncEvents: dataPath.blocks.asyncEvents.heldCount,
     events: control.events.heldCount,
-    pageRequests: dataPath.pageFaults.heldCount,
-    translations: dataPath.translator.heldCount,
-    contextReads: [dataPath.qpcCache, dataPath.cqcCache, dataPath.srqcCache, hca.eqcCache].reduce(
-      (sum, cache) => sum + cache.heldCount,
-      0,
-    ),
-    loopbackPackets: dataPath.loopback.heldCount,
+    pageRequests: dataPath.blocks.pageFaults.heldCount,
+    translations: dataPath.core.translator.heldCount,
+    contextReads: [
+      dataPath.core.qpcCache,
+      dataPath.core.cqcCache,
+      dataPath.core.srqcCache,
+      hca.eqcCache,
+    ].reduce((sum, cache) => sum + cache.heldCount, 0),
+    loopbackPackets: dataPath.blocks.loopback.heldCount,
     receivedBytes: wirePort.receiveBufferedBytes,
     pcieRequests: pcieFunction.completer.count + linkPort.receiver.heldCount,
     pcieTlps: linkPort.transmitter.waitingCount,

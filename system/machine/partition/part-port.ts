@@ -4,7 +4,7 @@ import type { Analysis } from '../analysis/index.ts';
 import type { LinkPackets } from '../node/packet-log.ts';
 import type { ProgramOrder } from '../node/program-runner.ts';
 import type { LogLine, ProgramState } from '../program.ts';
-import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartSteps } from './part.ts';
+import type { MachinePart, PartEffort, PartHeld, PartLedgers, PartState, PartSteps } from './part.ts';
 import type { PartOutlook } from './part-outlook.ts';
 
 export interface PartPort {
@@ -22,6 +22,7 @@ export interface PartPort {
   closeAnalysers(): Promise<void>;
   ledgers(): Promise<PartLedgers>;
   held(): Promise<PartHeld>;
+  inspect(): Promise<PartState>;
   packets(): Promise<LinkPackets[]>;
   effort(): Promise<PartEffort>;
   memoryOf(node: number): Promise<SharedArrayBuffer>;
@@ -45,6 +46,7 @@ export const partMethods = [
   'closeAnalysers',
   'ledgers',
   'held',
+  'inspect',
   'packets',
   'effort',
   'memoryOf',
@@ -69,6 +71,7 @@ export function localPort(part: MachinePart): PartPort {
     closeAnalysers: async () => part.closeAnalysers(),
     ledgers: async () => part.ledgers(),
     held: async () => part.held(),
+    inspect: async () => part.inspect(),
     packets: async () => part.packets(),
     effort: async () => part.effort(),
     memoryOf: async (node) => part.memoryOf(node),

@@ -6,6 +6,7 @@ import { ConfigurationError } from '../../../base/assert.ts';
 import type { Hca } from '../../../hw/hca/index.ts';
 import type { Nic } from '../../../hw/nic/index.ts';
 import {
+  type BlockState,
   type LogicalProcess,
   type Runner,
   type RunOutcome,
@@ -39,6 +40,7 @@ export interface PartLedgers {
 
 /** What blocks hold, with their node. */
 export type PartHeld = readonly (readonly [node: number, held: Held])[];
+export type PartState = readonly (readonly [node: number, state: BlockState])[];
 
 /** Facts of the computation, not of the machine. */
 export interface PartEffort {
@@ -150,6 +152,17 @@ export class MachinePart {
     return [
       ...this.hosts.map((host): PartHeld[number] => [host.node, heldByHost(host)]),
       ...this.hcas.map((hca): PartHeld[number] => [hca.node, heldByHca(hca)]),
+    ];
+  }
+
+  /** The state of the blocks, by node. */
+  inspect(): PartState {
+    return [
+      ...this.hosts.map((host): PartState[number] => [host.node, { host: heldByHost(host) }]),
+      ...this.hcas.map((hca): PartState[number] => [
+        hca.node,
+        { ...hca.hca.dataPath.inspect(), held: heldByHca(hca) },
+      ]),
     ];
   }
 

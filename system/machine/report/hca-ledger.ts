@@ -176,30 +176,31 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),
-    operationDisorders: dataPath.operations.disorderCount,
-    wqesTaken: dataPath.lines.useCount,
+    operationDisorders: dataPath.core.operations.disorderCount,
+    wqesTaken: dataPath.core.lines.useCount,
     faultsFired: node.faultLog.counts(),
     commands: commandsOf(node),
     pageFaults: pageFaultsOf(node),
     doorbells: {
-      send: dataPath.doorbells.sendCount,
-      blueFlame: dataPath.doorbells.blueFlameCount,
-      arm: dataPath.doorbells.armCount,
-      eventQueue: dataPath.doorbells.eqCount,
+      send: dataPath.blocks.doorbells.sendCount,
+      blueFlame: dataPath.blocks.doorbells.blueFlameCount,
+      arm: dataPath.blocks.doorbells.armCount,
+      eventQueue: dataPath.blocks.doorbells.eqCount,
     },
     transport: transportOf(node),
-    violations: { ...control.violations.report(), ...dataPath.violations.report() },
+    violations: { ...control.violations.report(), ...dataPath.core.violations.report() },
   };
 }
 
 function transportOf({ hca }: HcaNode): Record<string, number> {
-  const { transport, timers } = hca.dataPath;
+  const { transport } = hca.dataPath.core;
+  const { timers } = hca.dataPath.blocks;
   const ackTimeout = timers.timeoutCount;
   return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
 }
 
 function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
-  const { pageFaults, doorbells } = hca.dataPath;
+  const { pageFaults, doorbells } = hca.dataPath.blocks;
   const bySide = (figures: Float64Array): Record<string, number> =>
     Object.fromEntries(pageRequestSides.map((side, index) => [side, figures[index]!]));
   return {
@@ -255,7 +256,7 @@ export function blockLedgerOf(running: BlockAccount, cycle: number): BlockLedger
 }
 
 function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
-  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath;
+  const { qpcCache, cqcCache, srqcCache, mptCache, mttCache, translator, lines } = hca.dataPath.core;
   const contextsOf = ({ users, directory }: ContextCache, names: readonly string[]): CacheLedger =>
     cacheOf(
       directory.evictionCount,
@@ -316,7 +317,7 @@ function vectorsOf({ hca }: HcaNode): VectorLedger[] {
 }
 
 function loopbackLedgerOf({ hca }: HcaNode): LoopbackLedger {
-  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.loopback;
+  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.blocks.loopback;
   return {
     transmitted: packetsOf(first),
     retransmitted: packetsOf(retransmitted),
@@ -384,7 +385,7 @@ function packetsOf(counters: PacketCounters): Record<string, PacketLedger> {
 
 function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
   const rows: HcaOperationLedger[] = [];
-  hca.dataPath.operations.rows.forEach((row, opcode) => {
+  hca.dataPath.core.operations.rows.forEach((row, opcode) => {
     const {
       count,
       failedCount: failed,

@@ -135,10 +135,14 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
   return [];
 }
 
-/** Each RNR NAK keeps its queue still for the time that it names. */
+/**
+ * Each RNR NAK keeps its queue still for the time that it names; but one behind an answer that is missing, or was dropped for
+ * want of a page, says nothing: all from that answer on is asked for again.
+ */
 function judgeRnrNaks({ report, story }: Played, flows: readonly Flow[]): string[] {
-  return report.nodes.flatMap(({ hca }, node) => {
-    const received = hca.transport['rnrNakReceived'] ?? 0;
+  return report.nodes.flatMap(({ hca, onDemand }, node) => {
+    const missing = (hca.transport['missingResponse'] ?? 0) + (onDemand?.device.requests['requester'] ?? 0);
+    const received = (hca.transport['rnrNakReceived'] ?? 0) - missing;
     const most = flows
       .filter(({ from }) => from.plan.transport === 'RC' && story.programs[from.program]!.node === node)
       .reduce((sum, { to }) => sum + 1 + Math.floor(report.elapsedPs / rnrDelayPs(to.plan.rnrTimer)), 0);

@@ -1,0 +1,254 @@
+/** What holds for every block of the data path, whatever it does: contracts that each new block is held to by being in the table. */
+import { describe, expect, it } from 'vitest';
+import { CqeSyndrome } from '../../abi/cqe.ts';
+import { CqArmCommand } from '../../abi/doorbells.ts';
+import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
+import { listWires, Random } from '../../sim/index.ts';
+import { dataPathWires } from './data-path.ts';
+import {
+  type BenchOptions,
+  type DataPathBench,
+  type DataPathNode,
+  dataPathBench,
+  tightest,
+} from './testing/data-path-bench.ts';
+import { Cq, connectedPair, pattern, Region, Srq } from './testing/data-path-verbs.ts';
+import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
+import { scene, syndromesOf } from './testing/scenario.ts';
+
+const wires = listWires(dataPathWires);
+
+describe('the wires of the data path', () => {
+  it('lead to blocks that there are', async () => {
+    const { dataPath } = (await dataPathBench()).a;
+    const places = new Set([...Object.keys(dataPath.blocks), 'eventQueues', 'dataPath']);
+    expect(wires.filter(({ to }) => !places.has(to.split('.')[0]!))).toEqual([]);
+    expect(wires.length).toBeGreaterThan(60);
+  });
+
+  it('reach every block but those that software reaches by a BAR or by commands', async () => {
+    const { dataPath } = (await dataPathBench()).a;
+    const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
+    expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
+      'pageFaults',
+      'loopback',
+      'doorbells',
+      'objects',
+    ]);
+  });
+});
+
+/** Runs mixed traffic for some time, then does something at an edge of each HCA. */
+async function interrupted(
+  seed: number,
+  act: (node: DataPathNode, cycle: number) => void,
+): Promise<DataPathBench> {
+  const random = new Random(seed);
+  const bench = await dataPathBench({
+    ...(random.chance(0.5) ? { hca: tightest } : {}),
+    ...(random.chance(0.5) ? { dma: { tagCount: 1 } } : {}),
+  });
+  const nodes = random.chance(0.3) ? { a: bench.a, b: bench.a } : bench;
+  const traffic = mixedTraffic(nodes, 3, 30, seed, 2);
+  const { a } = bench;
+  if (random.chance(0.3)) a.port.drops = () => random.chance(0.05);
+  if (random.chance(0.3)) a.events.hasRoom = false;
+  const stepCount = 3 + random.below(60);
+  for (let step = 0; step < stepCount; step++) {
+    traffic.step();
+    await bench.run(0.5);
+  }
+  for (const node of bench.nodes) node.act(() => act(node, node.domain.cycle));
+  return bench;
+}
+
+interface Bottleneck extends BenchOptions {
+  readonly isLoopback?: boolean;
+}
+
+const oneLineCaches = {
+  qpcCacheEntries: 1,
+  qpcCacheWays: 1,
+  cqcCacheEntries: 1,
+  cqcCacheWays: 1,
+  mptCacheEntries: 1,
+  mptCacheWays: 1,
+  mttCacheLines: 1,
+  mttCacheWays: 1,
+};
+
+/** Machines in which the mixture of all operations waits for one thing more than for others. */
+const bottlenecks: readonly Bottleneck[] = [
+  { dma: { tagCount: 1 } },
+  { dma: { readIssueCycles: 40, writeIssueCycles: 40, dataPathBytes: 4 } },
+  { dma: { writeIssueCycles: 1000 } },
+  { dma: { readIssueCycles: 1000 }, hca: { responseBufferPackets: 64 } },
+  { hca: tightest },
+  { hca: { ...oneLineCaches, cacheMissCycles: 300 } },
+  { hca: { wqeLineCount: 1, receiveQueueLineCount: 1 } },
+  { isLoopback: true, hca: { loopbackBufferPackets: 1, loopbackBytesPerCycle: 1 } },
+];
+
+/** What the mixture has not: errors, events, SRQs, small CQs and many queues. Each plays to its end and is checked. */
+const scenes: readonly (() => Promise<DataPathBench>)[] = [
+  errorsWithoutRoomForEvents,
+  smallCq,
+  manySmallWrites,
+  manyReceiveQueues,
+  manyReads,
+];
+
+async function errorsWithoutRoomForEvents(): Promise<DataPathBench> {
+  const { bench, a, aCq, local, target } = await scene({ hca: tightest });
+  for (const { events } of bench.nodes) events.hasRoom = false;
+  aCq.arm(CqArmCommand.NEXT);
+  const segments = [local.part(0, 64)];
+  a.post({ opcode: WqeOpcode.RDMA_WRITE, segments, remote: target });
+  a.post({ opcode: WqeOpcode.RDMA_WRITE, segments, remote: { ...target, key: 0xf_ff00 } });
+  for (let index = 0; index < 10; index++) a.post({ opcode: WqeOpcode.RDMA_WRITE, segments, remote: target });
+  a.ring();
+  await bench.run(100);
+  for (const node of bench.nodes) node.act(() => node.events.makeRoom(node.domain.cycle));
+  await bench.run(100);
+  const flushed = Array.from({ length: 10 }, () => CqeSyndrome.WR_FLUSH_ERR);
+  expect(syndromesOf(aCq.drain())).toEqual([0, CqeSyndrome.REMOTE_ACCESS_ERR, ...flushed]);
+  expect(bench.nodes.map(({ events }) => events.lines.length)).toEqual([1, 1]);
+  return bench;
+}
+
+async function smallCq(): Promise<DataPathBench> {
+  const bench = await dataPathBench();
+  const cq = new Cq(bench.a, 2);
+  const { a } = connectedPair(bench.a, bench.b, { a: { sendCq: cq } });
+  const to = new Region(bench.b, 64);
+  await bench.run(4);
+  for (let index = 0; index < 20; index++) {
+    a.send({
+      opcode: WqeOpcode.RDMA_WRITE,
+      inline: pattern(index, 8),
+      remote: { address: to.address, key: to.key },
+    });
+    await bench.until(() => cq.takenCount() === index + 1, 50);
+  }
+  expect(to.read(0, 8)).toEqual(pattern(19, 8));
+  return bench;
+}
+
+async function manySmallWrites(): Promise<DataPathBench> {
+  const bench = await dataPathBench({ dma: { writeIssueCycles: 1000 } });
+  const cq = new Cq(bench.a, 8);
+  const pairs = Array.from({ length: 8 }, () => connectedPair(bench.a, bench.b, { a: { sendCq: cq } }));
+  const to = new Region(bench.b, 64);
+  await bench.run(4);
+  for (let index = 0; index < 6; index++)
+    for (const { a } of pairs)
+      a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [], remote: { address: to.address, key: to.key } });
+  await bench.until(() => cq.takenCount() === 48, 1000);
+  return bench;
+}
+
+async function manyReads(): Promise<DataPathBench> {
+  const bench = await dataPathBench({ dma: { readIssueCycles: 1000 }, hca: { responseBufferPackets: 64 } });
+  const cq = new Cq(bench.a, 8);
+  const pairs = Array.from({ length: 12 }, () => connectedPair(bench.a, bench.b, { a: { sendCq: cq } }));
+  const [from, to] = [new Region(bench.b, 12 * 4096), new Region(bench.a, 12 * 4096)];
+  from.fill(9);
+  await bench.run(4);
+  for (const [index, { a }] of pairs.entries()) {
+    const remote = { address: from.address + index * 4096, key: from.key };
+    a.send({ opcode: WqeOpcode.RDMA_READ, segments: [to.part(index * 4096, 4096)], remote });
+  }
+  await bench.until(() => cq.takenCount() === 12, 2000);
+  expect(to.read()).toEqual(from.read());
+  return bench;
+}
+
+async function manyReceiveQueues(): Promise<DataPathBench> {
+  const bench = await dataPathBench({
+    dma: { readIssueCycles: 1000 },
+    hca: { receiveQueueLineCount: 2, srqcCacheEntries: 1, srqcCacheWays: 1, cacheMissCycles: 100 },
+  });
+  const srqs = [new Srq(bench.b), new Srq(bench.b)];
+  const from = new Region(bench.a, 4096);
+  const to = new Region(bench.b, 4096);
+  from.fill(3);
+  const receiveCq = new Cq(bench.b, 8);
+  const pairs = Array.from({ length: 14 }, (_, index) => {
+    const srq = srqs[index];
+    return connectedPair(bench.a, bench.b, { b: { receiveCq, ...(srq === undefined ? {} : { srq }) } });
+  });
+  await bench.run(4);
+  for (const [index, { a, b }] of pairs.entries()) {
+    const part = [to.part(index * 64, 64)];
+    if (srqs[index] === undefined) b.receive(part);
+    else srqs[index].post(part);
+    a.send({ opcode: WqeOpcode.SEND, segments: [from.part(index * 64, 64)] });
+  }
+  await bench.until(() => receiveCq.takenCount() === 14, 2000);
+  expect(to.read(0, 14 * 64)).toEqual(from.read(0, 14 * 64));
+  return bench;
+}
+
+describe('every block of the data path', () => {
+  it('tells what it holds, if a reset makes it forget', async () => {
+    const { dataPath } = (await dataPathBench()).a;
+    for (const [name, block] of Object.entries(dataPath.blocks))
+      expect('inspect' in block, name).toBe('reset' in block);
+  });
+
+  it('leaves nothing behind when it is reset, in whatever state', async () => {
+    const fresh = JSON.stringify((await dataPathBench()).a.dataPath.inspect(), null, 1);
+    for (let seed = 1; seed <= 40; seed++) {
+      const before: string[] = [];
+      const after: string[] = [];
+      await interrupted(seed, ({ dataPath, reads, writes }, cycle) => {
+        before.push(JSON.stringify(dataPath.inspect(), null, 1));
+        reads.reset(cycle);
+        writes.reset(cycle);
+        dataPath.reset();
+        const { qps, cqs } = dataPath.core;
+        for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
+        after.push(JSON.stringify(dataPath.inspect(), null, 1));
+      }).then((bench) => bench.run(20));
+      expect(before[0], `seed ${seed}`).not.toBe(fresh);
+      expect(after, `seed ${seed}`).toEqual([fresh, fresh]);
+    }
+  });
+
+  it('accounts for each of its cycles once, at whatever instant it is asked', async () => {
+    for (let seed = 50; seed < 60; seed++) {
+      const checked: number[] = [];
+      await interrupted(seed, ({ dataPath, domain, lp }) => {
+        const elapsed = domain.clock.cyclesElapsed(lp.nowPs);
+        for (const account of dataPath.accounts) {
+          const { name, busyCycles, idleCycles, stalledCycles, overlapCount } = account.closedAt(elapsed);
+          const stalled = stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
+          expect([name, busyCycles + idleCycles + stalled, overlapCount]).toEqual([name, elapsed, 0]);
+          checked.push(elapsed);
+        }
+      }).then((bench) => bench.run(1));
+      expect(checked.length).toBe(20);
+    }
+  });
+
+  it('stalls for each of the reasons that it declares, and loses nothing', async () => {
+    const declared = new Set<string>();
+    const booked = new Set<string>();
+    const look = ({ nodes }: DataPathBench): void => {
+      for (const { dataPath } of nodes)
+        for (const { name, stallReasons, stalledCycles } of dataPath.accounts)
+          for (const [index, reason] of stallReasons.entries()) {
+            declared.add(`${name}: ${reason}`);
+            if (stalledCycles[index]! > 0) booked.add(`${name}: ${reason}`);
+          }
+    };
+    for (const { isLoopback, ...options } of bottlenecks) {
+      const bench = await dataPathBench(options);
+      const nodes = isLoopback === true ? { a: bench.a, b: bench.a } : bench;
+      await runMixedTraffic(bench, 3, 24, 7, 0, nodes);
+      look(bench);
+    }
+    for (const play of scenes) look(await play());
+    expect([...declared].filter((reason) => !booked.has(reason))).toEqual([]);
+  });
+});

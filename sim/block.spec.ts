@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { connectBlocks, listWires, type Wires } from './block.ts';
+
+interface Waker {
+  wake(cycle: number): void;
+}
+
+class Source {
+  readonly inner = { wake: (cycle: number): void => this.sink.wake(cycle + 1) };
+  sink!: Waker;
+
+  connect({ sink }: { readonly sink: Waker }): void {
+    this.sink = sink;
+  }
+}
+
+class Sink {
+  readonly woken: number[] = [];
+
+  wake(cycle: number): void {
+    this.woken.push(cycle);
+  }
+}
+
+const makeBlocks = () => ({ sink: new Sink(), first: new Source(), second: new Source() });
+type Chain = ReturnType<typeof makeBlocks>;
+const wires = (b: Chain): Wires<Chain> => ({ first: { sink: b.second.inner }, second: { sink: b.sink } });
+
+describe('a table of wires', () => {
+  it('gives each block with ports its neighbours, in whatever order they were made', () => {
+    const blocks = makeBlocks();
+    connectBlocks(blocks, wires(blocks));
+    blocks.first.sink.wake(5);
+    expect(blocks.sink.woken).toEqual([6]);
+  });
+
+  it('can be listed without the blocks', () => {
+    expect(listWires(wires)).toEqual([
+      { block: 'first', port: 'sink', to: 'second.inner' },
+      { block: 'second', port: 'sink', to: 'sink' },
+    ]);
+  });
+});

@@ -1,0 +1,80 @@
+/**
+ * What the hardware is made of. A block takes what all of its kind share (time, configuration, memories, tables) when it is
+ * constructed, and its neighbours when it is connected: once, all of them by name, from one table of wires. So blocks may
+ * call each other in a circle, as hardware does, and the table is the block diagram.
+ *
+ *     const blocks = { scheduler: new SendScheduler(), requester: new Requester(core) };
+ *     connectBlocks(blocks, { scheduler: { requester: blocks.requester }, requester: { scheduler: blocks.scheduler } });
+ *
+ * A wire is typed: a missing one, one too many and one of the wrong kind do not compile.
+ */
+import type { BlockAccount } from './block-account.ts';
+
+/** What {@link Block.inspect} tells: plain data, which can be compared and printed. */
+type StateValue =
+  | number
+  | string
+  | boolean
+  | readonly StateValue[]
+  | { readonly [name: string]: StateValue };
+export type BlockState = { readonly [name: string]: StateValue };
+
+/** One block. What it has not, it leaves out: a block without state has nothing to reset. */
+export interface Block {
+  readonly account?: BlockAccount;
+  /** Takes its neighbours. */
+  connect?(ports: never): void;
+  /** Forgets all that is under way, as after power-on. Statistics stay. */
+  reset?(): void;
+  /** A new epoch: see EdgeKeeper. */
+  rebase?(cycles: number): void;
+  /** What it holds now, statistics left out: after {@link reset} the same as when it was made. */
+  inspect?(): BlockState;
+}
+
+/** The neighbours that a block asks for. */
+type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;
+
+/** For each block that has ports, what each of them is wired to. */
+export type Wires<B> = {
+  readonly [K in keyof B as B[K] extends { connect(ports: never): void } ? K : never]: PortsOf<B[K]>;
+};
+
+/** Connects each block that has ports, in the blocks' order. */
+export function connectBlocks<B extends object>(blocks: B, wires: Wires<B>): void {
+  const portsOf = new Map<string, unknown>(Object.entries(wires));
+  for (const [name, block] of Object.entries(blocks)) if (hasPorts(block)) block.connect(portsOf.get(name));
+}
+
+/** One wire of a table: from a port to the block, or the part of one, that is called through it. */
+export interface Wire {
+  readonly block: string;
+  readonly port: string;
+  /** `scheduler`, or `completions.notifier`. */
+  readonly to: string;
+}
+
+/** The wires that a table declares, without a machine: each name stands for the block that has it. */
+export function listWires<B>(table: (blocks: B) => Wires<B>): Wire[] {
+  const places = new WeakMap<object, string>();
+  const standIn = (place: string): object => {
+    const proxy = new Proxy(
+      {},
+      { get: (_, part) => standIn(`${place}${place === '' ? '' : '.'}${String(part)}`) },
+    );
+    places.set(proxy, place);
+    return proxy;
+  };
+  const wires = table(standIn('') as B);
+  return Object.entries(wires).flatMap(([block, ports]) =>
+    Object.entries(ports as Record<string, object>).map(([port, to]) => ({
+      block,
+      port,
+      to: places.get(to)!,
+    })),
+  );
+}
+
+function hasPorts(block: unknown): block is { connect(ports: unknown): void } {
+  return typeof block === 'object' && block !== null && 'connect' in block;
+}

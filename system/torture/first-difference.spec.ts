@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { Machine } from '../machine/machine.ts';
+import { differencesOf, firstDifference } from './first-difference.ts';
+import { machineOf, programsOf } from './run-story.ts';
+import { storyOfSeed } from './story-of-seed.ts';
+
+describe('the first difference of two runs', () => {
+  it('is none where the runs are the same', async () => {
+    const again = { partition: 'single', shuffleSeed: 5 } as const;
+    expect(await firstDifference({ ...storyOfSeed(3), again })).toEqual([]);
+  });
+
+  it('is named by node, block and value', () => {
+    const one = { requester: { active: 3, waiting: [1] }, queuePairs: { 65: { psn: 1 } } };
+    const other = { requester: { active: 3, waiting: [] }, queuePairs: {} };
+    expect(differencesOf('node 0', one, other)).toEqual([
+      'node 0 requester waiting: [1] / []',
+      'node 0 queuePairs 65: {"psn":1} / undefined',
+    ]);
+  });
+});
+
+describe('the state of the blocks', () => {
+  it('is the same at every instant, in whatever partition', async () => {
+    const story = storyOfSeed(8);
+    const states: string[][] = [];
+    for (const partition of ['single', 'per-node', 'per-device'] as const) {
+      await using machine: Machine = await machineOf(story, { partition, shuffleSeed: undefined });
+      for (const program of programsOf(story)) await machine.load(program);
+      const seen: string[] = [];
+      for (let step = 1n; step <= 6n; step++) {
+        await machine.runTo(step * 1_777_777_777n);
+        seen.push(JSON.stringify(await machine.inspect()));
+      }
+      states.push(seen);
+    }
+    expect(states[1]).toEqual(states[0]);
+    expect(states[2]).toEqual(states[0]);
+    expect(new Set(states[0]).size).toBeGreaterThan(2);
+  });
+});
