@@ -186,7 +186,7 @@ export const notModelled = <S extends ElementField | ArrayField>(field: S): S =>
 });
 
 /** Gives the field's values the names of an `as const` table, for the pretty printer. */
-export const named = (field: NumberField, valueNames: Readonly<Record<string, number>>): NumberField => ({
+export const named = <S extends NumberField>(field: S, valueNames: Readonly<Record<string, number>>): S => ({
   ...field,
   valueNames,
 });
