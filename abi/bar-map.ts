@@ -9,47 +9,43 @@
  * must swap it (base/bytes.ts `swap32`) to obtain the field value. Source: interface sheet 2.1–2.7, 6.9.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits32, u32 } from '../base/layout-field.ts';
-import { register, registerBits, registerMap } from '../base/registers.ts';
+import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../base/registers.ts';
+import { hcr } from './hcr.ts';
 import { barSizeBytes, msix } from './pci-identity.ts';
 
 /** BAR0. Registers without a fixed address in the interface (published by QUERY_FW) are where this device puts them. */
-export const bar0 = registerMap(
+export const bar0 = registerBank(
   'BAR0',
   { sizeBytes: barSizeBytes.configuration, source: 'sheet 2.1' },
   {
-    catastrophicBuffer: register(
+    catastrophicBuffer: wholeRegister(
       0x1f800,
       0x40,
       'ro',
       '16 dwords; the first non-zero means a fatal firmware error',
     ),
-    msixTable: register(msix.tableOffset, msix.vectorCount * 16, 'rw', 'little-endian, see hw/pcie'),
-    msixPending: register(msix.pendingOffset, msix.vectorCount / 8, 'ro', 'little-endian pending bits'),
-    hcr: register(0x80680, 28, 'rw', 'command register, see hcr.ts; 32-bit accesses only'),
-    owner: register(0x8069c, 4, 'ra', 'a read of 0 acquires the device, writing 0 releases it'),
-    clock: register(0x8a000, 8, 'ro', 'free-running counter, high dword first'),
-    reset: register(0xf0010, 4, 'wo', 'a value with bit 0 set resets the device', 0, {
-      trigger: registerBits(0, 0, 'Linux writes 1, iPXE 0x01000001'),
+    msixTable: foreignRegister(msix.tableOffset, msix.vectorCount * 16, 'little-endian, see hw/pcie'),
+    msixPending: foreignRegister(msix.pendingOffset, msix.vectorCount / 8, 'little-endian pending bits'),
+    hcr: wholeRegister(0x80680, hcr.sizeBytes, 'rw', 'command register, see hcr.ts; 32-bit accesses only'),
+    owner: register(0x8069c, 4, 'owner', {
+      isOwned: registerBits(0, 0, 'raZero', 'a read of 0 acquires the device, writing 0 releases it'),
     }),
-    clearInterrupt: register(0xf00d8, 8, 'wo', 'INTx: bit p of the 64-bit mask clears pin p'),
-    semaphore: register(0xf03fc, 4, 'ra', 'a read of 0 acquires, a write or a reset releases'),
-    crSpaceAccess: register(0xf3f04, 4, 'rw', 'used only for a dump after a health failure', 0, {
-      enable: registerBits(6, 6),
+    clock: wholeRegister(0x8a000, 8, 'ro', 'free-running counter, high dword first'),
+    reset: register(0xf0010, 4, 'reset', {
+      trigger: registerBits(
+        0,
+        0,
+        'wo',
+        'a value with it set resets the device: Linux writes 1, iPXE 0x01000001',
+      ),
     }),
-  },
-);
-
-/** One MSI-X table entry. Source: PCI Express base specification, MSI-X table. */
-export const msixTableEntry = layout(
-  'MSI-X table entry',
-  { sizeBytes: 16, byteOrder: 'little', source: 'PCIe, MSI-X' },
-  {
-    addressLow: u32(0x00),
-    addressHigh: u32(0x04),
-    data: u32(0x08),
-    isMasked: bits32(0x0c, 0, 0),
+    clearInterrupt: wholeRegister(0xf00d8, 8, 'wo', 'INTx: bit p of the 64-bit mask clears pin p'),
+    semaphore: register(0xf03fc, 4, 'hardware semaphore', {
+      isHeld: registerBits(0, 0, 'ra', 'a read of 0 acquires, a write or a reset releases'),
+    }),
+    crSpaceAccess: register(0xf3f04, 4, 'CR-space access control', {
+      enable: registerBits(6, 6, 'rw', 'used only for a dump after a health failure'),
+    }),
   },
 );
 

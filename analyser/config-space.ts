@@ -4,17 +4,20 @@
  * Source: PCI Local Bus 6.1, 6.2.5.1; interface sheet 1.2, 1.3.
  */
 import { Bar, barSizeBytes, capabilityOffset, extendedCapabilityOffset } from '../abi/index.ts';
+import { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, expressCapability, type0Header } from '../abi/pci/index.ts';
 import type { Trace } from './trace.ts';
 import { hex } from './trace-event.ts';
 
-const barBase = 0x10;
-const barCount = 6;
-const barFlagBits = 0xf;
+const barBase = BAR_REGISTER_OFFSET;
+const barCount = BAR_REGISTER_COUNT;
+const barFlagBits = ~type0Header.registers.bar0.fields.address.mask >>> 0;
 const dwordBytes = 4;
 const allOnes = 0xffff_ffff;
-/** Device control register in the PCI Express capability: bit 15 starts a function-level reset. */
-const deviceControl = capabilityOffset.pciExpress + 8;
-const functionLevelReset = 1 << 15;
+/** Device control register in the PCI Express capability, which starts a function-level reset. */
+const { offset: deviceControlOffset, fields: deviceControlFields } =
+  expressCapability.registers.deviceControl;
+const deviceControl = capabilityOffset.pciExpress + deviceControlOffset;
+const functionLevelReset = deviceControlFields.initiateFunctionLevelReset.mask;
 
 const headerNames: readonly (readonly [number, string])[] = [
   [0x00, 'device and vendor ID'],

@@ -41,6 +41,12 @@ export interface BigField extends FieldNotes {
   readonly alignmentBits: number;
 }
 
+/** A float64: an instant or an address in a record that travels between blocks, never in a format of the interface. */
+export interface FloatField extends FieldNotes {
+  readonly kind: 'float';
+  readonly range: BitRange;
+}
+
 /** Raw bytes: a GID, a description, an inline payload. */
 export interface BytesField extends FieldNotes {
   readonly kind: 'bytes';
@@ -69,12 +75,12 @@ export interface ReservedField extends FieldNotes {
   readonly ranges: readonly BitRange[];
 }
 
-export type ElementField = NumberField | BigField | BytesField | NestedField;
+export type ElementField = NumberField | BigField | FloatField | BytesField | NestedField;
 export type Field = ElementField | ArrayField | ReservedField;
 export type FieldTable = { readonly [name: string]: Field };
 
 /** The TypeScript value of one field. */
-type ValueOfField<S> = S extends NumberField
+type ValueOfField<S> = S extends NumberField | FloatField
   ? number
   : S extends BigField
     ? bigint
@@ -137,6 +143,12 @@ export const bits64 = (offset: number, high: number, low: number, meaning = ''):
   ...noted(meaning),
 });
 
+export const f64 = (offset: number, meaning = ''): FloatField => ({
+  kind: 'float',
+  range: { offset, unitBytes: 8, high: 63, low: 0 },
+  ...noted(meaning),
+});
+
 export const bytes = (offset: number, lengthBytes: number, meaning = ''): BytesField => ({
   kind: 'bytes',
   offset,
@@ -186,7 +198,7 @@ export const notModelled = <S extends ElementField | ArrayField>(field: S): S =>
 });
 
 /** Gives the field's values the names of an `as const` table, for the pretty printer. */
-export const named = (field: NumberField, valueNames: Readonly<Record<string, number>>): NumberField => ({
+export const named = <S extends NumberField>(field: S, valueNames: Readonly<Record<string, number>>): S => ({
   ...field,
   valueNames,
 });
@@ -203,6 +215,7 @@ function elementBytes(element: ElementField): number {
     case 'number':
       return sumOf(element.pieces.map((piece) => piece.unitBytes));
     case 'bigint':
+    case 'float':
       return element.range.unitBytes;
     case 'bytes':
       return element.lengthBytes;

@@ -1,40 +1,62 @@
 /**
- * A register map, declared once: an ordered list of (name, offset, size, access, reset value, fields).
+ * Registers, declared once. A register is a small layout: its fields are fields of the layout language (`layout-field.ts`),
+ * and each says besides what software may do with it, what it holds after reset, and which resets it outlives.
  *
- * A map is data. It says what a register is, never what it does: its effect is a method named after it in the owning
- * block. Loading a map checks that the registers ascend without overlap, fit the window, and that each reset value fits
- * its register and its fields.
+ *     export const systemDmaPorts = registerBank('system DMA controller', { sizeBytes: 0xa0, source: '8237A data sheet' }, {
+ *       command: register(0x80, 4, 'COMMAND', { enable: registerBits(0, 0, 'rw', 'the controller works') }),
+ *       request: wholeRegister(0x88, 4, 'wo', 'bits 3:0 request channels'),
+ *     });
+ *
+ * A bank is data. It says what a register is, never what it sets off: that is a hook of the owning block. The behaviour that
+ * the bank does say, which is what is stored, refused, cleared and reset, is `register-file.ts`'s. Bits that no field claims
+ * are reserved: they read zero and ignore writes. Loading a bank checks it; a mistake throws a DeclarationError at import.
  */
 import { DeclarationError } from './assert.ts';
+import { checkTable } from './layout-check.ts';
+import type { BitRange, NumberField } from './layout-field.ts';
 
 /**
- * What software may do with a register:
- * `ro` read only · `wo` write only, reads as zero · `rw` both · `w1c` reads, and writing ones clears ·
- * `rc` a read clears · `ra` the read that returns zero acquires (semaphores) · `reserved` reads zero, writes ignored.
+ * What software may do with a field:
+ *
+ * - `ro` read only · `hwInit` the same, its value set while the machine is built · `rw` both
+ * - `wo` write only, reads as zero · `w1c` reads, and writing ones clears · `w1s` reads, and writing ones sets
+ * - `rc` a read clears · `rcW1c` a read or writing ones clears
+ * - `ra` a read of 0 acquires (a semaphore), any write releases · `raZero` the same, only a write of 0 releases
  */
-export type RegisterAccess = 'ro' | 'wo' | 'rw' | 'w1c' | 'rc' | 'ra' | 'reserved';
+export type RegisterAccess = 'ro' | 'hwInit' | 'rw' | 'wo' | 'w1c' | 'w1s' | 'rc' | 'rcW1c' | 'ra' | 'raZero';
 
-/** Bits [high:low] of a register of at most 32 bits. */
-export interface RegisterField {
-  readonly high: number;
+/**
+ * The depths of reset: `fundamental` (power-on) initialises everything, `hot` keeps sticky fields, `functionLevel` keeps these
+ * and the fields that steer the link. Source: PCI Express Base Specification 3.1, 6.6.
+ */
+export type ResetKind = 'fundamental' | 'hot' | 'functionLevel';
+
+/** Bits [high:low] of a register, or of each dword of a longer one. */
+export interface RegisterField<A extends RegisterAccess = RegisterAccess> extends NumberField {
+  readonly pieces: readonly [BitRange];
   readonly low: number;
-  readonly meaning: string;
+  /** The field's bits in its register, unsigned. */
+  readonly mask: number;
+  readonly access: A;
+  readonly resetValue: number;
+  /** The deepest reset that leaves the field alone. */
+  readonly survives: 'none' | 'functionLevel' | 'hot';
 }
 
-export interface Register {
-  /** Byte offset in the window. */
+export type RegisterFields = Readonly<Record<string, RegisterField>>;
+
+export interface Register<F extends RegisterFields = RegisterFields> {
+  /** Byte offset in the bank. */
   readonly offset: number;
+  /** 1, 2, 4, or a multiple of 4: as many dwords of the same fields. */
   readonly sizeBytes: number;
-  readonly access: RegisterAccess;
-  /** Value after reset of a register of at most 4 bytes, of every dword of a larger one. */
-  readonly resetValue: number;
   readonly meaning: string;
-  readonly fields: Readonly<Record<string, RegisterField>>;
+  readonly fields: F;
 }
 
 export type RegisterTable = Readonly<Record<string, Register>>;
 
-export interface RegisterMap<R extends RegisterTable> {
+export interface RegisterBank<R extends RegisterTable> {
   readonly name: string;
   readonly sizeBytes: number;
   readonly source: string;
@@ -43,44 +65,91 @@ export interface RegisterMap<R extends RegisterTable> {
   nameAt(offset: number): (keyof R & string) | undefined;
 }
 
-/** A register; access and meaning in the table's own line, reset value and fields where there are any. */
-export const register = (
-  offset: number,
-  sizeBytes: number,
-  access: RegisterAccess,
-  meaning: string,
+/** Bits [high:low] of a register, what software may do with them, and what they hold after reset. */
+export const registerBits = <const A extends RegisterAccess>(
+  high: number,
+  low: number,
+  access: A,
+  meaning = '',
   resetValue = 0,
-  fields: Readonly<Record<string, RegisterField>> = {},
-): Register => ({ offset, sizeBytes, access, meaning, resetValue, fields });
-
-/** Bits [high:low] of a register. */
-export const registerBits = (high: number, low: number, meaning = ''): RegisterField => ({
-  high,
+): RegisterField<A> => ({
+  kind: 'number',
+  pieces: [{ offset: 0, unitBytes: 4, high, low }],
+  alignmentBits: 0,
+  valueNames: undefined,
+  isModelled: true,
   low,
+  mask: maskOf(high, low),
+  access,
+  resetValue,
   meaning,
+  survives: 'none',
 });
 
+/** The same field, initialised by a fundamental reset only: RWS, RW1CS, ROS of PCI Express. */
+export const sticky = <A extends RegisterAccess>(field: RegisterField<A>): RegisterField<A> => ({
+  ...field,
+  survives: 'hot',
+});
+
+/** The same field, exempt from function-level reset. Source: PCI Express Base Specification 3.1, 6.6.2. */
+export const keptByFunctionLevelReset = <A extends RegisterAccess>(
+  field: RegisterField<A>,
+): RegisterField<A> => ({ ...field, survives: 'functionLevel' });
+
+/** A register made of fields. */
+export const register = <const F extends RegisterFields>(
+  offset: number,
+  sizeBytes: number,
+  meaning: string,
+  fields: F,
+): Register<F> => ({ offset, sizeBytes, meaning, fields });
+
+/** A register that is one field, `value`. */
+export const wholeRegister = <const A extends RegisterAccess>(
+  offset: number,
+  sizeBytes: number,
+  access: A,
+  meaning: string,
+  resetValue = 0,
+): Register<{ readonly value: RegisterField<A> }> => {
+  const field = registerBits(Math.min(sizeBytes, 4) * 8 - 1, 0, access, meaning, resetValue);
+  return register(offset, sizeBytes, meaning, { value: field });
+};
+
+/** A place in the bank that belongs to another block, which answers for it. */
+export const foreignRegister = (offset: number, sizeBytes: number, meaning: string) =>
+  register(offset, sizeBytes, meaning, {});
+
+/** Where a field lies in the value of a register: a register's own field, or one that is seen through its dword. */
+export type FieldPlace = Pick<RegisterField, 'low' | 'mask'>;
+
 /** The field's value in a register value. */
-export function fieldOf(registerValue: number, field: RegisterField): number {
-  return ((registerValue & fieldMask(field)) >>> field.low) >>> 0;
-}
+export const fieldOf = (registerValue: number, { low, mask }: FieldPlace): number =>
+  (registerValue & mask) >>> low;
 
 /** The register value with the field replaced. */
-export function withField(registerValue: number, field: RegisterField, value: number): number {
-  const mask = fieldMask(field);
-  return ((registerValue & ~mask) | ((value << field.low) & mask)) >>> 0;
+export const withField = (registerValue: number, { low, mask }: FieldPlace, value: number): number =>
+  ((registerValue & ~mask) | ((value << low) & mask)) >>> 0;
+
+/** A field of a register of 1 or 2 bytes as it lies in the aligned dword around it, for buses that read dwords. */
+export function fieldInDword({ offset }: Register, { low, mask }: FieldPlace): FieldPlace {
+  const shift = 8 * (offset % 4);
+  return { low: low + shift, mask: (mask << shift) >>> 0 };
 }
 
-export function registerMap<const R extends RegisterTable>(
+export function registerBank<const R extends RegisterTable>(
   name: string,
   window: { readonly sizeBytes: number; readonly source: string },
   registers: R,
-): RegisterMap<R> {
+): RegisterBank<R> {
   const ordered = Object.entries(registers);
   let end = 0;
   for (const [registerName, entry] of ordered) {
     const path = `${name}.${registerName}`;
-    if (entry.offset < end) throw new DeclarationError(path, entry.offset, `an offset of at least ${end}`);
+    if (entry.offset < end || entry.offset % Math.min(entry.sizeBytes, 4) !== 0) {
+      throw new DeclarationError(`${path} offset`, entry.offset, `an aligned offset of at least ${end}`);
+    }
     end = entry.offset + entry.sizeBytes;
     if (end > window.sizeBytes)
       throw new DeclarationError(path, end, `an end within ${window.sizeBytes} bytes`);
@@ -95,27 +164,31 @@ export function registerMap<const R extends RegisterTable>(
 }
 
 function checkRegister(path: string, entry: Register): void {
-  const bits = Math.min(entry.sizeBytes, 4) * 8;
-  if (!Number.isSafeInteger(entry.resetValue) || entry.resetValue < 0 || entry.resetValue >= 2 ** bits) {
-    throw new DeclarationError(`${path} reset value`, entry.resetValue, `a value of ${bits} bits`);
+  const unitBytes = Math.min(entry.sizeBytes, 4);
+  if (unitBytes !== 1 && unitBytes !== 2 && entry.sizeBytes % 4 !== 0) {
+    throw new DeclarationError(`${path} size`, entry.sizeBytes, '1 or 2 bytes or whole dwords');
   }
-  let claimed = 0;
-  for (const [fieldName, field] of Object.entries(entry.fields)) {
-    if (field.low < 0 || field.high < field.low || field.high >= bits) {
-      throw new DeclarationError(`${path}.${fieldName}`, `[${field.high}:${field.low}]`, `bits of ${bits}`);
-    }
-    if ((claimed & fieldMask(field)) !== 0) {
+  const fields = Object.entries(entry.fields);
+  const inUnit = fields.map(([name, field]) => [name, atWidth(field, unitBytes)] as const);
+  checkTable(path, unitBytes, Object.fromEntries(inUnit), true);
+  for (const [name, { low, mask, resetValue }] of fields) {
+    if (!Number.isSafeInteger(resetValue) || resetValue < 0 || resetValue > mask >>> low) {
       throw new DeclarationError(
-        `${path}.${fieldName}`,
-        `[${field.high}:${field.low}]`,
-        'bits not yet claimed',
+        `${path}.${name} reset value`,
+        resetValue,
+        `a value from 0 to ${mask >>> low}`,
       );
     }
-    claimed |= fieldMask(field);
   }
 }
 
-function fieldMask(field: RegisterField): number {
-  const width = field.high - field.low + 1;
-  return ((width >= 32 ? 0xffff_ffff : (1 << width) - 1) << field.low) >>> 0;
+/** The field as one of a unit of so many bytes: only a register knows how wide it is. */
+const atWidth = (field: RegisterField, unitBytes: number): NumberField => ({
+  ...field,
+  pieces: [{ ...field.pieces[0], unitBytes: unitBytes as BitRange['unitBytes'] }],
+});
+
+function maskOf(high: number, low: number): number {
+  const width = high - low + 1;
+  return ((width >= 32 ? 0xffff_ffff : (1 << width) - 1) << low) >>> 0;
 }

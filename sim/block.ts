@@ -11,12 +11,7 @@
 import type { BlockAccount } from './block-account.ts';
 
 /** What {@link Block.inspect} tells: plain data, which can be compared and printed. */
-type StateValue =
-  | number
-  | string
-  | boolean
-  | readonly StateValue[]
-  | { readonly [name: string]: StateValue };
+type StateValue = number | string | boolean | readonly StateValue[] | { readonly [name: string]: StateValue };
 export type BlockState = { readonly [name: string]: StateValue };
 
 /** One block. What it has not, it leaves out: a block without state has nothing to reset. */

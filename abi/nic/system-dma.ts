@@ -7,7 +7,8 @@
  *                                                              │ autoinitialize: current = base, and on
  *                                                              └ else: the channel masks itself
  */
-import { register, registerBits, registerMap } from '../../base/registers.ts';
+import { named } from '../../base/layout-field.ts';
+import { register, registerBank, registerBits, wholeRegister } from '../../base/registers.ts';
 
 const bits = registerBits;
 
@@ -31,54 +32,55 @@ export type SystemDmaTransfer = (typeof SystemDmaTransfer)[keyof typeof SystemDm
 
 export const systemDmaBits = {
   mode: {
-    transfer: bits(3, 2, 'one of SystemDmaTransfer'),
-    autoInitialize: bits(4, 4, 'current registers are loaded from the base at terminal count'),
-    decrement: bits(5, 5, 'the memory address counts down'),
-    mode: bits(7, 6, 'one of SystemDmaMode: the bus is given up after every word, or held to the end'),
-    fixedDevice: bits(8, 8, 'own: the device address stays'),
+    transfer: named(bits(3, 2, 'rw', 'one of SystemDmaTransfer'), SystemDmaTransfer),
+    autoInitialize: bits(4, 4, 'rw', 'current registers are loaded from the base at terminal count'),
+    decrement: bits(5, 5, 'rw', 'the memory address counts down'),
+    mode: named(
+      bits(7, 6, 'rw', 'one of SystemDmaMode: the bus is given up after every word, or held to the end'),
+      SystemDmaMode,
+    ),
+    fixedDevice: bits(8, 8, 'rw', 'own: the device address stays'),
   },
   status: {
-    terminalCount: bits(3, 0, 'by channel: has reached its terminal count; a read clears'),
-    request: bits(7, 4, 'by channel: is requested and not masked'),
-    error: bits(11, 8, 'own, by channel: stopped by an access that failed; a read clears'),
+    terminalCount: bits(3, 0, 'rc', 'by channel: has reached its terminal count; a read clears'),
+    request: bits(7, 4, 'ro', 'by channel: is requested and not masked'),
+    error: bits(11, 8, 'rc', 'own, by channel: stopped by an access that failed; a read clears'),
   },
-  command: { enable: bits(0, 0, 'the controller works') },
+  command: { enable: bits(0, 0, 'rw', 'the controller works') },
 } as const;
 
 /** The ports of one channel, from `channel × 0x20` on. */
-export const systemDmaChannelPorts = registerMap(
+export const systemDmaChannelPorts = registerBank(
   'system DMA channel',
   { sizeBytes: systemDmaChannelBytes, source: '8237A data sheet' },
   {
-    addressLow: register(
+    addressLow: wholeRegister(
       0x00,
       4,
       'rw',
       'memory address; a write sets base and current, a read gives the current one',
     ),
-    addressHigh: register(0x04, 4, 'rw', 'its high half'),
-    count: register(0x08, 4, 'rw', 'words to move (the 8237A takes one less); as for the address'),
-    deviceLow: register(0x0c, 4, 'rw', 'own: bus address of the device; as for the address'),
-    deviceHigh: register(0x10, 4, 'rw', 'own: its high half'),
-    mode: register(0x14, 4, 'rw', 'MODE', 0, systemDmaBits.mode),
+    addressHigh: wholeRegister(0x04, 4, 'rw', 'its high half'),
+    count: wholeRegister(0x08, 4, 'rw', 'words to move (the 8237A takes one less); as for the address'),
+    deviceLow: wholeRegister(0x0c, 4, 'rw', 'own: bus address of the device; as for the address'),
+    deviceHigh: wholeRegister(0x10, 4, 'rw', 'own: its high half'),
+    mode: register(0x14, 4, 'MODE', systemDmaBits.mode),
   },
 );
 
 /** The common ports. */
-export const systemDmaPorts = registerMap(
+export const systemDmaPorts = registerBank(
   'system DMA controller',
   { sizeBytes: 0xa0, source: '8237A data sheet' },
   {
-    command: register(0x80, 4, 'rw', 'COMMAND', 0, systemDmaBits.command),
-    status: register(0x84, 4, 'rc', 'STATUS', 0, systemDmaBits.status),
-    request: register(0x88, 4, 'wo', 'bits 3:0 request channels: each runs to its terminal count'),
-    mask: register(
-      0x8c,
-      4,
-      'rw',
-      'bits 3:0 mask channels; a masked one stops behind the word under way',
-      0xf,
-    ),
-    masterClear: register(0x90, 4, 'wo', 'any write: everything as after reset'),
+    command: register(0x80, 4, 'COMMAND', systemDmaBits.command),
+    status: register(0x84, 4, 'STATUS', systemDmaBits.status),
+    request: register(0x88, 4, 'REQUEST', {
+      channels: bits(3, 0, 'wo', 'by channel: runs to its terminal count'),
+    }),
+    mask: register(0x8c, 4, 'MASK', {
+      channels: bits(3, 0, 'rw', 'by channel: masked, which stops it behind the word under way', 0xf),
+    }),
+    masterClear: wholeRegister(0x90, 4, 'wo', 'any write: everything as after reset'),
   },
 );

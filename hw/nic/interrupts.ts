@@ -41,7 +41,6 @@ export class NicInterrupts {
   #ims = 0;
   #eiac = 0;
   #iam = 0;
-  #ivar = 0;
   #isPinAsserted = false;
   /** By vector: its causes, whether a message is due, events since the last one, and when that was. */
   readonly #causes = new Int32Array(nicMsix.vectorCount);
@@ -115,13 +114,8 @@ export class NicInterrupts {
     this.#iam = causes & nicCausesAll;
   }
 
-  get vectors(): number {
-    return this.#ivar;
-  }
-
   /** IVAR: which vector speaks for which group. */
   assignVectors(value: number): void {
-    this.#ivar = value;
     const field = nicBits.ivar;
     this.#causes.fill(0);
     this.#assign(

@@ -8,7 +8,7 @@
  *
  * Stages are added from the output side back: function, DMA engines, interrupts, MAC, engines, rings.
  */
-import { NicBar, NicCause, nicBar0 } from '../../abi/nic/index.ts';
+import { NicBar, NicCause, nicBits } from '../../abi/nic/index.ts';
 import type { BlockAccount, ClockDomain, LogicalProcess } from '../../sim/index.ts';
 import { EthernetPort } from '../../wire/index.ts';
 import {
@@ -258,7 +258,7 @@ export class Nic implements BarTarget {
       reads: this.dmaRead,
       cacheOffset,
       cacheEntries: this.config.descriptorCacheEntries,
-      resetPrefetch: nicBar0.registers.txdctl.resetValue,
+      resetPrefetch: nicBits.queueControl.prefetch.resetValue,
       effects: {
         changed,
         fetched: () => {

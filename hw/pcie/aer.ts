@@ -8,18 +8,22 @@
  * standard calls advisory and whose severity is non-fatal counts as correctable. Only the first error of a status bit
  * that is set is logged; a later one leaves log and pointer alone.
  */
-import { type aerCapability, CorrectableError, UncorrectableError } from './aer-capability.ts';
-import type { PlacedStructure } from './config-image.ts';
-import type { expressCapability } from './express-capability.ts';
+import {
+  type aerCapability,
+  CorrectableError,
+  type expressCapability,
+  type type0Header,
+  UncorrectableError,
+} from '../../abi/pci/index.ts';
+import type { PlacedBank } from '../../base/register-file.ts';
 import { MESSAGE_ERR_COR, MESSAGE_ERR_FATAL, MESSAGE_ERR_NONFATAL } from './tlp.ts';
 import type { TlpHeader } from './tlp-header.ts';
-import type { type0Header } from './type0-header.ts';
 
 /** Where the errors are recorded. */
 export interface ErrorRegisters {
-  readonly header: PlacedStructure<typeof type0Header.registers>;
-  readonly express: PlacedStructure<typeof expressCapability.registers>;
-  readonly aer: PlacedStructure<typeof aerCapability.registers>;
+  readonly header: PlacedBank<typeof type0Header.registers>;
+  readonly express: PlacedBank<typeof expressCapability.registers>;
+  readonly aer: PlacedBank<typeof aerCapability.registers>;
 }
 
 const NO_HEADER: TlpHeader = [0, 0, 0, 0];

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { DeclarationError } from '../../base/assert.ts';
+import { completionTimeoutUs } from '../../abi/pci/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
-import { configBits, configRegister, configStructure } from './config-register.ts';
 import { ConfigSpace } from './config-space.ts';
-import { completionTimeoutUs } from './express-capability.ts';
 import { functionParameters } from './function-parameters.ts';
 
 const config = defaultsOf(functionParameters);
@@ -234,28 +232,8 @@ describe('resets of configuration space', () => {
   });
 });
 
-describe('declarations', () => {
-  const shape = { sizeBytes: 8, source: 'test' };
-
-  it('refuse registers that overlap or leave the structure', () => {
-    const one = configRegister(0, 4, { a: configBits(31, 0, 'RW', '') });
-    expect(() => configStructure('s', shape, { one, two: configRegister(2, 2, {}) })).toThrow(
-      DeclarationError,
-    );
-    expect(() => configStructure('s', shape, { one: configRegister(8, 4, {}) })).toThrow(DeclarationError);
-    expect(() => configStructure('s', shape, { one: configRegister(1, 2, {}) })).toThrow(DeclarationError);
-  });
-
-  it('refuse fields that overlap, leave the register, or reset to a value that does not fit', () => {
-    const low = configBits(7, 0, 'RW', '');
-    const declare = (fields: Parameters<typeof configRegister>[2]) => () =>
-      configStructure('s', shape, { one: configRegister(0, 2, fields) });
-    expect(declare({ low, also: configBits(7, 7, 'RO', '') })).toThrow(DeclarationError);
-    expect(declare({ wide: configBits(16, 0, 'RW', '') })).toThrow(DeclarationError);
-    expect(declare({ low: configBits(1, 0, 'RW', '', 4) })).toThrow(DeclarationError);
-  });
-
-  it('refuse capabilities laid over one another, or a value too wide for its field', () => {
+describe('placing structures', () => {
+  it('refuses capabilities laid over one another, and a value too wide for its field', () => {
     expect(() => newSpace({ vpdOffset: 0x44 })).toThrow(/vitalProductData offset is 68/);
     expect(() => newSpace({ expressOffset: 0x62 })).toThrow(/pciExpress offset/);
     expect(() => newSpace({ msixVectorCount: 4096 })).toThrow(/msix.control.tableSize is 4095/);

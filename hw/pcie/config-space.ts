@@ -8,18 +8,23 @@
  * `maxPayloadBytes` …) are right after every write and reset. A write returns what it asks of the function besides
  * storing bits: a function-level reset, or the reset that returning from D3hot brings.
  */
-import { aerCapability } from './aer-capability.ts';
 import {
+  aerCapability,
   alternativeRoutingIdCapability,
+  BAR_REGISTER_OFFSET,
+  codeOfSize,
+  completionTimeoutUs,
+  expressCapability,
   msixCapability,
   powerManagementCapability,
   serialNumberCapability,
+  sizeFromCode,
+  type0Header,
   vendorCapability,
-} from './capabilities.ts';
-import { ConfigImage, type PlacedStructure, type ResetKind } from './config-image.ts';
-import { codeOfSize, completionTimeoutUs, expressCapability, sizeFromCode } from './express-capability.ts';
+} from '../../abi/pci/index.ts';
+import { type PlacedBank, RegisterFile } from '../../base/register-file.ts';
+import type { ResetKind } from '../../base/registers.ts';
 import type { FunctionConfig } from './function-parameters.ts';
-import { BAR_REGISTER_OFFSET, type0Header } from './type0-header.ts';
 import { VitalProductData } from './vital-product-data.ts';
 
 /** What the function's link is: for the link registers. */
@@ -32,17 +37,19 @@ export interface LinkIdentity {
 /** What a configuration write asks of the function. */
 export type ConfigEffect = 'none' | 'functionLevelReset' | 'powerUpReset';
 
+export const CONFIG_SPACE_BYTES = 4096;
+
 /** Power states. */
 export const D0 = 0;
 const D3_HOT = 3;
 const BAR_TYPE_64_BIT = 2;
 
 export class ConfigSpace {
-  readonly header: PlacedStructure<typeof type0Header.registers>;
-  readonly powerManagement: PlacedStructure<typeof powerManagementCapability.registers>;
-  readonly express: PlacedStructure<typeof expressCapability.registers>;
-  readonly msix: PlacedStructure<typeof msixCapability.registers>;
-  readonly aer: PlacedStructure<typeof aerCapability.registers>;
+  readonly header: PlacedBank<typeof type0Header.registers>;
+  readonly powerManagement: PlacedBank<typeof powerManagementCapability.registers>;
+  readonly express: PlacedBank<typeof expressCapability.registers>;
+  readonly msix: PlacedBank<typeof msixCapability.registers>;
+  readonly aer: PlacedBank<typeof aerCapability.registers>;
 
   /** BARs are decoded: memory space enabled, in D0. */
   isMemoryEnabled = false;
@@ -58,22 +65,21 @@ export class ConfigSpace {
   completionTimeoutPs = 0;
 
   readonly #config: FunctionConfig;
-  readonly #image = new ConfigImage();
+  readonly #file = new RegisterFile(CONFIG_SPACE_BYTES);
   readonly #vpd: VitalProductData | undefined;
 
   constructor(config: FunctionConfig, link: LinkIdentity) {
     this.#config = config;
-    const image = this.#image;
-    this.header = image.place(type0Header, 0);
-    this.powerManagement = image.place(powerManagementCapability, config.powerManagementOffset);
-    this.#vpd = config.vpdPresent ? new VitalProductData(image, config.vpdOffset) : undefined;
-    this.express = image.place(expressCapability, config.expressOffset);
-    this.msix = image.place(msixCapability, config.msixOffset);
-    const vendor = image.place(vendorCapability, config.vendorOffset);
+    const file = this.#file;
+    this.header = file.place(type0Header, 0);
+    this.powerManagement = file.place(powerManagementCapability, config.powerManagementOffset);
+    this.#vpd = config.vpdPresent ? new VitalProductData(file, config.vpdOffset) : undefined;
+    this.express = file.place(expressCapability, config.expressOffset);
+    this.msix = file.place(msixCapability, config.msixOffset);
+    const vendor = file.place(vendorCapability, config.vendorOffset);
     this.#identify();
     this.#declareBar(0, config.bar0Bytes, config.bar0Prefetchable);
     this.#declareBar(2, config.bar2Bytes, config.bar2Prefetchable);
-    for (const unused of [4, 5]) image.setWritable(BAR_REGISTER_OFFSET + 4 * unused, 0);
     this.#declareExpress(link);
     this.#declareMsix();
     const vpd = this.#vpd === undefined ? [] : [this.#vpd.registers];
@@ -84,13 +90,13 @@ export class ConfigSpace {
 
   /** Reads 1, 2 or 4 bytes, little-endian. */
   read(offset: number, lengthBytes: number): number {
-    return this.#image.read(offset, lengthBytes);
+    return this.#file.read(offset, lengthBytes);
   }
 
   /** Software's write of 1 to 4 bytes within one dword. */
   write(offset: number, lengthBytes: number, value: number): ConfigEffect {
     const stateBefore = this.powerState;
-    this.#image.write(offset, lengthBytes, value);
+    this.#file.write(offset, lengthBytes, value);
     this.#vpd?.afterWrite(offset, lengthBytes);
     const state = this.powerState;
     if (state !== D0 && state !== D3_HOT) {
@@ -106,7 +112,7 @@ export class ConfigSpace {
   }
 
   reset(kind: ResetKind): void {
-    this.#image.reset(kind);
+    this.#file.reset(kind);
     this.#refresh();
   }
 
@@ -125,8 +131,8 @@ export class ConfigSpace {
 
   /** Address in a pair of base address registers, without the type bits. */
   barAddress(bar: number): number {
-    const low = this.#image.read(BAR_REGISTER_OFFSET + 4 * bar, 4);
-    const high = this.#image.read(BAR_REGISTER_OFFSET + 4 * bar + 4, 4);
+    const low = this.#file.stored(BAR_REGISTER_OFFSET + 4 * bar, 4);
+    const high = this.#file.stored(BAR_REGISTER_OFFSET + 4 * bar + 4, 4);
     return high * 2 ** 32 + ((low & ~0xf) >>> 0);
   }
 
@@ -164,8 +170,7 @@ export class ConfigSpace {
     this.header.initialise(bar === 0 ? 'bar0' : 'bar2', 'type', BAR_TYPE_64_BIT);
     this.header.initialise(bar === 0 ? 'bar0' : 'bar2', 'isPrefetchable', isPrefetchable ? 1 : 0);
     const offset = BAR_REGISTER_OFFSET + 4 * bar;
-    this.#image.setWritable(offset, ~(sizeBytes - 1) >>> 0);
-    this.#image.setWritable(offset + 4, 0xffff_ffff);
+    this.#file.setWritable(offset, ~(sizeBytes - 1) >>> 0);
   }
 
   #declareExpress(link: LinkIdentity): void {
@@ -195,21 +200,22 @@ export class ConfigSpace {
   }
 
   /** Chains the capabilities in the order of their offsets. */
-  #linkCapabilities(chain: readonly { readonly base: number; initialiseNext(next: number): void }[]): void {
-    const ordered = [...chain].sort((left, right) => left.base - right.base);
-    this.header.initialise('capabilitiesPointer', 'value', ordered[0]!.base);
-    ordered.forEach((entry, index) => {
-      entry.initialiseNext(ordered[index + 1]?.base ?? 0);
+  #linkCapabilities(chain: readonly { readonly base: number }[]): void {
+    const { offset, fields } = powerManagementCapability.registers.nextPointer;
+    const bases = chain.map(({ base }) => base).sort((left, right) => left - right);
+    this.header.initialise('capabilitiesPointer', 'value', bases[0]!);
+    bases.forEach((base, index) => {
+      this.#file.storeInitial(base + offset, fields.value.mask, bases[index + 1] ?? 0);
     });
   }
 
   /** The extended chain has to begin at 0x100 (7.9.2), so an alternative routing-ID capability stands there. */
-  #placeExtended(): PlacedStructure<typeof aerCapability.registers> {
+  #placeExtended(): PlacedBank<typeof aerCapability.registers> {
     const config = this.#config;
-    const image = this.#image;
-    const first = image.place(alternativeRoutingIdCapability, 0x100);
-    const serial = image.place(serialNumberCapability, config.serialNumberOffset);
-    const aer = image.place(aerCapability, config.aerOffset);
+    const file = this.#file;
+    const first = file.place(alternativeRoutingIdCapability, 0x100);
+    const serial = file.place(serialNumberCapability, config.serialNumberOffset);
+    const aer = file.place(aerCapability, config.aerOffset);
     serial.initialise('low', 'value', config.serialNumberLow);
     serial.initialise('high', 'value', config.serialNumberHigh);
     first.initialise('header', 'next', Math.min(serial.base, aer.base));

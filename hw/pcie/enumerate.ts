@@ -8,12 +8,21 @@
  * window above 4 GiB, largest first, so that natural alignment leaves no holes; 32-bit memory BARs from one below.
  * I/O BARs get none. Source: PCI Firmware Specification 3.2, 4.1; PCI Local Bus Specification 3.0, 6.2.5.1.
  */
+import {
+  BAR_REGISTER_COUNT,
+  BAR_REGISTER_OFFSET,
+  CapabilityId,
+  capabilityHeader,
+  codeOfSize,
+  expressCapability,
+  extendedCapabilityHeader,
+  sizeFromCode,
+  type0Header,
+} from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { type ConfigOf, number, powerOfTwo } from '../../base/parameter.ts';
+import { fieldInDword, fieldOf, withField } from '../../base/registers.ts';
 import { roundUp } from '../../base/units.ts';
-import { CapabilityId } from './capabilities.ts';
-import { codeOfSize, sizeFromCode } from './express-capability.ts';
-import { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET } from './type0-header.ts';
 
 /** Configuration requests to the functions behind a root port. */
 export interface ConfigAccess {
@@ -99,8 +108,31 @@ const FOUR_GIB = 2 ** 32;
 /** A capability takes at least 4 bytes: longer chains have a loop in them. */
 const CAPABILITY_COUNT_MAX = 48;
 const EXTENDED_CAPABILITY_COUNT_MAX = 960;
-const COMMAND_OFFSET = 0x04;
-const COMMAND_BITS: Readonly<Record<Activation, number>> = { none: 0, memory: 0x2, memoryAndBusMaster: 0x6 };
+const EXTENDED_CAPABILITIES_OFFSET = 0x100;
+
+const header = type0Header.registers;
+const { memorySpaceEnable, busMasterEnable } = header.command.fields;
+const COMMAND_BITS: Readonly<Record<Activation, number>> = {
+  none: 0,
+  memory: memorySpaceEnable.mask,
+  memoryAndBusMaster: memorySpaceEnable.mask | busMasterEnable.mask,
+};
+const { isIoSpace, type: barType, isPrefetchable: barPrefetchable, address: barAddress } = header.bar0.fields;
+const BAR_TYPE_64_BIT = 2;
+/** Of an I/O BAR two bits say what it is. */
+const IO_ADDRESS_MASK = ~3 >>> 0;
+/** Pointers in the chain of capabilities: the two low bits are reserved. */
+const POINTER_MASK = ~3;
+
+/** The dwords that hold more than one register, seen as the bus reads them. */
+const seen = {
+  vendorId: fieldInDword(header.vendorId, header.vendorId.fields.value),
+  deviceId: fieldInDword(header.deviceId, header.deviceId.fields.value),
+  hasCapabilities: fieldInDword(header.status, header.status.fields.capabilitiesList),
+  interruptPin: fieldInDword(header.interruptPin, header.interruptPin.fields.value),
+  subsystemVendorId: fieldInDword(header.subsystemVendorId, header.subsystemVendorId.fields.value),
+  subsystemId: fieldInDword(header.subsystemId, header.subsystemId.fields.value),
+} as const;
 
 /**
  * Enumerates the function `functionId` (bus × 256 + device × 8 + function).
@@ -114,27 +146,27 @@ export async function enumerateFunction(
   activation: Activation,
 ): Promise<EnumeratedFunction | undefined> {
   const space = new ConfigView(access, functionId);
-  const ids = await space.read(0x00);
-  if ((ids & 0xffff) === NOBODY) return undefined;
-  await space.write(COMMAND_OFFSET, 0);
-  const revisionAndClass = await space.read(0x08);
-  const subsystem = await space.read(0x2c);
-  const interrupt = await space.read(0x3c);
+  const ids = await space.read(header.vendorId.offset);
+  if (fieldOf(ids, seen.vendorId) === NOBODY) return undefined;
+  await space.write(header.command.offset, 0);
+  const revisionAndClass = await space.read(header.revisionId.offset);
+  const subsystem = await space.read(header.subsystemVendorId.offset);
+  const interrupt = await space.read(header.interruptLine.offset);
   const capabilities = await walkCapabilities(space);
   const extendedCapabilities = await walkExtendedCapabilities(space);
   const bars = await assignBars(space, config);
   const express = capabilities.find((capability) => capability.id === CapabilityId.pciExpress);
   const limits = await setLimits(space, express?.offset, config);
-  await space.write(COMMAND_OFFSET, COMMAND_BITS[activation]);
+  await space.write(header.command.offset, COMMAND_BITS[activation]);
   return {
     functionId,
-    vendorId: ids & 0xffff,
-    deviceId: ids >>> 16,
-    revisionId: revisionAndClass & 0xff,
+    vendorId: fieldOf(ids, seen.vendorId),
+    deviceId: fieldOf(ids, seen.deviceId),
+    revisionId: fieldOf(revisionAndClass, header.revisionId.fields.value),
     classCode: revisionAndClass >>> 8,
-    subsystemVendorId: subsystem & 0xffff,
-    subsystemId: subsystem >>> 16,
-    interruptPin: (interrupt >>> 8) & 0xff,
+    subsystemVendorId: fieldOf(subsystem, seen.subsystemVendorId),
+    subsystemId: fieldOf(subsystem, seen.subsystemId),
+    interruptPin: fieldOf(interrupt, seen.interruptPin),
     bars,
     capabilities,
     extendedCapabilities,
@@ -176,24 +208,30 @@ class ConfigView {
 
 async function walkCapabilities(space: ConfigView): Promise<FoundCapability[]> {
   const found: FoundCapability[] = [];
-  const hasList = ((await space.read(COMMAND_OFFSET)) & (1 << 20)) !== 0;
-  let offset = hasList ? (await space.read(0x34)) & 0xfc : 0;
+  const { capabilityId, nextPointer } = capabilityHeader(0);
+  const idField = capabilityId.fields.value;
+  const nextField = fieldInDword(nextPointer, nextPointer.fields.value);
+  const { capabilitiesPointer, command } = header;
+  const hasList = fieldOf(await space.read(command.offset), seen.hasCapabilities) === 1;
+  const first = hasList ? await space.read(capabilitiesPointer.offset) : 0;
+  let offset = fieldOf(first, capabilitiesPointer.fields.value) & POINTER_MASK;
   while (offset !== 0 && found.length < CAPABILITY_COUNT_MAX) {
-    const header = await space.read(offset);
-    found.push({ id: header & 0xff, offset });
-    offset = (header >>> 8) & 0xfc;
+    const dword = await space.read(offset);
+    found.push({ id: fieldOf(dword, idField), offset });
+    offset = fieldOf(dword, nextField) & POINTER_MASK;
   }
   return found;
 }
 
 async function walkExtendedCapabilities(space: ConfigView): Promise<FoundCapability[]> {
   const found: FoundCapability[] = [];
-  let offset = 0x100;
+  const { id, next } = extendedCapabilityHeader(0, 0).header.fields;
+  let offset = EXTENDED_CAPABILITIES_OFFSET;
   while (offset !== 0 && found.length < EXTENDED_CAPABILITY_COUNT_MAX) {
-    const header = await space.read(offset);
-    if (header === 0 || header === 0xffff_ffff) break;
-    found.push({ id: header & 0xffff, offset });
-    offset = (header >>> 20) & 0xffc;
+    const dword = await space.read(offset);
+    if (dword === 0 || dword === 0xffff_ffff) break;
+    found.push({ id: fieldOf(dword, id), offset });
+    offset = fieldOf(dword, next) & POINTER_MASK;
   }
   return found;
 }
@@ -245,9 +283,9 @@ async function sizeBar(space: ConfigView, register: number): Promise<AssignedBar
   await space.write(register, 0xffff_ffff);
   const low = await space.read(register);
   await space.write(register, before);
-  const isIo = (low & 1) !== 0;
-  const is64Bit = !isIo && (low & 6) === 4;
-  const lowMask = (low & (isIo ? ~3 : ~15)) >>> 0;
+  const isIo = fieldOf(low, isIoSpace) === 1;
+  const is64Bit = !isIo && fieldOf(low, barType) === BAR_TYPE_64_BIT;
+  const lowMask = (low & (isIo ? IO_ADDRESS_MASK : barAddress.mask)) >>> 0;
   let sizeBytes = lowestBit(lowMask);
   if (is64Bit) {
     const highBefore = await space.read(register + 4);
@@ -257,7 +295,13 @@ async function sizeBar(space: ConfigView, register: number): Promise<AssignedBar
     if (sizeBytes === 0) sizeBytes = lowestBit(high) * FOUR_GIB;
   }
   if (sizeBytes === 0) return NO_BAR;
-  return { address: 0, sizeBytes, is64Bit, isPrefetchable: !isIo && (low & 8) !== 0, isIo };
+  return {
+    address: 0,
+    sizeBytes,
+    is64Bit,
+    isPrefetchable: !isIo && fieldOf(low, barPrefetchable) === 1,
+    isIo,
+  };
 }
 
 const lowestBit = (mask: number): number => (mask & -mask) >>> 0;
@@ -272,18 +316,23 @@ async function setLimits(
   if (express === undefined) {
     return { maxPayloadBytes: 128, maxReadRequestBytes: 512, linkGeneration: 0, linkLanes: 0 };
   }
-  const deviceCapabilities = await space.read(express + 0x04);
-  const deviceControl = (await space.read(express + 0x08)) & 0xffff;
-  const linkStatus = (await space.read(express + 0x10)) >>> 16;
-  const supportedBytes = sizeFromCode(deviceCapabilities & 7);
+  const { deviceCapabilities, deviceControl, linkControl, linkStatus } = expressCapability.registers;
+  const { maxPayloadSupported, isExtendedTagSupported } = deviceCapabilities.fields;
+  const capabilities = await space.read(express + deviceCapabilities.offset);
+  const control = (await space.read(express + deviceControl.offset)) & 0xffff;
+  const link = await space.read(express + linkControl.offset);
+  const supportedBytes = sizeFromCode(fieldOf(capabilities, maxPayloadSupported));
   const maxPayloadBytes = Math.min(supportedBytes, config.maxPayloadBytes);
   const maxReadRequestBytes = config.maxReadRequestBytes;
-  const extendedTag = (deviceCapabilities >>> 5) & 1;
-  const limits =
-    (codeOfSize(maxReadRequestBytes) << 12) | (extendedTag << 8) | (codeOfSize(maxPayloadBytes) << 5);
+  const { maxPayloadSize, maxReadRequestSize, extendedTagEnable, initiateFunctionLevelReset } =
+    deviceControl.fields;
+  let limits = withField(control, maxReadRequestSize, codeOfSize(maxReadRequestBytes));
+  limits = withField(limits, extendedTagEnable, fieldOf(capabilities, isExtendedTagSupported));
+  limits = withField(limits, maxPayloadSize, codeOfSize(maxPayloadBytes));
   // The upper half is Device Status: zeros leave its write-one-to-clear bits alone.
-  await space.write(express + 0x08, (deviceControl & 0x0e1f) | limits);
-  const linkGeneration = linkStatus & 0xf;
-  const linkLanes = (linkStatus >>> 4) & 0x3f;
+  await space.write(express + deviceControl.offset, withField(limits, initiateFunctionLevelReset, 0));
+  const { currentLinkSpeed, negotiatedLinkWidth } = linkStatus.fields;
+  const linkGeneration = fieldOf(link, fieldInDword(linkStatus, currentLinkSpeed));
+  const linkLanes = fieldOf(link, fieldInDword(linkStatus, negotiatedLinkWidth));
   return { maxPayloadBytes, maxReadRequestBytes, linkGeneration, linkLanes };
 }

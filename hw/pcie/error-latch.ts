@@ -4,8 +4,8 @@
  *
  * The latch is bounded; an error that finds it full is counted and forgotten, as back-to-back errors in hardware are.
  */
+import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
-import { UncorrectableError } from './aer-capability.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { TlpHeader } from './tlp-header.ts';
 

@@ -15,15 +15,16 @@
  *
  * Source: PCI Express Base Specification 3.1, 2.3.1 (handling of received requests), 6.6 (resets).
  */
+
+import { UncorrectableError } from '../../abi/pci/index.ts';
+import type { ResetKind } from '../../base/registers.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { ErrorReporting, type ErrorRole } from './aer.ts';
-import { UncorrectableError } from './aer-capability.ts';
 import { Bars } from './bars.ts';
 import { Completer } from './completer.ts';
-import type { ResetKind } from './config-image.ts';
 import { type ConfigEffect, ConfigSpace, D0, type LinkIdentity } from './config-space.ts';
 import { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
@@ -90,7 +91,7 @@ export class PcieFunction {
   readonly errors: ErrorReporting;
   readonly outbox: MessageOutbox;
   readonly counters: FunctionCounters;
-  readonly account = new BlockAccount('pcieIngress', []);
+  readonly account = new BlockAccount('pcieIngress');
   readonly completer: Completer;
 
   readonly #process: LogicalProcess;

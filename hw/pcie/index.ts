@@ -1,4 +1,3 @@
-export { configMask } from './config-register.ts';
 export type { LinkIdentity } from './config-space.ts';
 export * from './credits.ts';
 export * from './dllp.ts';
@@ -7,7 +6,6 @@ export {
   enumerateFunction,
   enumerationParameters,
 } from './enumerate.ts';
-export { codeOfSize, expressCapability } from './express-capability.ts';
 export { PcieFunction } from './function.ts';
 export { checkFunctionConfig, type FunctionConfig, functionParameters } from './function-parameters.ts';
 export type { BarTarget } from './function-port.ts';
@@ -25,4 +23,3 @@ export * from './root-complex-interfaces.ts';
 export * from './root-complex-parameters.ts';
 export { attachTap, type LinkTap } from './root-complex-tap.ts';
 export * from './tlp.ts';
-export { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, type0Header } from './type0-header.ts';

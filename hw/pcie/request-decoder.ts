@@ -9,12 +9,12 @@
  * The checks stand in the order of precedence of PCI Express Base Specification 3.1, 6.2.3.2.3; 2.3.1 says what a
  * request that fails one gets.
  */
+
+import { UncorrectableError } from '../../abi/pci/index.ts';
 import type { ErrorReporting, ErrorRole } from './aer.ts';
-import { UncorrectableError } from './aer-capability.ts';
 import { type Bars, NO_BAR } from './bars.ts';
 import type { Completer } from './completer.ts';
-import { CONFIG_SPACE_BYTES } from './config-image.ts';
-import type { ConfigEffect, ConfigSpace } from './config-space.ts';
+import { CONFIG_SPACE_BYTES, type ConfigEffect, type ConfigSpace } from './config-space.ts';
 import type { ErrorLatch } from './error-latch.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 import type { BarTarget, FunctionPort } from './function-port.ts';

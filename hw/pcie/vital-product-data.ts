@@ -5,19 +5,19 @@
  * The data is the smallest valid list: one identifier string and the end tag (PCI Local Bus Specification 3.0,
  * appendix I).
  */
-import { vitalProductDataCapability } from './capabilities.ts';
-import type { ConfigImage, PlacedStructure } from './config-image.ts';
+import { vitalProductDataCapability } from '../../abi/pci/index.ts';
+import type { PlacedBank, RegisterFile } from '../../base/register-file.ts';
 
 const IDENTIFIER_STRING_TAG = 0x82;
 const END_TAG = 0x78;
 const PRODUCT_NAME = 'HCA';
 
 export class VitalProductData {
-  readonly registers: PlacedStructure<typeof vitalProductDataCapability.registers>;
+  readonly registers: PlacedBank<typeof vitalProductDataCapability.registers>;
   readonly #bytes = new DataView(new ArrayBuffer(8));
 
-  constructor(image: ConfigImage, base: number) {
-    this.registers = image.place(vitalProductDataCapability, base);
+  constructor(file: RegisterFile, base: number) {
+    this.registers = file.place(vitalProductDataCapability, base);
     const name = new TextEncoder().encode(PRODUCT_NAME);
     [IDENTIFIER_STRING_TAG, name.length, 0, ...name, END_TAG].forEach((byte, at) => {
       this.#bytes.setUint8(at, byte);

@@ -1,6 +1,6 @@
 /**
- * The ports of the system DMA controller, as software reads and writes them: those of each channel, then those of all.
- * Source: abi/nic/system-dma.ts, after the Intel 8237A data sheet.
+ * The ports of the system DMA controller, as software reads and writes them: those of each channel, then those of all. What may
+ * be done with each is declared (abi/nic/system-dma.ts, after the Intel 8237A data sheet); here are the hooks.
  */
 import {
   systemDmaBits,
@@ -9,12 +9,14 @@ import {
   systemDmaChannelPorts,
   systemDmaPorts,
 } from '../../abi/nic/index.ts';
-import { fieldOf } from '../../base/registers.ts';
+import { RegisterFile, type RegisterHooks } from '../../base/register-file.ts';
+import { fieldOf, withField } from '../../base/registers.ts';
 import type { SystemDmaChannel } from './channel.ts';
 
+const PORT_BYTES = 4;
 const FOUR_GIB = 0x1_0000_0000;
 const CHANNEL_AREA_BYTES = systemDmaChannelCount * systemDmaChannelBytes;
-const ALL_CHANNELS = (1 << systemDmaChannelCount) - 1;
+const NO_PORT = 0xffff_ffff;
 
 /** What a write means to the controller. */
 export interface PortEffects {
@@ -30,113 +32,92 @@ export class SystemDmaPorts {
   isEnabled = false;
   readonly channels: readonly SystemDmaChannel[];
   readonly #effects: PortEffects;
+  readonly #channelFiles: readonly RegisterFile[];
+  readonly #common = new RegisterFile(systemDmaPorts.sizeBytes);
 
   constructor(channels: readonly SystemDmaChannel[], effects: PortEffects) {
     this.channels = channels;
     this.#effects = effects;
+    this.#channelFiles = channels.map((channel) => {
+      const file = new RegisterFile(systemDmaChannelBytes);
+      file.place(systemDmaChannelPorts, 0, channelHooks(channel));
+      return file;
+    });
+    this.#common.place(systemDmaPorts, 0, this.#commonHooks());
   }
 
   /** Reads the 32-bit port at `port` of abi/nic/system-dma.ts; one that does not exist reads all ones. */
   read(port: number): number {
-    if (port < CHANNEL_AREA_BYTES) return this.#readChannel(port);
-    switch (systemDmaPorts.nameAt(port)) {
-      case 'command':
-        return this.isEnabled ? 1 : 0;
-      case 'status':
-        return this.#readStatus();
-      case 'mask':
-        return this.#bitsOf((channel) => channel.isMasked);
-      case 'request':
-      case 'masterClear':
-        return 0;
-      default:
-        return 0xffff_ffff;
-    }
+    const [file, offset] = this.#placeOf(port);
+    return file.isClaimed(offset) ? file.read(offset & ~3, PORT_BYTES) : NO_PORT;
   }
 
-  /** Writes a port; what it does not concern ignores it. */
+  /** Writes a port; what it does not concern ignores it. The registers of a channel that is at work do not change. */
   write(port: number, value: number): void {
-    if (port < CHANNEL_AREA_BYTES) {
-      this.#writeChannel(port, value >>> 0);
-      return;
-    }
-    switch (systemDmaPorts.nameAt(port)) {
-      case 'command':
-        this.isEnabled = fieldOf(value, systemDmaBits.command.enable) === 1;
-        break;
-      case 'request':
-        for (const [index, channel] of this.channels.entries()) {
-          if (((value >>> index) & 1) === 1) channel.isRequested = true;
-        }
-        break;
-      case 'mask':
-        for (const [index, channel] of this.channels.entries())
-          channel.isMasked = ((value >>> index) & 1) === 1;
-        break;
-      case 'masterClear':
-        for (const channel of this.channels) channel.clear();
-        this.isEnabled = false;
-        this.#effects.cleared();
-        break;
-      default:
-        return;
-    }
-    this.#effects.written();
-  }
-
-  #readChannel(port: number): number {
-    const channel = this.channels[Math.floor(port / systemDmaChannelBytes)]!;
-    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
-      case 'addressLow':
-        return channel.address % FOUR_GIB;
-      case 'addressHigh':
-        return Math.floor(channel.address / FOUR_GIB);
-      case 'count':
-        return channel.count;
-      case 'deviceLow':
-        return channel.device % FOUR_GIB;
-      case 'deviceHigh':
-        return Math.floor(channel.device / FOUR_GIB);
-      case 'mode':
-        return channel.mode;
-      default:
-        return 0xffff_ffff;
+    const [file, offset] = this.#placeOf(port);
+    if (file === this.#common) {
+      if (file.write(offset & ~3, PORT_BYTES, value) === 'written') this.#effects.written();
+    } else if (!this.#effects.isAtWork(Math.floor(port / systemDmaChannelBytes))) {
+      file.write(offset & ~3, PORT_BYTES, value);
     }
   }
 
-  /** The registers of a channel that is at work do not change. */
-  #writeChannel(port: number, value: number): void {
-    const index = Math.floor(port / systemDmaChannelBytes);
-    if (this.#effects.isAtWork(index)) return;
-    const channel = this.channels[index]!;
-    switch (systemDmaChannelPorts.nameAt(port % systemDmaChannelBytes)) {
-      case 'addressLow':
-        channel.setAddressLow(value);
-        return;
-      case 'addressHigh':
-        channel.setAddressHigh(value);
-        return;
-      case 'count':
-        channel.setCount(value);
-        return;
-      case 'deviceLow':
-        channel.setDeviceLow(value);
-        return;
-      case 'deviceHigh':
-        channel.setDeviceHigh(value);
-        return;
-      case 'mode':
-        channel.mode = value;
-        return;
-      default:
-    }
+  #placeOf(port: number): readonly [file: RegisterFile, offset: number] {
+    if (port >= CHANNEL_AREA_BYTES) return [this.#common, port];
+    const file = this.#channelFiles[Math.floor(port / systemDmaChannelBytes)]!;
+    return [file, port % systemDmaChannelBytes];
+  }
+
+  #commonHooks(): RegisterHooks<typeof systemDmaPorts.registers> {
+    return {
+      command: {
+        read: () => (this.isEnabled ? 1 : 0),
+        write: (written) => {
+          this.isEnabled = fieldOf(written, systemDmaBits.command.enable) === 1;
+        },
+      },
+      status: { read: () => this.#readStatus() },
+      request: {
+        write: (written) => {
+          for (const [index, channel] of this.channels.entries()) {
+            if (((written >>> index) & 1) === 1) channel.isRequested = true;
+          }
+        },
+      },
+      mask: {
+        read: () => this.#bitsOf((channel) => channel.isMasked),
+        write: (written) => {
+          for (const [index, channel] of this.channels.entries())
+            channel.isMasked = ((written >>> index) & 1) === 1;
+        },
+      },
+      masterClear: { write: () => this.#clear() },
+    };
+  }
+
+  #clear(): void {
+    for (const channel of this.channels) channel.clear();
+    this.isEnabled = false;
+    this.#effects.cleared();
   }
 
   #readStatus(): number {
-    const value =
-      this.#bitsOf((channel) => channel.hasReachedCount) |
-      (this.#bitsOf((channel) => channel.isReady) << systemDmaBits.status.request.low) |
-      (this.#bitsOf((channel) => channel.hasFailed) << systemDmaBits.status.error.low);
+    const { terminalCount, request, error } = systemDmaBits.status;
+    let value = withField(
+      0,
+      terminalCount,
+      this.#bitsOf((channel) => channel.hasReachedCount),
+    );
+    value = withField(
+      value,
+      request,
+      this.#bitsOf((channel) => channel.isReady),
+    );
+    value = withField(
+      value,
+      error,
+      this.#bitsOf((channel) => channel.hasFailed),
+    );
     for (const channel of this.channels) {
       channel.hasReachedCount = false;
       channel.hasFailed = false;
@@ -145,9 +126,32 @@ export class SystemDmaPorts {
   }
 
   #bitsOf(test: (channel: SystemDmaChannel) => boolean): number {
-    return (
-      this.channels.reduce((bits, channel, index) => bits | (test(channel) ? 1 << index : 0), 0) &
-      ALL_CHANNELS
-    );
+    return this.channels.reduce((bits, channel, index) => bits | (test(channel) ? 1 << index : 0), 0);
   }
 }
+
+const channelHooks = (channel: SystemDmaChannel): RegisterHooks<typeof systemDmaChannelPorts.registers> => ({
+  addressLow: {
+    read: () => channel.address % FOUR_GIB,
+    write: (written) => channel.setAddressLow(written),
+  },
+  addressHigh: {
+    read: () => Math.floor(channel.address / FOUR_GIB),
+    write: (written) => channel.setAddressHigh(written),
+  },
+  count: { read: () => channel.count, write: (written) => channel.setCount(written) },
+  deviceLow: {
+    read: () => channel.device % FOUR_GIB,
+    write: (written) => channel.setDeviceLow(written),
+  },
+  deviceHigh: {
+    read: () => Math.floor(channel.device / FOUR_GIB),
+    write: (written) => channel.setDeviceHigh(written),
+  },
+  mode: {
+    read: () => channel.mode,
+    write: (written) => {
+      channel.mode = written;
+    },
+  },
+});

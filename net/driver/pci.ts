@@ -3,32 +3,22 @@
  * list. Sources: PCI Express base specification 7.5.1, 7.7.2.
  */
 import { nicIdentity } from '../../abi/nic/index.ts';
-import { highWordOf, lowWordOf } from '../../base/bytes.ts';
-import { fieldOf, register, registerBits, withField } from '../../base/registers.ts';
+import { CapabilityId, msixCapability, msixTableEntry, type0Header } from '../../abi/pci/index.ts';
+import { highWordOf, lowWordOf, viewOf } from '../../base/bytes.ts';
+import { fieldInDword, fieldOf, withField } from '../../base/registers.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/net-error.ts';
 
 const dword = 4;
-const identityOffset = 0x00;
-const commandOffset = 0x04;
-const firstCapabilityOffset = 0x34;
-const commandFields = register(commandOffset, 4, 'rw', 'command', 0, {
-  memorySpace: registerBits(1, 1),
-  busMaster: registerBits(2, 2),
-}).fields;
-const msixCapabilityId = 0x11;
-const msixHeader = register(0, 4, 'rw', 'MSI-X capability', 0, {
-  id: registerBits(7, 0),
-  next: registerBits(15, 8),
-  tableSizeMinus1: registerBits(26, 16),
-  functionMask: registerBits(30, 30),
-  enable: registerBits(31, 31),
-}).fields;
-const msixPointer = register(4, 4, 'ro', 'MSI-X table', 0, {
-  bar: registerBits(2, 0),
-  offset8: registerBits(31, 3),
-}).fields;
-const msixEntryBytes = 16;
+/** Registers as they lie in the dwords that the bus reads. */
+const { vendorId, command, capabilitiesPointer } = type0Header.registers;
+const { memorySpaceEnable, busMasterEnable } = command.fields;
+const msix = msixCapability.registers;
+const capabilityIdField = fieldInDword(msix.capabilityId, msix.capabilityId.fields.value);
+const nextPointerField = fieldInDword(msix.nextPointer, msix.nextPointer.fields.value);
+const tableSizeField = fieldInDword(msix.control, msix.control.fields.tableSize);
+const functionMaskField = fieldInDword(msix.control, msix.control.fields.functionMask);
+const msixEnableField = fieldInDword(msix.control, msix.control.fields.enable);
 const capabilitiesMax = 48;
 
 /** Checks that this is our NIC, and switches memory space and bus mastering on. @throws NetError ENODEV */
@@ -37,7 +27,7 @@ export async function enableFunction(
   platform: NetPlatform,
   bars: readonly number[],
 ): Promise<void> {
-  const id = await platform.pci.readConfig32(cpu, identityOffset);
+  const id = await platform.pci.readConfig32(cpu, vendorId.offset);
   const wanted = nicIdentity.deviceId * 0x1_0000 + nicIdentity.vendorId;
   if (id >>> 0 !== wanted) throw new NetError('ENODEV', `the function is 0x${(id >>> 0).toString(16)}`);
   for (const bar of bars) {
@@ -57,11 +47,11 @@ async function changeCommand(
   memorySpace: number,
   busMaster: number,
 ): Promise<void> {
-  let value = await platform.pci.readConfig32(cpu, commandOffset);
-  value = withField(value, commandFields['memorySpace']!, memorySpace);
-  value = withField(value, commandFields['busMaster']!, busMaster);
+  let value = await platform.pci.readConfig32(cpu, command.offset);
+  value = withField(value, memorySpaceEnable, memorySpace);
+  value = withField(value, busMasterEnable, busMaster);
   // The upper half is the status register, whose bits a written 1 would clear.
-  await platform.pci.writeConfig32(cpu, commandOffset, value & 0xffff);
+  await platform.pci.writeConfig32(cpu, command.offset, value & 0xffff);
 }
 
 /** MSI-X as the device offers it. */
@@ -74,20 +64,20 @@ export interface MsixTable {
 /** @throws NetError ENODEV when the device has no MSI-X */
 export async function findMsix(cpu: Cpu, platform: NetPlatform): Promise<MsixTable> {
   const { pci } = platform;
-  let offset = (await pci.readConfig32(cpu, firstCapabilityOffset)) & 0xfc;
+  let offset = (await pci.readConfig32(cpu, capabilitiesPointer.offset)) & 0xfc;
   for (let hops = 0; offset !== 0 && hops < capabilitiesMax; hops++) {
     const header = await pci.readConfig32(cpu, offset);
-    if (fieldOf(header, msixHeader['id']!) === msixCapabilityId) {
-      const pointer = await pci.readConfig32(cpu, offset + dword);
-      const bar = pci.bars[fieldOf(pointer, msixPointer['bar']!)];
+    if (fieldOf(header, capabilityIdField) === CapabilityId.msix) {
+      const pointer = await pci.readConfig32(cpu, offset + msix.table.offset);
+      const bar = pci.bars[fieldOf(pointer, msix.table.fields.barIndex)];
       if (bar === undefined) break;
       return {
         capabilityOffset: offset,
-        tableAddress: bar.address + fieldOf(pointer, msixPointer['offset8']!) * 8,
-        vectorCount: fieldOf(header, msixHeader['tableSizeMinus1']!) + 1,
+        tableAddress: bar.address + fieldOf(pointer, msix.table.fields.offset) * 8,
+        vectorCount: fieldOf(header, tableSizeField) + 1,
       };
     }
-    offset = fieldOf(header, msixHeader['next']!) & 0xfc;
+    offset = fieldOf(header, nextPointerField) & 0xfc;
   }
   throw new NetError('ENODEV', 'the device has no MSI-X');
 }
@@ -99,13 +89,16 @@ export async function enableMsix(
   table: MsixTable,
   count: number,
 ): Promise<void> {
+  const entry = new Uint8Array(msixTableEntry.sizeBytes);
+  const words = viewOf(entry);
   for (let vector = 0; vector < count; vector++) {
     const { address, data } = platform.interrupts.messageFor(vector);
-    const entry = table.tableAddress + vector * msixEntryBytes;
-    const words = [lowWordOf(address), highWordOf(address), data, 0];
-    words.forEach((word, index) => {
-      cpu.mmioWrite32(entry + index * dword, word);
-    });
+    msixTableEntry.encodeInto(
+      { addressLow: lowWordOf(address), addressHigh: highWordOf(address), data, isMasked: 0 },
+      entry,
+    );
+    for (let offset = 0; offset < entry.length; offset += dword)
+      cpu.mmioWrite32(table.tableAddress + vector * entry.length + offset, words.getUint32(offset, true));
   }
   await setMsixEnable(cpu, platform, table, 1);
 }
@@ -122,7 +115,7 @@ async function setMsixEnable(
 ): Promise<void> {
   await cpu.settle();
   let header = await platform.pci.readConfig32(cpu, table.capabilityOffset);
-  header = withField(header, msixHeader['functionMask']!, 0);
-  header = withField(header, msixHeader['enable']!, enable);
+  header = withField(header, functionMaskField, 0);
+  header = withField(header, msixEnableField, enable);
   await platform.pci.writeConfig32(cpu, table.capabilityOffset, header);
 }

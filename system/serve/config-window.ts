@@ -15,28 +15,29 @@ import {
   BAR_REGISTER_COUNT,
   BAR_REGISTER_OFFSET,
   codeOfSize,
-  configMask,
   expressCapability,
-  type FunctionConfig,
+  msixCapability,
+  powerManagementCapability,
   type0Header,
-} from '../../hw/pcie/index.ts';
+} from '../../abi/pci/index.ts';
+import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { SlotAccess } from './slot-access.ts';
 import { bytesInDword } from './slot-access.ts';
 
 export const CONFIG_BYTES = 4096;
 const { deviceControl, linkControl, deviceControl2, linkControl2 } = expressCapability.registers;
 const payloadField = deviceControl.fields.maxPayloadSize;
-const payloadMask = configMask(payloadField);
+const payloadMask = payloadField.mask;
 const readRequestField = deviceControl.fields.maxReadRequestSize;
-const readRequestMask = configMask(readRequestField);
-const resetMask = configMask(deviceControl.fields.initiateFunctionLevelReset);
-const POWER_CONTROL_OFFSET = 4;
-const POWER_STATE_MASK = 3;
-const MSIX_CONTROL_OFFSET = 2;
-const MSIX_ENABLE = 0x8000;
-const MSIX_FUNCTION_MASK = 0x4000;
+const readRequestMask = readRequestField.mask;
+const resetMask = deviceControl.fields.initiateFunctionLevelReset.mask;
+const powerControl = powerManagementCapability.registers.controlStatus;
+const POWER_STATE_MASK = powerControl.fields.powerState.mask;
+const msixControl = msixCapability.registers.control;
+const MSIX_ENABLE = msixControl.fields.enable.mask;
+const MSIX_FUNCTION_MASK = msixControl.fields.functionMask.mask;
 const commandOffset = type0Header.registers.command.offset;
-const memoryEnable = configMask(type0Header.registers.command.fields.memorySpaceEnable);
+const memoryEnable = type0Header.registers.command.fields.memorySpaceEnable.mask;
 /** Where BAR0 is while the platform writes the MSI-X table of a function that the guest has not enabled. */
 const PLATFORM_BAR0 = 0x4000_0000;
 
@@ -79,8 +80,8 @@ export class ConfigWindow {
     this.#effects = effects;
     const { expressOffset, msixOffset, powerManagementOffset } = config;
     this.#deviceControl = expressOffset + deviceControl.offset;
-    this.#powerControl = powerManagementOffset + POWER_CONTROL_OFFSET;
-    this.#msixControl = msixOffset + MSIX_CONTROL_OFFSET;
+    this.#powerControl = powerManagementOffset + powerControl.offset;
+    this.#msixControl = msixOffset + msixControl.offset;
     this.#platformPayload = codeOfSize(maxPayloadBytes) << payloadField.low;
     this.#firmwareReadRequest = codeOfSize(maxReadRequestBytes) << readRequestField.low;
     const { cacheLineSize, interruptLine } = type0Header.registers;

@@ -11,7 +11,7 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount, type BlockState } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
@@ -19,11 +19,14 @@ import { type CompletionEvents, CompletionNotifier } from './completion-notifier
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
-const STALL_CONTEXT = 0;
-const STALL_TRANSLATION = 1;
-const STALL_DMA = 2;
-const STALL_CONSUMER = 3;
-const STALL_EVENTS = 4;
+const stalls = stallReasons('context', 'translation', 'dma', 'consumer', 'events');
+const {
+  context: STALL_CONTEXT,
+  translation: STALL_TRANSLATION,
+  dma: STALL_DMA,
+  consumer: STALL_CONSUMER,
+  events: STALL_EVENTS,
+} = stalls;
 /** In place of a stall: the completion is dealt with. */
 const DONE = -1;
 
@@ -55,13 +58,7 @@ interface Resize {
 }
 
 export class CompletionWriter {
-  readonly account = new BlockAccount('completionWriter', [
-    'context',
-    'translation',
-    'dma',
-    'consumer',
-    'events',
-  ]);
+  readonly account = new BlockAccount('completionWriter', stalls);
   discardedCount = 0;
   readonly notifier: CompletionNotifier;
   readonly #core: HcaCore;

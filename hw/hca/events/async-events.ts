@@ -4,7 +4,7 @@
  * is lost and counted, as on hardware.
  */
 import { EventType } from '../../../abi/eqe.ts';
-import { BlockAccount, type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
@@ -15,11 +15,12 @@ export interface AsyncEventSink {
 }
 
 const DEPTH = 1024;
-const STALL_EVENTS = 0;
+const stalls = stallReasons('events');
+const { events: STALL_EVENTS } = stalls;
 const whenFull = 'the event is lost and counted';
 
 export class AsyncEvents {
-  readonly account = new BlockAccount('asyncEvents', ['events']);
+  readonly account = new BlockAccount('asyncEvents', stalls);
   lostCount = 0;
   readonly #domain: ClockDomain;
   #sink!: AsyncEventSink;

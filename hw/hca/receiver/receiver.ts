@@ -36,7 +36,7 @@ import {
   type Loopback,
   type PortAddress,
   type ReceivedPackets,
-  receiverStallReasons,
+  receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
   WAIT,
@@ -70,7 +70,7 @@ export interface ReceiverPorts {
 }
 
 export class Receiver {
-  readonly account = new BlockAccount('receiver', receiverStallReasons);
+  readonly account = new BlockAccount('receiver', receiverStalls);
   readonly #core: HcaCore;
   readonly #pairs: readonly QueuePair[];
   readonly #contexts: ContextPort;

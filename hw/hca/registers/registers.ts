@@ -1,18 +1,19 @@
 /**
- * BAR0 behind the PCIe function: what the registers of the HCA do when they are read and written.
+ * BAR0 behind the PCIe function: what the registers of the HCA set off when they are read and written.
  *
- * The map itself is data (abi/bar-map.ts); each register's effect is a method here. All registers are big-endian dwords
- * and take accesses of exactly one aligned dword: anything else reads zero or is dropped, and is counted. Offsets between
- * registers read 0 and ignore writes. Source: interface sheet 2.
+ * What software may do with each is declared (abi/bar-map.ts) and enforced by the register file; here are the hooks. All
+ * registers are big-endian dwords and take accesses of exactly one aligned dword: anything else reads zero or is dropped, and
+ * is counted, and so is a write that finds nothing to write. Offsets between registers read 0 and ignore writes.
+ * Source: interface sheet 2.
  */
 import { bar0 } from '../../../abi/bar-map.ts';
 import { fieldOf } from '../../../base/index.ts';
+import { type PlacedBank, RegisterFile } from '../../../base/register-file.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import type { CommandRegister } from './command-register.ts';
 
-const registers = bar0.registers;
-const { trigger: resetTrigger } = registers.reset.fields;
-type RegisterName = keyof typeof registers;
+const { trigger: resetTrigger } = bar0.registers.reset.fields;
+const DWORD_BYTES = 4;
 
 /** What registers set off outside themselves. */
 export interface ControlRegisterPorts {
@@ -34,22 +35,31 @@ export class ControlRegisters {
   readonly #violations: ProtocolViolations;
   #ports!: ControlRegisterPorts;
   readonly #interruptPin: number;
+  readonly #file = new RegisterFile(bar0.sizeBytes);
+  readonly #registers: PlacedBank<typeof bar0.registers>;
   /** Faults to inject: the register reads as taken, whoever gives it back. */
   isOwnerStuck = false;
   isSemaphoreStuck = false;
   /** Told of each reset that software triggers, after it took place. */
   onReset: ((cycle: number) => void) | undefined;
-  #isOwned = false;
-  #isSemaphoreHeld = false;
-  #crSpaceAccess = 0;
   /** Cycles before the epoch, which the clock register counts too. */
   epochCycles = 0;
-  readonly #catastrophicDwords = new Uint32Array(registers.catastrophicBuffer.sizeBytes / 4);
 
   constructor(hcr: CommandRegister, violations: ProtocolViolations, interruptPin: number) {
     this.#hcr = hcr;
     this.#violations = violations;
     this.#interruptPin = interruptPin;
+    this.#registers = this.#file.place(bar0, 0, {
+      hcr: {
+        read: (_stored, at) => hcr.readDword(at),
+        write: (written, at, cycle) => hcr.writeDword(at, written, cycle),
+      },
+      owner: { read: (stored) => (this.isOwnerStuck ? HELD : stored) },
+      semaphore: { read: (stored) => (this.isSemaphoreStuck ? HELD : stored) },
+      clock: { read: (_stored, at, cycle) => this.#clock(at, cycle) },
+      reset: { write: (written, _at, cycle) => this.#reset(written, cycle) },
+      clearInterrupt: { write: (written, at, cycle) => this.#clearInterrupt(at, written, cycle) },
+    });
   }
 
   connect(ports: ControlRegisterPorts): void {
@@ -58,109 +68,45 @@ export class ControlRegisters {
 
   /** A fatal error of the firmware: Linux finds the code within 5 s and resets the device. */
   setCatastrophicError(code: number): void {
-    this.#catastrophicDwords[0] = code;
+    this.#registers.set('catastrophicBuffer', 'value', code);
   }
 
   /** Reads `lengthBytes` at `offset` of BAR0 into the beginning of `into`, in memory order. */
   read(offset: number, lengthBytes: number, into: DataView, cycle: number): void {
     for (let at = 0; at < lengthBytes; at++) into.setUint8(at, 0);
-    const name = bar0.nameAt(offset);
-    if (name === undefined || lengthBytes === 0) return;
-    if (this.#isOneDword(offset, lengthBytes)) into.setUint32(0, this.#readDword(name, offset, cycle));
+    if (this.#isOneRegister(offset, lengthBytes))
+      into.setUint32(0, this.#file.read(offset, DWORD_BYTES, cycle));
   }
 
   /** Writes bytes in memory order at `offset` of BAR0. */
   write(offset: number, bytes: DataView, byteOffset: number, lengthBytes: number, cycle: number): void {
-    const name = bar0.nameAt(offset);
-    if (name === undefined || lengthBytes === 0) return;
-    if (this.#isOneDword(offset, lengthBytes))
-      this.#writeDword(name, offset, bytes.getUint32(byteOffset), cycle);
+    if (!this.#isOneRegister(offset, lengthBytes)) return;
+    const answer = this.#file.write(offset, DWORD_BYTES, bytes.getUint32(byteOffset), cycle);
+    if (answer === 'refused') this.#violations.count(violation.registerReadOnlyWrite);
   }
 
   reset(): void {
     this.#hcr.reset();
-    this.#isOwned = false;
-    this.#isSemaphoreHeld = false;
-    this.#crSpaceAccess = 0;
-    this.#catastrophicDwords.fill(0);
+    this.#file.reset();
   }
 
-  #isOneDword(offset: number, lengthBytes: number): boolean {
-    if (lengthBytes === 4 && offset % 4 === 0) return true;
+  /** Whether the access is of one register's dword; one that touches a register otherwise is counted. */
+  #isOneRegister(offset: number, lengthBytes: number): boolean {
+    if (!this.#file.isClaimed(offset) || lengthBytes === 0) return false;
+    if (lengthBytes === DWORD_BYTES && offset % DWORD_BYTES === 0) return true;
     this.#violations.count(violation.registerAccessSize);
     return false;
   }
 
-  #readDword(name: RegisterName, offset: number, cycle: number): number {
-    const at = offset - registers[name].offset;
-    switch (name) {
-      case 'hcr':
-        return this.#hcr.readDword(at);
-      case 'owner':
-        return this.#acquireOwner();
-      case 'semaphore':
-        return this.#acquireSemaphore();
-      case 'clock':
-        return at === 0
-          ? Math.floor((this.epochCycles + cycle) / 0x1_0000_0000)
-          : (this.epochCycles + cycle) >>> 0;
-      case 'catastrophicBuffer':
-        return this.#catastrophicDwords[at / 4]!;
-      case 'crSpaceAccess':
-        return this.#crSpaceAccess;
-      case 'reset':
-      case 'clearInterrupt':
-      case 'msixTable':
-      case 'msixPending':
-        return 0;
-    }
+  #clock(at: number, cycle: number): number {
+    const cycles = this.epochCycles + cycle;
+    return at === 0 ? Math.floor(cycles / 0x1_0000_0000) : cycles >>> 0;
   }
 
-  #writeDword(name: RegisterName, offset: number, value: number, cycle: number): void {
-    const at = offset - registers[name].offset;
-    switch (name) {
-      case 'hcr':
-        this.#hcr.writeDword(at, value, cycle);
-        return;
-      case 'owner':
-        if (value === 0) this.#isOwned = false;
-        return;
-      case 'semaphore':
-        this.#isSemaphoreHeld = false;
-        return;
-      case 'reset':
-        if (fieldOf(value, resetTrigger!) === 0) return;
-        this.#ports.control.deviceReset(cycle);
-        this.onReset?.(cycle);
-        return;
-      case 'clearInterrupt':
-        this.#clearInterrupt(at, value, cycle);
-        return;
-      case 'crSpaceAccess':
-        this.#crSpaceAccess = value;
-        return;
-      case 'clock':
-      case 'catastrophicBuffer':
-        this.#violations.count(violation.registerReadOnlyWrite);
-        return;
-      case 'msixTable': // the PCIe function's, which answers these itself
-      case 'msixPending':
-        return;
-    }
-  }
-
-  #acquireOwner(): number {
-    if (this.isOwnerStuck) return HELD;
-    const before = this.#isOwned;
-    this.#isOwned = true;
-    return before ? HELD : 0;
-  }
-
-  #acquireSemaphore(): number {
-    if (this.isSemaphoreStuck) return HELD;
-    const before = this.#isSemaphoreHeld;
-    this.#isSemaphoreHeld = true;
-    return before ? HELD : 0;
+  #reset(written: number, cycle: number): void {
+    if (fieldOf(written, resetTrigger) === 0) return;
+    this.#ports.control.deviceReset(cycle);
+    this.onReset?.(cycle);
   }
 
   /** Pins 0 to 31 are bits of the second dword, 32 to 63 of the first. */

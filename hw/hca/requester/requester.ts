@@ -48,7 +48,7 @@ import { RecordMaker } from './record-maker.ts';
 import {
   ABSENT,
   RequestPackets,
-  requesterStallReasons,
+  requesterStalls,
   SENT,
   STALL_CONTEXT,
   STALL_RECORDS,
@@ -89,7 +89,7 @@ export interface LocalEnds {
 }
 
 export class Requester {
-  readonly account = new BlockAccount('requester', requesterStallReasons);
+  readonly account = new BlockAccount('requester', requesterStalls);
   readonly #core: HcaCore;
   readonly #records: SendRecords;
   readonly #packets: RequestPackets;

@@ -32,7 +32,7 @@ import {
   ABSENT,
   type ResponsePacketPorts,
   ResponsePackets,
-  responseStallReasons,
+  responseStalls,
   STALL_ORDERING,
   STALL_RESPONSE_BUFFER,
   STALLED,
@@ -50,7 +50,7 @@ export interface ResponsePorts extends ResponsePacketPorts {
 }
 
 export class ResponseEngine {
-  readonly account = new BlockAccount('responseEngine', responseStallReasons);
+  readonly account = new BlockAccount('responseEngine', responseStalls);
   acknowledgementCount = 0;
   coalescedCount = 0;
   readonly #core: HcaCore;

@@ -1,0 +1,324 @@
+/**
+ * What the NIC's registers show and set off, by name. A register without a hook keeps what software wrote, as declared.
+ *
+ * Ring registers of a queue that is on, PBMODE while frames are on their way, and a value that cannot be change nothing:
+ * PROGERR says so.
+ */
+import { NicCause, type nicBar0, nicBits, nicCausesAll } from '../../abi/nic/index.ts';
+import type { RegisterHooks } from '../../base/register-file.ts';
+import { fieldOf, withField } from '../../base/registers.ts';
+import type { BusMaster } from './bus-master.ts';
+import type { DescriptorRing } from './descriptor-ring.ts';
+import { RECEIVE_BUFFER_BYTES_MIN } from './receive-engine.ts';
+import type { RegisterBlocks, RegisterEffects } from './registers.ts';
+import type { StatisticName } from './statistics.ts';
+import { FRAME_HEADER_BYTES, UNPADDED_BYTES_MIN } from './transmit-engine.ts';
+
+type NicHooks = RegisterHooks<typeof nicBar0.registers>;
+
+const DWORD_BYTES = 4;
+const KIB = 1024;
+const FOUR_GIB = 0x1_0000_0000;
+
+/** What was written cannot be: nothing changes. */
+type Refuse = (cycle: number) => void;
+
+export function registerHooks(blocks: RegisterBlocks, effects: RegisterEffects): NicHooks {
+  const refuse: Refuse = (cycle) => {
+    blocks.counters.programmingErrors++;
+    blocks.interrupts.set(NicCause.PROGERR, cycle);
+  };
+  return {
+    ...deviceHooks(effects),
+    ...interruptHooks(blocks),
+    ...queueHooks(blocks, refuse),
+    ...statisticsHooks(blocks),
+    ...macHooks(blocks),
+    ...engineHooks(blocks),
+    ...bufferHooks(blocks, effects, refuse),
+  };
+}
+
+const deviceHooks = (effects: RegisterEffects): NicHooks => ({
+  ctrl: {
+    read: (stored, _at, cycle) => withField(stored, nicBits.ctrl.reset, effects.isResetting(cycle) ? 1 : 0),
+    write: (written, _at, cycle) => {
+      if (fieldOf(written, nicBits.ctrl.reset) === 1) effects.reset(cycle);
+      else effects.setLinkEnabled(fieldOf(written, nicBits.ctrl.setLinkUp) === 1);
+    },
+  },
+  status: { read: (stored) => withField(stored, nicBits.status.linkUp, effects.isLinkUp() ? 1 : 0) },
+});
+
+const interruptHooks = ({ interrupts }: RegisterBlocks): NicHooks => ({
+  icr: {
+    read: (_stored, _at, cycle) => interrupts.readCauses(cycle),
+    write: (written, _at, cycle) => interrupts.clear(written, cycle),
+  },
+  ics: { write: (written, _at, cycle) => interrupts.set(written & nicCausesAll, cycle) },
+  ims: {
+    read: () => interrupts.mask,
+    write: (written, _at, cycle) => interrupts.enable(written, cycle),
+  },
+  imc: { write: (written, _at, cycle) => interrupts.disable(written, cycle) },
+  eiac: {
+    read: () => interrupts.autoClear,
+    write: (written) => {
+      interrupts.autoClear = written;
+    },
+  },
+  iam: {
+    read: () => interrupts.autoMask,
+    write: (written) => {
+      interrupts.autoMask = written;
+    },
+  },
+  ivar: { write: (written) => interrupts.assignVectors(written) },
+  eitr: {
+    read: (_stored, at) => interrupts.eitr[at / DWORD_BYTES]!,
+    write: (written, at, cycle) => {
+      interrupts.eitr[at / DWORD_BYTES] = written;
+      interrupts.moderationChanged(cycle);
+    },
+  },
+  eict: {
+    read: (_stored, at) => interrupts.eict[at / DWORD_BYTES]!,
+    write: (written, at, cycle) => {
+      interrupts.eict[at / DWORD_BYTES] = written;
+      interrupts.moderationChanged(cycle);
+    },
+  },
+});
+
+function queueHooks(blocks: RegisterBlocks, refuse: Refuse): NicHooks {
+  const { transmitRing, receiveRing, receiveEngine } = blocks;
+  const rx = ringHooks(receiveRing, refuse);
+  const tx = ringHooks(transmitRing, refuse);
+  return {
+    rdbal: rx.baseLow,
+    rdbah: rx.baseHigh,
+    rdlen: rx.length,
+    rdh: { read: () => receiveRing.head },
+    rdt: rx.tail,
+    rxdctl: rx.control,
+    rxbuf: {
+      read: () => receiveEngine.bufferBytes,
+      write: (written, _at, cycle) => {
+        if (written < RECEIVE_BUFFER_BYTES_MIN || written > 0xffff) refuse(cycle);
+        else receiveEngine.bufferBytes = written;
+      },
+    },
+    rxmin: {
+      read: () => receiveEngine.lowWater,
+      write: (written) => {
+        receiveEngine.lowWater = written;
+      },
+    },
+    tdbal: tx.baseLow,
+    tdbah: tx.baseHigh,
+    tdlen: tx.length,
+    tdh: { read: () => transmitRing.head },
+    tdt: tx.tail,
+    txdctl: tx.control,
+  };
+}
+
+/** The registers that a queue's ring has; base and length change only while it is off. */
+function ringHooks(ring: DescriptorRing, refuse: Refuse) {
+  return {
+    baseLow: {
+      read: () => ring.baseLow,
+      write: (written: number, _at: number, cycle: number) => {
+        if (ring.isEnabled) refuse(cycle);
+        else ring.baseLow = written;
+      },
+    },
+    baseHigh: {
+      read: () => ring.baseHigh,
+      write: (written: number, _at: number, cycle: number) => {
+        if (ring.isEnabled) refuse(cycle);
+        else ring.baseHigh = written;
+      },
+    },
+    length: {
+      read: () => ring.lengthBytes,
+      write: (written: number, _at: number, cycle: number) => {
+        if (ring.isEnabled) refuse(cycle);
+        else ring.lengthBytes = written;
+      },
+    },
+    tail: {
+      read: () => ring.tail,
+      write: (written: number, _at: number, cycle: number) => ring.writeTail(written, cycle),
+    },
+    control: {
+      read: () => queueControlOf(ring),
+      write: (written: number, _at: number, cycle: number) => {
+        ring.prefetch = fieldOf(written, nicBits.queueControl.prefetch);
+        if (fieldOf(written, nicBits.queueControl.enable) === 1) ring.enable(cycle);
+        else ring.disable(cycle);
+      },
+    },
+  };
+}
+
+function queueControlOf(ring: DescriptorRing): number {
+  const { prefetch, fault, enable } = nicBits.queueControl;
+  const value = withField(withField(0, prefetch, ring.prefetch), fault, ring.isFaulty ? 1 : 0);
+  return withField(value, enable, ring.isEnabled ? 1 : 0);
+}
+
+/** What has been counted since the last read: see statistics.ts. */
+function statisticsHooks({ statistics }: RegisterBlocks): NicHooks {
+  const counted = (name: StatisticName) => ({ read: () => statistics.read(name) });
+  return {
+    crcerrs: counted('crcerrs'),
+    mpc: counted('mpc'),
+    rlec: counted('rlec'),
+    gprc: counted('gprc'),
+    bprc: counted('bprc'),
+    gptc: counted('gptc'),
+    gorcl: counted('gorcl'),
+    gorch: counted('gorch'),
+    gotcl: counted('gotcl'),
+    gotch: counted('gotch'),
+    rnbc: counted('rnbc'),
+    rxfilt: counted('rxfilt'),
+    tpr: counted('tpr'),
+    tpt: counted('tpt'),
+  };
+}
+
+const macHooks = ({ receiveMac, receiveEngine, transmitEngine }: RegisterBlocks): NicHooks => ({
+  rctl: {
+    write: (written) => {
+      const field = nicBits.rctl;
+      receiveMac.isOn = fieldOf(written, field.enable) === 1;
+      receiveMac.isUnicastPromiscuous = fieldOf(written, field.unicastPromiscuous) === 1;
+      receiveMac.isMulticastPromiscuous = fieldOf(written, field.multicastPromiscuous) === 1;
+      receiveMac.takesLong = fieldOf(written, field.longPackets) === 1;
+      receiveMac.takesBroadcasts = fieldOf(written, field.broadcast) === 1;
+    },
+  },
+  tctl: {
+    write: (written, _at, cycle) => {
+      transmitEngine.isOn = fieldOf(written, nicBits.tctl.enable) === 1;
+      transmitEngine.padsShort = fieldOf(written, nicBits.tctl.padShort) === 1;
+      transmitEngine.wake(cycle);
+    },
+  },
+  rxcsum: {
+    read: () => receiveEngine.checksumStart,
+    write: (written) => {
+      receiveEngine.checksumStart = fieldOf(written, nicBits.rxcsum.start);
+    },
+  },
+  rlpml: {
+    write: (written) => {
+      receiveMac.longBytesMax = written;
+    },
+  },
+  ral: {
+    write: (written) => {
+      for (let at = 0; at < DWORD_BYTES; at++) receiveMac.address[at] = written >>> (8 * at);
+    },
+  },
+  rah: {
+    write: (written) => {
+      receiveMac.address[4] = written;
+      receiveMac.address[5] = written >>> 8;
+      receiveMac.isAddressValid = fieldOf(written, nicBits.rah.valid) === 1;
+    },
+  },
+});
+
+function engineHooks({ transmitBusMaster: tx, receiveBusMaster: rx }: RegisterBlocks): NicHooks {
+  return {
+    txdmaAddressLow: { read: () => tx.address % FOUR_GIB },
+    txdmaAddressHigh: { read: () => Math.floor(tx.address / FOUR_GIB) },
+    txdmaCount: { read: () => tx.wordsLeft },
+    txdmaBuffer: { read: () => tx.place },
+    txdmaStatus: { read: () => engineStatusOf(tx) },
+    rxdmaAddressLow: { read: () => rx.address % FOUR_GIB },
+    rxdmaAddressHigh: { read: () => Math.floor(rx.address / FOUR_GIB) },
+    rxdmaCount: { read: () => rx.wordsLeft },
+    rxdmaBuffer: { read: () => rx.place },
+    rxdmaStatus: { read: () => engineStatusOf(rx) },
+  };
+}
+
+const engineStatusOf = (engine: BusMaster): number =>
+  withField(
+    withField(0, nicBits.engineStatus.busy, engine.isBusy ? 1 : 0),
+    nicBits.engineStatus.error,
+    engine.error,
+  );
+
+/** Frames by programmed I/O. */
+function bufferHooks(blocks: RegisterBlocks, effects: RegisterEffects, refuse: Refuse): NicHooks {
+  const { transmitMac, receiveEngine } = blocks;
+  return {
+    pbmode: {
+      read: () => (transmitMac.isProgrammed ? 1 : 0) | (receiveEngine.isProgrammed ? 2 : 0),
+      write: (written, _at, cycle) => writeMode(blocks, effects, written, cycle, refuse),
+    },
+    piotx: {
+      read: (stored) => withField(stored, nicBits.piotx.go, transmitMac.hasProgrammedRoom ? 0 : 1),
+      write: (written, _at, cycle) => {
+        if (fieldOf(written, nicBits.piotx.go) === 1) sendProgrammed(blocks, effects, written, cycle, refuse);
+      },
+    },
+    piotxCount: { read: () => transmitMac.programmedCount },
+    piorx: {
+      read: () => (receiveEngine.showsFrame ? frameShown(blocks) : 0),
+      write: (_written, _at, cycle) => receiveEngine.releaseShown(cycle),
+    },
+  };
+}
+
+/** PBMODE: each half is switched over only when nothing is on its way in it. */
+function writeMode(
+  { transmitMac, receiveEngine, receiveMac, transmitEngine }: RegisterBlocks,
+  effects: RegisterEffects,
+  written: number,
+  cycle: number,
+  refuse: Refuse,
+): void {
+  const transmit = fieldOf(written, nicBits.pbmode.transmit) === 1;
+  const receive = fieldOf(written, nicBits.pbmode.receive) === 1;
+  if (transmit !== transmitMac.isProgrammed) {
+    if (transmitEngine.isOn || !effects.isTransmitIdle()) refuse(cycle);
+    else transmitMac.isProgrammed = transmit;
+  }
+  if (receive !== receiveEngine.isProgrammed) {
+    if (receiveMac.isOn || !effects.isReceiveIdle()) refuse(cycle);
+    else receiveEngine.isProgrammed = receive;
+  }
+}
+
+function sendProgrammed(
+  { transmitMac, transmitEngine }: RegisterBlocks,
+  effects: RegisterEffects,
+  written: number,
+  cycle: number,
+  refuse: Refuse,
+): void {
+  const bytes = fieldOf(written, nicBits.piotx.length);
+  const place = fieldOf(written, nicBits.piotx.offset) * DWORD_BYTES;
+  const shortestBytes = transmitEngine.padsShort ? FRAME_HEADER_BYTES : UNPADDED_BYTES_MIN;
+  const isLegal =
+    transmitMac.isProgrammed &&
+    transmitEngine.isOn &&
+    transmitMac.hasProgrammedRoom &&
+    bytes >= shortestBytes &&
+    bytes <= effects.frameBytesMax &&
+    place + bytes <= effects.transmitKib * KIB;
+  if (isLegal) transmitMac.program(place, bytes, cycle);
+  else refuse(cycle);
+}
+
+function frameShown({ receiveBuffer }: RegisterBlocks): number {
+  const { length, offset, valid } = nicBits.piorx;
+  const value = withField(0, length, receiveBuffer.bytesOf(0));
+  return withField(withField(value, offset, receiveBuffer.placeOf(0) / DWORD_BYTES), valid, 1);
+}
