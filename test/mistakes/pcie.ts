@@ -77,7 +77,7 @@ export const pcieMistakes: readonly Mistake[] = [
     name: 'full-buffer-not-resumed',
     what: 'Nobody wakes the transmitter when its full buffer has room again.',
     kind: 'lost event',
-    file: 'hw/pcie/link-engine.ts',
+    file: 'hw/pcie/link-port.ts',
     find: 'if (transmitter.resumePs < duePs) duePs = transmitter.resumePs;',
     replace: 'if (transmitter.resumePs < duePs && receiver.ackDuePs < duePs) duePs = transmitter.resumePs;',
   },
