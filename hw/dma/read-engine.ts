@@ -237,7 +237,8 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   #issue(cycle: number): void {
     for (let edge = cycle; this.#issueAt(edge); ) {
       edge += this.#issueCycles;
-      if (!this.#domain.passTo(this.#issueStage, edge)) return this.#domain.wake(this.#issueStage, edge);
+      if (!this.#lp.runAhead.passTo(this.#domain, this.#issueStage, edge))
+        return this.#domain.wake(this.#issueStage, edge);
     }
   }
 

@@ -51,7 +51,6 @@ import {
   PAYLOAD_OFFSET,
   payloadBytesOf,
   REQUEST_BOUNDARY_BYTES,
-  SHORT_HEADER_BYTES,
   SIDEBAND_BASE,
   UPDATE_FC,
   WORD_AUX,
@@ -200,40 +199,6 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     if (isLent) transmitter.target.refer(offset, sourceOffset, loans.lend());
     else transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
-  }
-
-  /**
-   * Writes `count` times `lengthBytes` one behind the other, write n at edge `cycle` + n × `cycles` of `clock`, as far as they
-   * are lent and leave at once. `lengthBytes` is a power of two and divides `address`. Nothing but this happens at this end
-   * until the last of them.
-   * @returns how many were sent, none if they need long headers; the caller goes on behind them
-   */
-  sendMemoryWrites(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    count: number,
-    clock: Clock,
-    cycle: number,
-    cycles: number,
-  ): number {
-    const { transmitter, loans } = this;
-    const isLong = headerBytesOf(MEMORY_WRITE, address + count * lengthBytes) !== SHORT_HEADER_BYTES;
-    if (isLong || !loans.canLend(source, lengthBytes)) return 0;
-    this.#checkPayload(lengthBytes);
-    const descriptor = descriptorOf(0, 0, trafficClass);
-    const { posted, target } = transmitter;
-    let sent = 0;
-    for (; sent < count; sent++) {
-      const offset = this.#placeAt(clock.edgePs(cycle + sent * cycles), posted, MEMORY_WRITE, lengthBytes);
-      if (offset < 0) break;
-      target.describe(offset, address + sent * lengthBytes, lengthBytes, FLAG_LENT, descriptor);
-      target.refer(offset, sourceOffset + sent * lengthBytes, loans.lend());
-    }
-    if (sent > 0) transmitter.countAll(posted, sent, sent * lengthBytes);
-    return sent;
   }
 
   /** Requests `lengthBytes` (not across 4 KiB) at `address`. */
@@ -520,32 +485,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   }
 
   /**
-   * Takes the TLP that comes next if it is a memory write, ahead of its record's call, and passes on to its time: the caller is
-   * who it would be handed to, and deals with it now, since nothing else happens in the process until `beforePs`
-   * (LogicalProcess.quietPs).
-   * @returns its record's place, or -1: nothing has happened
-   */
-  takeMemoryWrite(beforePs: number): number {
-    const { reader, receiver } = this;
-    if (reader.nextPs >= beforePs) return -1;
-    const offset = this.#lp.takeRecordOf(reader, MEMORY_WRITE);
-    if (offset < 0) return -1;
-    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
-    receiver.receive(offset, MEMORY_WRITE);
-    if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
-    return offset;
-  }
-
-  /**
-   * A memory write has taken effect whose record, at `offset`, keeps its room until ChannelReader.releaseThrough: its credits go back.
-   */
-  passWrite(offset: number): void {
-    this.returnCredits(this.receiver.heldCredits(offset));
-  }
-
-  /**
    * A completion at `offset` that gives no credits back has been dealt with as it arrived, or ahead of its call
-   * (LogicalProcess.quietPs, takeRecord). {@link countCompletions} follows.
+   * (RunAhead.quietPs, takeRecord). {@link countCompletions} follows.
    */
   passCompletion(offset: number): void {
     const { receiver } = this;
@@ -562,7 +503,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   passLimits(beforePs: number): boolean {
     const { reader } = this;
     if (reader.nextPs >= beforePs) return false;
-    const offset = this.#lp.takeRecordOf(reader, UPDATE_FC);
+    const offset = this.#lp.runAhead.takeRecordOf(reader, UPDATE_FC);
     if (offset < 0) return false;
     this.#noteLimits(this.#lp.nowPs, offset);
     return true;

@@ -21,15 +21,6 @@ export const dmaMistakes: readonly Mistake[] = [
     replace: 'const inTlp = limitBytes;',
   },
   {
-    name: 'burst-crosses-page',
-    what: 'A run of writes begins at an address that is no multiple of its pieces, and so crosses 4 KiB.',
-    kind: 'check skipped',
-    scene: 'few-credits',
-    file: 'hw/dma/write-engine.ts',
-    find: 'if (remainingBytes < bytes || (address & (bytes - 1)) !== 0) return cycle;',
-    replace: 'if (remainingBytes < bytes || (address & 63) !== 0) return cycle;',
-  },
-  {
     name: 'last-finished-not-reported',
     what: 'A request that has finished behind the one reported is not reported if it is the last.',
     kind: 'lost event',

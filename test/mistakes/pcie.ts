@@ -65,15 +65,6 @@ export const pcieMistakes: readonly Mistake[] = [
     replace: 'if (read.status === STATUS_SUCCESS) this.#port.returnCredits(read.credits);',
   },
   {
-    name: 'next-page-not-looked-at',
-    what: 'A run of writes goes on into the next page without a look at who watches it.',
-    kind: 'check skipped',
-    scene: 'polled-bytes',
-    file: 'hw/pcie/root-complex-writes.ts',
-    find: 'if (isNewPage || !this.#copies.adjoin(address, place)) {',
-    replace: 'if ((isNewPage && this.#copies.count === 0) || !this.#copies.adjoin(address, place)) {',
-  },
-  {
     name: 'full-buffer-not-resumed',
     what: 'Nobody wakes the transmitter when its full buffer has room again.',
     kind: 'lost event',
