@@ -84,11 +84,6 @@ export class PhysicalMemory {
     this.#watchedPages[at] = lastPage;
   }
 
-  /** Whether somebody watches the 4 KiB page of `address`. */
-  isWatched(address: number): boolean {
-    return this.#watchCounts[address >>> pageShift] !== 0;
-  }
-
   /** Watches now set. */
   get watchCount(): number {
     return this.#watchers.length;

@@ -104,22 +104,6 @@ describe('channel', () => {
     expect(reader.isDrained).toBe(true);
   });
 
-  it('gives back the room up to a record at once, and of those released before behind it, but of no other', () => {
-    const { writer, reader } = channel(4096);
-    for (const mark of [1, 2, 3, 4]) append(writer, mark, mark, 960);
-    writer.publish(0);
-    reader.refresh();
-    const offsets = [1, 2, 3, 4].map(() => reader.take());
-    reader.release(offsets[2]!);
-    reader.releaseThrough(offsets[1]!);
-    // Three places of 1024 bytes are free, the fourth is not.
-    for (const mark of [5, 6, 7]) append(writer, mark, mark, 960);
-    expect(() => writer.append(8, 1, 0)).toThrow(ChannelOverflowError);
-    expect(reader.bytes[offsets[3]! + 64]).toBe(4);
-    reader.releaseThrough(offsets[3]!);
-    expect(writer.append(8, 1, 960)).toBe(offsets[3]);
-  });
-
   it('holds the whole capacity and refuses one byte more', () => {
     const { writer } = channel(4096);
     writer.append(1, 1, 4096 - 64 - 64);

@@ -367,16 +367,6 @@ export class ChannelReader extends ChannelEnd {
     }
   }
 
-  /**
-   * Gives back the room of the taken record at `offset` and of all records before it, of which none is to be read any more:
-   * as if each had been released.
-   */
-  releaseThrough(offset: number): void {
-    const head = this.#head;
-    const distanceBytes = (offset - head) & this.mask;
-    this.#skipReleased((head + distanceBytes + this.words[(offset >> 2) + SIZE_WORD]!) | 0);
-  }
-
   #moveHead(head: number): void {
     this.#head = head;
     if (!this.#isJoined) Atomics.store(this.control, HEAD_INDEX, head);

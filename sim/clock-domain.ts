@@ -7,33 +7,13 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
-import type { ChannelReader } from './channel.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
 /** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
 export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
 
-/** What a domain must know of its process to tell whether anything comes before its next edge. */
-export interface DomainProcess {
-  nowPs: number;
-  /** Edges before this instant may run in the process's turn; no record comes in before it. */
-  untilPs: number;
-  readonly runningProgramCount: number;
-  readonly queue: { readonly nextPs: number };
-  /** See {@link LogicalProcess.quietPs}. */
-  quietPs(reader: ChannelReader): number;
-}
-
 const NEVER = Number.POSITIVE_INFINITY;
-/** Of a domain alone: its edges are run one by one. */
-const NO_PROCESS: DomainProcess = {
-  nowPs: 0,
-  untilPs: Number.NEGATIVE_INFINITY,
-  runningProgramCount: 0,
-  queue: { nextPs: NEVER },
-  quietPs: () => Number.NEGATIVE_INFINITY,
-};
 const STAGE_COUNT_MAX = 32;
 /** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
@@ -63,7 +43,6 @@ export class ClockDomain {
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
-  readonly #process: DomainProcess;
   readonly #stages: OwnedStage[] = [];
   readonly #keepers: EdgeKeeper[] = [];
   /**
@@ -78,9 +57,8 @@ export class ClockDomain {
   /** While an edge runs, all stages upstream of the one that runs. */
   #upstream = NONE_RUNS;
 
-  constructor(clock: Clock, process: DomainProcess = NO_PROCESS) {
+  constructor(clock: Clock) {
     this.clock = clock;
-    this.#process = process;
   }
 
   /**
@@ -115,62 +93,33 @@ export class ClockDomain {
     return this.#upstream !== NONE_RUNS && (this.#upstream & (FIRST_STAGE >>> stage)) !== 0;
   }
 
-  /**
-   * Passes on to edge `cycle` while `stage` runs, if the process has nothing to do in between or at that edge but to run it
-   * again: it need not wait for its turn. The stage has done all that it does at the edge before.
-   * @returns whether it is that edge now; if not, the stage may {@link wake} itself
-   */
-  passTo(stage: number, cycle: number): boolean {
-    const process = this.#process;
-    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
-    if (isWaiting || (this.#dueStages & this.#upstream) !== 0 || process.runningProgramCount > 0)
-      return false;
+  /** While `stage` runs: whether it waits for no other edge, and no other stage is due at this one. */
+  isAlone(stage: number): boolean {
+    return (this.#waiting & (FIRST_STAGE >>> stage)) === 0 && (this.#dueStages & this.#upstream) === 0;
+  }
+
+  /** The first edge that a stage waits for; NO_CYCLE when it is a later one, or none waits. */
+  get firstWaiting(): number {
+    let first = NO_CYCLE;
     for (let left = this.#waiting; left !== 0; ) {
-      const other = Math.clz32(left);
-      if (this.#wakeCycle[other]! <= cycle) return false;
-      left &= ~((FIRST_STAGE >>> other) | 0);
+      const stage = Math.clz32(left);
+      if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
+      left &= ~((FIRST_STAGE >>> stage) | 0);
     }
-    const edgePs = this.clock.edgePs(cycle);
-    if (edgePs >= process.untilPs || edgePs > process.queue.nextPs || cycle >= NO_CYCLE) return false;
-    process.nowPs = edgePs;
-    this.#stand(cycle);
-    this.activeEdgeCount++;
-    return true;
+    return first;
   }
 
-  /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
-  lastPassable(stage: number): number {
-    const process = this.#process;
-    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
-    if (isWaiting || (this.#dueStages & this.#upstream) !== 0 || process.runningProgramCount > 0) return -1;
-    let last = this.#firstWaiting() - 1;
-    const { untilPs } = process;
-    const eventPs = process.queue.nextPs;
-    // At one instant edges come before events, and after records.
-    const boundPs = eventPs < untilPs ? eventPs + 1 : untilPs;
-    if (boundPs === NEVER) return last;
-    const bound = boundPs <= process.nowPs ? 0 : this.clock.cycleAtOrAfter(boundPs);
-    if (bound <= last) last = bound - 1;
-    return last;
-  }
-
-  /**
-   * While `stage` runs: the instant before which its process has nothing to do but to run it again and to take records of
-   * `reader`. Up to it the stage may do both itself ({@link passOver}, LogicalProcess.takeRecord), in the order of time.
-   */
-  quietPs(stage: number, reader: ChannelReader): number {
-    const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
-    if (isWaiting || (this.#dueStages & this.#upstream) !== 0) return Number.NEGATIVE_INFINITY;
-    const quietPs = this.#process.quietPs(reader);
-    if (this.#waiting === 0) return quietPs;
-    const edgePs = this.clock.edgePs(this.#firstWaiting());
-    return edgePs < quietPs ? edgePs : quietPs;
-  }
-
-  /** A stage has run at `edgeCount` more edges by itself, the last of them `cycle`. It sees to the process's time. */
-  passOver(cycle: number, edgeCount: number): void {
-    this.#stand(cycle);
+  /** The stage that runs has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
+  standAt(cycle: number, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
+    // Stored as a small integer, although some come as floats.
+    if ((cycle | 0) === cycle) {
+      this.cycle = cycle | 0;
+      this.#nextCycle = cycle | 0;
+    } else {
+      this.cycle = cycle;
+      this.#nextCycle = cycle;
+    }
   }
 
   /** Adds what keeps edges of this domain, to be moved when a new epoch begins. */
@@ -189,28 +138,6 @@ export class ClockDomain {
     this.cycle -= cycles;
     if (this.nextPs !== NEVER) this.#setNext(this.#nextCycle - cycles, this.#dueStages);
     for (const keeper of this.#keepers) keeper.rebase(ps, cycles);
-  }
-
-  /** The edge that runs is now `cycle`: stored as a small integer, although some come as floats (see {@link #setNext}). */
-  #stand(cycle: number): void {
-    if ((cycle | 0) === cycle) {
-      this.cycle = cycle | 0;
-      this.#nextCycle = cycle | 0;
-    } else {
-      this.cycle = cycle;
-      this.#nextCycle = cycle;
-    }
-  }
-
-  /** The first edge that a stage waits for; NO_CYCLE when it is a later one, or none waits. */
-  #firstWaiting(): number {
-    let first = NO_CYCLE;
-    for (let left = this.#waiting; left !== 0; ) {
-      const stage = Math.clz32(left);
-      if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
-      left &= ~((FIRST_STAGE >>> stage) | 0);
-    }
-    return first;
   }
 
   /** Runs the due stages of the next edge. */

@@ -47,7 +47,7 @@ describe('fifo', () => {
   it('refuses a push when full, and takes one after a pop or a clear', () => {
     const fifo = new Fifo({ name: 'test', capacity: 1, whenFull: 'the test fails' });
     fifo.push(1, 0);
-    expect(() => fifo.push(2, 0)).toThrow('push into a full fifo of 1');
+    expect(() => fifo.push(2, 0)).toThrow('push into a full fifo: test has 1 place');
     fifo.pop();
     fifo.push(3, 0);
     fifo.clear();

@@ -112,7 +112,9 @@ export class Fifo {
   #pushBehind(value: number, visibleCycle: number): void {
     const { count, capacity } = this;
     if (count === capacity)
-      throw new RangeError(`push into a full fifo: ${this.name} has ${capacity} places`);
+      throw new RangeError(
+        `push into a full fifo: ${this.name} has ${capacity} place${capacity === 1 ? '' : 's'}`,
+      );
     let tail = this.#ringHead + count - 1;
     if (tail >= capacity) tail -= capacity;
     this.#values[tail] = value;

@@ -18,6 +18,7 @@ import { ClockDomain } from './clock-domain.ts';
 import { type ExactPs, exactPs, type Stopwatch, startStopwatch, type TimeKeeper } from './epoch.ts';
 import { EventQueue } from './event-queue.ts';
 import { InboundPort, type RecordHandler, type RecordReceiver } from './inbound-port.ts';
+import { RunAhead } from './run-ahead.ts';
 import { RunError } from './run-errors.ts';
 
 /**
@@ -47,6 +48,8 @@ const timerTurnMs = 2;
 export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
+  /** What may be done here ahead of the turn. */
+  readonly runAhead: RunAhead;
   /** The current instant in picoseconds, counted from the epoch. */
   nowPs = FLOAT_ZERO;
   /** Begin of the epoch: microseconds since power-on. */
@@ -98,9 +101,13 @@ export class LogicalProcess {
   /** Whether there are more clock domains, or chance decides what comes first at an instant. */
   #isUnusual = false;
 
-  /** @param shuffle reorders what one instant leaves unordered; see {@link EventQueue} */
-  constructor(name: string, shuffle?: () => number) {
+  /**
+   * @param shuffle reorders what one instant leaves unordered; see {@link EventQueue}
+   * @param runsAhead whether anything may be done ahead of its turn: it makes no difference to what happens
+   */
+  constructor(name: string, shuffle?: () => number, runsAhead = true) {
     this.name = name;
+    this.runAhead = new RunAhead(this, runsAhead);
     this.#shuffle = shuffle;
     this.queue = new EventQueue(1024, shuffle);
     this.#isUnusual = shuffle !== undefined;
@@ -108,7 +115,7 @@ export class LogicalProcess {
 
   /** Adds a clock domain of the given frequency. */
   addClockDomain(frequencyMHz: number): ClockDomain {
-    const domain = new ClockDomain(new Clock(frequencyMHz), this);
+    const domain = new ClockDomain(new Clock(frequencyMHz));
     this.countCyclesOf(domain.clock);
     if (this.#clockDomains.push(domain) > 1) {
       this.#isUnusual = true;
@@ -342,39 +349,6 @@ export class LogicalProcess {
       this.#deliver(port);
       if (this.runningProgramCount > 0) return true;
     }
-  }
-
-  /**
-   * The instant before which this process has nothing to do but to run its clock domain and to take the records of `reader`:
-   * -Infinity where chance or several domains decide, or more than two channels come in.
-   */
-  quietPs(reader: ChannelReader): number {
-    if (this.runningProgramCount > 0 || this.#hasMorePorts || this.#isUnusual)
-      return Number.NEGATIVE_INFINITY;
-    let quietPs = this.limitPs;
-    if (this.queue.nextPs < quietPs) quietPs = this.queue.nextPs;
-    const first = this.#reader0;
-    if (first !== reader && first.nextPs < quietPs) quietPs = first.nextPs;
-    const second = this.#reader1;
-    if (second !== reader && second.nextPs < quietPs) quietPs = second.nextPs;
-    return quietPs;
-  }
-
-  /** Takes the next record of `reader` at its time, for a stage to which {@link quietPs} has left it. Returns its place. */
-  takeRecord(reader: ChannelReader): number {
-    this.recordCount++;
-    this.nowPs = reader.nextPs;
-    return reader.take();
-  }
-
-  /** Likewise if it is of the protocol's `kind`: else returns -1, and nothing has happened. */
-  takeRecordOf(reader: ChannelReader, kind: number): number {
-    const { nextPs } = reader;
-    const offset = reader.takeOf(kind);
-    if (offset < 0) return -1;
-    this.recordCount++;
-    this.nowPs = nextPs;
-    return offset;
   }
 
   /** Has late senders send what is due before the end of the turn, when all else has been done. */

@@ -4,10 +4,12 @@
  */
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, vi } from 'vitest';
+import { perfArgsOf } from '../bench/write-load.ts';
 import type { ProgramFailedError } from '../host/host-error.ts';
 import { DeadlockError, WorkerLostError } from '../sim/index.ts';
 import type { MachineOptions } from '../system/machine/machine.ts';
 import { partitions } from '../system/machine/partition/placement.ts';
+import type { JsonValue } from '../system/machine/program.ts';
 import {
   bothPartitions,
   bytesOf,
@@ -27,6 +29,15 @@ function runMixture(options: MachineOptions): Promise<Outcome> {
     [...programsOf('mixture', 'polling', args), ...programsOf('mixture', 'sleeping', args)],
     options,
   );
+}
+
+/** WRITEs of 1 MiB, for which most shortcuts are made. */
+function runLongWrites(shortcuts: boolean): Promise<Outcome> {
+  const url = new URL('../bench/write-load.ts', import.meta.url);
+  const load = { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 8, outstanding: 4 } as const;
+  const args = perfArgsOf(load) as unknown as JsonValue;
+  const programs = ['client', 'server'].map((exportName, node) => ({ node, run: { url, exportName }, args }));
+  return runPrograms(programs, { shortcuts });
 }
 
 let reference: Promise<Outcome> | undefined;
@@ -49,6 +60,15 @@ describe('the report', () => {
     const expected = await referenceRun();
     expect(results).toEqual(expected.results);
     expect(bytesOf(report)).toBe(bytesOf(expected.report));
+  });
+
+  it('is the same, byte for byte, without shortcuts, of all operations and of long messages', async () => {
+    const { report, results } = await runMixture({ partition: 'single', shortcuts: false });
+    const expected = await referenceRun();
+    expect(results).toEqual(expected.results);
+    expect(bytesOf(report)).toBe(bytesOf(expected.report));
+    const [fast, plain] = await Promise.all([true, false].map(runLongWrites));
+    expect(bytesOf(plain!.report)).toBe(bytesOf(fast!.report));
   });
 
   it.each(bothPartitions)(

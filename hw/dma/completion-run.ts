@@ -84,8 +84,8 @@ export class CompletionRun {
         break;
       const isLast = lengthBytes === remainingBytes;
       if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
-      if (count === 0) endPs = Math.min(endPs, lp.quietPs(reader));
-      else lp.takeRecord(reader);
+      if (count === 0) endPs = Math.min(endPs, lp.runAhead.quietPs(reader));
+      else lp.runAhead.takeRecord(reader);
       link.passCompletion(place);
       this.lastCycle = cycle;
       const serviceCycles = this.#dataPath.cyclesOf(lengthBytes);
@@ -103,7 +103,7 @@ export class CompletionRun {
       place = reader.nextOffset;
       if (words[(place >> 2) + WORD_KIND] === UPDATE_FC && link.passLimits(endPs)) {
         // TLPs that wait for credits may now leave.
-        endPs = Math.min(endPs, lp.quietPs(reader));
+        endPs = Math.min(endPs, lp.runAhead.quietPs(reader));
         place = reader.nextOffset;
       }
       atPs = reader.nextPs;

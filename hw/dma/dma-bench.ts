@@ -125,11 +125,6 @@ export class ScriptedLink implements DmaReadLink, DmaWriteLink {
     this.writes.push({ timePs: this.#lp.nowPs, address, bytes, trafficClass });
   }
 
-  /** Takes one at a time only. */
-  sendMemoryWrites(): number {
-    return 0;
-  }
-
   /** Answers the next `bytes` of a read. */
   answer(read: SentRead, bytes = read.bytes - read.answeredBytes, flags = 0): void {
     const from = (read.address + read.answeredBytes) % MEMORY_BYTES;

@@ -38,7 +38,6 @@ export interface DmaWriteLink {
     lengthBytes: number,
     flags?: number,
   ): void;
-  sendMemoryWrites: PcieLinkPort['sendMemoryWrites'];
 }
 
 /** What the write engine asks the PCIe function: may it speak, and how much at a time. */

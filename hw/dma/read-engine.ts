@@ -19,18 +19,74 @@
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
 import { assertRange } from '../../base/assert.ts';
+import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
-import { NON_POSTED } from '../pcie/index.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import { Fifo } from '../../sim/fifo.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import {
+  COMPLETION_DATA,
+  type CompletionLandings,
+  type CompletionTaker,
+  FLAG_LANDED,
+  FLAG_POISONED,
+  NON_POSTED,
+  PAYLOAD_OFFSET,
+  STATUS_ABORT,
+  STATUS_SUCCESS,
+  statusOf,
+  tagOf,
+  WORD_BYTE_COUNT,
+  WORD_DESCRIPTOR,
+  WORD_FLAGS,
+  WORD_KIND,
+  WORD_LENGTH,
+} from '../pcie/index.ts';
 import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
+import { CompletionRun } from './completion-run.ts';
+import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
-import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';
-import { type DmaReadEngineOptions, ReadReturn } from './read-return.ts';
+import type { DmaReadFunction, DmaReadLink } from './link.ts';
+import type { DmaConfig } from './parameters.ts';
+import { type ReadDone, ReadQueue, type ReadRequest, type ReadRequesterOptions } from './read-queue.ts';
 import { firstTlpBytes } from './split.ts';
+import { type ReadTag, TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
 import { readStalls, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
 
-export class DmaReadEngine extends ReadReturn {
+/** Most completions one read can be split into: one per read completion boundary of 64 bytes, and one for the offset. */
+const COMPLETIONS_PER_READ_MAX = 4096 / 64 + 1;
+
+export interface DmaReadEngineOptions {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: DmaReadLink;
+  readonly pcieFunction: DmaReadFunction;
+  readonly config: DmaConfig;
+  /** On-chip memory in which reads land. */
+  readonly sram: Uint8Array;
+}
+
+export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   /** Cycles of the issuing half: busy per memory read, stalled for tags or for the link. */
   readonly account = new BlockAccount('dmaRead', readStalls);
+  /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
+  readonly returnAccount = new BlockAccount('dmaReadReturn');
+  /** Completions whose tag belongs to no read: never sent, or finished long ago. */
+  unexpectedCompletions = 0;
+  /** Completions that came after their read had timed out or was dropped by a reset. */
+  lateCompletions = 0;
+  /** Completions that do not continue their read where it stands; they are ignored. */
+  malformedCompletions = 0;
+  timeouts = 0;
+  /** On-chip memory in which reads land. */
+  readonly memory: Uint8Array;
+
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #link: DmaReadLink;
+  readonly #pcieFunction: DmaReadFunction;
+  readonly #tags: TagPool;
+  readonly #sramBytes: number;
 
   readonly #issueStage: number;
   readonly #issueCycles: number;
@@ -42,9 +98,42 @@ export class DmaReadEngine extends ReadReturn {
   #newMask = 0;
   #newCycle = -1;
 
+  readonly #copier = new BlockCopier();
+  readonly #bytes: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #dataPath: DmaDataPath;
+  readonly #run: CompletionRun;
+  readonly #returnStage: number;
+  readonly #timeoutStage: number;
+  readonly #completions: Fifo;
+  #lastReportCycle = -1;
+  /** The completion timeout last asked for, and the same in cycles, rounded up. */
+  #timeoutPs = Number.POSITIVE_INFINITY;
+  #timeoutCycles = Number.POSITIVE_INFINITY;
+  /** Cycle at which the timeout stage runs next, or Infinity. */
+  #expireCycle = Number.POSITIVE_INFINITY;
+
   constructor(options: DmaReadEngineOptions) {
-    super(options);
-    const { config, domain, link } = options;
+    const { lp, domain, link, config } = options;
+    this.#lp = lp;
+    this.#domain = domain;
+    this.#link = link;
+    this.#pcieFunction = options.pcieFunction;
+    this.#tags = new TagPool(config.tagCount);
+    this.#sramBytes = options.sram.length;
+    this.memory = options.sram;
+    this.#bytes = link.reader.bytes;
+    this.#words = link.reader.words;
+    this.#dataPath = new DmaDataPath(config.dataPathBytes);
+    this.#run = new CompletionRun(lp, domain, link, this.#tags, this.returnAccount, this.#dataPath);
+    this.#completions = new Fifo({
+      name: 'completions',
+      capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
+      whenFull: 'never: a read has its tag until its last completion',
+    });
+    if (!link.returnsCompletionCredits) link.letTakeCompletions(this);
+    this.#returnStage = domain.addStage(this.#return, this);
+    this.#timeoutStage = domain.addStage(this.#expire, this);
     this.#issueCycles = config.readIssueCycles;
     this.#arbiter = new Arbiter(config.readArbitration);
     this.#issueStage = domain.addStage(this.#issue, this);
@@ -79,7 +168,7 @@ export class DmaReadEngine extends ReadReturn {
    */
   request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void {
     const queue = this.#queues[requester]!;
-    const lastOffset = this.sramBytes - lengthBytes;
+    const lastOffset = this.#sramBytes - lengthBytes;
     if (!(lengthBytes > 0))
       throw new DmaRequestError(`${queue.name} read lengthBytes`, lengthBytes, '1 or more');
     if (!(sramOffset >= 0 && sramOffset <= lastOffset))
@@ -87,13 +176,15 @@ export class DmaReadEngine extends ReadReturn {
     if (queue.count === queue.depth)
       throw new DmaRequestError(`${queue.name} read requests`, queue.count + 1, `at most ${queue.depth}`);
     queue.push(address, lengthBytes, sramOffset, cookie);
-    if (queue.unsentCount === 1) this.#beginToWait(queue, this.domain.cycle);
+    if (queue.unsentCount === 1) this.#beginToWait(queue, this.#domain.cycle);
   }
 
-  /** Drops every request unreported. */
+  /** Drops every request unreported, at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
   reset(cycle: number): void {
     for (const queue of this.#queues) queue.clear();
-    this.dropReads(cycle);
+    if (this.#run.lastCycle === cycle && this.#domain.isUpstream(this.#returnStage)) this.lateCompletions++;
+    this.detachLandings();
+    this.#tags.abandonAll();
     this.#arbiter.reset();
     this.#waitingMask = 0;
     this.#stalls.end(cycle);
@@ -106,28 +197,35 @@ export class DmaReadEngine extends ReadReturn {
     this.#stalls.rebase(cycles);
     this.#newCycle -= cycles;
     for (const queue of this.#queues) queue.readySinceCycle -= cycles;
-    this.rebaseReturns(cycles);
+    this.returnAccount.rebase(cycles);
+    this.#tags.rebase(cycles);
+    this.#completions.rebase(cycles);
+    this.#run.lastCycle -= cycles;
+    this.#lastReportCycle -= cycles;
+    this.#expireCycle -= cycles;
   }
 
   /** True when no request is held and no tag is out. */
   get isIdle(): boolean {
-    return this.tags.takenCount === 0 && this.#queues.every((queue) => queue.count === 0);
+    return this.#tags.takenCount === 0 && this.#queues.every((queue) => queue.count === 0);
   }
 
   /** Tags whose completions may still come: the Transactions Pending bit. */
   get pendingTagCount(): number {
-    return this.tags.takenCount;
+    return this.#tags.takenCount;
   }
 
   /** Most tags out at once so far. */
   get tagHighWater(): number {
-    return this.tags.highWater;
+    return this.#tags.highWater;
   }
 
   /** The requesters with their counters, in the order added. */
   get requesters(): readonly ReadQueue[] {
     return this.#queues;
   }
+
+  // ---- issue ----
 
   #beginToWait(queue: ReadQueue, cycle: number): void {
     this.#ready(queue, cycle + 1);
@@ -137,33 +235,34 @@ export class DmaReadEngine extends ReadReturn {
     }
     this.#newMask |= queue.bit;
     this.#waitingMask |= queue.bit;
-    if (!this.#stalls.isStalled) this.domain.wake(this.#issueStage, cycle + 1);
+    if (!this.#stalls.isStalled) this.#domain.wake(this.#issueStage, cycle + 1);
   }
 
   #issue(cycle: number): void {
     for (let edge = cycle; this.#issueAt(edge); ) {
       edge += this.#issueCycles;
-      if (!this.domain.passTo(this.#issueStage, edge)) return this.domain.wake(this.#issueStage, edge);
+      if (!this.#lp.runAhead.passTo(this.#domain, this.#issueStage, edge))
+        return this.#domain.wake(this.#issueStage, edge);
     }
   }
 
   /** Returns whether a request was served and there is more to send. */
   #issueAt(cycle: number): boolean {
     if (cycle < this.account.freeCycle) {
-      this.domain.wake(this.#issueStage, this.account.freeCycle);
+      this.#domain.wake(this.#issueStage, this.account.freeCycle);
       return false;
     }
     const waiting = this.#newCycle === cycle ? this.#waitingMask & ~this.#newMask : this.#waitingMask;
     if (waiting === 0) {
       this.#stalls.end(cycle);
       this.account.rest(cycle);
-      if (this.#waitingMask !== 0) this.domain.wake(this.#issueStage, cycle + 1);
+      if (this.#waitingMask !== 0) this.#domain.wake(this.#issueStage, cycle + 1);
       return false;
     }
-    const isBusMaster = this.pcieFunction.isBusMaster();
-    if (isBusMaster && this.tags.freeCountBelow(this.pcieFunction.tagCountMax) === 0)
+    const isBusMaster = this.#pcieFunction.isBusMaster();
+    if (isBusMaster && this.#tags.freeCountBelow(this.#pcieFunction.tagCountMax) === 0)
       return this.#block(STALL_TAGS, cycle);
-    if (isBusMaster && !this.link.canSend(NON_POSTED)) return this.#block(STALL_LINK, cycle);
+    if (isBusMaster && !this.#link.canSend(NON_POSTED)) return this.#block(STALL_LINK, cycle);
     this.#serve(this.#queues[this.#arbiter.grant(waiting)]!, isBusMaster, cycle);
     return this.#waitingMask !== 0;
   }
@@ -179,14 +278,14 @@ export class DmaReadEngine extends ReadReturn {
 
   #sendRead(queue: ReadQueue, cycle: number): void {
     const request = queue.issuing;
-    const { pcieFunction } = this;
+    const pcieFunction = this.#pcieFunction;
     const bytes = firstTlpBytes(request.address, request.unsentBytes, pcieFunction.maxReadRequestBytes());
-    const tag = this.takeTag(cycle);
+    const tag = this.#takeTag(cycle);
     tag.request = request;
     tag.landingOffset = request.sramOffset;
     tag.remainingBytes = bytes;
     tag.landingEnd = queue.landsAhead && tag.keptBytes === undefined ? request.sramOffset + bytes : 0;
-    this.link.sendMemoryRead(
+    this.#link.sendMemoryRead(
       request.address,
       queue.trafficClass,
       bytes,
@@ -209,7 +308,7 @@ export class DmaReadEngine extends ReadReturn {
   #refuse(queue: ReadQueue, cycle: number): void {
     const request = queue.issuing;
     queue.fail(request, DmaStatus.busMasterDisabled);
-    this.report(request, cycle);
+    this.#report(request, cycle);
   }
 
   /** From `cycle` on the queue's next memory read could be sent. */
@@ -226,21 +325,245 @@ export class DmaReadEngine extends ReadReturn {
   }
 
   #linkHasSpace(): void {
-    if (this.#stalls.isStalledFor(STALL_LINK)) this.domain.wakeAfter(this.#issueStage, this.lp.nowPs);
+    if (this.#stalls.isStalledFor(STALL_LINK)) this.#domain.wakeAfter(this.#issueStage, this.#lp.nowPs);
   }
 
-  protected override get isTagAwaited(): boolean {
+  get #isTagAwaited(): boolean {
     return this.#stalls.isStalledFor(STALL_TAGS);
   }
 
-  protected override tagFreed(cycle: number): void {
-    if (this.isTagAwaited) this.domain.wake(this.#issueStage, cycle);
+  #tagFreed(cycle: number): void {
+    if (this.#isTagAwaited) this.#domain.wake(this.#issueStage, cycle);
   }
 
   /** With nothing to send behind the request, its requester waits no longer. */
-  protected override requestFailed(queue: ReadQueue, cycle: number): void {
+  #requestFailed(queue: ReadQueue, cycle: number): void {
     if (queue.unsentCount > 0) return;
     this.#waitingMask &= ~queue.bit;
-    if (this.#waitingMask === 0 && this.#stalls.isStalled) this.domain.wake(this.#issueStage, cycle);
+    if (this.#waitingMask === 0 && this.#stalls.isStalled) this.#domain.wake(this.#issueStage, cycle);
   }
+
+  // ---- return ----
+
+  /** Takes a completion TLP that has just arrived; the record is given back when its bytes have been moved. */
+  receiveCompletion(offset: number): void {
+    const completions = this.#completions;
+    const cycle = this.#domain.clock.cycleAfter(this.#lp.nowPs);
+    if (completions.isEmpty) {
+      this.#await(offset, cycle);
+    } else if (completions.isFull) {
+      this.#unexpected(offset);
+      this.#link.consume(offset);
+    } else {
+      completions.push(offset, cycle);
+    }
+  }
+
+  /** Whether a completion that has just arrived answers a read that no reset has taken back. */
+  isAwaited(offset: number): boolean {
+    return this.#tags.tagOf(tagOf(this.#words[(offset >> 2) + WORD_DESCRIPTOR]!)).state !== TAG_ABANDONED;
+  }
+
+  /** See {@link CompletionRun.take}. */
+  takeCompletions(offset: number): boolean {
+    return this.#completions.isEmpty && this.#run.take(offset, this.#isTagAwaited);
+  }
+
+  /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
+  #await(offset: number, cycle: number): void {
+    const { freeCycle } = this.returnAccount;
+    this.#completions.push(offset, cycle);
+    this.#domain.wake(this.#returnStage, cycle > freeCycle ? cycle : freeCycle);
+  }
+
+  /**
+   * Where the bytes of a completion land, or -1 unless they may land ahead of it. The place is its request's until all reads
+   * of that have ended.
+   */
+  placeOf(descriptor: number, byteCount: number): number {
+    const { landingEnd, remainingBytes } = this.#tags.tagOf(tagOf(descriptor));
+    return landingEnd > 0 && byteCount <= remainingBytes ? landingEnd - byteCount : -1;
+  }
+
+  /** Where reads are to land now is about to be used for something else: from now on bytes land when their completion comes. */
+  detachLandings(): void {
+    for (const tag of this.#tags.tags) if (tag.state === TAG_ACTIVE) this.#strand(tag);
+  }
+
+  /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
+  #takeTag(cycle: number): ReadTag {
+    const tag = this.#tags.take(cycle + this.#timeout());
+    this.#expireAt(tag.deadlineCycle);
+    return tag;
+  }
+
+  /**
+   * Reports a request if it is finished and the oldest of its queue, and then those behind it that are finished as well:
+   * one per cycle from `cycle` on.
+   */
+  #report(request: ReadRequest, cycle: number): void {
+    const { queue } = request;
+    if (request !== queue.head || !request.isFinished) return;
+    do {
+      const { cookie, status } = queue.head;
+      const wasFull = queue.count === queue.depth;
+      const reportCycle = cycle > this.#lastReportCycle ? cycle : this.#lastReportCycle + 1;
+      this.#lastReportCycle = reportCycle;
+      queue.pop();
+      queue.onDone(cookie, status, reportCycle);
+      if (wasFull && queue.onSpace !== undefined) queue.onSpace();
+    } while (queue.count > 0 && queue.head.isFinished);
+  }
+
+  #return(cycle: number): void {
+    if (cycle < this.#nextReturnCycle()) return;
+    this.#take(this.#completions.pop(), cycle);
+    if (!this.#completions.isEmpty) this.#domain.wake(this.#returnStage, this.#nextReturnCycle());
+  }
+
+  #take(offset: number, cycle: number): void {
+    const serviceCycles = this.#takeCompletion(offset, cycle);
+    this.#link.consume(offset);
+    this.returnAccount.serve(cycle, serviceCycles);
+  }
+
+  /** Cycle at which the oldest completion can be taken, or Infinity. */
+  #nextReturnCycle(): number {
+    const { headCycle } = this.#completions;
+    const { freeCycle } = this.returnAccount;
+    return headCycle > freeCycle ? headCycle : freeCycle;
+  }
+
+  /** Returns the cycles the data path is occupied by it. */
+  #takeCompletion(offset: number, cycle: number): number {
+    const words = this.#words;
+    const record = offset >> 2;
+    const tag = this.#tags.tagOf(tagOf(words[record + WORD_DESCRIPTOR]!));
+    if (tag.state === TAG_FREE) {
+      this.#unexpected(offset);
+      return 1;
+    }
+    const hasData = words[record + WORD_KIND] === COMPLETION_DATA;
+    const bytes = hasData ? words[record + WORD_LENGTH]! : 0;
+    const { remainingBytes } = tag;
+    const continues =
+      bytes > 0 && bytes <= remainingBytes && words[record + WORD_BYTE_COUNT] === remainingBytes;
+    const isError = !hasData && statusOf(words[record + WORD_FLAGS]!) !== STATUS_SUCCESS;
+    if (!continues && !isError) {
+      this.malformedCompletions++;
+      this.#pcieFunction.reportUnexpectedCompletion(offset);
+      return 1;
+    }
+    const serviceCycles = this.#dataPath.cyclesOf(bytes);
+    const isLast = isError || bytes === remainingBytes;
+    if (tag.state === TAG_ACTIVE) {
+      this.#continueRead(tag, offset, bytes, cycle);
+      if (isLast) this.#endRead(tag.request!, cycle + serviceCycles - 1);
+    } else {
+      this.lateCompletions++;
+      if (tag.state !== TAG_ABANDONED) this.#pcieFunction.reportUnexpectedCompletion(offset);
+    }
+    this.#passOver(tag, bytes, isLast, cycle);
+    return serviceCycles;
+  }
+
+  /** The read goes on behind these bytes, or has come to its end. */
+  #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: number): void {
+    tag.landingOffset += bytes;
+    tag.remainingBytes -= bytes;
+    if (isLast) this.#freeTag(tag, cycle);
+  }
+
+  /** Bytes that have landed ahead are in place, unless the place has been given up since. */
+  #land(tag: ReadTag, offset: number, bytes: number, flags: number): void {
+    const { keptBytes, landingOffset } = tag;
+    if ((flags & FLAG_LANDED) === 0) {
+      this.#copier.copy(this.memory, landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
+    } else if (keptBytes !== undefined) {
+      const from = keptBytes.length - tag.remainingBytes;
+      this.memory.set(keptBytes.subarray(from, from + bytes), landingOffset);
+    }
+  }
+
+  /** Keeps what has landed ahead for a read that is given up: its completions may still be taken for those of the tag's next. */
+  #strand(tag: ReadTag): void {
+    const { landingOffset, remainingBytes } = tag;
+    tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
+    tag.landingEnd = 0;
+  }
+
+  /** A completion of a read that is waited for: its bytes land, or its request fails. */
+  #continueRead(tag: ReadTag, offset: number, bytes: number, cycle: number): void {
+    const flags = this.#words[(offset >> 2) + WORD_FLAGS]!;
+    if (bytes === 0) {
+      this.#fail(tag.request!, statusOfCompletion(statusOf(flags)), cycle);
+    } else if ((flags & FLAG_POISONED) !== 0) {
+      this.#fail(tag.request!, DmaStatus.poisoned, cycle);
+    } else {
+      this.#land(tag, offset, bytes, flags);
+    }
+  }
+
+  #unexpected(offset: number): void {
+    this.unexpectedCompletions++;
+    this.#pcieFunction.reportUnexpectedCompletion(offset);
+  }
+
+  #freeTag(tag: ReadTag, cycle: number): void {
+    this.#tags.release(tag);
+    this.#tagFreed(cycle);
+  }
+
+  /** One read of a request has come to its end. */
+  #endRead(request: ReadRequest, cycle: number): void {
+    request.readCount--;
+    this.#report(request, cycle);
+  }
+
+  #fail(request: ReadRequest, status: number, cycle: number): void {
+    request.queue.fail(request, status);
+    this.#requestFailed(request.queue, cycle);
+  }
+
+  // ---- timeout ----
+
+  #timeout(): number {
+    const timeoutPs = this.#pcieFunction.completionTimeoutPs;
+    if (timeoutPs !== this.#timeoutPs) {
+      this.#timeoutPs = timeoutPs;
+      this.#timeoutCycles = Math.ceil((timeoutPs * this.#domain.clock.frequencyMHz) / 1e6);
+    }
+    return this.#timeoutCycles;
+  }
+
+  /** Has the timeout stage run at `cycle` at the latest. */
+  #expireAt(cycle: number): void {
+    if (cycle >= this.#expireCycle) return;
+    this.#expireCycle = cycle;
+    this.#domain.wake(this.#timeoutStage, cycle);
+  }
+
+  #expire(cycle: number): void {
+    this.#expireCycle = Number.POSITIVE_INFINITY;
+    let tag = this.#tags.nextToExpire();
+    for (; tag !== undefined && tag.deadlineCycle <= cycle; tag = this.#tags.nextToExpire()) {
+      if (tag.state === TAG_ACTIVE) this.#timeOut(tag, cycle);
+      else this.#freeTag(tag, cycle);
+    }
+    if (tag !== undefined) this.#expireAt(tag.deadlineCycle);
+  }
+
+  #timeOut(tag: ReadTag, cycle: number): void {
+    this.timeouts++;
+    this.#pcieFunction.reportCompletionTimeout();
+    this.#strand(tag);
+    this.#tags.expire(tag, cycle + this.#timeout());
+    this.#fail(tag.request!, DmaStatus.timeout, cycle);
+    this.#endRead(tag.request!, cycle);
+  }
+}
+
+/** A Configuration Request Retry is no answer to a memory read: it counts as an unsupported request. */
+function statusOfCompletion(status: number): number {
+  return status === STATUS_ABORT ? DmaStatus.completerAbort : DmaStatus.unsupportedRequest;
 }

@@ -98,7 +98,6 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const plainWrite = write.bind(memory);
   const isWatched = (address: number): boolean => story.watchedPages.includes(address >>> 12);
   Object.assign(memory, {
-    isWatched,
     write: (address: number, bytes: number, source: Uint8Array, from: number): boolean => {
       const isDone = plainWrite(address, bytes, source, from);
       if (isDone && isWatched(address))

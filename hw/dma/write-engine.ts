@@ -154,7 +154,7 @@ export class DmaWriteEngine {
       if (!this.#function.isBusMaster()) return this.#drop(request, next);
       if (!this.#link.canSend(POSTED)) return this.#block(next);
       next = this.#sendTlp(request, next);
-      if (this.#queue.count > 0 && !this.#domain.passTo(this.#stage, next))
+      if (this.#queue.count > 0 && !this.#lp.runAhead.passTo(this.#domain, this.#stage, next))
         return this.#domain.wake(this.#stage, next);
     }
   }
@@ -173,49 +173,7 @@ export class DmaWriteEngine {
       return nextCycle;
     }
     this.#advance(request, bytes, nextCycle);
-    return this.#sendMore(request, nextCycle);
-  }
-
-  /**
-   * Sends TLPs of a request that has just sent one, at `cycle` and after, as long as nothing else is due in the process and
-   * they leave at once. Returns the cycle at which the next TLP can go.
-   */
-  #sendMore(request: WriteRequest, cycle: number): number {
-    const { owner, address, remainingBytes, source, sourceOffset } = request;
-    const bytes = this.#function.maxPayloadBytes();
-    if (remainingBytes < bytes || (address & (bytes - 1)) !== 0) return cycle;
-    const cycles = this.#serviceCyclesOf(bytes);
-    const passableCount = (this.#domain.lastPassable(this.#stage) - cycle) / cycles + 1;
-    const wholeCount = remainingBytes / bytes;
-    const count = (passableCount < wholeCount ? passableCount : wholeCount) | 0;
-    if (count < 1) return cycle;
-    const { clock } = this.#domain;
-    const { trafficClass } = owner;
-    const link = this.#link;
-    const sent = link.sendMemoryWrites(
-      address,
-      trafficClass,
-      source,
-      sourceOffset,
-      bytes,
-      count,
-      clock,
-      cycle,
-      cycles,
-    );
-    if (sent > 0) this.#haveSent(request, sent, bytes, cycle, cycles);
-    return cycle + sent * cycles;
-  }
-
-  /** A request has sent `count` TLPs, the first at `cycle`. */
-  #haveSent(request: WriteRequest, count: number, bytes: number, cycle: number, cycles: number): void {
-    const lastCycle = cycle + (count - 1) * cycles;
-    this.#domain.passOver(lastCycle, count);
-    this.#lp.nowPs = this.#domain.clock.edgePs(lastCycle);
-    request.owner.counters.tlps += count;
-    this.account.serve(cycle, count * cycles);
-    if (request.remainingBytes === count * bytes) this.#done(request, lastCycle);
-    else this.#advance(request, count * bytes, cycle + count * cycles);
+    return nextCycle;
   }
 
   /** `bytes` of a request have been sent; the rest can go from `nextCycle` on. */
@@ -235,15 +193,10 @@ export class DmaWriteEngine {
 
   /** Accounts for a TLP; returns the cycle at which the next one can go. */
   #occupy(cycle: number, bytes: number): number {
-    const serviceCycles = this.#serviceCyclesOf(bytes);
+    const dataCycles = this.#dataPath.cyclesOf(bytes);
+    const serviceCycles = dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
     this.account.serve(cycle, serviceCycles);
     return cycle + serviceCycles;
-  }
-
-  /** For how long a TLP occupies the engine. */
-  #serviceCyclesOf(bytes: number): number {
-    const dataCycles = this.#dataPath.cyclesOf(bytes);
-    return dataCycles > this.#issueCycles ? dataCycles : this.#issueCycles;
   }
 
   /** Bus mastering is off: what remains of the oldest request is not sent. */

@@ -2,7 +2,7 @@
  * What the function needs of its end of the link, and what the device core behind the BARs offers it.
  */
 import type { ChannelReader } from '../../sim/channel.ts';
-import type { TlpReceiver } from './link-engine.ts';
+import type { TlpReceiver } from './link-port.ts';
 import type { Flow } from './tlp.ts';
 
 /** The slice of a `PcieLinkPort` that an endpoint's function uses. */

@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
-import { Clock } from '../../sim/clock.ts';
 import { creditsOf } from './credits.ts';
 import { type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
-import { PayloadLoans } from './payload-loans.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -61,16 +59,6 @@ describe('a link port', () => {
     expect(bench.atHost.map(({ timePs }) => timePs - 125_000)).toEqual([10_693, 22_914, 35_135]);
     // It waited for the first TLP's slot in the transmit buffer: 10,693 ps.
     expect(bench.device.transmitter.stallPs[POSTED * 4]).toBe(10_693);
-  });
-
-  it('sends lent writes in a row below 4 GiB only: above, their headers are longer', () => {
-    const { device } = linkBench();
-    device.loans = new PayloadLoans(zeros);
-    const sentAt = (address: number): number =>
-      device.sendMemoryWrites(address, 5, zeros, 0, 256, 3, new Clock(427), 1, 8);
-    expect([sentAt(0x1000), sentAt(0x1_0000_0000 - 512), sentAt(0x1_0000_0000)]).toEqual([3, 0, 0]);
-    // 12 B header + 256 B + 8 B framing each.
-    expect(device.transmitter.tlpLinkBytes[POSTED]).toBe(3 * 276);
   });
 
   it('returns credits within the turn, at their instant, without an event', () => {

@@ -5,49 +5,176 @@
  *     onReceive ◄────────── LinkReceiver ◄───── channel ◄══ other end
  *                  consume ──► UpdateFC, Ack ──► the transmitter's lanes
  *
- * When things happen inside is told in link-engine.ts.
+ * Everything that reaches a port at one instant (TLPs handed over, records delivered, records consumed) commutes:
+ * what it causes inside the port happens a picosecond later, and the port runs what is due inside before it lets
+ * anything in. So a TLP handed over at the instant at which credits arrive never uses them at that instant,
+ * whichever came first. TLPs handed over at one instant keep their order: they come from the stages of one clock
+ * domain.
+ *
+ * An event is scheduled only for what others wait for at this end: TLPs that wait in the fifos. The rest (an Ack's time on
+ * the lanes, limits that nobody waits for) is caught up with when the port is next called; credits to return at the end of
+ * the process's turn at the latest.
  *
  * Listeners of {@link onSendSpace} may be called from within any call of this port: they only wake stages at an
  * edge after the current instant.
  */
+import { InvariantError } from '../../base/assert.ts';
+import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { Clock } from '../../sim/clock.ts';
+import type { RecordReceiver } from '../../sim/inbound-port.ts';
+import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
 import type { CompletionSplit } from './completion-split.ts';
 import type { DeviceRead } from './device-read.ts';
 import type { PayloadCopier } from './link-copy.ts';
-import { LinkEngine } from './link-engine.ts';
+import type { TransmitFlow } from './link-flow.ts';
+import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
+import { LinkReceiver } from './link-receiver.ts';
+import { LinkTransmitter } from './link-transmitter.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
+  carriedBytesOf,
   DWORD_BYTES,
+  dataDwordsOf,
   descriptorOf,
   FLAG_LANDED,
   FLAG_LENT,
   FLAG_STATUS_SHIFT,
+  FLOW_COUNT,
   headerBytesOf,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
   PAYLOAD_OFFSET,
+  payloadBytesOf,
   REQUEST_BOUNDARY_BYTES,
-  SHORT_HEADER_BYTES,
+  SIDEBAND_BASE,
+  UPDATE_FC,
   WORD_AUX,
   WORD_BYTE_COUNT,
   WORD_DATA,
+  WORD_FC_FLOW,
+  WORD_FC_LIMIT,
 } from './tlp.ts';
+import type { TrafficCount } from './tlp-count.ts';
 
+/** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
+export interface TlpReceiver {
+  /** Receives a record at its time. It is the receiver's until {@link PcieLinkPort.consume}. */
+  receiveTlp(offset: number, kind: number): void;
+}
+
+/** Who may take completions with data, before they are in the books, so that nobody else sees them. */
+export interface CompletionTaker {
+  /** Takes the completion at `offset`, which has just arrived, and those behind it that it can. False: it has taken none. */
+  takeCompletions(offset: number): boolean;
+}
+
+export interface LinkPortOptions {
+  readonly lp: LogicalProcess;
+  readonly link: LinkConfig;
+  /** This end: its fifos, and the credits it advertises. */
+  readonly end: LinkEndConfig;
+  /** The other end: the credits it advertises. */
+  readonly peer: LinkEndConfig;
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+  readonly trafficClassCount: number;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
 /** A completion carries the low seven bits of its first byte's address (2.2.9). */
 const LOWER_ADDRESS_MASK = 0x7f;
 
-export class PcieLinkPort extends LinkEngine {
+export class PcieLinkPort implements RecordReceiver, LateSender {
+  readonly link: LinkConfig;
+  /** Views into received records. */
+  readonly reader: ChannelReader;
+  readonly transmitter: LinkTransmitter;
+  readonly receiver: LinkReceiver;
+  /** Whether consuming a completion gives credits back: not where they are infinite. */
+  readonly returnsCompletionCredits: boolean;
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
   /** Place of the payload of the completion just placed. */
   payloadOffset = 0;
   /** What is lent to the other end, with which this one shares them. */
   loans: PayloadLoans = NO_LOANS;
+
+  readonly #lp: LogicalProcess;
+  readonly #trafficClassCount: number;
+  readonly #maxPayloadBytes: number;
+  readonly #eventHandler: number;
+  #tlpReceiver: TlpReceiver = { receiveTlp: () => {} };
+  #completionTaker: CompletionTaker = { takeCompletions: () => false };
+  /** Earliest instant at which something is due inside: an Ack, or credits or waiting TLPs that are to move. */
+  #duePs = NEVER;
+  #moveDuePs = NEVER;
+  /** What that is the minimum of: credits to return, limits that have come, and the transmitter's resumePs. */
+  #updateFcDuePs = NEVER;
+  #updateFcFlows = 0;
+  #limitsDuePs = NEVER;
+  #limitsFlows = 0;
+  readonly #limits = new Int32Array(FLOW_COUNT);
+  #scheduledPs = NEVER;
+
+  /** Connects itself to `lp` as reader of `reader` and writer of `writer`. */
+  constructor(options: LinkPortOptions) {
+    const { lp, link, end, peer, writer, reader, trafficClassCount } = options;
+    checkLinkConfig(link, end);
+    checkLinkConfig(link, peer);
+    this.#lp = lp;
+    this.link = link;
+    this.#maxPayloadBytes = link.maxPayloadBytes;
+    this.reader = reader;
+    this.#trafficClassCount = trafficClassCount;
+    this.transmitter = new LinkTransmitter(lp, link, end, peer, writer);
+    this.receiver = new LinkReceiver(lp, link, end, reader, trafficClassCount);
+    this.returnsCompletionCredits = end.completionHeaders > 0 || end.completionData > 0;
+    this.#eventHandler = lp.queue.addHandler(() => this.#runEvent());
+    lp.addInbound(reader, link.latencyPs, this);
+    lp.addOutbound(writer);
+    lp.addLateSender(this);
+    lp.addTimeKeeper(this);
+  }
+
+  // ---- who is told ----
+
+  /** Sets who is handed received TLPs and sideband records. */
+  deliverTo(receiver: TlpReceiver): void {
+    this.#tlpReceiver = receiver;
+  }
+
+  /** Likewise, a function. */
+  onReceive(listener: TlpReceiver['receiveTlp']): void {
+    this.deliverTo({ receiveTlp: listener });
+  }
+
+  /** Lets `taker` take completions with data, ahead of their calls too, that need not go to the {@link TlpReceiver}. */
+  letTakeCompletions(taker: CompletionTaker): void {
+    this.#completionTaker = taker;
+  }
+
+  /** Calls `listener` whenever a full fifo of the flow has drained below its capacity. */
+  onSendSpace(flow: number, listener: () => void): void {
+    this.transmitter.flows[flow]!.onSpace.push(listener);
+  }
+
+  /** Whether the flow's transmit fifo has room for one TLP more. */
+  canSend(flow: number): boolean {
+    return (this.transmitter.fullFlows & (1 << flow)) === 0 || this.#hasDrained(flow);
+  }
+
+  /** Whether the fifo, full when last looked at, has room by now. Apart from {@link canSend}, to keep that small enough to be inlined. */
+  #hasDrained(flow: number): boolean {
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    return (this.transmitter.fullFlows & (1 << flow)) === 0;
+  }
+
+  // ---- send ----
 
   /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`; lends them where {@link loans} can. */
   sendMemoryWrite(
@@ -58,10 +185,10 @@ export class PcieLinkPort extends LinkEngine {
     lengthBytes: number,
     flags = 0,
   ): void {
-    this.checkPayload(lengthBytes);
+    this.#checkPayload(lengthBytes);
     const { transmitter, loans } = this;
     const isLent = loans.canLend(source, lengthBytes);
-    const offset = this.place(
+    const offset = this.#place(
       transmitter.posted,
       MEMORY_WRITE,
       address,
@@ -74,40 +201,6 @@ export class PcieLinkPort extends LinkEngine {
     this.commit();
   }
 
-  /**
-   * Writes `count` times `lengthBytes` one behind the other, write n at edge `cycle` + n × `cycles` of `clock`, as far as they
-   * are lent and leave at once. `lengthBytes` is a power of two and divides `address`. Nothing but this happens at this end
-   * until the last of them.
-   * @returns how many were sent, none if they need long headers; the caller goes on behind them
-   */
-  sendMemoryWrites(
-    address: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    count: number,
-    clock: Clock,
-    cycle: number,
-    cycles: number,
-  ): number {
-    const { transmitter, loans } = this;
-    const isLong = headerBytesOf(MEMORY_WRITE, address + count * lengthBytes) !== SHORT_HEADER_BYTES;
-    if (isLong || !loans.canLend(source, lengthBytes)) return 0;
-    this.checkPayload(lengthBytes);
-    const descriptor = descriptorOf(0, 0, trafficClass);
-    const { posted, target } = transmitter;
-    let sent = 0;
-    for (; sent < count; sent++) {
-      const offset = this.placeAt(clock.edgePs(cycle + sent * cycles), posted, MEMORY_WRITE, lengthBytes);
-      if (offset < 0) break;
-      target.describe(offset, address + sent * lengthBytes, lengthBytes, FLAG_LENT, descriptor);
-      target.refer(offset, sourceOffset + sent * lengthBytes, loans.lend());
-    }
-    if (sent > 0) transmitter.countAll(posted, sent, sent * lengthBytes);
-    return sent;
-  }
-
   /** Requests `lengthBytes` (not across 4 KiB) at `address`. */
   sendMemoryRead(
     address: number,
@@ -118,7 +211,7 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
-    this.place(
+    this.#place(
       transmitter.nonPosted,
       MEMORY_READ,
       address,
@@ -162,10 +255,17 @@ export class PcieLinkPort extends LinkEngine {
     address: number,
     flags = 0,
   ): void {
-    this.checkPayload(lengthBytes);
+    this.#checkPayload(lengthBytes);
     const { transmitter } = this;
     const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.place(transmitter.completion, COMPLETION_DATA, lower, lengthBytes, flags, descriptor);
+    const offset = this.#place(
+      transmitter.completion,
+      COMPLETION_DATA,
+      lower,
+      lengthBytes,
+      flags,
+      descriptor,
+    );
     transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
     transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.payloadOffset = offset + PAYLOAD_OFFSET;
@@ -189,7 +289,7 @@ export class PcieLinkPort extends LinkEngine {
       const at = start + sentBytes;
       const left = remainingBytes - sentBytes;
       const bytes = split.bytesOf(at, left);
-      const offset = this.placeAt(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
+      const offset = this.#placeAt(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
       if (offset < 0) break;
       const { target } = transmitter;
       target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_LANDED, descriptor);
@@ -225,7 +325,7 @@ export class PcieLinkPort extends LinkEngine {
     const { transmitter } = this;
     const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
     const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.place(
+    const offset = this.#place(
       transmitter.completion,
       COMPLETION,
       lower,
@@ -248,7 +348,7 @@ export class PcieLinkPort extends LinkEngine {
     requesterId: number,
   ): void {
     const { transmitter } = this;
-    const offset = this.place(
+    const offset = this.#place(
       transmitter.nonPosted,
       CONFIG_READ,
       register,
@@ -272,7 +372,7 @@ export class PcieLinkPort extends LinkEngine {
     flags = 0,
   ): void {
     const { transmitter } = this;
-    const offset = this.place(
+    const offset = this.#place(
       transmitter.nonPosted,
       CONFIG_WRITE,
       register,
@@ -288,7 +388,7 @@ export class PcieLinkPort extends LinkEngine {
   /** Sends a message without data, such as Assert_INTA. */
   sendMessage(messageCode: number, trafficClass: number, requesterId: number, data = 0): void {
     const { transmitter } = this;
-    const offset = this.place(
+    const offset = this.#place(
       transmitter.posted,
       MESSAGE,
       0,
@@ -299,5 +399,257 @@ export class PcieLinkPort extends LinkEngine {
     transmitter.target.set(offset, WORD_DATA, data);
     transmitter.target.set(offset, WORD_AUX, messageCode);
     this.commit();
+  }
+
+  /** Raises a wire beside the lanes, such as reset: no TLP, no credits. */
+  sendSideband(kind: number, data: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#duePs <= nowPs) this.#catchUp();
+    this.transmitter.sendSideband(nowPs, kind, data);
+  }
+
+  /** The TLP just placed is complete: should it wait, then until it may leave. */
+  commit(): void {
+    if (this.transmitter.waitingCount === 0) return;
+    this.transmitter.pump(this.#lp.nowPs);
+    this.#planMoves();
+  }
+
+  /**
+   * Lets what is due happen, then hands a TLP to the transmitter. Returns the place of its record in the transmitter's
+   * target, where the sender fills in what only TLPs of its kind have; {@link commit} follows.
+   */
+  #place(
+    flow: TransmitFlow,
+    kind: number,
+    address: number,
+    lengthBytes: number,
+    flags: number,
+    descriptor: number,
+  ): number {
+    const { transmitter } = this;
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    const payloadBytes = payloadBytesOf(kind, lengthBytes);
+    const offset = transmitter.place(
+      flow,
+      kind,
+      headerBytesOf(kind, address),
+      dataDwordsOf(kind, address, lengthBytes),
+      payloadBytes,
+      carriedBytesOf(flags, payloadBytes),
+    );
+    transmitter.target.describe(offset, address, lengthBytes, flags, descriptor);
+    return offset;
+  }
+
+  /**
+   * Hands over, at `nowPs`, a TLP that leaves at once, with a short header and whole dwords of payload that are not in its record:
+   * as {@link #place} and {@link commit} would then. Its books follow, for several at once ({@link LinkTransmitter.countAll}).
+   * Returns the place of its record in the channel, or -1: it would wait.
+   */
+  #placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
+    if (this.#duePs <= nowPs) this.#catchUpTo(nowPs);
+    return this.transmitter.placeAt(nowPs, flow, kind, lengthBytes >> 2);
+  }
+
+  /** Refuses a payload larger than either end may send. */
+  #checkPayload(lengthBytes: number): void {
+    if (lengthBytes <= this.#maxPayloadBytes) return;
+    throw new InvariantError('TLP payload bytes', lengthBytes, `at most ${this.#maxPayloadBytes} (MPS)`);
+  }
+
+  // ---- receive ----
+
+  /** The receiver has done with a record: its room and its credits go back. */
+  consume(offset: number): void {
+    this.returnCredits(this.receiver.release(offset));
+  }
+
+  /**
+   * The receiver has copied what it needs of a record, but still holds the TLP's place in its buffers. What this
+   * returns goes to {@link returnCredits} later. For TLPs that may be held for long: a record holds up the channel.
+   */
+  release(offset: number): number {
+    return this.receiver.release(offset);
+  }
+
+  /** The receiver's buffers have room again for a TLP that was {@link release}d. */
+  returnCredits(credits: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#updateFcDuePs <= nowPs) this.#catchUp();
+    const flow = this.receiver.returnCredits(credits);
+    if (flow < 0) return;
+    this.#updateFcFlows |= 1 << flow;
+    this.#updateFcDuePs = nowPs + 1;
+    this.#planMoves();
+  }
+
+  /**
+   * A completion at `offset` that gives no credits back has been dealt with as it arrived, or ahead of its call
+   * (RunAhead.quietPs, takeRecord). {@link countCompletions} follows.
+   */
+  passCompletion(offset: number): void {
+    const { receiver } = this;
+    this.reader.release(offset);
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    receiver.countToAck();
+    if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
+  }
+
+  /**
+   * Takes the record that comes next, if it is of new limits and comes before `beforePs`. The caller has just passed a completion:
+   * so limits that came earlier are in force. False: nothing has happened.
+   */
+  passLimits(beforePs: number): boolean {
+    const { reader } = this;
+    if (reader.nextPs >= beforePs) return false;
+    const offset = this.#lp.runAhead.takeRecordOf(reader, UPDATE_FC);
+    if (offset < 0) return false;
+    this.#noteLimits(this.#lp.nowPs, offset);
+    return true;
+  }
+
+  /** Enters completions taken by {@link passCompletion} in the books: so many dwords of data, of which so many bytes count. */
+  countCompletions(trafficClass: number, count: number, dataDwords: number, payloadBytes: number): void {
+    this.receiver.countAll(trafficClass, count, dataDwords, payloadBytes);
+  }
+
+  // ---- books ----
+
+  /** Brings books up to `nowPs`, the end of a run. */
+  closeAccounts(nowPs: number): void {
+    if (this.#duePs <= nowPs) this.#catchUp();
+    this.transmitter.closeAccount(nowPs);
+  }
+
+  /** A new epoch: see TimeKeeper. */
+  rebase(ps: number): void {
+    this.transmitter.rebase(ps);
+    this.receiver.ackDuePs -= ps;
+    this.#duePs -= ps;
+    this.#moveDuePs -= ps;
+    this.#updateFcDuePs -= ps;
+    this.#limitsDuePs -= ps;
+    this.#scheduledPs -= ps;
+  }
+
+  /** See {@link LinkReceiver.drainUndelivered}. */
+  drainUndelivered(): TrafficCount {
+    return this.receiver.drainUndelivered(this.#trafficClassCount);
+  }
+
+  // ---- inside ----
+
+  /** A record's call, at its time. */
+  deliver(offset: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#duePs <= nowPs) this.#catchUp();
+    const kind = this.reader.takenKind;
+    if (kind === UPDATE_FC) {
+      this.#noteLimits(nowPs, offset);
+      return;
+    }
+    if (kind === COMPLETION_DATA && this.#completionTaker.takeCompletions(offset)) return;
+    if (kind < SIDEBAND_BASE) {
+      const { receiver } = this;
+      receiver.receive(offset, kind);
+      if (receiver.ackDuePs < this.#duePs) this.#duePs = receiver.ackDuePs;
+    }
+    this.#tlpReceiver.receiveTlp(offset, kind);
+  }
+
+  #noteLimits(nowPs: number, offset: number): void {
+    const words = this.reader.words;
+    const word = offset >> 2;
+    const flow = words[word + WORD_FC_FLOW]!;
+    this.#limits[flow] = words[word + WORD_FC_LIMIT]!;
+    this.#limitsFlows |= 1 << flow;
+    this.#limitsDuePs = nowPs + 1;
+    this.reader.release(offset);
+    this.#planMoves();
+  }
+
+  /** {@link #catchUp} with an instant that the process has not come to yet, but before which nothing else happens in it. */
+  #catchUpTo(instantPs: number): void {
+    const lp = this.#lp;
+    const { nowPs } = lp;
+    lp.nowPs = instantPs;
+    this.#catchUp();
+    lp.nowPs = nowPs;
+  }
+
+  /** Runs what is due inside up to now, in the order of its instants. */
+  #catchUp(): void {
+    const { transmitter, receiver } = this;
+    const { nowPs } = this.#lp;
+    while (this.#duePs <= nowPs) {
+      const atPs = this.#duePs;
+      if (receiver.ackDuePs === atPs) {
+        receiver.acknowledge();
+        transmitter.sendAck(atPs);
+      }
+      if (this.#moveDuePs === atPs) this.#move(atPs);
+      else this.#duePs = receiver.ackDuePs < this.#moveDuePs ? receiver.ackDuePs : this.#moveDuePs;
+    }
+  }
+
+  /** Returns credits, takes up limits, and lets TLPs leave that wait for either or for room. */
+  #move(atPs: number): void {
+    const { transmitter } = this;
+    if (this.#updateFcDuePs === atPs) this.#sendLimits(atPs);
+    const canLeave = this.#limitsDuePs === atPs || transmitter.resumePs === atPs;
+    if (this.#limitsDuePs === atPs) this.#applyLimits();
+    if (canLeave) transmitter.pump(atPs);
+    this.#planMoves();
+  }
+
+  #sendLimits(atPs: number): void {
+    for (let flow = 0; flow < FLOW_COUNT; flow++) {
+      if ((this.#updateFcFlows & (1 << flow)) === 0) continue;
+      const credits = this.receiver.creditsOf(flow);
+      credits.allocateFreed();
+      this.transmitter.sendUpdateFc(atPs, flow, credits.allocated);
+    }
+    this.#updateFcFlows = 0;
+    this.#updateFcDuePs = NEVER;
+  }
+
+  #applyLimits(): void {
+    for (let flow = 0; flow < FLOW_COUNT; flow++) {
+      if ((this.#limitsFlows & (1 << flow)) === 0) continue;
+      this.transmitter.flows[flow]!.credits.limit = this.#limits[flow]!;
+    }
+    this.#limitsFlows = 0;
+    this.#limitsDuePs = NEVER;
+  }
+
+  /** Finds what is due next, and sees to it that what others wait for happens at its instant. */
+  #planMoves(): void {
+    const { receiver, transmitter } = this;
+    let duePs = this.#updateFcDuePs;
+    if (this.#limitsDuePs < duePs) duePs = this.#limitsDuePs;
+    if (transmitter.resumePs < duePs) duePs = transmitter.resumePs;
+    this.#moveDuePs = duePs;
+    this.#duePs = receiver.ackDuePs < duePs ? receiver.ackDuePs : duePs;
+    if (transmitter.waitingCount === 0) this.#lp.sendBy(this.#updateFcDuePs);
+    else if (duePs < this.#scheduledPs) this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#scheduledPs = this.#moveDuePs;
+    this.#lp.queue.schedule(this.#moveDuePs, this.#eventHandler);
+  }
+
+  /** Returns credits that are due. */
+  sendDue(): void {
+    if (this.#duePs <= this.#lp.nowPs) this.#catchUp();
+    this.#lp.sendBy(this.#updateFcDuePs);
+  }
+
+  #runEvent(): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#scheduledPs <= nowPs) this.#scheduledPs = NEVER;
+    if (this.#duePs <= nowPs) this.#catchUp();
+    this.#planMoves();
   }
 }

@@ -45,10 +45,6 @@ export class BenchMemory implements HostMemory {
     this.bytes.set(source.subarray(sourceOffset, sourceOffset + lengthBytes), address);
     return true;
   }
-
-  isWatched(): boolean {
-    return false;
-  }
 }
 
 /** A TLP that reached the device. */

@@ -7,11 +7,6 @@ export interface HostMemory {
   canRead?(address: number, lengthBytes: number): boolean;
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean;
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean;
-  /**
-   * Whether somebody is told of each write to the 4 KiB page of this address, all of which is memory; left out where that is
-   * not known.
-   */
-  isWatched?(address: number): boolean;
   /** How long a request that has just arrived waits for its address to be translated; left out without an IOMMU. */
   translationPs?(address: number): number;
 }

@@ -222,7 +222,7 @@ export class RootComplexReads {
     port.countLanded(completionCount, sentBytes);
     this.completionCount += completionCount;
     this.readBytes += sentBytes;
-    this.#domain.passOver(edge - 1, completionCount);
+    this.#domain.standAt(edge - 1, completionCount);
     return true;
   }
 

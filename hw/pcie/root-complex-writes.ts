@@ -8,7 +8,6 @@ import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { AdjoiningCopies } from './adjoining-copies.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
@@ -35,10 +34,6 @@ import {
   WORD_LENT_OFFSET,
   WORD_LOAN,
 } from './tlp.ts';
-
-const NEVER = Number.POSITIVE_INFINITY;
-/** The offset of no record. */
-const NOWHERE = -1;
 
 const INTX_PIN_COUNT = 4;
 
@@ -67,10 +62,6 @@ export class RootComplexWrites {
     capacity: HEADER_CREDIT_MAX + 1,
     whenFull: 'never: it has a place for each posted header credit',
   });
-  /** Lent writes that have taken effect, but for their bytes: all within one page of memory. */
-  readonly #copies = new AdjoiningCopies();
-  /** Name of the loan of the last of them. */
-  #loan = 0;
   /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
 
@@ -137,110 +128,13 @@ export class RootComplexWrites {
 
   #apply(cycle: number): void {
     const fifo = this.#fifo;
-    const last = this.#hasPlainLoans ? this.#applyOn(cycle) : cycle;
-    while (fifo.headCycle <= last) {
+    while (fifo.headCycle <= cycle) {
       const offset = fifo.pop();
       if (this.#port.reader.kindAt(offset) === MEMORY_WRITE) this.#write(offset);
       else this.#message(this.#port.reader.words[(offset >> 2) + WORD_AUX]!);
       this.#port.consume(offset);
     }
     if (!fifo.isEmpty) this.#domain.wake(this.#stage, fifo.headCycle);
-  }
-
-  /** Whether payload is lent, nobody looks on, and the instants of writes depend on nothing but their arrivals. */
-  get #hasPlainLoans(): boolean {
-    return this.loans.lentCount > 0 && this.tap === undefined && this.#memory.translationPs === undefined;
-  }
-
-  /**
-   * Has lent writes take effect at edge `cycle` and at those after it, and takes the writes that arrive meanwhile, all in the
-   * order of time, until something else happens in the process or a write needs a closer look. Nobody sees when the bytes
-   * land: they are copied in pieces as large as can be.
-   * @returns the last edge at which it was at work, with writes left to do or not
-   */
-  #applyOn(cycle: number): number {
-    const fifo = this.#fifo;
-    const lp = this.#lp;
-    const { clock } = this.#domain;
-    const port = this.#port;
-    const { reader } = port;
-    let quietPs = this.#domain.quietPs(this.#stage, reader);
-    let edge = cycle;
-    let edgeCount = 0;
-    let applied = NOWHERE;
-    let applyPs = lp.nowPs;
-    for (;;) {
-      if (lp.queue.nextPs < quietPs) quietPs = lp.queue.nextPs;
-      if (reader.nextPs <= applyPs) {
-        if (!this.#takeWrite(quietPs)) break;
-        if (fifo.count === 1) applyPs = clock.edgePs(fifo.headCycle);
-        continue;
-      }
-      if (applyPs >= quietPs || !this.#joins(fifo.head)) break;
-      lp.nowPs = applyPs;
-      if (fifo.headCycle > edge) {
-        edge = fifo.headCycle;
-        edgeCount++;
-      }
-      applied = fifo.pop();
-      port.passWrite(applied);
-      if (fifo.isEmpty) applyPs = NEVER;
-      else applyPs = clock.edgePs(fifo.headCycle);
-    }
-    if (applied !== NOWHERE) reader.releaseThrough(applied);
-    this.#copy();
-    if (edgeCount > 0) this.#domain.passOver(edge, edgeCount);
-    return edge;
-  }
-
-  /** Takes the TLP that comes next, before `quietPs`, if it is a memory write for which there is room. */
-  #takeWrite(quietPs: number): boolean {
-    if (this.#fifo.isFull) return false;
-    const offset = this.#port.takeMemoryWrite(quietPs);
-    if (offset < 0) return false;
-    this.#lastCycle = this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles;
-    this.#fifo.push(offset, this.#lastCycle);
-    return true;
-  }
-
-  /** Has a lent write take effect but for its bytes; false when it needs a closer look. */
-  #joins(offset: number): boolean {
-    const { words, floats } = this.#port.reader;
-    const word = offset >> 2;
-    // Nothing but a memory write is lent.
-    if ((words[word + WORD_FLAGS]! & (FLAG_LENT | FLAG_POISONED)) !== FLAG_LENT) return false;
-    const address = floats[(word >> 1) + FLOAT_ADDRESS]!;
-    const lengthBytes = words[word + WORD_LENGTH]!;
-    const place = words[word + WORD_LENT_OFFSET]!;
-    const isNewPage = (address & (REQUEST_BOUNDARY_BYTES - 1)) === 0;
-    if (isNewPage || !this.#copies.adjoin(address, place)) {
-      this.#copy();
-      if (!this.#isPlainPage(address)) return false;
-    }
-    if (isMalformed(address, lengthBytes)) return false;
-    this.#copies.add(address, place, lengthBytes);
-    this.#loan = words[word + WORD_LOAN]!;
-    return true;
-  }
-
-  /** Whether writes to the 4 KiB page of this address are nothing but bytes in memory, which nobody waits for. */
-  #isPlainPage(address: number): boolean {
-    const windowOffset = address - this.#messageWindow;
-    if (windowOffset > -REQUEST_BOUNDARY_BYTES && windowOffset < MESSAGE_WINDOW_BYTES) return false;
-    const memory = this.#memory;
-    if (!(address >= 0 && address <= memory.sizeBytes - REQUEST_BOUNDARY_BYTES)) return false;
-    return memory.isWatched !== undefined && !memory.isWatched(address);
-  }
-
-  /** The bytes of the writes that have taken effect land. */
-  #copy(): void {
-    const { count, address, lengthBytes, place } = this.#copies;
-    if (count === 0) return;
-    this.#memory.write(address, lengthBytes, this.loans.source, place);
-    this.writeCount += count;
-    this.writtenBytes += lengthBytes;
-    this.loans.settle(this.#loan);
-    this.#copies.clear();
   }
 
   #write(offset: number): void {

@@ -12,6 +12,7 @@
  */
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { RunAhead } from '../../sim/run-ahead.ts';
 import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CorePort } from './root-complex-core-port.ts';
@@ -66,6 +67,7 @@ export class RootComplex {
 
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
+  readonly #runAhead: RunAhead;
   readonly #egressStage: number;
   #completionWasLast = false;
 
@@ -73,6 +75,7 @@ export class RootComplex {
     const { lp, config, end, port, memory, interrupts, coreCount } = options;
     checkRootComplexConfig(config, port.link, end);
     this.#config = config;
+    this.#runAhead = lp.runAhead;
     this.#trafficClasses = options.trafficClasses;
     this.port = port;
     const domain = lp.addClockDomain(config.clockMHz);
@@ -187,7 +190,7 @@ export class RootComplex {
       this.cpu.wakeEgress(edge + 1);
       edge = this.reads.nextCycle(edge + 1);
       if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
-      if (edge >= 0 && this.domain.passTo(this.#egressStage, edge)) continue;
+      if (edge >= 0 && this.#runAhead.passTo(this.domain, this.#egressStage, edge)) continue;
       if (edge >= 0) this.domain.wake(this.#egressStage, edge);
       break;
     }
@@ -196,7 +199,7 @@ export class RootComplex {
 
   /** Hands over completions at edge `cycle` and after, while nothing else goes on. Returns whether there was one. */
   #completeOn(cycle: number): boolean {
-    const last = this.domain.lastPassable(this.#egressStage);
+    const last = this.#runAhead.lastPassable(this.domain, this.#egressStage);
     if (last < cycle || !this.reads.completeOn(cycle, last)) return false;
     this.#completionWasLast = true;
     return true;

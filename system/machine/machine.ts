@@ -48,6 +48,11 @@ export interface MachineOptions {
   readonly faults?: FaultPlan;
   /** Reorders what one instant leaves unordered under this seed: the report must not change. */
   readonly shuffleSeed?: number;
+  /**
+   * False leaves out what only makes the simulation faster: work ahead of its turn (sim/run-ahead.ts), early placement of what a
+   * device reads, zero-copy of what it writes. The report must not change. Default true.
+   */
+  readonly shortcuts?: boolean;
   /** A log of what crosses between hosts and HCAs, and a linter of the drivers; default neither. */
   readonly analysis?: AnalysisOptions;
   /**
@@ -136,6 +141,7 @@ export class Machine implements AsyncDisposable {
       faults,
       partition,
       shuffleSeed: options.shuffleSeed,
+      shortcuts: options.shortcuts,
       analysis: options.analysis,
       watch: options.watch,
       programPatienceMs: checkedPatience(options.programPatienceMs),

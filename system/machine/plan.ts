@@ -29,6 +29,8 @@ export interface MachinePlan {
   readonly channels: Readonly<Record<string, SharedArrayBuffer>>;
   /** Reorders what one instant leaves unordered, under this seed; the report does not change. */
   readonly shuffleSeed: number | undefined;
+  /** Whether to take what only makes the simulation faster; the report does not change. */
+  readonly shortcuts: boolean;
   /** What is traced and linted between hosts and HCAs; undefined is nothing. */
   readonly analysis: AnalysisOptions | undefined;
   /** What programs are watched for; undefined is nothing. */
@@ -44,7 +46,7 @@ export interface MachinePlan {
 }
 
 /** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
-export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed'> & {
+export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'> & {
   /** Left out where no host notes when it posted. */
   readonly operationTimes?: readonly SharedArrayBuffer[];
   readonly analysis?: AnalysisOptions | undefined;
@@ -74,6 +76,8 @@ export interface PlanChoice {
   readonly faults: readonly Fault[];
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
+  /** Left out: true. */
+  readonly shortcuts?: boolean | undefined;
   readonly analysis: AnalysisOptions | undefined;
   readonly watch?: Watch | undefined;
   readonly programPatienceMs?: number | undefined;
@@ -106,6 +110,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     placement,
     channels,
     shuffleSeed,
+    shortcuts: choice.shortcuts ?? true,
     analysis,
     watch,
     programPatienceMs: choice.programPatienceMs ?? programPatienceMs,

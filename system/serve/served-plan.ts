@@ -49,7 +49,8 @@ export function planServed({ config, hcaCount, cabling, faults }: ServedChoice):
   if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
   const channels: Record<string, SharedArrayBuffer> = {};
-  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, shuffleSeed: undefined };
+  const how = { shuffleSeed: undefined, shortcuts: true };
+  const plan: ServedPlan = { config, hcaCount, cabling, faults, channels, ...how };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
   };

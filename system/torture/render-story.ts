@@ -34,10 +34,13 @@ export function renderStory(story: Story): string[] {
         .map(([field, value]) => `${field}=${value}`)
         .join(',')}`,
     );
-  if (again !== undefined)
+  if (again !== undefined) {
+    const epochs = again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`;
+    const plainness = again.isPlain === true ? ', without shortcuts' : '';
     lines.push(
-      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${again.epochPs === undefined ? '' : `, in epochs of ${again.epochPs} ps`}`,
+      `again in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${plainness}`,
     );
+  }
   if (stopsAfter !== undefined)
     lines.push(`stopped after ${(100 * stopsAfter).toFixed(3)} % of it, once more`);
   if (scene !== undefined)

@@ -2,7 +2,7 @@
  * Plays a story on a machine of its own and has it judged.
  *
  *     story ─► Machine ─► players ─► observations, report, leftovers ─► judges ─► findings
- *       └── again, in another partition or another order of one instant: everything equal
+ *       └── again, in another partition, another order of one instant or without shortcuts: everything equal
  *
  * A configuration that the machine refuses with a ConfigurationError is no story: `refused` says why.
  */
@@ -112,7 +112,8 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   const second = await playStory(story, epochPs === undefined ? again : { ...again, epochPs });
   const epochs = epochPs === undefined ? '' : `, in epochs of ${epochPs} ps`;
   const looks = again.isUnwatched === true ? ', with nobody looking on' : '';
-  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}`;
+  const plainness = again.isPlain === true ? ', without shortcuts' : '';
+  const how = `in partition ${again.partition}, shuffled by ${again.shuffleSeed}${epochs}${looks}${plainness}`;
   const differs = (what: string, left: unknown, right: unknown): Finding[] => {
     const [before, after] = [textOf(left), textOf(right)];
     if (before === after) return [];
@@ -169,7 +170,7 @@ export interface PlayOptions {
 /** The machine of a story, without programs. */
 export function machineOf(
   { set, faults }: Story,
-  { partition, shuffleSeed, epochPs, isUnwatched }: Again,
+  { partition, shuffleSeed, epochPs, isUnwatched, isPlain }: Again,
   { analysis, stepLimit = stepLimitOfStories }: PlayOptions = {},
 ): Promise<Machine> {
   return Machine.create({
@@ -177,6 +178,7 @@ export function machineOf(
     faults,
     partition,
     stepLimit,
+    shortcuts: isPlain !== true,
     ...(isUnwatched === true ? {} : { watch: 'accesses' }),
     ...(shuffleSeed === undefined ? {} : { shuffleSeed }),
     ...(epochPs === undefined ? {} : { epochPs }),

@@ -20,10 +20,19 @@ const slowShare = 0.25;
 export function storyOfSeed(seed: number, scene?: string): Story {
   if (scene !== undefined) return drawScene(seed, sceneOf({ name: scene }));
   const random = new Random(seed, 'scene');
-  if (!random.chance(sceneShare)) return drawStory(seed);
+  if (!random.chance(sceneShare)) return orPlainAgain(drawStory(seed));
   const drawn = scenes[random.below(scenes.length)]!;
   const isTaken = drawn.isSlow !== true || random.chance(slowShare);
-  return drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!);
+  return orPlainAgain(drawScene(seed, isTaken ? drawn : scenes[random.below(scenes.length)]!));
+}
+
+/** Of the stories that are not played again otherwise. */
+const plainShare = 0.15;
+
+/** Some stories are played once more without shortcuts. */
+function orPlainAgain(story: Story): Story {
+  if (story.again !== undefined || !new Random(story.seed, 'shortcuts').chance(plainShare)) return story;
+  return { ...story, again: { partition: 'single', shuffleSeed: undefined, isPlain: true } };
 }
 
 /** A story that plays a scene, with numbers and hardware of the seed. */

@@ -57,6 +57,8 @@ export interface Again {
   readonly shuffleSeed: number | undefined;
   /** Nobody looks on: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
   readonly isUnwatched?: true;
+  /** Nothing is done ahead of its turn, placed early or handed on without a copy (MachineOptions.shortcuts). */
+  readonly isPlain?: true;
   /** Length of the epochs in which all parts count time; left out: the usual one (sim/epoch.ts). */
   readonly epochPs?: number;
 }

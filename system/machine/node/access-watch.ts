@@ -50,10 +50,6 @@ export class AccessWatch implements HostMemory {
     return this.#memory.sizeBytes;
   }
 
-  isWatched(address: number): boolean {
-    return this.#memory.isWatched?.(address) ?? true;
-  }
-
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     this.#check('read', address, lengthBytes);
     return this.#memory.readInto(address, lengthBytes, target, targetOffset);

@@ -26,7 +26,7 @@ export class HcaNode {
     this.config = config;
     const name = hcaName(node);
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle);
+    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
     const { pcie } = config;
     const tap = times === undefined ? undefined : new OperationTimes(times);
     this.hca = new Hca({

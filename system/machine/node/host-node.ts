@@ -116,7 +116,7 @@ export class HostNode implements BusMap {
     this.config = config;
     const name = hostName(node);
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle);
+    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
     this.lp.patienceMs = plan.programPatienceMs;
     this.#timerHandler = this.lp.queue.addHandler((number) => this.#timerDue(number));
     this.port = this.#makePort(plan);

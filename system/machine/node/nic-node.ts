@@ -24,7 +24,7 @@ export class NicNode {
     this.node = node;
     this.config = config;
     const shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name).unit;
-    this.lp = new LogicalProcess(name, shuffle);
+    this.lp = new LogicalProcess(name, shuffle, plan.shortcuts);
     const { pcie } = config;
     this.nic = new Nic({
       lp: this.lp,

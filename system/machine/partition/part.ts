@@ -76,8 +76,10 @@ export class MachinePart {
       .map((node) => new HostNode(plan, node));
     this.hcas = nodes.filter((node) => names.includes(hcaName(node))).map((node) => new HcaNode(plan, node));
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
-    joinLandings(this.hosts, this.hcas);
-    lendPayload(this.hosts, this.hcas);
+    if (plan.shortcuts) {
+      joinLandings(this.hosts, this.hcas);
+      lendPayload(this.hosts, this.hcas);
+    }
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
     this.#lookout = new PartLookout(

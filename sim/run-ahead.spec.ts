@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from './channel.ts';
-import { Clock } from './clock.ts';
-import { ClockDomain } from './clock-domain.ts';
 import { LogicalProcess } from './logical-process.ts';
 
 interface Happenings {
@@ -15,13 +13,14 @@ interface Happenings {
 }
 
 /** How one stage comes to its next edge: in its turn, by itself, or by itself with the records that come before it. */
-type Way = 'turns' | 'passTo' | 'passOver' | 'takes';
+type Way = 'turns' | 'switchedOff' | 'passTo' | 'standAt' | 'takes';
 
 /** What happens in a process, with its instants. */
 function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCycle = 0): string[] {
   const startPs = firstCycle * 1000;
-  const process = new LogicalProcess('device');
+  const process = new LogicalProcess('device', undefined, way !== 'switchedOff');
   const domain = process.addClockDomain(1000);
+  const { runAhead } = process;
   const log: string[] = [];
   const note = (who: string): number => log.push(`${who} at ${process.nowPs}, cycle ${domain.cycle}`);
   const buffer = new SharedArrayBuffer(channelBufferBytes(4096));
@@ -49,10 +48,13 @@ function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCyc
       return;
     }
   });
-  const isQuietUntil = (instantPs: number): boolean => instantPs < domain.quietPs(long, reader);
+  const isQuietUntil = (instantPs: number): boolean =>
+    instantPs < runAhead.quietPs(reader) &&
+    domain.isAlone(long) &&
+    domain.clock.cycleAtOrAfter(instantPs) < domain.firstWaiting;
   const take = (edgePs: number): void => {
     while (reader.nextPs <= edgePs && isQuietUntil(reader.nextPs)) {
-      const offset = process.takeRecord(reader);
+      const offset = runAhead.takeRecord(reader);
       note('record');
       reader.release(offset);
     }
@@ -60,11 +62,11 @@ function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCyc
   const passes = (edge: number): boolean => {
     const edgePs = domain.clock.edgePs(edge);
     if (way === 'turns') return false;
-    if (way === 'passTo') return domain.passTo(long, edge);
-    if (way === 'passOver' && edge > domain.lastPassable(long)) return false;
+    if (way === 'passTo' || way === 'switchedOff') return runAhead.passTo(domain, long, edge);
+    if (way === 'standAt' && edge > runAhead.lastPassable(domain, long)) return false;
     if (way === 'takes' && (reader.nextPs <= edgePs || !isQuietUntil(edgePs))) return false;
     process.nowPs = edgePs;
-    domain.passOver(edge, 1);
+    domain.standAt(edge, 1);
     return true;
   };
   const second = isDownstream ? before : other();
@@ -99,7 +101,7 @@ describe('a stage that passes on to its next edge itself', () => {
     fc.assert(
       fc.property(happeningsOf, fc.boolean(), firstCycles, (happenings, isDownstream, firstCycle) => {
         const expected = logOf(happenings, 'turns', isDownstream, firstCycle);
-        for (const way of ['passTo', 'passOver', 'takes'] as const)
+        for (const way of ['switchedOff', 'passTo', 'standAt', 'takes'] as const)
           expect(logOf(happenings, way, isDownstream, firstCycle), way).toEqual(expected);
       }),
       { numRuns: 1000 },
@@ -129,8 +131,8 @@ describe('a stage that passes on to its next edge itself', () => {
     const before = isDownstream ? domain.addStage(() => undefined) : -1;
     const long = domain.addStage((cycle) => {
       if (cycle !== 1) return;
-      const isPassable = domain.lastPassable(long) >= 4;
-      passed = domain.passTo(long, 4);
+      const isPassable = process.runAhead.lastPassable(domain, long) >= 4;
+      passed = process.runAhead.passTo(domain, long, 4);
       expect(isPassable).toBe(passed);
     });
     const other = isDownstream ? before : domain.addStage(() => undefined);
@@ -158,7 +160,7 @@ describe('a stage that passes on to its next edge itself', () => {
     expect(passes({}, false, 4000)).toBe(false);
   });
 
-  it.each(['passTo', 'passOver'] as const)(
+  it.each(['passTo', 'standAt'] as const)(
     'stands at the edge it comes to by %s: whom it wakes there runs there',
     (way) => {
       const process = new LogicalProcess('device');
@@ -167,8 +169,8 @@ describe('a stage that passes on to its next edge itself', () => {
       const long = domain.addStage((cycle) => {
         runs.push(`long ${cycle}`);
         if (cycle !== 1) return;
-        if (way === 'passTo') expect(domain.passTo(long, 4)).toBe(true);
-        else domain.passOver(4, 1);
+        if (way === 'passTo') expect(process.runAhead.passTo(domain, long, 4)).toBe(true);
+        else domain.standAt(4, 1);
         domain.wake(upstream, 4);
       });
       const upstream = domain.addStage((cycle) => runs.push(`upstream ${cycle}`));
@@ -186,7 +188,12 @@ describe('a stage that passes on to its next edge itself', () => {
     const seen: unknown[] = [];
     const stage = domain.addStage(() => {
       process.runningProgramCount++;
-      seen.push(domain.passTo(stage, 4), domain.lastPassable(stage), domain.quietPs(stage, reader));
+      const { runAhead } = process;
+      seen.push(
+        runAhead.passTo(domain, stage, 4),
+        runAhead.lastPassable(domain, stage),
+        runAhead.quietPs(reader),
+      );
     });
     domain.wake(stage, 1);
     expect(process.advance(100_000)).toBe(true);
@@ -212,7 +219,7 @@ describe('a stage that passes on to its next edge itself', () => {
     });
     let quietPs = Number.NaN;
     const long = domain.addStage((cycle) => {
-      if (cycle === 1) quietPs = domain.quietPs(long, readers[0]!);
+      if (cycle === 1) quietPs = process.runAhead.quietPs(readers[0]!);
     });
     const other = domain.addStage(() => undefined);
     const handler = process.queue.addHandler(() => undefined);
@@ -223,38 +230,42 @@ describe('a stage that passes on to its next edge itself', () => {
     return quietPs;
   }
 
-  it('is told until when its process has nothing else to do', () => {
+  it('is told until when its process has nothing to do but to run its domain', () => {
     expect(quietPsOf({})).toBe(100_000);
     expect(quietPsOf({}, [[5000]])).toBe(100_000);
     expect(quietPsOf({}, [[5000], [8000]])).toBe(8000);
     expect(quietPsOf({ eventsPs: [7000] }, [[5000], [8000]])).toBe(7000);
-    expect(quietPsOf({ otherCycles: [6], eventsPs: [7000] })).toBe(6000);
-    expect(quietPsOf({ otherCycles: [9], eventsPs: [7000] })).toBe(7000);
+    expect(quietPsOf({ eventsPs: [9000] }, [[5000], [8000]])).toBe(8000);
     expect(quietPsOf({}, [[]], 3000)).toBe(3000);
   });
 
-  it('is not told so while another stage is due at the same edge, nor where more than two channels come in', () => {
-    expect(quietPsOf({ otherCycles: [1] })).toBe(Number.NEGATIVE_INFINITY);
+  it('is not told so where more than two channels come in', () => {
     expect(quietPsOf({}, [[], [], []])).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('never does in a domain without a process, nor where several domains or chance decide what comes first', () => {
+  it('never does where it is switched off, nor where several domains or chance decide what comes first', () => {
     const results: boolean[] = [];
     const reader = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(4096)));
-    const alonePassing = new ClockDomain(new Clock(1000));
-    const stage = alonePassing.addStage(() => results.push(alonePassing.passTo(stage, 4)));
-    alonePassing.wake(stage, 1);
-    alonePassing.runEdge();
-    for (const process of [new LogicalProcess('shuffled', () => 0), new LogicalProcess('two')]) {
+    const processes = [
+      new LogicalProcess('shuffled', () => 0),
+      new LogicalProcess('two'),
+      new LogicalProcess('off', undefined, false),
+    ];
+    for (const process of processes) {
       const domain = process.addClockDomain(1000);
+      const { runAhead } = process;
       const own = domain.addStage(() => {
-        results.push(domain.passTo(own, 4), domain.lastPassable(own) > 1, domain.quietPs(own, reader) > 0);
+        results.push(
+          runAhead.passTo(domain, own, 4),
+          runAhead.lastPassable(domain, own) > 1,
+          runAhead.quietPs(reader) > 0,
+        );
       });
       if (process.name === 'two') process.addClockDomain(500);
       domain.wake(own, 1);
       process.advance(100_000);
     }
-    expect(results).toHaveLength(7);
+    expect(results).toHaveLength(9);
     expect(results).not.toContain(true);
   });
 });

@@ -1,0 +1,105 @@
+/**
+ * What may be done in a process ahead of its turn: while nothing else is due in it, a stage goes on to its next edge, and who is
+ * handed a record takes those behind it. Each happens at its own instant and in the order of time, so that no result depends on
+ * it; it spares the way through the process's loop.
+ *
+ * It can be switched off (LogicalProcess): then something else is always due. So it is where chance decides what comes first at
+ * an instant, or a process has several clock domains.
+ */
+import type { ChannelReader } from './channel.ts';
+import type { ClockDomain } from './clock-domain.ts';
+
+/** What must be known of a process to tell whether anything else is due in it. */
+export interface AheadProcess {
+  nowPs: number;
+  recordCount: number;
+  /** Edges before this instant may run now: no record comes in before. In the far past where none may run ahead. */
+  readonly untilPs: number;
+  /** The end of the turn. */
+  readonly limitPs: number;
+  readonly runningProgramCount: number;
+  readonly queue: { readonly nextPs: number };
+  readonly inbound: readonly { readonly reader: ChannelReader }[];
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+const PAST = Number.NEGATIVE_INFINITY;
+/** No edge. */
+const NONE = -1;
+
+export class RunAhead {
+  readonly #process: AheadProcess;
+  readonly #isOn: boolean;
+
+  constructor(process: AheadProcess, isOn: boolean) {
+    this.#process = process;
+    this.#isOn = isOn;
+  }
+
+  /**
+   * Passes on to edge `cycle` while `stage` runs, if the process has nothing to do in between or at that edge but to run it
+   * again: it need not wait for its turn. The stage has done all that it does at the edge before.
+   * @returns whether it is that edge now; if not, the stage may wake itself
+   */
+  passTo(domain: ClockDomain, stage: number, cycle: number): boolean {
+    const process = this.#process;
+    if (!this.#isOn || process.runningProgramCount > 0) return false;
+    if (!domain.isAlone(stage) || domain.firstWaiting <= cycle) return false;
+    const edgePs = domain.clock.edgePs(cycle);
+    if (edgePs >= process.untilPs || edgePs > process.queue.nextPs) return false;
+    process.nowPs = edgePs;
+    domain.standAt(cycle, 1);
+    return true;
+  }
+
+  /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
+  lastPassable(domain: ClockDomain, stage: number): number {
+    const process = this.#process;
+    if (!this.#isOn || process.runningProgramCount > 0 || !domain.isAlone(stage)) return NONE;
+    const last = domain.firstWaiting - 1;
+    const { untilPs } = process;
+    const eventPs = process.queue.nextPs;
+    // At one instant edges come before events, and after records.
+    const boundPs = eventPs < untilPs ? eventPs + 1 : untilPs;
+    if (boundPs === NEVER) return last;
+    const bound = boundPs <= process.nowPs ? 0 : domain.clock.cycleAtOrAfter(boundPs);
+    return bound <= last ? bound - 1 : last;
+  }
+
+  /**
+   * The instant before which the process has nothing to do but to run its clock domain and to take the records of `reader`: in
+   * the far past where more than two channels come in.
+   */
+  quietPs(reader: ChannelReader): number {
+    const process = this.#process;
+    const { inbound } = process;
+    const isOff = !this.#isOn || process.untilPs === PAST || inbound.length > 2;
+    if (isOff || process.runningProgramCount > 0) return PAST;
+    let quietPs = process.limitPs;
+    if (process.queue.nextPs < quietPs) quietPs = process.queue.nextPs;
+    for (let index = 0; index < inbound.length; index++) {
+      const other = inbound[index]!.reader;
+      if (other !== reader && other.nextPs < quietPs) quietPs = other.nextPs;
+    }
+    return quietPs;
+  }
+
+  /** Takes the next record of `reader`, which is due before {@link quietPs}, at its time. Returns its place. */
+  takeRecord(reader: ChannelReader): number {
+    const process = this.#process;
+    process.recordCount++;
+    process.nowPs = reader.nextPs;
+    return reader.take();
+  }
+
+  /** Likewise if it is of the protocol's `kind`: else returns -1, and nothing has happened. */
+  takeRecordOf(reader: ChannelReader, kind: number): number {
+    const process = this.#process;
+    const { nextPs } = reader;
+    const offset = reader.takeOf(kind);
+    if (offset < 0) return NONE;
+    process.recordCount++;
+    process.nowPs = nextPs;
+    return offset;
+  }
+}
