@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { FileOrder } from './test/file-order.ts';
-import { reportersOf } from './vitest.config.ts';
+import { nodeRuntime, reportersOf } from './vitest.config.ts';
 
 /**
  * Stock Linux guests in QEMU, a scenario in each file, three of them beside each other on two cores: on average a scenario
@@ -9,6 +9,7 @@ import { reportersOf } from './vitest.config.ts';
  */
 export default defineConfig({
   test: {
+    setupFiles: [nodeRuntime],
     include: ['test/guest/**/*.spec.ts'],
     maxWorkers: 3,
     sequence: { sequencer: FileOrder },
