@@ -10,12 +10,15 @@
  *     console.log((await machine.report()).checks.balanced);
  */
 
+import './runtime/node.ts';
+
 // What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
 export type { Finding } from './analyser/lint/findings.ts';
 export type { RuleName, Severity } from './analyser/lint/rules.ts';
 export type { TraceCategory } from './analyser/trace-event.ts';
 export type { TraceFormat } from './analyser/trace-text.ts';
 export { ConfigurationError, InvariantError, SimulatorError } from './base/assert.ts';
+export type { TextSink } from './base/runtime.ts';
 export type { OnDemandCounts } from './driver/on-demand/pager.ts';
 export type { Handle, MtuVerb, PortStateVerb, QpStateVerb, QpTypeVerb } from './driver/uapi.ts';
 export type { CoreThread } from './host/core-thread.ts';
@@ -81,7 +84,6 @@ export type * from './system/machine/report/hca-ledger.ts';
 export type * from './system/machine/report/host-ledger.ts';
 export type * from './system/machine/report/ledger-link.ts';
 export type * from './system/machine/report/nic-ledger.ts';
-export { renderReport } from './system/machine/report/render.ts';
 export type * from './system/machine/report/schema.ts';
 export type { RunFacts } from './system/machine/run-facts.ts';
 export type { AccessCount } from './system/serve/access-counters.ts';
@@ -99,6 +101,7 @@ export type { ServeOrder } from './system/serve/serve-options.ts';
 export type * from './system/serve/serve-report.ts';
 export type { Cabling } from './system/serve/served-plan.ts';
 export type { SlotAccesses } from './system/serve/slot-ledger.ts';
+export { renderReport } from './system/text/render.ts';
 export { openMessageChannel } from './system/workloads/message-pingpong.ts';
 export {
   barrier,

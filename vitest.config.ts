@@ -22,9 +22,19 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
     : ['default', ['json', { outputFile: join(folder, `${name}.json`) }]];
 }
 
+/** Node.js as the model's runtime, in every process of the tests. */
+export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.meta.url));
+
 /** The rooms whose specs leave nothing behind in a process: what they mock comes back. */
-const shared = '{abi,analyser,base,driver,host,hw,net,sim,userlib,wire}/**/*.spec.ts';
-const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**', 'test/torture/**'];
+const shared = '{abi,analyser,base,driver,host,hw,net,runtime,sim,userlib,wire}/**/*.spec.ts';
+const apart = [
+  '**/node_modules/**',
+  '**/dist/**',
+  '.scratch/**',
+  'test/guest/**',
+  'test/page/**',
+  'test/torture/**',
+];
 
 /**
  * Everything but the Linux guests and fresh stories, which have configurations of their own. Tests never time the wall clock; the
@@ -33,6 +43,7 @@ const apart = ['**/node_modules/**', '**/dist/**', '.scratch/**', 'test/guest/**
 export default defineConfig({
   plugins: [localNames],
   test: {
+    setupFiles: [nodeRuntime],
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // Vitest leaves one core to itself, and of two that is half: a file keeps its one less than one and a half busy.

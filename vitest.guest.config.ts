@@ -1,15 +1,16 @@
 import { defineConfig } from 'vitest/config';
 import { FileOrder } from './test/file-order.ts';
-import { reportersOf } from './vitest.config.ts';
+import { nodeRuntime, reportersOf } from './vitest.config.ts';
 
 /**
- * Stock Linux guests in QEMU, a scenario in each file, three of them beside each other on two cores: on average a scenario
- * waits for a third of its time, and whichever worker is free takes the next. A step is tried twice, and says so: the
+ * What runs programs out of Debian's packages: a page in Chromium; and stock Linux guests in QEMU, a scenario in each file, three
+ * of them beside each other on two cores: on average a scenario waits for a third of its time, and whichever worker is free takes the next. A step is tried twice, and says so: the
  * guest's own time limits run by the wall clock of a machine that others share.
  */
 export default defineConfig({
   test: {
-    include: ['test/guest/**/*.spec.ts'],
+    setupFiles: [nodeRuntime],
+    include: ['test/{guest,page}/**/*.spec.ts'],
     maxWorkers: 3,
     sequence: { sequencer: FileOrder },
     retry: 1,

@@ -12,6 +12,7 @@
  *     analyser.close(); analyser.findings;
  */
 import { Bar, commandStatusName } from '../abi/index.ts';
+import type { TextSink } from '../base/runtime.ts';
 import { CONFIG_READ, CONFIG_WRITE, type DeviceFault, type LinkTap } from '../hw/pcie/index.ts';
 import { inBoxOf, madPartsOf, objectsOf, outBoxOf } from './command-boxes.ts';
 import { CompletionFollower } from './completions.ts';
@@ -27,7 +28,6 @@ import type { MemoryReader } from './memory.ts';
 import { RegisterFollower } from './registers.ts';
 import { Trace } from './trace.ts';
 import { hex, type InstantOf, type TraceCategory, type TraceSection } from './trace-event.ts';
-import type { TraceSink } from './trace-file.ts';
 import { nsText, type TraceFormat } from './trace-text.ts';
 import { UarFollower } from './uar.ts';
 import { WorkQueueFollower } from './work-queues.ts';
@@ -37,7 +37,7 @@ interface TraceChoice {
   /** See filter.ts. */
   readonly filters?: readonly string[];
   readonly format?: TraceFormat;
-  readonly sink: TraceSink;
+  readonly sink: TextSink;
 }
 
 export interface AnalyserOptions {

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ConfigFollower } from './config-space.ts';
 import { TraceFilter } from './filter.ts';
 import { Trace } from './trace.ts';
-import { TraceText } from './trace-file.ts';
+import { TraceText } from './trace-log.ts';
 
 /** Bus 1, device 0, function 0. */
 const target = 0x100;

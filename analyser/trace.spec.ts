@@ -1,7 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cqe, eqc } from '../abi/index.ts';
 import { ConfigurationError } from '../base/assert.ts';
 import { TrafficClass } from '../hw/dma/index.ts';
@@ -9,7 +6,6 @@ import { parsedCategories, TraceFilter } from './filter.ts';
 import { anyLayout, fieldsSetIn, reservedBitsIn } from './layout-fields.ts';
 import { AnalyserBench, bar0Address } from './testing/bench.ts';
 import type { TraceEvent } from './trace-event.ts';
-import { TraceFile } from './trace-file.ts';
 
 const event = (details: Partial<TraceEvent>): TraceEvent => ({
   atPs: 0,
@@ -149,38 +145,5 @@ describe('a trace', () => {
     read(1, 0x73_0010, 16, 16, TrafficClass.wqeRead);
     expect(bench.log.text).toContain('receive WQE of SRQ 0x20, index 0x0');
     expect(bench.log.text).toContain('byteCount=0x55');
-  });
-});
-
-describe('a trace file', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'hca-trace-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  it('keeps the beginning and the end, and never takes more than its size', () => {
-    const file = join(folder, 'trace.log');
-    const sink = new TraceFile(file, 4000);
-    for (let line = 0; line < 1000; line++) sink.write(`${String(line).padStart(19)}\n`);
-    sink.close();
-    const parts = readdirSync(folder).sort();
-    expect(parts.length).toBeLessThanOrEqual(4);
-    expect(parts[0]).toBe('trace.log');
-    const bytes = parts.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
-    expect(bytes).toBeLessThanOrEqual(4000);
-    const numbers = parts
-      .toSorted((left, right) => Number(left.split('.')[2] ?? 0) - Number(right.split('.')[2] ?? 0))
-      .flatMap((name) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n').map(Number));
-    expect(numbers[0]).toBe(0);
-    expect(numbers.at(-1)).toBe(999);
-    expect(numbers).toEqual(numbers.toSorted((left, right) => left - right));
-  });
-
-  it('takes the parts of an older trace of its name away', () => {
-    const file = join(folder, 'trace.log');
-    new TraceFile(file, 4000).close();
-    expect(readdirSync(folder)).toEqual(['trace.log']);
-  });
-
-  it('is refused where it cannot be written', () => {
-    expect(() => new TraceFile(join(folder, 'none', 'trace.log'), 4000)).toThrow(ConfigurationError);
   });
 });

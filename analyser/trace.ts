@@ -1,7 +1,8 @@
 /** Where events go: through the filter, as lines, into the sink. What nobody wants is not even made. */
+
+import type { TextSink } from '../base/runtime.ts';
 import type { TraceFilter } from './filter.ts';
 import type { InstantOf, ObjectNumbers, TraceCategory, TraceSection } from './trace-event.ts';
-import type { TraceSink } from './trace-file.ts';
 import { eventText, type TraceFormat } from './trace-text.ts';
 
 /** An event without what the trace itself adds. */
@@ -17,14 +18,14 @@ export class Trace {
   readonly node: string;
   eventCount = 0;
   readonly #filter: TraceFilter | undefined;
-  readonly #sink: TraceSink | undefined;
+  readonly #sink: TextSink | undefined;
   readonly #format: TraceFormat;
   readonly #instantOf: InstantOf;
 
   constructor(
     node: string,
     filter: TraceFilter | undefined,
-    sink: TraceSink | undefined,
+    sink: TextSink | undefined,
     format: TraceFormat,
     instantOf: InstantOf = (ps) => ps,
   ) {

@@ -15,7 +15,6 @@ const ENGINE_BYTES = 32;
 const INDEX_MASK = 0x3fff_ffff;
 /** Ways that a copier knows again. */
 const KNOWN_COUNT = 8;
-const engineCopy = Buffer.prototype.copy;
 
 /** A memory and the elements that lie over its bytes. */
 class Block {
@@ -177,7 +176,7 @@ function copyUnaligned(
 ): void {
   const isAlike = ((toOffset ^ fromOffset) & 3) === 0 && (to.skew | from.skew) === 0;
   if (lengthBytes >= (isAlike ? ENGINE_BYTES_BY_WORDS : ENGINE_BYTES)) {
-    engineCopy.call(from.bytes, to.bytes, toOffset, fromOffset, fromOffset + lengthBytes);
+    to.bytes.set(from.bytes.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
     return;
   }
   const head = isAlike ? Math.min(-toOffset & 3, lengthBytes) : lengthBytes;

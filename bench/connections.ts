@@ -2,6 +2,7 @@
  * `node bench/connections.ts 1 64 1024`: what a process needs that simulates so many connected QPs at each of two hosts, and
  * what one WRITE over them costs it. Each number is measured in a process of its own, whose memory has no past.
  */
+import '../runtime/node.ts';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Machine } from '../system/machine/machine.ts';

@@ -12,12 +12,13 @@
  * only within some 15 %: V8 compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's
  * time than of the hold model's (docs/performance.md).
  */
+import '../runtime/node.ts';
 import { Command } from 'commander';
 import { writeJson } from '../system/cli/output.ts';
 import { Machine } from '../system/machine/machine.ts';
 import type { Partition } from '../system/machine/partition/placement.ts';
 import type { JsonValue } from '../system/machine/program.ts';
-import { tableOf } from '../system/machine/report/table.ts';
+import { tableOf } from '../system/text/table.ts';
 import { holdModelHeap } from './hold-model.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
 

@@ -7,6 +7,7 @@
  * it throws ends the run.
  */
 import { InvariantError } from '../base/assert.ts';
+import { runtime } from '../base/runtime.ts';
 import type { Core } from './core.ts';
 import type { CoreThread } from './core-thread.ts';
 import { ProgramFailedError, ThreadNotRunningError } from './host-error.ts';
@@ -103,6 +104,6 @@ export class CoreCode {
   #stopAndLook(): void {
     const { process } = this.#core;
     process.runningProgramCount++;
-    setImmediate(() => process.runningProgramCount--);
+    runtime().defer(() => process.runningProgramCount--);
   }
 }

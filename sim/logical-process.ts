@@ -11,6 +11,7 @@
 
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { runtime } from '../base/runtime.ts';
 import { psPerUs } from '../base/units.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
@@ -422,7 +423,8 @@ export class LogicalProcess {
     let waitedMs = 0;
     for (let turn = 0; this.runningProgramCount > 0; turn++) {
       if (turn < microtaskTurns) await null;
-      else if (turn < microtaskTurns + immediateTurns) await new Promise((resolve) => setImmediate(resolve));
+      else if (turn < microtaskTurns + immediateTurns)
+        await new Promise<void>((resolve) => runtime().defer(resolve));
       else if (this.failure !== undefined) return;
       else if (waitedMs >= this.patienceMs) {
         this.failure = this.stuckError();

@@ -16,7 +16,6 @@
 import { assertPositive, ConfigurationError } from '../base/assert.ts';
 import { type ChannelWriter, joinEnds } from './channel.ts';
 import type { InboundPort } from './inbound-port.ts';
-import { allowMoreInlining } from './inlining.ts';
 import type { LogicalProcess } from './logical-process.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -26,8 +25,6 @@ const QUICK_SETTLE_TURNS = 64;
 const QUICK_PLACES = 4;
 /** Awaited, it lets everything run that was about to: unlike other values it needs no promise of its own. */
 const SETTLED = Promise.resolve();
-
-allowMoreInlining();
 
 /** A channel end whose other end is in another thread. */
 export interface OutwardPort<End> {

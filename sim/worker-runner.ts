@@ -15,7 +15,6 @@
  *
  * Waiting uses the wall clock only to be woken; nothing that is computed depends on it.
  */
-import { availableParallelism } from 'node:os';
 import { ConfigurationError } from '../base/assert.ts';
 import type { ChannelWriter } from './channel.ts';
 import { exactPs } from './epoch.ts';
@@ -78,7 +77,8 @@ export class WorkerRunner implements Runner {
     this.#group = new ProcessGroup(processes);
     this.#horizon = new SharedHorizon(control, worker, this.#group);
     this.#firstProcess = control.workerOf.indexOf(worker);
-    this.#spinCount = options.spinCount ?? (control.workerCount <= availableParallelism() ? SPIN_COUNT : 0);
+    this.#spinCount =
+      options.spinCount ?? (control.workerCount <= navigator.hardwareConcurrency ? SPIN_COUNT : 0);
     this.#promisedPs = new Float64Array(processes.length);
     this.#wasEnded = processes.map(() => false);
     this.#writers = processes.map((_, process) =>

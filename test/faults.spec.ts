@@ -8,7 +8,7 @@ import { CommandStatus } from '../abi/command-status.ts';
 import type { FaultPlan } from '../system/machine/faults/index.ts';
 import type { Machine } from '../system/machine/machine.ts';
 import type { ProgramOptions } from '../system/machine/program.ts';
-import { renderReport } from '../system/machine/report/render.ts';
+import { renderReport } from '../system/text/render.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, type Outcome, programOf, runPrograms, smallMachine } from './machines.ts';
 

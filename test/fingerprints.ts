@@ -6,6 +6,7 @@
  *
  * The default machine runs the mixture of all operations; stories, on hardware of all kinds, are those of the seeds asked for.
  */
+import '../runtime/node.ts';
 import { createHash } from 'node:crypto';
 import { Command } from 'commander';
 import { type SeedRange, seedRange } from '../system/cli/seed-range.ts';

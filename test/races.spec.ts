@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
-import { renderReport } from '../system/machine/report/render.ts';
+import { renderReport } from '../system/text/render.ts';
 import { bytesOf, programOf, runPrograms } from './machines.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -3,8 +3,8 @@
  * the same run that share no code.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { renderReport } from '../system/machine/report/render.ts';
 import type { Report } from '../system/machine/report/schema.ts';
+import { renderReport } from '../system/text/render.ts';
 import { expectBalanced } from './expectations.ts';
 import { type Outcome, programsOf, runPrograms } from './machines.ts';
 

@@ -1,7 +1,5 @@
 /** What the linter found: once for each rule and object, with the access that broke the rule and how often it was. */
-import Table from 'cli-table3';
 import type { InstantOf } from '../trace-event.ts';
-import { nsText } from '../trace-text.ts';
 import { type RuleName, rules, type Severity } from './rules.ts';
 
 export interface Finding {
@@ -67,18 +65,4 @@ export class Findings {
     this.list.push(finding);
     this.#onFinding?.(finding);
   }
-}
-
-/** Findings as a table for people. */
-export function findingsTable(findings: readonly Finding[]): string {
-  if (findings.length === 0) return 'The linter found nothing.';
-  const table = new Table({
-    head: ['', 'rule', 'sheet', 'object', 'what', 'times', 'first at'],
-    style: { head: [], border: [] },
-    wordWrap: true,
-    colWidths: [9, 24, 12, 16, 60, 7, null],
-  });
-  for (const { severity, rule, section, object, text, access, count, atPs, node } of findings)
-    table.push([severity, rule, section, `${node} ${object}`, `${text}\n${access}`, count, nsText(atPs)]);
-  return table.toString();
 }

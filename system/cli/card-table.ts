@@ -3,6 +3,7 @@
  * group A of reference/measurements.csv. `npm run docs` measures and writes them between the marks of that page; a spec
  * measures some of the rows again.
  */
+import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { BandwidthResult, LatencyResult, PerfTestName } from '../workloads/perf-plan.ts';
 import { perfArgsOf } from './perf-options.ts';

@@ -1,7 +1,7 @@
 /** Rows of a comparison as tables: what a path costs on both hosts, and what the cycles went into. */
 import type { HostSpent } from '../machine/node/transfer-meter.ts';
-import { bytesText, countText, timeText } from '../machine/report/format.ts';
-import { tableOf } from '../machine/report/table.ts';
+import { bytesText, countText, timeText } from '../text/format.ts';
+import { tableOf } from '../text/table.ts';
 import { pathTitles } from '../workloads/compare-plan.ts';
 import type { CompareRow } from './compare-run.ts';
 

@@ -1,7 +1,7 @@
 /** `hca compare`: the same bytes by every path, over sizes: what each costs both hosts, as tables, plots and a page. */
 
-import { bytesText } from '../machine/report/format.ts';
-import { faultLinesOf } from '../machine/report/render.ts';
+import { bytesText } from '../text/format.ts';
+import { faultLinesOf } from '../text/render.ts';
 import { pathTitles } from '../workloads/compare-plan.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
 import { comparePage, comparePlots } from './compare-plots.ts';

@@ -1,6 +1,6 @@
 /** `hca faults`: every fault that can be injected, its fields, and an option to try. */
 import { faultListing } from '../machine/faults/index.ts';
-import { listingColumns, tableOf } from '../machine/report/table.ts';
+import { listingColumns, tableOf } from '../text/table.ts';
 import { Screen, writeJson } from './output.ts';
 
 export function listFaults({ json }: { readonly json?: string }): void {

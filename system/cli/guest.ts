@@ -29,7 +29,7 @@ import {
   analysisOptionsOf,
   analysisText,
   hasErrors,
-} from '../machine/analysis/index.ts';
+} from './analysis-options.ts';
 import {
   addFaultOptions,
   addMachineOptions,

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
+import '../../runtime/node.ts';
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
-import { addAnalysisOptions } from '../machine/analysis/index.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
+import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
 import { parsedPaths, parsedSizes } from './compare-options.ts';
 import { addCutoffCommand } from './cutoff.ts';

@@ -6,7 +6,7 @@
  */
 import { InvalidArgumentError } from 'commander';
 import type { MachineOptions } from '../machine/machine.ts';
-import { bytesText } from '../machine/report/format.ts';
+import { bytesText } from '../text/format.ts';
 import { type ComparePath, pathLimitBytes, pathTitles } from '../workloads/compare-plan.ts';
 import type { CompareOrder, CompareRow } from './compare-run.ts';
 import { causeTable, compareTable } from './compare-table.ts';

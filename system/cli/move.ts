@@ -4,20 +4,15 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
-import {
-  type AnalysisChoice,
-  analysisOptionsOf,
-  analysisText,
-  hasErrors,
-} from '../machine/analysis/index.ts';
 import { Machine } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import type { JsonValue } from '../machine/program.ts';
-import { bytesText, timeText } from '../machine/report/format.ts';
-import { renderReport } from '../machine/report/render.ts';
 import type { Report } from '../machine/report/schema.ts';
-import { tableOf } from '../machine/report/table.ts';
+import { bytesText, timeText } from '../text/format.ts';
+import { renderReport } from '../text/render.ts';
+import { tableOf } from '../text/table.ts';
 import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
+import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { rateText } from './compare-table.ts';
 import { comparisonOf, comparisonText } from './move-comparison.ts';

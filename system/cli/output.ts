@@ -23,11 +23,12 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
-import { codeOf, writeAll } from '../../base/files.ts';
+import { codeOf } from '../../base/error-code.ts';
 import { visible } from '../../base/visible.ts';
-import { terminalColumns } from '../machine/report/table.ts';
+import { writeAll } from '../../runtime/files.ts';
+import { terminalColumns } from '../text/table.ts';
 
-export { codeOf } from '../../base/files.ts';
+export { codeOf } from '../../base/error-code.ts';
 
 /** Exit codes: bad input; a run that failed or whose results are wrong; a reader that went away (128 + SIGPIPE). */
 export const exitBadInput = 2;

@@ -1,7 +1,7 @@
 /** What a user should know of a parameter that was set and can have changed nothing. */
 import type { MachineOptions } from '../machine/machine.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../machine/profile/index.ts';
-import { countText } from '../machine/report/format.ts';
+import { countText } from '../text/format.ts';
 import type { PerfRow } from './perf-run.ts';
 
 /** Sizes of caches: the cache that a report has under this name. */

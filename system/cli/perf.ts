@@ -1,16 +1,10 @@
 /** `hca perf TEST`: perftest's tests with perftest's columns, in simulated time. */
-import {
-  type AnalysisChoice,
-  type AnalysisOptions,
-  analysisOptionsOf,
-  analysisText,
-  hasErrors,
-  traceFileOf,
-} from '../machine/analysis/index.ts';
+import { type AnalysisOptions, traceFileOf } from '../machine/analysis/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
-import { faultLinesOf, raceLines } from '../machine/report/render.ts';
+import { faultLinesOf, raceLines } from '../text/render.ts';
 import type { BandwidthResult, LatencyResult, PerfArgs } from '../workloads/perf-plan.ts';
+import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from './analysis-options.ts';
 import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from './options.ts';
 import { checkWritable, exitFailed, Screen, writeJson } from './output.ts';
 import { isWithinLink } from './perf-bound.ts';

@@ -1,6 +1,6 @@
 /** `hca profiles`: the named profiles, and every parameter with unit, default, range, source and meaning. */
 import { profileListing } from '../machine/profile/index.ts';
-import { listingColumns, tableOf } from '../machine/report/table.ts';
+import { listingColumns, tableOf } from '../text/table.ts';
 import { Screen, writeJson } from './output.ts';
 
 export function listProfiles({ json }: { readonly json?: string }): void {

@@ -3,14 +3,14 @@
  * and then prints what happened on the devices.
  */
 import { type Command, InvalidArgumentError } from 'commander';
+import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
 import {
   type AnalysisChoice,
   addAnalysisOptions,
   analysisOptionsOf,
   analysisText,
   hasErrors,
-} from '../machine/analysis/index.ts';
-import { renderServeReport, type ServedMachine, type ServeReport, serve } from '../serve/index.ts';
+} from './analysis-options.ts';
 import {
   addFaultOptions,
   addMachineOptions,

@@ -1,4 +1,5 @@
 /** What a worker of a {@link TaskPool} does with an order; see there. */
+import '../../runtime/node.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
 import type { TaskAnswer, TaskOrder } from './task-pool.ts';

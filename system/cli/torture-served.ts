@@ -1,7 +1,7 @@
 /** `hca torture --served`: rough guests at a served device, in this thread, story after story. */
 import { randomInt } from 'node:crypto';
 import { commandStatusName } from '../../abi/command-status.ts';
-import { tableOf } from '../machine/report/table.ts';
+import { tableOf } from '../text/table.ts';
 import {
   addCoverage,
   type CommandCoverage,

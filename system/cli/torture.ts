@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
-import { tableOf } from '../machine/report/table.ts';
+import { tableOf } from '../text/table.ts';
 import {
   type Coverage,
   campaign,

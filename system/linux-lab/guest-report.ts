@@ -1,6 +1,7 @@
 /** What `hca guest` reports, "hca-guest-report/1": what ran, what the commands did, and the devices' own report. */
-import { tableOf } from '../machine/report/table.ts';
+
 import { renderServeReport, type ServeReport } from '../serve/index.ts';
+import { tableOf } from '../text/table.ts';
 import type { CommandResult } from './agent.ts';
 import type { VectorComparison } from './interrupts.ts';
 import type { SessionResult, SessionVersions } from './session.ts';

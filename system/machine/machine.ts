@@ -12,7 +12,7 @@
 import { assertRange, ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { msToPs, nsToPs, psPerUs } from '../../base/units.ts';
 import { type BlockState, type ExactPs, epochLengthPs, type RunOutcome } from '../../sim/index.ts';
-import type { Analysis, AnalysisOptions } from './analysis/index.ts';
+import { type Analysis, type AnalysisOptions, checkCrossing } from './analysis/index.ts';
 import { checkedFaults, type FaultPlan, faultText } from './faults/index.ts';
 import { checkConfigOffset, checkPhysical, checkRegister } from './inspection.ts';
 import type { Held } from './node/held.ts';
@@ -135,6 +135,7 @@ export class Machine implements AsyncDisposable {
     const partition = checkedPartition(options.partition ?? 'single');
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
+    if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount);
     const plan = planMachine({
       config,

@@ -12,7 +12,7 @@ import { ethernetChannelBytes } from '../../wire/ethernet-sizing.ts';
 import { wireChannelBytes } from '../../wire/wire-sizing.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
-import { operationTimesBytes } from './node/operation-times.ts';
+import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 
@@ -40,7 +40,7 @@ export interface MachinePlan {
   /** How threads keep in step; undefined when there is only one. */
   readonly control: SharedControlPlan | undefined;
   /** Memory of each node in which {@link OperationTimes} are noted. */
-  readonly operationTimes: readonly SharedArrayBuffer[];
+  readonly operationTimes: readonly OperationTimesMemory[];
   /** Progress of the programs of each node: done and total, in units of their own. Written by one, read by anyone. */
   readonly progress: SharedArrayBuffer;
 }
@@ -48,7 +48,7 @@ export interface MachinePlan {
 /** What an HCA is built from: the slice of a plan that is the same whatever its host is. */
 export type HcaPlan = Pick<MachinePlan, 'config' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'> & {
   /** Left out where no host notes when it posted. */
-  readonly operationTimes?: readonly SharedArrayBuffer[];
+  readonly operationTimes?: readonly OperationTimesMemory[];
   readonly analysis?: AnalysisOptions | undefined;
 };
 
@@ -103,7 +103,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
-  const operationTimes = Array.from({ length: nodeCount }, () => new SharedArrayBuffer(operationTimesBytes));
+  const operationTimes = Array.from({ length: nodeCount }, operationTimesMemory);
   return {
     config,
     faults,

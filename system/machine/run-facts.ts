@@ -1,5 +1,5 @@
 /** Facts of how a run was computed: what goes to the terminal and beside the report, never into it. */
-import { availableParallelism } from 'node:os';
+import { runtime } from '../../base/runtime.ts';
 import type { PartEffort } from './partition/part.ts';
 import type { Partition } from './partition/placement.ts';
 
@@ -29,8 +29,8 @@ export function runFactsOf(
   return {
     partition,
     threads,
-    cpus: availableParallelism(),
-    node: process.version,
+    cpus: navigator.hardwareConcurrency,
+    node: runtime().version,
     wallMs,
     speed: wallMs === 0 ? 0 : nowPs / (wallMs * 1e9),
     events: sum(({ eventCount }) => eventCount),

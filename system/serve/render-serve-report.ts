@@ -1,15 +1,8 @@
 /** The report of a served machine as tables for a terminal, made from the JSON alone. */
-import { countText, timeText } from '../machine/report/format.ts';
-import {
-  cacheTable,
-  checksLine,
-  faultLines,
-  pcieTable,
-  transportTable,
-  wireTable,
-} from '../machine/report/render.ts';
-import { stagesShown } from '../machine/report/stages-shown.ts';
-import { tableOf } from '../machine/report/table.ts';
+import { countText, timeText } from '../text/format.ts';
+import { cacheTable, checksLine, faultLines, pcieTable, transportTable, wireTable } from '../text/render.ts';
+import { stagesShown } from '../text/stages-shown.ts';
+import { tableOf } from '../text/table.ts';
 import type { Defect } from './defect.ts';
 import type { ServedNodeReport, ServeReport } from './serve-report.ts';
 

@@ -1,4 +1,5 @@
 /** One story in a worker: an order by seed or in full, and what came of it as plain data. */
+import '../../runtime/node.ts';
 import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
 import type { Finding } from './finding.ts';
 import { runStory } from './run-story.ts';

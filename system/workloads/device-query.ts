@@ -64,6 +64,6 @@ const guidText = (guid: bigint): string =>
     .replace(/(.{4})(?!$)/g, '$1:');
 
 const gidText = (gid: Uint8Array): string =>
-  Buffer.from(gid)
-    .toString('hex')
+  Array.from(gid, (byte) => byte.toString(16).padStart(2, '0'))
+    .join('')
     .replace(/(.{4})(?!$)/g, '$1:');

@@ -102,4 +102,5 @@ async function series(
   };
 }
 
-const isEqual = (left: Uint8Array, right: Uint8Array): boolean => Buffer.compare(left, right) === 0;
+const isEqual = (left: Uint8Array, right: Uint8Array): boolean =>
+  left.length === right.length && left.every((byte, at) => byte === right[at]);

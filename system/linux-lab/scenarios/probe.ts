@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { linuxSequence } from '../../machine/analysis/probe-sequence.ts';
+import { linuxSequence } from '../../pages/probe-sequence.ts';
 import { servedProfile } from '../../serve/index.ts';
 import { loadWithoutWarning, pingPong, unload } from './driver.ts';
 import type { Scenario, Step } from './scenario.ts';

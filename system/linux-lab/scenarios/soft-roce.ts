@@ -11,7 +11,7 @@
  * of guest and emulator, depends less on what else the computer does: what a long run takes beyond a short one, by message.
  * It holds what a processor spends polling. What the figures mean: docs/serve.md.
  */
-import { tableOf } from '../../machine/report/table.ts';
+import { tableOf } from '../../text/table.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 

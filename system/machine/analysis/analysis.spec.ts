@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { traceCategories } from '../../../analyser/index.ts';
+import { TraceText, traceCategories } from '../../../analyser/index.ts';
 import { programUrl } from '../../cli/program-url.ts';
 import { Machine } from '../machine.ts';
 import type { Partition } from '../partition/placement.ts';
@@ -66,6 +66,24 @@ describe('an analysed machine', () => {
       expect(readFileSync(join(folder, `parts.${host}.log`), 'utf8')).toBe(
         readFileSync(join(folder, `single.${host}.log`), 'utf8'),
       );
+  });
+
+  it('hands its log to a sink that the caller gives, the same as to a file', async () => {
+    const texts: Record<string, TraceText> = {};
+    const sinkOf = (host: string): TraceText => {
+      texts[host] = new TraceText();
+      return texts[host];
+    };
+    const { analyses } = await run('single', { trace: { ...traced('').trace!, sinkOf } }, 'send');
+    expect(analyses.map(({ file }) => file)).toEqual([undefined, undefined]);
+    await run('single', traced('file'), 'send');
+    for (const host of ['host0', 'host1'])
+      expect(texts[host]!.text).toBe(readFileSync(join(folder, `file.${host}.log`), 'utf8'));
+  });
+
+  it('refuses a sink where its hosts run in threads of their own', async () => {
+    const analysis = { trace: { ...traced('').trace!, sinkOf: () => new TraceText() } };
+    await expect(run('per-node', analysis, 'send')).rejects.toThrow('analysis.trace.sinkOf is');
   });
 
   it('shows a message from its doorbell to its interrupt', async () => {

@@ -1,14 +1,15 @@
 /** Puts an analyser between a host and its HCA, as the options say. */
-import { Analyser, type Finding, HostMemoryReader, TraceFile } from '../../../analyser/index.ts';
+import { Analyser, type Finding, HostMemoryReader } from '../../../analyser/index.ts';
+import { runtime, type TextSink } from '../../../base/runtime.ts';
 import { attachTap, type HostMemory, type RootComplex } from '../../../hw/pcie/index.ts';
 import { exactPs, type LogicalProcess } from '../../../sim/index.ts';
-import { type AnalysisOptions, traceFileOf } from './options.ts';
+import { type AnalysisOptions, type TraceOptions, traceFileOf } from './options.ts';
 
 /** What the machine gets from the analyser of one host: plain data. */
 export interface Analysis {
   readonly node: string;
   readonly eventCount: number;
-  /** The log, where there is one. */
+  /** The file of the log, where there is one. */
   readonly file: string | undefined;
   readonly findings: readonly Finding[];
 }
@@ -38,7 +39,7 @@ export function attachAnalyser(
             categories: trace.categories,
             filters: trace.filters,
             format: trace.format,
-            sink: new TraceFile(traceFileOf(trace.file, hostName), trace.sizeBytes),
+            sink: sinkFor(trace, hostName),
           },
         }),
   });
@@ -47,11 +48,16 @@ export function attachAnalyser(
   return analyser;
 }
 
+const sinkFor = ({ file, sizeBytes, sinkOf }: TraceOptions, hostName: string): TextSink =>
+  sinkOf === undefined ? runtime().openLog(traceFileOf(file, hostName), sizeBytes) : sinkOf(hostName);
+
 export function analysisOf(
   analyser: Analyser,
   hostName: string,
   options: AnalysisOptions | undefined,
 ): Analysis {
-  const file = options?.trace === undefined ? undefined : traceFileOf(options.trace.file, hostName);
+  const trace = options?.trace;
+  const isInFile = trace !== undefined && trace.sinkOf === undefined;
+  const file = isInFile ? traceFileOf(trace.file, hostName) : undefined;
   return { node: hostName, eventCount: analyser.eventCount, file, findings: analyser.findings };
 }

@@ -1,9 +1,2 @@
 export { type Analysis, analysisOf, attachAnalyser } from './attach.ts';
-export {
-  type AnalysisChoice,
-  addAnalysisOptions,
-  analysisOptionsOf,
-  analysisText,
-  hasErrors,
-} from './cli-options.ts';
-export { type AnalysisOptions, traceDefaults, traceFileOf } from './options.ts';
+export { type AnalysisOptions, checkCrossing, traceDefaults, traceFileOf } from './options.ts';

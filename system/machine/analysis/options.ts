@@ -1,5 +1,8 @@
-/** What to analyse of a machine, as plain data: it crosses into workers, and is the same for served guests. */
+/** What to analyse of a machine: plain data, but for a sink, since it crosses into workers. The same for served guests. */
+
 import { type TraceCategory, type TraceFormat, traceCategories } from '../../../analyser/index.ts';
+import { ConfigurationError } from '../../../base/assert.ts';
+import type { TextSink } from '../../../base/runtime.ts';
 
 export interface TraceOptions {
   readonly categories: readonly TraceCategory[];
@@ -8,8 +11,10 @@ export interface TraceOptions {
   readonly format: TraceFormat;
   /** Path of the log; a host's name is put before its ending: `trace.log` becomes `trace.host0.log`. */
   readonly file: string;
-  /** Bytes that the log of one host takes at most. */
+  /** Bytes that the log of one host takes at most, in a file. */
   readonly sizeBytes: number;
+  /** Takes the log of each host in place of a file; only in partition `single`. Default: the file. */
+  readonly sinkOf?: (hostName: string) => TextSink;
 }
 
 export interface AnalysisOptions {
@@ -27,6 +32,12 @@ export const traceDefaults = {
   file: 'hca-trace.log',
   sizeBytes: 64 * 1024 ** 2,
 } as const satisfies TraceOptions;
+
+/** @throws ConfigurationError for what cannot cross into the threads that `where` names */
+export function checkCrossing(analysis: AnalysisOptions | undefined, where: string): void {
+  if (analysis?.trace?.sinkOf !== undefined)
+    throw new ConfigurationError('analysis.trace.sinkOf', 'a function', `a file for ${where}`);
+}
 
 /** The log of one host. */
 export function traceFileOf(file: string, hostName: string): string {

@@ -1,8 +1,4 @@
-/**
- * The faults there are, as a listing: what `hca faults` prints and what docs/faults.md holds between its marks.
- * `npm run docs` writes the page; a spec holds it to the declaration.
- */
-import { readFileSync, writeFileSync } from 'node:fs';
+/** The faults there are, as a listing: what `hca faults` prints and what docs/faults.md holds. */
 import type { Field } from './fields.ts';
 import { type FaultKind, faultKinds } from './kinds.ts';
 
@@ -14,7 +10,7 @@ export interface FaultListing {
   readonly fields: readonly FieldListing[];
 }
 
-export interface FieldListing {
+interface FieldListing {
   readonly name: string;
   readonly isRequired: boolean;
   readonly range: string;
@@ -45,46 +41,3 @@ export function commandOf({ kind, example }: FaultListing): string {
     ? `npx hca move --fault '${example}'`
     : `npx hca perf write-bw -n 1000 --fault '${example}'`;
 }
-
-const start = '<!-- faults -->';
-const end = '<!-- /faults -->';
-const page = new URL('../../../docs/faults.md', import.meta.url);
-
-/** Markdown: a section for each kind. */
-export function faultSections(): string {
-  return faultListing()
-    .map((listing) => {
-      const rows = listing.fields.map(
-        ({ name, isRequired, range, doc }) =>
-          `| \`${name}\` | ${isRequired ? 'yes' : ''} | ${range} | ${doc} |`,
-      );
-      return [
-        `### ${listing.kind}`,
-        '',
-        listing.doc,
-        '',
-        `*Seen as:* ${listing.seen}`,
-        '',
-        '| field | needed | what it may be | meaning |',
-        '|---|---|---|---|',
-        ...rows,
-        '',
-        '```',
-        commandOf(listing),
-        '```',
-        '',
-      ].join('\n');
-    })
-    .join('\n');
-}
-
-/** The page with the sections put between its marks. */
-export function pageWith(sections: string, text: string): string {
-  const from = text.indexOf(start);
-  const to = text.indexOf(end);
-  return `${text.slice(0, from + start.length)}\n\n${sections}\n${text.slice(to)}`;
-}
-
-export const readPage = (): string => readFileSync(page, 'utf8');
-
-if (process.argv[1] === import.meta.filename) writeFileSync(page, pageWith(faultSections(), readPage()));

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { commandOf, faultListing, faultSections, pageWith, readPage } from './listing.ts';
+import { faultListing } from './listing.ts';
 import { checkedFaults, parsedFault, readFaults } from './plan.ts';
 
 const read = (text: string) => checkedFaults([parsedFault(text)], 2)[0];
@@ -114,19 +114,5 @@ describe('a file of faults', () => {
 
   it('that is not there is named', () => {
     expect(() => readFaults('/nowhere/plan.json')).toThrow('faults file is "/nowhere/plan.json"');
-  });
-});
-
-describe('docs/faults.md', () => {
-  it('says what is declared (else: npm run docs)', () => {
-    expect(readPage()).toBe(pageWith(faultSections(), readPage()));
-  });
-
-  it('would differ if a fault were added', () => {
-    expect(pageWith(`${faultSections()}x`, readPage())).not.toBe(readPage());
-  });
-
-  it('has a command for each', () => {
-    for (const listing of faultListing()) expect(readPage()).toContain(commandOf(listing));
   });
 });

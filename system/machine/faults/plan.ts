@@ -9,7 +9,7 @@
  * thread can carry out. Events are counted from 1, so that a fault means the same event in every run.
  */
 import { ConfigurationError, shortJson } from '../../../base/assert.ts';
-import { readSmallFile } from '../../../base/files.ts';
+import { runtime } from '../../../base/runtime.ts';
 import { hintFor } from '../profile/values.ts';
 import type { Field } from './fields.ts';
 import { contradictionOf, type Fault, type FaultKind, faultKinds } from './kinds.ts';
@@ -50,7 +50,7 @@ export function parsedFault(text: string): FaultEntry {
 export function readFaults(path: string): FaultPlan {
   let read: unknown;
   try {
-    read = JSON.parse(readSmallFile(path));
+    read = JSON.parse(runtime().readText(path));
   } catch (error) {
     throw new ConfigurationError('faults file', path, `readable JSON (${(error as Error).message})`);
   }

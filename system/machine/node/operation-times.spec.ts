@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { OperationTimes, operationTimesBytes } from './operation-times.ts';
+import { OperationTimes, operationTimesMemory } from './operation-times.ts';
 
 /** Both ends of one piece of shared memory. */
 function ends(): { host: OperationTimes; device: OperationTimes } {
-  const memory = new SharedArrayBuffer(operationTimesBytes);
+  const memory = operationTimesMemory();
   return { host: new OperationTimes(memory), device: new OperationTimes(memory) };
 }
 
@@ -63,6 +63,21 @@ describe('OperationTimes', () => {
     host.close(0x41);
     host.open(0x43, ENTRIES / 2);
     expect(host.entryOf(0x43, 1)).toBe(ENTRIES / 2 + 1);
+  });
+
+  it('takes memory as queues are made, and the device sees what the host has added', () => {
+    const memory = operationTimesMemory();
+    const [host, device] = [new OperationTimes(memory), new OperationTimes(memory)];
+    const sizes = (): number[] => [memory.directory.byteLength, memory.entries.byteLength];
+    expect(sizes()).toEqual([4096, 32_768]);
+    host.open(0x40, 64);
+    expect(device.postedPs(0x40, 3)).toBeNaN();
+    host.open(0x12_345, 4096);
+    expect(sizes()).toEqual([4 * 2 ** 17, 32 * 8192]);
+    host.notePosted(host.entryOf(0x12_345, 4095), WRITE, 42);
+    expect([device.postedPs(0x12_345, 4095), device.postedPs(0x20_000, 0)]).toEqual([42, Number.NaN]);
+    device.cqeIssued(0x12_345, 4095, 43);
+    expect(host.issuedPsAt(host.entryOf(0x12_345, 4095))).toBe(43);
   });
 
   it('keeps intervals to the picosecond through new epochs, at both ends of the link', () => {

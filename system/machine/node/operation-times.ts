@@ -5,13 +5,13 @@
  *     host: posted ──► entry: posted ──► HCA: stages of the request's life
  *     HCA: CQE issued ──► entry: issued ──► host: time until software took the completion
  *
- *     directory   a word for each of the 2^24 QPNs: where the entries of its send queue begin, and how many there are
+ *     directory   a word for each QPN, at most 2^24: where the entries of its send queue begin, and how many there are
  *     entries     as many for a send queue as it has WQEs; a request's is its WQE counter modulo that
  *
  * Nothing in the model depends on it. An entry belongs to one QP, named by its whole QPN, and is used again one turn of
  * the send queue later, when the request before it has been taken: so it is read before it is written again, in
  * whatever thread the two are. When all entries are given out, further queues get none, and their requests are counted
- * as untimed. Memory that no queue touches is never backed by the operating system.
+ * as untimed. Both memories grow as queues are made, by the host; the HCA notices when it meets a queue beyond what it knows.
  */
 import { log2Ceil, psPerUs } from '../../../base/units.ts';
 
@@ -20,21 +20,50 @@ const ENTRY_COUNT = 1 << 24;
 /** A word of the directory is 0, or the first entry shifted, and the binary logarithm of their number plus one. */
 const LOG_BITS = 5;
 const LOG_MASK = (1 << LOG_BITS) - 1;
-const directoryBytes = QPN_COUNT * Int32Array.BYTES_PER_ELEMENT;
 const NO_ENTRY = -1;
 
-/** Bytes of memory that one node's host and HCA share. */
-const timesBytes = 2 * ENTRY_COUNT * Float64Array.BYTES_PER_ELEMENT;
-const epochsBytes = 2 * ENTRY_COUNT * Int32Array.BYTES_PER_ELEMENT;
-export const operationTimesBytes = directoryBytes + timesBytes + epochsBytes + ENTRY_COUNT;
+/** Of an entry: two float64, when posted and when issued; three words, the epochs of both and the opcode; and a word unused. */
+const ENTRY_BYTES = 32;
+const FLOATS = ENTRY_BYTES / Float64Array.BYTES_PER_ELEMENT;
+const WORDS = ENTRY_BYTES / Int32Array.BYTES_PER_ELEMENT;
+const EPOCHS_AT = 4;
+const OPCODE_AT = 6;
+/** Which of an entry's two times. */
+const POSTED = 0;
+const ISSUED = 1;
+type Which = typeof POSTED | typeof ISSUED;
+/** Each memory has room for so many at first, and doubles. */
+const ROOM_AT_FIRST = 1024;
+
+/** The memory that one node's host and HCA share. */
+export interface OperationTimesMemory {
+  readonly directory: SharedArrayBuffer;
+  readonly entries: SharedArrayBuffer;
+}
+
+export const operationTimesMemory = (): OperationTimesMemory => ({
+  directory: growing(QPN_COUNT, Int32Array.BYTES_PER_ELEMENT),
+  entries: growing(ENTRY_COUNT, ENTRY_BYTES),
+});
+
+const growing = (countMax: number, bytes: number): SharedArrayBuffer =>
+  new SharedArrayBuffer(ROOM_AT_FIRST * bytes, { maxByteLength: countMax * bytes });
+
+/** Makes room for at least `count` elements of `bytes` each. */
+function makeRoom(memory: SharedArrayBuffer, count: number, bytes: number): void {
+  if (memory.byteLength < count * bytes) memory.grow(2 ** log2Ceil(count) * bytes);
+}
 
 export class OperationTimes {
-  readonly #directory: Int32Array;
-  /** Picoseconds of an epoch. Of each entry: posted, issued. */
-  readonly #times: Float64Array;
-  /** Number of that epoch, from 1: 0 says that nothing was noted. */
-  readonly #epochs: Int32Array;
-  readonly #opcodes: Uint8Array;
+  readonly #memory: OperationTimesMemory;
+  /** Views of what there was of the memory when they were made: faster than views that follow its length. */
+  #directory!: Int32Array;
+  /** Picoseconds of an epoch. */
+  #times!: Float64Array;
+  /** Numbers of epochs, from 1: 0 says that nothing was noted; and opcodes. */
+  #words!: Int32Array;
+  /** Entries that the views show. */
+  #room = 0;
   /** Of the host's side: entries never given out begin here; those given back by the logarithm of their number. */
   #unused = 0;
   readonly #free: number[][] = Array.from({ length: LOG_MASK }, () => []);
@@ -42,11 +71,18 @@ export class OperationTimes {
   #epoch = 1;
   readonly #epochUs: number[] = [0, 0];
 
-  constructor(buffer: SharedArrayBuffer) {
-    this.#directory = new Int32Array(buffer, 0, QPN_COUNT);
-    this.#times = new Float64Array(buffer, directoryBytes, 2 * ENTRY_COUNT);
-    this.#epochs = new Int32Array(buffer, directoryBytes + timesBytes, 2 * ENTRY_COUNT);
-    this.#opcodes = new Uint8Array(buffer, directoryBytes + timesBytes + epochsBytes, ENTRY_COUNT);
+  constructor(memory: OperationTimesMemory) {
+    this.#memory = memory;
+    this.#look();
+  }
+
+  /** Takes views of all that there is of the memory now. */
+  #look(): void {
+    const { directory, entries } = this.#memory;
+    this.#room = entries.byteLength / ENTRY_BYTES;
+    this.#directory = new Int32Array(directory, 0, directory.byteLength / Int32Array.BYTES_PER_ELEMENT);
+    this.#times = new Float64Array(entries, 0, this.#room * FLOATS);
+    this.#words = new Int32Array(entries, 0, this.#room * WORDS);
   }
 
   /** A new epoch: see TimeKeeper. */
@@ -61,15 +97,18 @@ export class OperationTimes {
     const log = log2Ceil(wqeCount);
     const given = this.#free[log]!.pop();
     const first = given ?? this.#unused;
-    if (given !== undefined) this.#epochs.fill(0, 2 * first, 2 * (first + wqeCount));
+    if (given !== undefined) this.#words.fill(0, WORDS * first, WORDS * (first + wqeCount));
     else if (first + wqeCount <= ENTRY_COUNT) this.#unused = first + wqeCount;
     else return;
+    makeRoom(this.#memory.directory, qpn + 1, Int32Array.BYTES_PER_ELEMENT);
+    makeRoom(this.#memory.entries, first + wqeCount, ENTRY_BYTES);
+    if (qpn >= this.#directory.length || first + wqeCount > this.#room) this.#look();
     this.#directory[qpn] = (first << LOG_BITS) | (log + 1);
   }
 
   /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
   close(qpn: number): void {
-    const word = this.#directory[qpn]!;
+    const word = this.#wordOf(qpn);
     if (word === 0) return;
     this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
     this.#directory[qpn] = 0;
@@ -77,70 +116,81 @@ export class OperationTimes {
 
   /** The entry of a request; -1 when its QP has none. */
   entryOf(qpn: number, wqeCounter: number): number {
-    const word = this.#directory[qpn]!;
+    const word = this.#wordOf(qpn);
     if (word === 0) return NO_ENTRY;
-    return (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
+    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
+    if (entry >= this.#room) this.#look();
+    return entry;
+  }
+
+  /** A QP's word of the directory: 0 where there is none. */
+  #wordOf(qpn: number): number {
+    if (qpn < this.#directory.length) return this.#directory[qpn]!;
+    this.#look();
+    return qpn < this.#directory.length ? this.#directory[qpn]! : 0;
   }
 
   /** The host's note: the request became visible to the device. */
   notePosted(entry: number, opcode: number, atPs: number): void {
-    this.#times[2 * entry] = atPs;
-    this.#epochs[2 * entry] = this.#epoch;
-    this.#opcodes[entry] = opcode;
+    this.#times[FLOATS * entry] = atPs;
+    this.#words[WORDS * entry + EPOCHS_AT] = this.#epoch;
+    this.#words[WORDS * entry + OPCODE_AT] = opcode;
   }
 
   opcodeAt(entry: number): number {
-    return this.#opcodes[entry]!;
+    return this.#words[WORDS * entry + OPCODE_AT]!;
   }
 
   /** Picosecond of {@link notePosted} in the epoch of now, NaN when nothing was noted. */
   postedPsAt(entry: number): number {
-    return this.#psAt(2 * entry);
+    return this.#psAt(entry, POSTED);
   }
 
   /** Picosecond of {@link cqeIssued} in the epoch of now, NaN when nothing was noted. */
   issuedPsAt(entry: number): number {
-    return this.#psAt(2 * entry + 1);
+    return this.#psAt(entry, ISSUED);
   }
 
   /** {@link postedPsAt} exactly, also where a number would not be. There is one. */
   exactPostedPsAt(entry: number): bigint {
-    return this.#exactPsAt(2 * entry);
+    return this.#exactPsAt(entry, POSTED);
   }
 
   /** {@link issuedPsAt} exactly. There is one. */
   exactIssuedPsAt(entry: number): bigint {
-    return this.#exactPsAt(2 * entry + 1);
+    return this.#exactPsAt(entry, ISSUED);
   }
 
   /** For the HCA: {@link exactPostedPsAt}. */
   exactPostedPs(qpn: number, wqeCounter: number): bigint {
-    return this.#exactPsAt(2 * this.entryOf(qpn, wqeCounter));
+    return this.#exactPsAt(this.entryOf(qpn, wqeCounter), POSTED);
   }
 
   /** For the HCA: {@link postedPsAt}. */
   postedPs(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
-    return entry === NO_ENTRY ? Number.NaN : this.#psAt(2 * entry);
+    return entry === NO_ENTRY ? Number.NaN : this.#psAt(entry, POSTED);
   }
 
   /** The HCA's note: the request's CQE was handed to the link. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void {
     const entry = this.entryOf(qpn, wqeCounter);
     if (entry === NO_ENTRY) return;
-    this.#times[2 * entry + 1] = atPs;
-    this.#epochs[2 * entry + 1] = this.#epoch;
+    this.#times[FLOATS * entry + ISSUED] = atPs;
+    this.#words[WORDS * entry + EPOCHS_AT + ISSUED] = this.#epoch;
   }
 
-  #exactPsAt(place: number): bigint {
-    const us = this.#epochUs[this.#epoch]! - this.#epochUs[this.#epochs[place]!]!;
-    return BigInt(this.#times[place]!) - BigInt(us) * BigInt(psPerUs);
+  #exactPsAt(entry: number, which: Which): bigint {
+    const epoch = this.#words[WORDS * entry + EPOCHS_AT + which]!;
+    const us = this.#epochUs[this.#epoch]! - this.#epochUs[epoch]!;
+    return BigInt(this.#times[FLOATS * entry + which]!) - BigInt(us) * BigInt(psPerUs);
   }
 
-  #psAt(place: number): number {
-    const epoch = this.#epochs[place]!;
-    if (epoch === this.#epoch) return this.#times[place]!;
+  #psAt(entry: number, which: Which): number {
+    const epoch = this.#words[WORDS * entry + EPOCHS_AT + which]!;
+    const ps = this.#times[FLOATS * entry + which]!;
+    if (epoch === this.#epoch) return ps;
     if (epoch === 0) return Number.NaN;
-    return this.#times[place]! - (this.#epochUs[this.#epoch]! - this.#epochUs[epoch]!) * psPerUs;
+    return ps - (this.#epochUs[this.#epoch]! - this.#epochUs[epoch]!) * psPerUs;
   }
 }

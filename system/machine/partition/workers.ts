@@ -4,24 +4,17 @@
  *
  *     machine ── PartPort ── comlink ──► worker thread ── MachinePart
  */
-import { Worker } from 'node:worker_threads';
 import * as Comlink from 'comlink';
+import { type RuntimeThread, runtime } from '../../../base/runtime.ts';
 import { SharedControl, watchWorker } from '../../../sim/index.ts';
 import type { MachinePlan } from '../plan.ts';
 import { errorOf } from './answer.ts';
-import { endpointOf } from './endpoint.ts';
+import type { PartApi, PartOrder } from './part-api.ts';
 import { type PartPort, partMethods } from './part-port.ts';
-import type { PartOrder, WorkerApi } from './part-worker.ts';
-
-/** This module's own ending: workers are `.ts` in the repository and compiled in the package. */
-const workerUrl = new URL(
-  import.meta.url.endsWith('.ts') ? './part-worker.ts' : './part-worker.js',
-  import.meta.url,
-);
 
 export class WorkerParts {
   readonly ports: readonly PartPort[];
-  readonly #threads: readonly Worker[];
+  readonly #threads: readonly RuntimeThread[];
   readonly #control: SharedControl;
   readonly #lost: readonly Promise<never>[];
 
@@ -30,7 +23,7 @@ export class WorkerParts {
     this.#control = new SharedControl(plan.control!);
     this.#threads = plan.placement.map((_, thread) => {
       const order: PartOrder = { plan, thread };
-      return new Worker(workerUrl, { workerData: order });
+      return runtime().startPart(order);
     });
     this.#lost = this.#threads.map((worker, thread) => watchWorker(this.#control, thread, worker));
     this.ports = this.#threads.map((worker, thread) => this.#portOf(worker, thread));
@@ -61,8 +54,8 @@ export class WorkerParts {
     await Promise.all(this.#threads.map((worker) => worker.terminate()));
   }
 
-  #portOf(worker: Worker, thread: number): PartPort {
-    const remote = Comlink.wrap<WorkerApi>(endpointOf(worker));
+  #portOf(worker: RuntimeThread, thread: number): PartPort {
+    const remote = Comlink.wrap<PartApi>(worker.endpoint);
     const call = async (method: keyof PartPort, args: readonly unknown[]): Promise<unknown> => {
       const answer = await Promise.race([remote.call(method, args), this.#lost[thread]!]);
       if ('error' in answer) throw errorOf(answer.error);

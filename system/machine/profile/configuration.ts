@@ -3,10 +3,11 @@
  *
  *   defaults ◄─ named profile ◄─ file ◄─ --set path=value  ──► checked ──► MachineConfig ──► configHash
  */
-import { createHash } from 'node:crypto';
 import { ConfigurationError, shortJson } from '../../../base/assert.ts';
-import { codeOf, readSmallFile } from '../../../base/files.ts';
+import { codeOf } from '../../../base/error-code.ts';
 import { asInteger } from '../../../base/parameter.ts';
+import { runtime } from '../../../base/runtime.ts';
+import { sha256Hex } from '../../../base/sha256.ts';
 import { checkFunctionConfig, checkLinkConfig, checkRootComplexConfig } from '../../../hw/pcie/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
@@ -46,7 +47,7 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
 /** SHA-256 of the configuration's canonical JSON, in hexadecimal: equal exactly when all parameters are. */
 export function configHashOf(config: MachineConfig, faults: readonly string[] = []): string {
   const effective = faults.length === 0 ? config : { config, faults };
-  return createHash('sha256').update(canonicalJson(effective)).digest('hex');
+  return sha256Hex(canonicalJson(effective));
 }
 
 function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue>, prefix: string): object {
@@ -94,7 +95,7 @@ function valuesOfFile(file: string): ParameterValues {
 function readJson(file: string): unknown {
   let text: string;
   try {
-    text = readSmallFile(file);
+    text = runtime().readText(file);
   } catch (error) {
     throw new ConfigurationError('profile', file, `a readable file (${codeOf(error)})`);
   }

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { renderReport } from '../../text/render.ts';
 import type { PerfArgs } from '../../workloads/perf-plan.ts';
 import { Machine } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import { checksOf } from './checks.ts';
 import type { HcaLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
-import { renderReport } from './render.ts';
 import type { ChecksReport, Report } from './schema.ts';
 
 // Whole simulations, some in worker threads on machines with few cores.

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { renderReport } from '../../text/render.ts';
 import type { CompareArgs } from '../../workloads/compare-plan.ts';
 import { Machine } from '../machine.ts';
 import type { JsonValue } from '../program.ts';
 import { checksOf } from './checks.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { NicLedger } from './nic-ledger.ts';
-import { renderReport } from './render.ts';
 import type { ChecksReport, Report } from './schema.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

@@ -1,5 +1,5 @@
 /** Which stages of the operations' lives a table has columns for. */
-import type { OperationReport } from './schema.ts';
+import type { OperationReport } from '../machine/report/schema.ts';
 
 /** Stages of requests that were sent again. */
 const retryStages: readonly string[] = ['ackTimeout', 'rnrDelay'];

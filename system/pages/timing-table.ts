@@ -3,12 +3,12 @@
  * `npm run docs` writes it between the marks of that page; a spec holds the page to it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { profileListing } from './listing.ts';
+import { profileListing } from '../machine/profile/listing.ts';
 
 const timeUnits = /^(ps|ns|us|ms|cycles|cycles.*|MHz|bytes\/cycle|ns\/m|cm|m|metres)$/;
 const start = '<!-- parameters -->';
 const end = '<!-- /parameters -->';
-const page = new URL('../../../docs/timing.md', import.meta.url);
+const page = new URL('../../docs/timing.md', import.meta.url);
 
 /** Markdown rows `path | default | unit | source | meaning`. */
 export function timingTable(): string {

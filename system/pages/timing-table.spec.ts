@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { profileListing } from './listing.ts';
+import { profileListing } from '../machine/profile/listing.ts';
 import { pageWith, readPage, timingTable } from './timing-table.ts';
 
 describe('docs/timing.md', () => {

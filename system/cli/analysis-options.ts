@@ -2,15 +2,15 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   type Finding,
-  findingsTable,
   parsedCategories,
   TraceFilter,
   type TraceFormat,
   traceCategories,
   traceFormats,
-} from '../../../analyser/index.ts';
-import type { Analysis } from './attach.ts';
-import { type AnalysisOptions, traceDefaults } from './options.ts';
+} from '../../analyser/index.ts';
+import type { Analysis } from '../machine/analysis/attach.ts';
+import { type AnalysisOptions, traceDefaults } from '../machine/analysis/options.ts';
+import { findingsTable } from '../text/findings-table.ts';
 
 export interface AnalysisChoice {
   readonly trace?: string;

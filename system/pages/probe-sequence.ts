@@ -3,10 +3,12 @@
  * driver, and why they differ. Our half is traced on the simulated machine whenever the page is made; Linux's half is a
  * trace of served guests, kept in linux-sequence.json. `npm run docs` writes the page; a spec holds it.
  */
+import '../../runtime/node.ts';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Machine } from '../machine.ts';
+import { traceDefaults, traceFileOf } from '../machine/analysis/options.ts';
+import { Machine } from '../machine/machine.ts';
 import {
   type SequenceRow,
   type SequenceStep,
@@ -14,11 +16,10 @@ import {
   stepsOfTrace,
   stepText,
 } from './command-sequence.ts';
-import { traceDefaults, traceFileOf } from './options.ts';
 
 const start = '<!-- sequence -->';
 const end = '<!-- /sequence -->';
-const page = new URL('../../../docs/probe-sequence.md', import.meta.url);
+const page = new URL('../../docs/probe-sequence.md', import.meta.url);
 
 interface LinuxSequence {
   readonly kernels: readonly string[];

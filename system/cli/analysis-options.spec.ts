@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError } from '../../../base/assert.ts';
+import { ConfigurationError } from '../../base/assert.ts';
+import { traceFileOf } from '../machine/analysis/index.ts';
 import {
   type AnalysisChoice,
   addAnalysisOptions,
   analysisOptionsOf,
   analysisText,
-  traceFileOf,
-} from './index.ts';
+} from './analysis-options.ts';
 
 const optionsOf = (...words: string[]) => {
   const command = addAnalysisOptions(new Command().exitOverride().configureOutput({ writeErr: () => {} }));

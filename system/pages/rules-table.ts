@@ -3,11 +3,11 @@
  * it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { rules } from './lint/rules.ts';
+import { rules } from '../../analyser/lint/rules.ts';
 
 const start = '<!-- rules -->';
 const end = '<!-- /rules -->';
-const page = new URL('../docs/trace.md', import.meta.url);
+const page = new URL('../../docs/trace.md', import.meta.url);
 
 /** Markdown rows `rule | severity | sheet | demand`. */
 export function rulesTable(): string {

@@ -10,17 +10,14 @@
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { ConfigurationError } from '../base/assert.ts';
-import { codeOf, writeAll } from '../base/files.ts';
-
-export interface TraceSink {
-  write(text: string): void;
-  close(): void;
-}
+import { codeOf } from '../base/error-code.ts';
+import type { TextSink } from '../base/runtime.ts';
+import { writeAll } from './files.ts';
 
 const pieceChars = 1 << 18;
 const partsKept = 4;
 
-export class TraceFile implements TraceSink {
+export class TraceFile implements TextSink {
   readonly file: string;
   readonly #partBytes: number;
   #handle: number | undefined;
@@ -98,15 +95,4 @@ function removeParts(file: string): void {
   const isPart = (name: string): boolean =>
     name.startsWith(`${basename(file)}.`) && /^\d+$/.test(name.slice(basename(file).length + 1));
   for (const name of readdirSync(folder).filter(isPart)) rmSync(join(folder, name), { force: true });
-}
-
-/** A trace kept in memory: for tests and for small tools. */
-export class TraceText implements TraceSink {
-  text = '';
-
-  write(text: string): void {
-    this.text += text;
-  }
-
-  close(): void {}
 }

@@ -1,6 +1,7 @@
 /** What stands between device and memory, as tables: the IOMMU, and on-demand paging; nothing of what a machine has not. */
+
+import type { NodeReport } from '../machine/report/schema.ts';
 import { countText } from './format.ts';
-import type { NodeReport } from './schema.ts';
 import { tableOf } from './table.ts';
 
 type Counts = Readonly<Record<string, number>>;

@@ -2,11 +2,17 @@
  * The report as tables for a terminal, made from the JSON alone: where each operation's time went, what the cores did,
  * what crossed PCIe and the cable, caches, interrupts, system calls, and whether the books balance.
  */
-import type { MemoryCounts } from '../../../host/index.ts';
-import { raceText } from '../node/race-watch.ts';
+import type { MemoryCounts } from '../../host/index.ts';
+import { raceText } from '../machine/node/race-watch.ts';
+import type {
+  CheckReport,
+  FaultReport,
+  LinkDirection,
+  NodeReport,
+  Report,
+} from '../machine/report/schema.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import { iommuTable, onDemandTable } from './memory-tables.ts';
-import type { CheckReport, FaultReport, LinkDirection, NodeReport, Report } from './schema.ts';
 import { stagesShown } from './stages-shown.ts';
 import { tableOf } from './table.ts';
 

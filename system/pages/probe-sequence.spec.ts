@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { linesOf, readGolden } from '../../../abi/testing/golden.ts';
+import { linesOf, readGolden } from '../../abi/testing/golden.ts';
 import { folded, type SequenceStep, sideBySide, stepsOfTrace, stepText } from './command-sequence.ts';
 import { linuxSequence, noteOf, ourSequence, pageWith, readPage, sequenceTable } from './probe-sequence.ts';
 

@@ -30,9 +30,3 @@ export function readSmallFile(path: string): string {
     closeSync(handle);
   }
 }
-
-/** The error code of the operating system, like ENOENT; else what was thrown, in words. */
-export function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return 'code' in error ? String(error.code) : error.message;
-}

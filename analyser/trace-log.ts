@@ -1,0 +1,12 @@
+/** A trace kept in memory: for tests and for small tools. */
+import type { TextSink } from '../base/runtime.ts';
+
+export class TraceText implements TextSink {
+  text = '';
+
+  write(text: string): void {
+    this.text += text;
+  }
+
+  close(): void {}
+}

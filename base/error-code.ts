@@ -1,0 +1,5 @@
+/** The error code of the operating system, like ENOENT; else what was thrown, in words. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error ? String(error.code) : error.message;
+}

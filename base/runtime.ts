@@ -1,0 +1,79 @@
+/**
+ * What the model asks of the JavaScript runtime that it is in: a file to read, a thread to start, a log to write to. Node.js
+ * answers in runtime/node.ts. Where nothing has been set, as in a page, only what every runtime has is there, and the rest is
+ * refused in words.
+ */
+import type { Endpoint } from 'comlink';
+import { ConfigurationError } from './assert.ts';
+
+/** Takes the text of a log, piece by piece. */
+export interface TextSink {
+  write(text: string): void;
+  /** Nothing comes after this. */
+  close(): void;
+}
+
+/** A thread that has been started. */
+export interface RuntimeThread {
+  /** What comlink speaks to. */
+  readonly endpoint: Endpoint;
+  once(event: 'error', listener: (error: Error) => void): unknown;
+  once(event: 'exit', listener: (exitCode: number) => void): unknown;
+  terminate(): Promise<unknown>;
+}
+
+export interface Runtime {
+  /** Its version, for the facts of a run. */
+  readonly version: string;
+  /** Calls `action` after everything that is already waiting to run in this thread. */
+  defer(action: () => void): void;
+  /** Text of a file that a person wrote. @throws Error in words, or with the code of the operating system */
+  readText(file: string): string;
+  /**
+   * A log in files that take at most `sizeBytes`: its beginning and its end.
+   * @throws ConfigurationError when the file cannot be written
+   */
+  openLog(file: string, sizeBytes: number): TextSink;
+  /** Starts a thread that runs one part of a machine: system/machine/partition/part-api.ts. `order` is plain data. */
+  startPart(order: unknown): RuntimeThread;
+}
+
+/** What every runtime can do. */
+const plain: Runtime = {
+  get version() {
+    return globalThis.navigator?.userAgent ?? 'unknown';
+  },
+  defer(action) {
+    const { port1, port2 } = new MessageChannel();
+    const onMessage = (): void => {
+      port1.close();
+      action();
+    };
+    port1.addEventListener('message', onMessage, { once: true });
+    port1.start();
+    port2.postMessage(null);
+  },
+  readText: () => {
+    throw new Error('this runtime has no files');
+  },
+  openLog: (file) => {
+    throw new ConfigurationError('trace.file', file, 'a sink: this runtime has no files');
+  },
+  startPart: () => {
+    throw new ConfigurationError(
+      'partition',
+      'one of several threads',
+      'single: this runtime starts no threads',
+    );
+  },
+};
+
+let current = plain;
+
+/** Makes `runtime` the one that the model asks, in this thread. To be called before a machine is made. */
+export function useRuntime(runtime: Runtime): void {
+  current = runtime;
+}
+
+/** The runtime of this thread. */
+export const runtime = (): Runtime => current;

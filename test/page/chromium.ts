@@ -1,0 +1,106 @@
+/**
+ * A headless Chromium out of Debian's packages, unpacked into the cache of system/linux-lab and not installed; and a page shown in
+ * it. The page says what came of it by a POST to the server that it came from: nothing else is asked of the browser.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { libraryFolders } from '../../system/linux-lab/image/libraries.ts';
+import { defaultCacheFolder, ensureKits } from '../../system/linux-lab/packages/cache.ts';
+import type { Kit } from '../../system/linux-lab/packages/kits.ts';
+import { silentProgress } from '../../system/linux-lab/progress.ts';
+
+/**
+ * The C library is the machine's: Chromium starts itself anew for its other processes, which a loader of the tree's own (as
+ * tree-program.ts uses) does not live through.
+ */
+const chromiumKit: Kit = {
+  name: 'chromium',
+  title: 'Chromium',
+  suites: ['bookworm'],
+  preferredSuite: undefined,
+  packages: ['chromium-headless-shell'],
+  standIns: [
+    ...['libc6', 'debconf', 'dpkg', 'ucf', 'adduser', 'systemd', 'perl', 'perl-base', 'x11-common'],
+    ...['init-system-helpers', 'lsb-base', 'sysvinit-utils', 'sensible-utils', 'xdg-utils', 'x11-utils'],
+  ],
+  isKernel: false,
+};
+
+/** Folder of the unpacked browser; fetches what is missing. @throws ConfigurationError when it cannot be had */
+export async function chromiumTree(): Promise<string> {
+  const cache = { folder: defaultCacheFolder(), mirror: undefined, progress: silentProgress };
+  const [folder] = await ensureKits([chromiumKit], cache);
+  return folder!;
+}
+
+/** One library is in a folder beside. */
+const libraries = [...libraryFolders, 'usr/lib/x86_64-linux-gnu/pulseaudio'];
+
+/** No network but loopback, no profile of anybody's, no sandbox (which root may not have). */
+const switches = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
+];
+
+/** What a page may use shared memory for: nothing of another origin is in it. */
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
+/** What is served under each path: its type and its text. */
+export type Files = Readonly<Record<string, readonly [type: string, text: string]>>;
+
+/**
+ * Shows the page `/` of `files`, and waits for what it sends by a POST.
+ * @throws Error with what Chromium complains of when it ends before that, or does not get there in `limitMs`
+ */
+export async function showPage(tree: string, files: Files, limitMs: number): Promise<string> {
+  const sent = Promise.withResolvers<string>();
+  const server = createServer((request: IncomingMessage, response) => {
+    if (request.method === 'POST') text(request).then(sent.resolve, sent.reject);
+    const [type, body] = files[request.url!] ?? ['text/plain', ''];
+    response.writeHead(request.url! in files ? 200 : 404, { 'Content-Type': type, ...isolation }).end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const profile = mkdtempSync(join(tmpdir(), 'hca-chromium-'));
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const browser = spawn(
+    join(tree, 'usr/lib/chromium/chromium-headless-shell'),
+    [...switches, `--user-data-dir=${profile}`, '--remote-debugging-port=0', address],
+    {
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: profile,
+        LD_LIBRARY_PATH: libraries.map((folder) => join(tree, folder)).join(':'),
+        FONTCONFIG_PATH: join(tree, 'etc/fonts'),
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  const ended = once(browser, 'close');
+  let complaints = '';
+  browser.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    complaints += piece;
+  });
+  const fail = (what: string): void => sent.reject(new Error(`Chromium ${what}: ${complaints}`));
+  browser.on('error', (error) => fail(error.message)).on('close', (code) => fail(`ended with ${code}`));
+  const limit = setTimeout(() => fail(`sent nothing in ${limitMs} ms`), limitMs);
+  try {
+    return await sent.promise;
+  } finally {
+    clearTimeout(limit);
+    browser.kill('SIGKILL');
+    await ended;
+    server.closeAllConnections();
+    server.close();
+    rmSync(profile, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,53 @@
+/** Runs whose reports must be the same bytes in Node.js and in a page: they import the model alone, and nothing of Node.js. */
+import type { TextSink } from '../../base/runtime.ts';
+import { traceDefaults } from '../../system/machine/analysis/options.ts';
+import { Machine, type MachineOptions } from '../../system/machine/machine.ts';
+import type { JsonValue } from '../../system/machine/program.ts';
+import { bandwidthClient, bandwidthServer } from '../../system/workloads/perf-bandwidth.ts';
+import type { PerfArgs } from '../../system/workloads/perf-plan.ts';
+
+const writes: PerfArgs = {
+  verb: 'write',
+  isLatency: false,
+  sizeBytes: 64,
+  iterations: 2000,
+  qpCount: 1,
+  txDepth: 16,
+  rxDepth: 64,
+  inlineBytes: 0,
+  usesEvents: false,
+  mtuBytes: 0,
+  cqModeration: 4,
+};
+
+async function run(args: PerfArgs, options: MachineOptions): Promise<string> {
+  await using machine = await Machine.create(options);
+  const plain = args as unknown as JsonValue;
+  await machine.load({ node: 0, name: 'client', run: bandwidthClient, args: plain });
+  await machine.load({ node: 1, name: 'server', run: bandwidthServer, args: plain });
+  await machine.run();
+  return JSON.stringify({ results: await machine.results(), report: await machine.report() }, null, 1);
+}
+
+/** 2,000 WRITEs of 64 bytes: results and report. */
+const plainRun = (): Promise<string> => run(writes, {});
+
+/** READs of 5,000 bytes, of which packets are lost, with the linter and a log of the bus: the log is in the text. */
+async function watchedRun(): Promise<string> {
+  const lines: string[] = [];
+  const sink: TextSink = { write: (text) => lines.push(text), close: () => lines.push('end of the log\n') };
+  const told = await run(
+    { ...writes, verb: 'read', sizeBytes: 5000, iterations: 50 },
+    {
+      seed: 5,
+      faults: [{ packet: 'lost', nth: 40 }],
+      analysis: { lint: true, trace: { ...traceDefaults, sinkOf: () => sink } },
+    },
+  );
+  return `${told}\n${lines.join('')}`;
+}
+
+/** The text of each run, by its name. */
+export async function allRuns(): Promise<Record<string, string>> {
+  return { plain: await plainRun(), watched: await watchedRun() };
+}
