@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config';
-import { localNames } from './build/vitest-plugin.ts';
+import { builtForm } from './build/vitest-plugin.ts';
 
 /** A minute of stories that nobody has played before: what it finds is new, and no fault of the change that is being tested. */
 export default defineConfig({
-  plugins: [localNames],
+  plugins: [...builtForm],
   test: { include: ['test/torture/**/*.spec.ts'] },
 });

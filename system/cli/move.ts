@@ -1,7 +1,6 @@
 /** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
 import { accessSync, constants, statSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
 import {
@@ -17,6 +16,7 @@ import { bytesText, timeText } from '../machine/report/format.ts';
 import { renderReport } from '../machine/report/render.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { tableOf } from '../machine/report/table.ts';
+import { packageFolder } from '../package-folder.ts';
 import type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from '../workloads/move-plan.ts';
 import { reportFailures, rowsOf } from './compare.ts';
 import { rateText } from './compare-table.ts';
@@ -49,11 +49,7 @@ export const chunkBytesMax = 16 * 1024 ** 2;
 const atomicCountMax = 100;
 
 /** The file of a fresh clone (or of the package) that is moved when none is named. */
-export const defaultFile = (): string => {
-  const fromHere = fileURLToPath(new URL('../../README.md', import.meta.url));
-  const fromDist = fileURLToPath(new URL('../../../README.md', import.meta.url));
-  return import.meta.url.endsWith('.ts') ? fromHere : fromDist;
-};
+export const defaultFile = (): string => join(packageFolder, 'README.md');
 
 export async function move(file: string | undefined, options: MoveOptions): Promise<void> {
   const path = resolve(file ?? defaultFile());

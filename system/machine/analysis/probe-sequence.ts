@@ -14,6 +14,7 @@ import {
   stepsOfTrace,
   stepText,
 } from './command-sequence.ts';
+import recorded from './linux-sequence.json' with { type: 'json' };
 import { traceDefaults, traceFileOf } from './options.ts';
 
 const start = '<!-- sequence -->';
@@ -26,8 +27,7 @@ interface LinuxSequence {
   readonly steps: readonly SequenceStep[];
 }
 
-export const linuxSequence = (): LinuxSequence =>
-  JSON.parse(readFileSync(new URL('linux-sequence.json', import.meta.url), 'utf8')) as LinuxSequence;
+export const linuxSequence = (): LinuxSequence => recorded as unknown as LinuxSequence;
 
 /** Probes and removes our driver on a machine of its own. @returns its commands, folded */
 export async function ourSequence(): Promise<SequenceStep[]> {
