@@ -4,13 +4,13 @@
  * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 
 export class BlockAccount {
   readonly name: string;
   readonly stallReasons: readonly string[];
-  busyCycles = FLOAT_ZERO;
-  idleCycles = FLOAT_ZERO;
+  busyCycles: Wide = 0;
+  idleCycles: Wide = 0;
   readonly stalledCycles: Float64Array;
   /** Times at which work was taken up before the previous work had ended: a fault of the block. */
   overlapCount = 0;

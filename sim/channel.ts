@@ -21,7 +21,6 @@
  * appended, and nothing need be flushed or refreshed.
  */
 import { InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 export const RECORD_WORDS = 4;
@@ -118,7 +117,7 @@ export class ChannelWriter extends ChannelEnd {
   /** The other end, when it is joined to this one, else one that nobody reads: so V8 knows the class of what is told of records. */
   #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
-  promisedPs = FLOAT_ZERO;
+  promisedPs = 0;
 
   /**
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.

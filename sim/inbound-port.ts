@@ -1,5 +1,4 @@
 /** The reading end of a channel at the process that it leads to, and who is handed its records. */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader } from './channel.ts';
 
 /**
@@ -30,7 +29,7 @@ export class InboundPort {
   readonly reader: ChannelReader;
   readonly latencyPs: number;
   readonly receiver: RecordReceiver;
-  promisedPs = FLOAT_ZERO;
+  promisedPs = 0;
 
   constructor(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler) {
     this.reader = reader;

@@ -10,8 +10,8 @@
  */
 
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { psPerUs } from '../base/units.ts';
+import type { Wide } from '../base/wide.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
@@ -48,9 +48,9 @@ export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
   /** The current instant in picoseconds, counted from the epoch. */
-  nowPs = FLOAT_ZERO;
+  nowPs = 0;
   /** Begin of the epoch: microseconds since power-on. */
-  epochUs = FLOAT_ZERO;
+  epochUs: Wide = 0;
   /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
   untilPs = Number.NEGATIVE_INFINITY;
   /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field: V8 puts a time on the heap that it hands over in a call. */

@@ -2,8 +2,9 @@
  * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
  * out.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
 import { asInteger } from '../../base/parameter.ts';
+import type { Wide } from '../../base/wide.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
 export type WriteDone = (cookie: number, cycle: number) => void;
@@ -40,7 +41,7 @@ export class WriteRequest {
   /** The entry behind it. */
   next: WriteRequest;
   owner: WriteRequester;
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   remainingBytes = 0;
   source: Uint8Array = NOTHING;
   sourceOffset = 0;
