@@ -4,15 +4,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { builtCheckout } from './checkout.ts';
 
 const root = join(import.meta.dirname, '..');
 const folder = mkdtempSync(join(tmpdir(), 'hca-bundle-'));
-let built = '';
-beforeAll(async () => {
-  built = await builtCheckout();
-});
+const built = builtCheckout();
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The report of a command, run from the sources or built. */

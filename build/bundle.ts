@@ -24,10 +24,7 @@ type Modules = (id: string) => ModuleInfo | null;
 function entries(): string[] {
   const { entry } = JSON.parse(readFileSync(join(root, 'knip.json'), 'utf8')) as { entry: readonly string[] };
   const listed = entry.flatMap((pattern) => globSync(pattern, { cwd: root }));
-  const tasks = globSync('system/cli/*-run.ts', { cwd: root });
-  const ours = [...listed, ...tasks, 'system/cli/main.ts'].filter(
-    (file) => !/^(test|examples)\/|\/testing\/|\.spec\.ts$|^sim\//.test(file),
-  );
+  const ours = listed.filter((file) => !/^(test|examples)\/|\/testing\/|\.spec\.ts$|^sim\//.test(file));
   return [...new Set(ours)].sort();
 }
 

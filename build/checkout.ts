@@ -6,12 +6,14 @@
  * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
  * build's folder gets its name when it is whole, and is never written again.
  */
+import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const builds = join(root, 'dist', 'checkout');
 /** What the built form is made from and by. */
 const rooms = [
   ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'net', 'sim', 'system'],
@@ -21,11 +23,21 @@ const files = ['index.ts', 'knip.json', 'package-lock.json'];
 /** Builds that are kept, so that processes which began with an earlier one find their files. */
 const keptCount = 4;
 
-/** The folder of the built form of the sources as they are now; builds it when there is none. */
-export async function builtCheckout(): Promise<string> {
-  const builds = join(root, 'dist', 'checkout');
-  const folder = join(builds, keyOfSources());
-  if (existsSync(folder)) return folder;
+/**
+ * The folder of the built form of the sources as they are now. When there is none it is built, in a process of its own, so that
+ * nothing of the builder stays in this one. @throws Error when the sources cannot be built, whose reason has been written
+ */
+export function builtCheckout(): string {
+  const folder = folderOfSources();
+  if (!existsSync(folder))
+    execFileSync(process.execPath, [join(root, 'build/main.ts')], { stdio: 'inherit' });
+  return folder;
+}
+
+/** Builds what {@link builtCheckout} finds. */
+export async function buildCheckout(): Promise<void> {
+  const folder = folderOfSources();
+  if (existsSync(folder)) return;
   mkdirSync(builds, { recursive: true });
   const { bundleInto } = await import('./bundle.ts');
   const unfinished = `${folder}.${process.pid}`;
@@ -37,10 +49,11 @@ export async function builtCheckout(): Promise<string> {
     // Another process was faster.
     if (!existsSync(folder)) throw error;
   }
-  removeOldIn(builds);
+  removeOldBuilds();
   removeCompiled();
-  return folder;
 }
+
+const folderOfSources = (): string => join(builds, keyOfSources());
 
 /** A name for the sources as they are now. */
 function keyOfSources(): string {
@@ -62,7 +75,7 @@ function lineOf(path: string): string {
   return `${path} ${mtimeMs} ${size}`;
 }
 
-function removeOldIn(builds: string): void {
+function removeOldBuilds(): void {
   const folders = readdirSync(builds).map((name) => join(builds, name));
   const byAge = folders
     .map((folder) => ({ folder, builtMs: statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))

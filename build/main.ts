@@ -5,12 +5,12 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundleInto, root } from './bundle.ts';
-import { builtCheckout } from './checkout.ts';
+import { buildCheckout } from './checkout.ts';
 
 if (process.argv[2] === '--package') {
   const folder = join(root, 'dist', 'package');
   rmSync(folder, { recursive: true, force: true });
   await bundleInto(folder);
 } else {
-  await builtCheckout();
+  await buildCheckout();
 }
