@@ -114,7 +114,7 @@ export class ChannelWriter extends ChannelEnd {
   /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
-  /** The other end, when it is joined to this one, else one that nobody reads: so V8 knows the class of what is told of records. */
+  /** The other end, when it is joined to this one, else one that nobody reads. */
   #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
   promisedPs = 0;
@@ -125,7 +125,7 @@ export class ChannelWriter extends ChannelEnd {
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
-    const recordBytes = ((payloadBytes | 0) + RECORD_HEADER_BYTES + 15) & ~15;
+    const recordBytes = (payloadBytes + RECORD_HEADER_BYTES + 15) & ~15;
     if (recordBytes > this.#runBytes) {
       this.#makeRoom(recordBytes, timePs);
       return this.append(timePs, kind, payloadBytes);
@@ -342,7 +342,7 @@ export class ChannelReader extends ChannelEnd {
   /** Gives a taken record's room back to the writer. Records may be released in any order. */
   release(offset: number): void {
     const head = this.#head;
-    if ((offset | 0) === (head & this.mask)) {
+    if (offset === (head & this.mask)) {
       const words = this.words;
       const behind = (head + words[(offset >> 2) + SIZE_WORD]!) | 0;
       const isLast = behind === this.#cursor;

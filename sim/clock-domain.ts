@@ -35,7 +35,7 @@ const NO_PROCESS: DomainProcess = {
   quietPs: () => Number.NEGATIVE_INFINITY,
 };
 const STAGE_COUNT_MAX = 32;
-/** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
+/** Stands for the next edge when there is none: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
 /** Sets of stages have the first one, furthest downstream, as their highest bit. */
@@ -128,7 +128,7 @@ export class ClockDomain {
     for (let left = this.#waiting; left !== 0; ) {
       const other = Math.clz32(left);
       if (this.#wakeCycle[other]! <= cycle) return false;
-      left &= ~((FIRST_STAGE >>> other) | 0);
+      left &= ~(FIRST_STAGE >>> other);
     }
     const edgePs = this.clock.edgePs(cycle);
     if (edgePs >= process.untilPs || edgePs > process.queue.nextPs || cycle >= NO_CYCLE) return false;
@@ -184,14 +184,14 @@ export class ClockDomain {
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
       this.#wakeCycle[stage] = this.#wakeCycle[stage]! - cycles;
-      left &= ~((FIRST_STAGE >>> stage) | 0);
+      left &= ~(FIRST_STAGE >>> stage);
     }
     this.cycle -= cycles;
     if (this.nextPs !== NEVER) this.#setNext(this.#nextCycle - cycles, this.#dueStages);
     for (const keeper of this.#keepers) keeper.rebase(ps, cycles);
   }
 
-  /** The edge that runs is now `cycle`: stored as a small integer, although some come as floats (see {@link #setNext}). */
+  /** The edge that runs is now `cycle`, narrowed where it fits (build/README.md). */
   #stand(cycle: number): void {
     if ((cycle | 0) === cycle) {
       this.cycle = cycle | 0;
@@ -208,7 +208,7 @@ export class ClockDomain {
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
       if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
-      left &= ~((FIRST_STAGE >>> stage) | 0);
+      left &= ~(FIRST_STAGE >>> stage);
     }
     return first;
   }
@@ -222,7 +222,7 @@ export class ClockDomain {
       const stage = Math.clz32(left);
       const upstream = UPSTREAM_OF_FIRST >> stage;
       this.#upstream = upstream;
-      this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
+      this.#waiting &= ~(FIRST_STAGE >>> stage);
       const { run, owner } = this.#stages[stage]!;
       // A stage before may have passed on to another edge.
       run.call(owner, this.cycle);
@@ -258,7 +258,7 @@ export class ClockDomain {
   }
 
   #setNext(cycle: number, stages: number): void {
-    // Stored as a small integer, although some come as floats: the stages get it as it is stored.
+    // Narrowed where it fits (build/README.md): the stages get it as it is stored.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;

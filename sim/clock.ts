@@ -29,7 +29,7 @@ export class Clock {
     if (!Number.isInteger(frequencyMHz) || frequencyMHz < 1 || frequencyMHz > 100_000) {
       throw new RangeError(`frequencyMHz ${frequencyMHz} is not a whole number from 1 to 100000`);
     }
-    this.frequencyMHz = frequencyMHz | 0;
+    this.frequencyMHz = frequencyMHz;
     const divisor = greatestCommonDivisor(1_000_000, frequencyMHz);
     this.#numeratorPs = 1_000_000 / divisor;
     this.#denominator = frequencyMHz / divisor;

@@ -2,8 +2,8 @@
 import type { ChannelReader } from './channel.ts';
 
 /**
- * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class:
- * V8 tells the few classes apart in place, where of a function it knows nothing before each call.
+ * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class
+ * and no function: see build/README.md.
  */
 export interface RecordReceiver {
   deliver(offset: number): void;

@@ -53,7 +53,7 @@ export class LogicalProcess {
   epochUs: Wide = 0;
   /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
   untilPs = Number.NEGATIVE_INFINITY;
-  /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field: V8 puts a time on the heap that it hands over in a call. */
+  /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field and no argument: see build/README.md. */
   limitPs = Number.NEGATIVE_INFINITY;
   /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
   aheadPs = Number.POSITIVE_INFINITY;
@@ -322,7 +322,7 @@ export class LogicalProcess {
         port = this.#earliestPort();
         recordPs = port.reader.nextPs;
       }
-      // Two stores: to V8 a choice between a float and an argument is an object, made anew each time.
+      // Two stores and no choice: see build/README.md.
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;

@@ -101,7 +101,7 @@ export class ReadQueue {
     const request = this.#tail;
     this.#tail = request.next;
     request.address = address;
-    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    // Narrowed (build/README.md).
     request.unsentBytes = lengthBytes | 0;
     request.sramOffset = sramOffset | 0;
     request.cookie = asInteger(cookie);

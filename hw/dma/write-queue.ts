@@ -36,7 +36,7 @@ export class WriteRequester {
 
 const NOTHING = new Uint8Array(0);
 
-/** An entry of the ring, used again and again: what is still to be written. Floats begin as such, see ReadRequest. */
+/** An entry of the ring, used again and again: what is still to be written. */
 export class WriteRequest {
   /** The entry behind it. */
   next: WriteRequest;
@@ -85,7 +85,7 @@ export class WriteQueue {
     this.#tail = request.next;
     request.owner = owner;
     request.address = address;
-    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    // Narrowed (build/README.md).
     request.remainingBytes = lengthBytes | 0;
     // Most are of one memory: a store of an object is dear.
     if (request.source !== source) request.source = source;
