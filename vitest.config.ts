@@ -2,14 +2,12 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { localNames } from './build/vitest-plugin.ts';
+import { builtForm } from './build/vitest-plugin.ts';
 import { FileOrder } from './test/file-order.ts';
 
-// Node loads the sources anew in each process and worker that a test starts. Its cache of stripped and compiled modules,
-// which processes and workers inherit by this variable, saves two thirds of the processor time of a start.
-process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(
-  new URL('./node_modules/.cache/node-compile', import.meta.url),
-);
+// Node loads modules anew in each process and worker that a test starts. Its cache of stripped and compiled modules, which
+// processes and workers inherit by this variable, saves two thirds of the processor time of a start.
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('./dist/compiled', import.meta.url));
 
 /**
  * Reporters of a run: for people, and for a script that counts when HCA_TEST_RESULTS names a folder.
@@ -41,7 +39,7 @@ const apart = [
  * limit only ends what hangs, on shared and loaded machines too.
  */
 export default defineConfig({
-  plugins: [localNames],
+  plugins: [...builtForm],
   test: {
     setupFiles: [nodeRuntime],
     testTimeout: 120_000,

@@ -29,7 +29,7 @@ test('copies just the bytes asked for, whatever their number and place', () => {
   const from = patterned(7);
   const to = new Uint8Array(MEMORY_BYTES);
   const wanted = new Uint8Array(MEMORY_BYTES);
-  // So many runs that V8 optimises the copies on the way.
+  // So many runs that the copies are compiled on the way.
   const property = fc.property(offset, offset, length, (fromOffset, toOffset, lengthBytes) => {
     to.fill(0xa5);
     wanted.fill(0xa5).set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset);

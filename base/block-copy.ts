@@ -11,7 +11,7 @@
 const ENGINE_BYTES_BY_LONGS = 520;
 const ENGINE_BYTES_BY_WORDS = 160;
 const ENGINE_BYTES = 32;
-/** Keeps an index small: then V8 need not look whether the next one has run over. */
+/** Keeps an index small: then the next one need not be looked at for overflow. */
 const INDEX_MASK = 0x3fff_ffff;
 /** Ways that a copier knows again. */
 const KNOWN_COUNT = 8;
@@ -77,7 +77,7 @@ export class BlockCopier {
   copy(to: Uint8Array, toOffset: number, from: Uint8Array, fromOffset: number, lengthBytes: number): void {
     // A doorbell or a counter: sooner copied than looked up.
     if (lengthBytes === 4 && ((toOffset | fromOffset) & ~INDEX_MASK) === 0)
-      return copyFour(to, toOffset | 0, from, fromOffset | 0);
+      return copyFour(to, toOffset, from, fromOffset);
     let way = this.#first;
     if (to !== way.to || from !== way.from) {
       way = this.#second;

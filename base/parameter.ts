@@ -90,8 +90,8 @@ export function defaultsOf<Table extends ParameterTable>(table: Table): ConfigOf
 }
 
 /**
- * The same value, for V8 an integer where 32 bits suffice. Declarations are objects of one shape, some with defaults of
- * more bits; so V8 keeps every default as a float, and whatever were computed from a configuration would be floats.
+ * The same value, narrowed where 32 bits suffice (build/README.md): defaults of parameters are Wide, since some are, and
+ * whatever is computed from a configuration need not be.
  */
 export function asInteger<Value>(value: Value): Value | number {
   if (typeof value !== 'number') return value;

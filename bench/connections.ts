@@ -1,20 +1,24 @@
 /**
- * `node bench/connections.ts 1 64 1024`: what a process needs that simulates so many connected QPs at each of two hosts, and
- * what one WRITE over them costs it. Each number is measured in a process of its own, whose memory has no past.
+ * `node build/run.ts bench/connections 1024`: what a process needs that simulates so many connected QPs at each of two hosts, and
+ * what one WRITE over them costs it. `npm run bench` measures each number in a process of its own, whose memory has no past.
  */
 import '../runtime/node.ts';
-import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { Machine } from '../system/machine/machine.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import type { ConnectionFigures, ConnectionLoad } from './connection-load.ts';
 
 /** Physical memory of each host: 8 KiB for a connection and what else there is. */
 const memoryMibOf = (qps: number): number => Math.min(4096, 512 + Math.ceil(qps / 128));
-const writes = 10_000;
+const writes = 50_000;
 const inFlight = 64;
 
-async function figuresOf(qps: number): Promise<ConnectionFigures & { readonly setUpSeconds: number }> {
+export interface ConnectionCosts extends ConnectionFigures {
+  readonly qps: number;
+  /** Processor time of the whole process but the WRITEs that are measured. */
+  readonly setUpSeconds: number;
+}
+
+async function figuresOf(qps: number): Promise<ConnectionCosts> {
   const url = new URL(`./connection-load${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
   const load: ConnectionLoad = { qps, writes, inFlight };
   const args = load as unknown as JsonValue;
@@ -25,15 +29,9 @@ async function figuresOf(qps: number): Promise<ConnectionFigures & { readonly se
   await machine.run();
   const { user, system } = process.cpuUsage(begun);
   const [figures] = (await machine.results()) as unknown as [ConnectionFigures];
-  return { ...figures, setUpSeconds: (user + system) / 1e6 };
+  const setUpSeconds = (user + system - writes * figures.cpuUsPerWrite) / 1e6;
+  return { qps, ...figures, setUpSeconds };
 }
 
-const [first, ...others] = process.argv.slice(2).map(Number);
-if (first === undefined) {
-  process.stderr.write('usage: node bench/connections.ts <QPs>...\n');
-} else if (others.length === 0) {
-  process.stdout.write(`${JSON.stringify({ qps: first, ...(await figuresOf(first)) })}\n`);
-} else {
-  for (const qps of [first, ...others])
-    execFileSync(process.execPath, [fileURLToPath(import.meta.url), String(qps)], { stdio: 'inherit' });
-}
+const [qps] = process.argv.slice(2).map(Number);
+process.stdout.write(`${JSON.stringify(await figuresOf(qps ?? 1))}\n`);

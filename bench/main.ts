@@ -1,16 +1,18 @@
 /**
- * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on, built as `npm pack` packs it.
- * (Sources run slower: Node takes the types out by a WebAssembly module whose memory grows, which detaches an ArrayBuffer,
- * and from then on V8 checks at each access to a typed array whether its memory is still there.)
+ * `npm run bench`: how fast the simulation runs, on the wall clock, with all accounting on, in the built form (build/README.md).
  *
- * What runs in this thread is first run until it is steady: until two runs in succession take as long within 3 %, at least
- * three and at most eight runs. V8 goes on compiling for three to five of them, each faster than the one before. Workers begin
- * anew with every machine: the figures of the other partitions have their compiling in them.
+ * Steady rates: what runs in this thread is first run until it is steady: until two runs in succession take as long within 3 %, at
+ * least three and at most eight runs. V8 goes on compiling for three to five of them, each faster than the one before. Workers
+ * begin anew with every machine: the figures of the other partitions have their compiling in them. Each figure is the middle one
+ * of three.
  *
- * Each figure is the middle one of three and stands beside a calibration: the events per second of a plain binary-heap hold
- * model, measured in the same process right before it. A figure divided by its calibration carries over between machines, but
- * only within some 15 %: V8 compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's
- * time than of the hold model's (docs/performance.md).
+ * What a user waits for: whole commands in new processes (waits.ts), one of many short simulations (short-points.ts), each with
+ * where the time goes; and what a WRITE costs with many QPs (qp-costs.ts).
+ *
+ * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the same
+ * process right before it. A figure divided by its calibration carries over between machines, but only within some 15 %: V8
+ * compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's time than of the hold
+ * model's (docs/performance.md).
  */
 import '../runtime/node.ts';
 import { Command } from 'commander';
@@ -19,16 +21,11 @@ import { Machine } from '../system/machine/machine.ts';
 import type { Partition } from '../system/machine/partition/placement.ts';
 import type { JsonValue } from '../system/machine/program.ts';
 import { tableOf } from '../system/text/table.ts';
-import { holdModelHeap } from './hold-model.ts';
+import { calibration, type Figure, textOf } from './figure.ts';
+import { qpCostsOf, qpTableOf } from './qp-costs.ts';
+import { figureOfShortPoints } from './short-points.ts';
+import { figureOfFirstDoorbell, figureOfWait, waits } from './waits.ts';
 import { type Load, perfArgsOf } from './write-load.ts';
-
-interface Figure {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  /** Events per second of the hold model on a binary heap. */
-  readonly calibration: number;
-}
 
 interface Measured {
   readonly wallSeconds: number;
@@ -37,7 +34,6 @@ interface Measured {
   readonly payloadBytes: number;
 }
 
-const holdEvents = 4_000_000;
 const measurements = 3;
 const warmUpRunsMin = 3;
 const warmUpRunsMax = 8;
@@ -53,8 +49,6 @@ const loads = {
   'write-4096': { verb: 'write', sizeBytes: 4096, qpCount: 1, messagesPerQp: 50_000, outstanding: 16 },
   'write-1MiB': { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 400, outstanding: 16 },
 } as const satisfies Record<string, Load>;
-
-const calibration = (): number => 1e9 / holdModelHeap(holdEvents);
 
 /** Runs a load until it takes no less time than the run before, so that what is measured has been compiled. */
 async function warmUp(load: Load): Promise<void> {
@@ -120,26 +114,50 @@ async function figuresOf(name: string, load: Load, partition: Partition): Promis
   ];
 }
 
+/** Measurements in the order of the output, by the name of their first figure. */
+function plan(): [string, () => Promise<readonly Figure[]>][] {
+  const steady = Object.entries(loads).map(([name, load]): [string, Load, Partition] => [
+    name,
+    load,
+    'single',
+  ]);
+  const threads = { ...loads['write-64'], messagesPerQp: 50_000 };
+  const rates: [string, Load, Partition][] = [
+    ...steady,
+    ['write-64-per-node', threads, 'per-node'],
+    ['write-64-per-device', threads, 'per-device'],
+  ];
+  return [
+    ...rates.map(([name, load, partition]): [string, () => Promise<Figure[]>] => [
+      name,
+      () => figuresOf(name, load, partition),
+    ]),
+    ['short-point', async () => [await figureOfShortPoints()]],
+    ['first-doorbell', async () => [figureOfFirstDoorbell()]],
+    ...waits.map((wait): [string, () => Promise<Figure[]>] => [wait.name, async () => [figureOfWait(wait)]]),
+  ];
+}
+
+/** Numbers of QPs: `1,64,1024`. */
+const numbersIn = (text: string): number[] => (text === '' ? [] : text.split(',').map(Number));
+
 async function main(): Promise<void> {
   const command = new Command('bench')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option('--only <text>', 'only benchmarks whose name contains this', '')
+    .option('--qps <numbers>', 'numbers of QPs to measure; 10000 takes a minute, 100000 ten', '1,64,1024')
     .parse();
-  const { json, only } = command.opts<{ json?: string; only: string }>();
+  const { json, only, qps } = command.opts<{ json?: string; only: string; qps: string }>();
+  const say = json === '-' ? () => {} : (text: string) => console.log(text);
   const figures: Figure[] = [];
-  const plan: [string, Load, Partition][] = [
-    ...Object.entries(loads).map(([name, load]): [string, Load, Partition] => [name, load, 'single']),
-    ['write-64-per-node', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-node'],
-    ['write-64-per-device', { ...loads['write-64'], messagesPerQp: 50_000 }, 'per-device'],
-  ];
-  for (const [name, load, partition] of plan) {
+  for (const [name, measured] of plan()) {
     if (!name.includes(only)) continue;
-    const found = await figuresOf(name, load, partition);
+    const found = await measured();
     figures.push(...found);
-    if (json !== '-')
-      for (const figure of found)
-        console.log(`${figure.name}: ${figure.value.toPrecision(4)} ${figure.unit}`);
+    for (const figure of found) say(textOf(figure));
   }
+  const many = qpCostsOf(numbersIn(qps).filter((number) => `qps-${number}`.includes(only)));
+  figures.push(...many.figures);
   const { rss } = process.memoryUsage();
   figures.push({
     name: 'memory',
@@ -148,16 +166,14 @@ async function main(): Promise<void> {
     calibration: calibration(),
   });
   if (json !== undefined) writeJson(json, figures);
-  if (json === '-') return;
   const rows = figures.map(({ name, value, unit, calibration: beside }) => [
     name,
     value.toPrecision(4),
     unit,
     (beside / 1e6).toFixed(1),
   ]);
-  console.log(
-    tableOf('Speed on this machine', ['benchmark', 'value', 'unit', 'calibration, M events/s'], rows),
-  );
+  say(tableOf('Speed on this machine', ['benchmark', 'value', 'unit', 'calibration, M events/s'], rows));
+  if (many.costs.length > 0) say(qpTableOf(many.costs));
 }
 
 await main();

@@ -25,3 +25,9 @@ export function applyEdits(source: string, edits: readonly Edit[]): string {
   }
   return result + source.slice(at);
 }
+
+export const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
+export const nameOf = (node: Node): string => node['name'] as string;
+/** Nodes right below one, in the order of the source. */
+export const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode);

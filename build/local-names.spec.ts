@@ -39,6 +39,10 @@ describe('local names', () => {
     }
   });
 
+  it('make constants of classes that a bundler made variables', () => {
+    expect(withLocalNames('var A = class { };\nvar b = 1;')).toBe('const A = class { };\nvar b = 1;');
+  });
+
   it('leave alone what a module hands on from another', () => {
     const source = "export * from './a.js';\nexport { b } from './b.js';\n";
     expect(withLocalNames(source)).toBe(source);

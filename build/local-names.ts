@@ -16,7 +16,7 @@
  * Modules must not import each other in a cycle, where a name may be used before it has its value: `npm run lint` sees to it.
  */
 import { parseAst } from 'rolldown/parseAst';
-import { applyEdits, type Edit, type Node } from './edit.ts';
+import { applyEdits, type Edit, isNode, type Node, nameOf } from './edit.ts';
 
 /** @returns the module with local names. @throws SyntaxError when the source is no module */
 export function withLocalNames(source: string): string {
@@ -87,6 +87,8 @@ class NameRewriter {
     } else if (declaration.type === 'ClassDeclaration') {
       this.#edits.push({ start: declaration.start, end: id.end, text: `const ${nameOf(id)} = class` });
       this.#edits.push({ start: declaration.end, end: declaration.end, text: ';' });
+    } else if (isClassInVariable(declaration)) {
+      this.#edits.push({ start: declaration.start, end: declaration.start + 'var'.length, text: 'const' });
     }
   }
 
@@ -102,6 +104,13 @@ class NameRewriter {
   }
 }
 
+/** What a bundler makes of a class's declaration: `var Ring = class { … };` */
+function isClassInVariable(declaration: Node): boolean {
+  if (declaration.type !== 'VariableDeclaration' || declaration['kind'] !== 'var') return false;
+  const [first, ...others] = declaration['declarations'] as readonly Node[];
+  return others.length === 0 && isNode(first!['init']) && first!['init'].type === 'ClassExpression';
+}
+
 function namesDeclaredIn(declaration: Node): readonly string[] {
   if (declaration.type !== 'VariableDeclaration') return [nameOf(declaration['id'] as Node)];
   return (declaration['declarations'] as readonly Node[]).flatMap((each) => namesIn(each['id'] as Node));
@@ -113,5 +122,3 @@ function namesIn(pattern: Node): readonly string[] {
   if (pattern.type !== 'ObjectPattern') throw new SyntaxError(`${pattern.type} among what is exported`);
   return (pattern['properties'] as readonly Node[]).flatMap((property) => namesIn(property['value'] as Node));
 }
-
-const nameOf = (node: Node): string => node['name'] as string;

@@ -1,12 +1,16 @@
-/** `npm run build`, second step: gives every module of a folder plain fields and local names, in place. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+/**
+ * `npm run build`: the built form of the checkout, unless there is one (`npm ci` does this by itself, and each start does).
+ * `node build/main.ts --package`: that of the package, into `dist/package`, always.
+ */
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { withLocalNames } from './local-names.ts';
-import { withPlainFields } from './plain-fields.ts';
+import { bundleInto, root } from './bundle.ts';
+import { buildCheckout } from './checkout.ts';
 
-const folder = process.argv[2]!;
-for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-  if (!name.endsWith('.js')) continue;
-  const file = join(folder, name);
-  writeFileSync(file, withLocalNames(withPlainFields(readFileSync(file, 'utf8'))));
+if (process.argv[2] === '--package') {
+  const folder = join(root, 'dist', 'package');
+  rmSync(folder, { recursive: true, force: true });
+  await bundleInto(folder);
+} else {
+  await buildCheckout();
 }

@@ -14,8 +14,8 @@
  * The fields are the core's; programs see a thread only through the interfaces of driver and userlib.
  */
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { asInteger } from '../base/parameter.ts';
+import type { Wide } from '../base/wide.ts';
 import { type ExactPs, exactPs, numberOfPs, type Stopwatch, startStopwatch } from '../sim/epoch.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { Core } from './core.ts';
@@ -97,19 +97,19 @@ export class CoreThread {
   /** Waiting: whether the wait has ended already, and how. */
   isWoken = false;
   wakeResult = false;
-  loadValue = FLOAT_ZERO;
+  loadValue: Wide = 0;
   issueLoad: ((done: AccessDone) => void) | undefined;
   /** Cause of the cycles of that stall. */
   loadCause = 0;
 
-  busyRef: EventRef = FLOAT_ZERO;
-  drainRef: EventRef = FLOAT_ZERO;
-  evaluateRef: EventRef = FLOAT_ZERO;
-  overflowRef: EventRef = FLOAT_ZERO;
-  deadlineRef: EventRef = FLOAT_ZERO;
-  signalRef: EventRef = FLOAT_ZERO;
+  busyRef: EventRef = 0;
+  drainRef: EventRef = 0;
+  evaluateRef: EventRef = 0;
+  overflowRef: EventRef = 0;
+  deadlineRef: EventRef = 0;
+  signalRef: EventRef = 0;
   /** What is left of a long wait behind the deadline that is queued. */
-  deadlineRestPs = FLOAT_ZERO;
+  deadlineRestPs = 0;
 
   /** Tells which call of a library the thread waits in; undefined where none has said so. */
   #describeWait: (() => string) | undefined;

@@ -16,7 +16,7 @@
  * at one instant is first collected (in the hardware half of the instant) and then acted on, so that the order in
  * which it happened does not matter: interrupts first, then kernel threads, then the program.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 import type { Clock } from '../sim/clock.ts';
 import { PHASE_HARDWARE, PHASE_SOFTWARE } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
@@ -80,7 +80,7 @@ export class Core {
   readonly #spins: CoreSpins;
   /** Cause of the cycles of a stall: a load, or stores that the bus does not take. */
   stallCause = 0;
-  #attentionRef = FLOAT_ZERO;
+  #attentionRef: Wide = 0;
   /** How long the bus had been away when the present stretch of work began. */
   #busHeldPs = 0;
 

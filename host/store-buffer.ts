@@ -12,7 +12,7 @@
 
 import { ConfigurationError } from '../base/assert.ts';
 import { viewOf } from '../base/bytes.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 import type { BusMap, DevicePort } from './device-port.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
 import type { WriteCombiningBuffers } from './write-combining.ts';
@@ -45,7 +45,7 @@ const bytesPerEntry = 8;
 /** One store: an object of the ring, used again and again. */
 class Store {
   kind = 0;
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   lengthBytes = 0;
   /** Where its bytes are in the store space. */
   offset = 0;

@@ -4,7 +4,7 @@
  * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 
 /** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
 export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;
@@ -17,8 +17,8 @@ export class BlockAccount {
   readonly name: string;
   /** By number. */
   readonly stallReasons: readonly string[];
-  busyCycles = FLOAT_ZERO;
-  idleCycles = FLOAT_ZERO;
+  busyCycles: Wide = 0;
+  idleCycles: Wide = 0;
   readonly stalledCycles: Float64Array;
   /** Times at which work was taken up before the previous work had ended: a fault of the block. */
   overlapCount = 0;

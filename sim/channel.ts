@@ -19,7 +19,6 @@
  * appended, and nothing need be flushed or refreshed.
  */
 import { InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { layout } from '../base/layout.ts';
 import { f64, u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
@@ -127,10 +126,10 @@ export class ChannelWriter extends ChannelEnd {
   /** Bytes behind the tail that this end knows to be free and that no end of the ring divides. */
   #runBytes = this.capacityBytes;
   #promiseCount = 0;
-  /** The other end, when it is joined to this one, else one that nobody reads: so V8 knows the class of what is told of records. */
+  /** The other end, when it is joined to this one, else one that nobody reads. */
   #joined: ChannelReader = NO_READER;
   /** The last promise made, in picoseconds. */
-  promisedPs = FLOAT_ZERO;
+  promisedPs = 0;
 
   /**
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
@@ -138,7 +137,7 @@ export class ChannelWriter extends ChannelEnd {
    */
   append(timePs: number, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
-    const recordBytes = ((payloadBytes | 0) + RECORD_HEADER_BYTES + 15) & ~15;
+    const recordBytes = (payloadBytes + RECORD_HEADER_BYTES + 15) & ~15;
     if (recordBytes > this.#runBytes) {
       this.#makeRoom(recordBytes, timePs);
       return this.append(timePs, kind, payloadBytes);
@@ -355,7 +354,7 @@ export class ChannelReader extends ChannelEnd {
   /** Gives a taken record's room back to the writer. Records may be released in any order. */
   release(offset: number): void {
     const head = this.#head;
-    if ((offset | 0) === (head & this.mask)) {
+    if (offset === (head & this.mask)) {
       const words = this.words;
       const behind = (head + words[(offset >> 2) + SIZE_WORD]!) | 0;
       const isLast = behind === this.#cursor;

@@ -15,7 +15,7 @@ export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const STAGE_COUNT_MAX = 32;
-/** Stands for the next edge when there is none: the greatest small integer of V8, which lasts for 5 s at 400 MHz. */
+/** Stands for the next edge when there is none: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
 /** Sets of stages have the first one, furthest downstream, as their highest bit. */
@@ -104,7 +104,7 @@ export class ClockDomain {
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
       if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
-      left &= ~((FIRST_STAGE >>> stage) | 0);
+      left &= ~(FIRST_STAGE >>> stage);
     }
     return first;
   }
@@ -112,7 +112,7 @@ export class ClockDomain {
   /** The stage that runs has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
   standAt(cycle: number, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
-    // Stored as a small integer, although some come as floats.
+    // Narrowed where it fits (build/README.md).
     if ((cycle | 0) === cycle) {
       this.cycle = cycle | 0;
       this.#nextCycle = cycle | 0;
@@ -133,7 +133,7 @@ export class ClockDomain {
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
       this.#wakeCycle[stage] = this.#wakeCycle[stage]! - cycles;
-      left &= ~((FIRST_STAGE >>> stage) | 0);
+      left &= ~(FIRST_STAGE >>> stage);
     }
     this.cycle -= cycles;
     if (this.nextPs !== NEVER) this.#setNext(this.#nextCycle - cycles, this.#dueStages);
@@ -149,7 +149,7 @@ export class ClockDomain {
       const stage = Math.clz32(left);
       const upstream = UPSTREAM_OF_FIRST >> stage;
       this.#upstream = upstream;
-      this.#waiting &= ~((FIRST_STAGE >>> stage) | 0);
+      this.#waiting &= ~(FIRST_STAGE >>> stage);
       const { run, owner } = this.#stages[stage]!;
       // A stage before may have passed on to another edge.
       run.call(owner, this.cycle);
@@ -185,7 +185,7 @@ export class ClockDomain {
   }
 
   #setNext(cycle: number, stages: number): void {
-    // Stored as a small integer, although some come as floats: the stages get it as it is stored.
+    // Narrowed where it fits (build/README.md): the stages get it as it is stored.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;

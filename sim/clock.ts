@@ -2,7 +2,6 @@
  * A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at
  * floor(n × 10^6 / MHz) picoseconds, whatever n.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { psPerUs } from '../base/units.ts';
 
 /**
@@ -16,7 +15,7 @@ export class Clock {
   readonly frequencyMHz: number;
   readonly #numeratorPs: number;
   readonly #denominator: number;
-  readonly #periodPs: number = FLOAT_ZERO;
+  readonly #periodPs: number = 0;
   readonly #cyclesPerPs: number;
   /** Half of the least step between exact instants in picoseconds, and one less half of that between exact cycles. */
   readonly #halfStepPs: number;
@@ -30,7 +29,7 @@ export class Clock {
     if (!Number.isInteger(frequencyMHz) || frequencyMHz < 1 || frequencyMHz > 100_000) {
       throw new RangeError(`frequencyMHz ${frequencyMHz} is not a whole number from 1 to 100000`);
     }
-    this.frequencyMHz = frequencyMHz | 0;
+    this.frequencyMHz = frequencyMHz;
     const divisor = greatestCommonDivisor(1_000_000, frequencyMHz);
     this.#numeratorPs = 1_000_000 / divisor;
     this.#denominator = frequencyMHz / divisor;

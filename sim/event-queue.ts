@@ -12,7 +12,6 @@
  * held in a float64.
  */
 import { InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { EventHeap } from './event-heap.ts';
 import { EventWheel } from './event-wheel.ts';
 import { type EventEffect, FREE, HELD, IN_HEAP, isBefore, QueuedEvent } from './queued-event.ts';
@@ -50,7 +49,7 @@ export class EventQueue {
   readonly #effects: EventEffect[] = [];
   #sequence = 0;
   /** Time of the last event run. */
-  #nowPs = FLOAT_ZERO;
+  #nowPs = 0;
   /** Stands for no event: never due, behind all others. */
   readonly #none = new QueuedEvent(0);
   /** The earliest pending event. */

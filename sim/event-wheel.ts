@@ -3,7 +3,6 @@
  * next slot that has any. The cursor stands at the slot of the last event run from here: every event is in one of the
  * 4096 slots from there on.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { isBefore, type QueuedEvent } from './queued-event.ts';
 
 const SLOT_SHIFT = 10;
@@ -20,7 +19,7 @@ export class EventWheel {
   count = 0;
   /** Slot of the cursor, and the picosecond at which that slot begins. */
   #cursor = 0;
-  #cursorPs = FLOAT_ZERO;
+  #cursorPs = 0;
   /** Per slot the first event of its ring. */
   readonly #slots: (QueuedEvent | undefined)[] = new Array<undefined>(SLOT_COUNT).fill(undefined);
   readonly #bits = new Int32Array(SUMMARY + SUMMARY_COUNT);

@@ -26,7 +26,7 @@ export class Fifo {
   head = 0;
   /** Cycle from which the oldest entry can be seen, or Infinity when there is none. */
   headCycle = NEVER;
-  /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values as V8 keeps small integers: a float spoils what it meets. */
+  /** The entries behind the oldest one, from {@link #ringHead} on, wherever that is when there are none. Values are 32-bit integers. */
   #values: number[];
   #cycles: Float64Array;
   #ringHead = 0;

@@ -15,7 +15,7 @@
  */
 
 import { InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 import { type ExactPs, exactSumOf } from './epoch.ts';
 
 const BUCKETS_PER_OCTAVE = 128;
@@ -46,7 +46,7 @@ export interface HistogramData {
 export class Histogram {
   count = 0;
   /** Sum of all values but for {@link #farSum}: exact. */
-  #sum = FLOAT_ZERO;
+  #sum: Wide = 0;
   /** The part of the sum that no longer fits: of values {@link recordFar}, or carried over. */
   #farSum = 0n;
   /** Least value, Infinity while there is none. */

@@ -1,10 +1,9 @@
 /** The reading end of a channel at the process that it leads to, and who is handed its records. */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader } from './channel.ts';
 
 /**
- * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class:
- * V8 tells the few classes apart in place, where of a function it knows nothing before each call.
+ * Receives a record: `offset` is its place in the reader's data area; it must be released in the end. A method of a class
+ * and no function: see build/README.md.
  */
 export interface RecordReceiver {
   deliver(offset: number): void;
@@ -30,7 +29,7 @@ export class InboundPort {
   readonly reader: ChannelReader;
   readonly latencyPs: number;
   readonly receiver: RecordReceiver;
-  promisedPs = FLOAT_ZERO;
+  promisedPs = 0;
 
   constructor(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler) {
     this.reader = reader;

@@ -10,9 +10,9 @@
  */
 
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import { runtime } from '../base/runtime.ts';
 import { psPerUs } from '../base/units.ts';
+import type { Wide } from '../base/wide.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
@@ -52,12 +52,12 @@ export class LogicalProcess {
   /** What may be done here ahead of the turn. */
   readonly runAhead: RunAhead;
   /** The current instant in picoseconds, counted from the epoch. */
-  nowPs = FLOAT_ZERO;
+  nowPs = 0;
   /** Begin of the epoch: microseconds since power-on. */
-  epochUs = FLOAT_ZERO;
+  epochUs: Wide = 0;
   /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
   untilPs = Number.NEGATIVE_INFINITY;
-  /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field: V8 puts a time on the heap that it hands over in a call. */
+  /** Limit of the turn: the instant that {@link takeTurn} runs up to. A field and no argument: see build/README.md. */
   limitPs = Number.NEGATIVE_INFINITY;
   /** Earliest instant at which something was due when {@link advance} last ran up to its limit. */
   aheadPs = Number.POSITIVE_INFINITY;
@@ -330,7 +330,7 @@ export class LogicalProcess {
         port = this.#earliestPort();
         recordPs = port.reader.nextPs;
       }
-      // Two stores: to V8 a choice between a float and an argument is an object, made anew each time.
+      // Two stores and no choice: see build/README.md.
       if (recordPs < limitPs) this.untilPs = recordPs;
       else this.untilPs = limitPs;
       if (this.#runUntil()) return true;

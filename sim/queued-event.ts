@@ -1,5 +1,5 @@
 /** One event of an event queue: while free it waits in the pool for its next use. */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
+import type { Wide } from '../base/wide.ts';
 
 /** What the events of one handler do, and where their phase begins in the order of an instant. */
 export interface EventEffect {
@@ -14,7 +14,7 @@ export const HELD = -2;
 export const IN_HEAP = -3;
 
 const NEVER = Number.POSITIVE_INFINITY;
-const NO_EFFECT: EventEffect = { run: () => undefined, phaseOrder: FLOAT_ZERO };
+const NO_EFFECT: EventEffect = { run: () => undefined, phaseOrder: NEVER };
 
 export class QueuedEvent {
   timePs = NEVER;
@@ -24,7 +24,7 @@ export class QueuedEvent {
   a = 0;
   b = 0;
   /** What the world calls this use of it: place in the pool, and how often it was used. */
-  ref = FLOAT_ZERO;
+  ref: Wide = 0;
   /** Slot of the wheel, {@link HELD}, {@link IN_HEAP} or {@link FREE}. */
   place = FREE;
   heapPosition = 0;

@@ -93,7 +93,7 @@ const happeningsOf = fc.record({
   limitsPs: instants.map((limits) => [...limits, 100_000]),
 });
 
-/** Also where cycles outgrow 31 bits: there V8 keeps them as floats, and the domain in another kind of array. */
+/** Also where cycles outgrow 31 bits: there the domain keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
 describe('a stage that passes on to its next edge itself', () => {

@@ -6,8 +6,8 @@ import { expect, it, vi } from 'vitest';
 vi.setConfig({ testTimeout: 120_000 });
 
 it('npm run bench gives each figure with name, value, unit and calibration, and on standard output nothing else', () => {
-  const main = fileURLToPath(new URL('../bench/main.ts', import.meta.url));
-  const out = execFileSync(process.execPath, [main, '--only', 'no benchmark', '--json', '-'], {
+  const run = fileURLToPath(new URL('../build/run.ts', import.meta.url));
+  const out = execFileSync(process.execPath, [run, 'bench/main', '--only', 'no benchmark', '--json', '-'], {
     encoding: 'utf8',
   });
   const figure = (name: string, unit: string): unknown => ({

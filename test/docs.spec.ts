@@ -8,7 +8,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.setConfig({ testTimeout: 120_000 });
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const main = join(root, 'system/cli/main.ts');
+const main = join(root, 'bin/hca.js');
 const skipped = new Set(['node_modules', 'dist', '.git']);
 
 /** Every file below the root, by its path from there. What is skipped may change meanwhile: another spec builds the package. */

@@ -61,7 +61,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
   it('holds what its users need: compiled code with types, pages, licence; no sources and no tests', () => {
-    for (const path of ['dist/index.js', 'dist/index.d.ts', 'bin/hca.js', 'README.md', 'LICENSE'])
+    for (const path of [
+      'dist/package/index.js',
+      'dist/package/index.d.ts',
+      'bin/hca.js',
+      'README.md',
+      'LICENSE',
+    ])
       expect(files).toContain(path);
     expect(files.filter((path) => /\bspec\b|testing|(?<!\.d)\.ts$/.test(path))).toEqual([]);
   });
@@ -163,7 +169,7 @@ describe('the package', () => {
   });
 
   it('exports every name that its declarations and its pages mention', () => {
-    const declarations = new Declarations(join(installed, 'dist'));
+    const declarations = new Declarations(join(installed, 'dist', 'package'));
     const names = declarations.exportsOf('index.d.ts');
     const exported = new Set([...names.values()].map((place) => place.join(' ')));
     const list = "console.log(JSON.stringify(Object.keys(await import('hca-emulator'))))";
@@ -229,7 +235,7 @@ describe('the package', () => {
     const printed = devinfo(join(folder, 'caches'));
     expect(printed).toContain('mlx4_0');
     const kept = join(folder, 'caches', 'hca-emulator', 'compiled');
-    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(100);
+    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(3);
     // What was kept is used, and gives the same.
     expect(devinfo(join(folder, 'caches'))).toBe(printed);
     expect(devinfo('/dev/null')).toBe(printed);

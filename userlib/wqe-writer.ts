@@ -49,16 +49,16 @@ const addressPlace = dataPointer.fields.address.wordOffset;
 const pointerBytes = dataPointer.sizeBytes;
 const inlineBit = inlineHeader.fields.isInline.mask;
 const inlineHeaderBytes = inlineHeader.sizeBytes;
-/** libmlx4 writes an empty inline segment where a buffer has length 0. As a small integer, like lengths. */
-const emptyPointer = inlineBit | 0;
+/** libmlx4 writes an empty inline segment where a buffer has length 0. */
+const emptyPointer = inlineBit;
 const twoTo32 = 0x1_0000_0000;
 
 const { IBV_SEND_FENCE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE } = SendFlag;
 
 /** An address, below 2^53, as two dwords. */
 function putAddress(view: DataView, at: number, address: number): void {
-  view.setInt32(at, (address / twoTo32) | 0);
-  view.setInt32(at + 4, address | 0);
+  view.setInt32(at, address / twoTo32);
+  view.setInt32(at + 4, address);
 }
 
 /** Bytes of the WQE: what has to be known before it is stored. The request has been checked. */
@@ -97,7 +97,7 @@ export function writeWqe(
   view.setInt32(base + qpnPlace, ((flags & IBV_SEND_FENCE) !== 0 ? fenceBit : 0) | (wqeBytes / wqeUnitBytes));
   const completion = isSignalled || (flags & IBV_SEND_SIGNALED) !== 0 ? completionBits : 0;
   view.setInt32(base + flagsPlace, completion | ((flags & IBV_SEND_SOLICITED) !== 0 ? solicitedBit : 0));
-  view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) | 0 : 0);
+  view.setInt32(base + immediatePlace, row.hasImmediate ? (wr.immData ?? 0) : 0);
   let at = base + controlBytes;
   if (row.isDatagram) at = writeDatagram(view, at, wr);
   if (row.isAtomic) at = writeAtomic(view, at, row.opcode, wr);
@@ -114,10 +114,9 @@ export function addBlueFlameFields(view: DataView, base: number, counter: number
 
 /** One data pointer of a send or receive list. @returns the place behind it */
 export function writePointer(view: DataView, at: number, sge: IbvSge): number {
-  // Not within the call: V8 would no longer know the view behind the choice.
-  const byteCount = sge.length === 0 ? emptyPointer : sge.length | 0;
+  const byteCount = sge.length === 0 ? emptyPointer : sge.length;
   view.setInt32(at + byteCountPlace, byteCount);
-  view.setInt32(at + lkeyPlace, sge.lkey | 0);
+  view.setInt32(at + lkeyPlace, sge.lkey);
   putAddress(view, at + addressPlace, sge.addr);
   return at + pointerBytes;
 }
@@ -125,13 +124,13 @@ export function writePointer(view: DataView, at: number, sge: IbvSge): number {
 /** Ends a receive list that is shorter than its queue's longest. */
 export function writeListEnd(view: DataView, at: number, lkey: number): void {
   view.setInt32(at + byteCountPlace, 0);
-  view.setInt32(at + lkeyPlace, lkey | 0);
+  view.setInt32(at + lkeyPlace, lkey);
   putAddress(view, at + addressPlace, 0);
 }
 
 function writeRemote(view: DataView, at: number, address: number, rkey: number): number {
   putAddress(view, at + remoteAddressPlace, address);
-  view.setInt32(at + remoteKeyPlace, rkey | 0);
+  view.setInt32(at + remoteKeyPlace, rkey);
   view.setInt32(at + remoteKeyPlace + 4, 0);
   return at + remoteBytes;
 }
@@ -149,8 +148,8 @@ function writeDatagram(view: DataView, at: number, wr: IbvSendWr): number {
   const request = wr.wr!.ud!;
   const vector = request.ah.addressVector;
   for (let byte = 0; byte < addressVector.sizeBytes; byte++) view.setUint8(at + byte, vector[byte]!);
-  view.setInt32(at + datagram.destinationQpn.wordOffset, request.remoteQpn | 0);
-  view.setInt32(at + datagram.qkey.wordOffset, request.remoteQkey | 0);
+  view.setInt32(at + datagram.destinationQpn.wordOffset, request.remoteQpn);
+  view.setInt32(at + datagram.qkey.wordOffset, request.remoteQkey);
   const end = at + datagramSegment.sizeBytes;
   for (let rest = at + datagram.vlan.wordOffset; rest < end; rest += 4) view.setInt32(rest, 0);
   return end;

@@ -210,7 +210,7 @@ export const transportHeaderBytes = (opcode: number): number => packetShapes[opc
 /** 64-bit operands of an atomic (16 bytes) or its answer (8): header bytes that a record holds in its payload area. */
 export const operandBytes = (opcode: number): number => packetShapes[opcode]!.operandBytes;
 
-/** Bytes added so that the payload ends on a dword (BTH PadCnt). No negation: to V8 that of 0 is a float. */
+/** Bytes added so that the payload ends on a dword (BTH PadCnt). */
 export const padBytes = (payloadBytes: number): number => (4 - (payloadBytes & 3)) & 3;
 
 /** Offset of an extended header from the BTH's first byte, or -1 when this opcode has none of it. */

@@ -15,7 +15,6 @@
  *
  * Listeners only leave work for later instants. Source: InfiniBand Architecture Specification, volume 1, chapter 7.
  */
-import { FLOAT_ZERO } from '../base/float-zero.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LateSender, LogicalProcess } from '../sim/logical-process.ts';
@@ -88,7 +87,7 @@ export class WirePort implements LateSender {
   readonly #trainedEvent: number;
   #packetReceiver: PacketReceiver = { packetArrived: (offset) => this.consume(offset) };
   #stateListeners: ((isUp: boolean, nowPs: number) => void)[] = [];
-  #trainedRef: EventRef = FLOAT_ZERO;
+  #trainedRef: EventRef = 0;
   /** The link's state; and whether packets go on the wire, which follows one instant later. */
   #isLinkUp = false;
   #isOnWire = false;
@@ -211,7 +210,7 @@ export class WirePort implements LateSender {
   expectPacket(fromPs: number, formingPs: number): number {
     const { nowPs } = this.#lp;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
-    return this.#isOnWire ? this.#sender.expectPacket(fromPs, formingPs) : FLOAT_ZERO;
+    return this.#isOnWire ? this.#sender.expectPacket(fromPs, formingPs) : 0;
   }
 
   /**

@@ -2,7 +2,7 @@
  * The few libc calls that Node has no word for, bound by koffi: loaded at the first use, once per thread.
  *
  * Structures are passed by address, so nothing is converted per call: one call costs about 0.2 µs more than the
- * system call itself. Memory whose address is given out must be an ArrayBuffer of its own, which V8 never moves.
+ * system call itself. Memory whose address is given out must be an ArrayBuffer of its own, which is never moved.
  */
 import { createRequire } from 'node:module';
 import { ConfigurationError } from '../../base/assert.ts';

@@ -5,7 +5,7 @@
  * anybody can rely on: with address, length and source aligned to four bytes, each word appears whole and the last
  * words appear after all others (a CQE's owner bit, the last byte a benchmark polls). Unaligned ends go byte by byte.
  *
- * At most 1 GiB, so that an offset is a small integer for V8. The views never leave this file: after `unmap` a touch of
+ * At most 1 GiB, so that an offset is a 32-bit integer. The views never leave this file: after `unmap` a touch of
  * them would be a fault of the whole process.
  */
 import { bytesPerGib } from '../../base/units.ts';

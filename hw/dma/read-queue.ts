@@ -7,8 +7,9 @@
  *
  * Requests are sent in order, finish in any order, and are reported in order.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
 import { asInteger } from '../../base/parameter.ts';
+import type { Wide } from '../../base/wide.ts';
 import { DmaStatus } from './errors.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
@@ -33,7 +34,7 @@ export class ReadRequest {
   /** The entry behind it. */
   next: ReadRequest;
   /** What is still to be sent: from which bus address on, how much, and where it lands. */
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   unsentBytes = 0;
   sramOffset = 0;
   /** Memory reads of it in flight. */
@@ -100,7 +101,7 @@ export class ReadQueue {
     const request = this.#tail;
     this.#tail = request.next;
     request.address = address;
-    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    // Narrowed (build/README.md).
     request.unsentBytes = lengthBytes | 0;
     request.sramOffset = sramOffset | 0;
     request.cookie = asInteger(cookie);

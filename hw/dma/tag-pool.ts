@@ -9,7 +9,7 @@
  * Promises: a tag is not used again while completions of its former read may still come; of the free tags the one
  * idle longest is used next. Deadlines are not kept in order: a search finds the next one, once in a timeout.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 import type { ReadRequest } from './read-queue.ts';
 
 export const TAG_FREE = 0;
@@ -24,7 +24,7 @@ export class ReadTag {
   readonly number: number;
   state = TAG_FREE;
   /** Cycle at which its present state runs out, and how many tags had entered theirs before. */
-  deadlineCycle = FLOAT_ZERO;
+  deadlineCycle: Wide = 0;
   age = 0;
   /** The request that the read is part of. */
   request: ReadRequest | undefined = undefined;

@@ -2,8 +2,9 @@
  * All requests of the write engine in one order of age, with a bound for each requester: a ring whose room is shared
  * out.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+
 import { asInteger } from '../../base/parameter.ts';
+import type { Wide } from '../../base/wide.ts';
 import { DmaRequesterCounters } from './waiting.ts';
 
 export type WriteDone = (cookie: number, cycle: number) => void;
@@ -35,12 +36,12 @@ export class WriteRequester {
 
 const NOTHING = new Uint8Array(0);
 
-/** An entry of the ring, used again and again: what is still to be written. Floats begin as such, see ReadRequest. */
+/** An entry of the ring, used again and again: what is still to be written. */
 export class WriteRequest {
   /** The entry behind it. */
   next: WriteRequest;
   owner: WriteRequester;
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   remainingBytes = 0;
   source: Uint8Array = NOTHING;
   sourceOffset = 0;
@@ -84,7 +85,7 @@ export class WriteQueue {
     this.#tail = request.next;
     request.owner = owner;
     request.address = address;
-    // Integers, also when the caller computed them as floats: one float would make floats of all requests' fields.
+    // Narrowed (build/README.md).
     request.remainingBytes = lengthBytes | 0;
     // Most are of one memory: a store of an object is dear.
     if (request.source !== source) request.source = source;

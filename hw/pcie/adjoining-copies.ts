@@ -2,16 +2,16 @@
  * Copies between a device's memory and the host's that adjoin at both ends, one behind the other: nobody looks before the
  * last, so they are done as one. A long copy costs little more than a short one.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 
 export class AdjoiningCopies {
   /** Copies put off. */
   count = 0;
   /** What they are together: so many bytes, from or to `address` of the host, at `place` of the device. */
   lengthBytes = 0;
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   place = 0;
-  #endAddress = FLOAT_ZERO;
+  #endAddress: Wide = 0;
   #endPlace = 0;
 
   /** Whether a copy there adjoins those put off. */

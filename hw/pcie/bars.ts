@@ -6,7 +6,7 @@
  */
 
 import { assertRange } from '../../base/assert.ts';
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 import type { ConfigSpace } from './config-space.ts';
 import type { FunctionConfig } from './function-parameters.ts';
 
@@ -27,8 +27,8 @@ export class Bars {
   matchedOffset = 0;
 
   #isEnabled = false;
-  #bar0Address = FLOAT_ZERO;
-  #bar2Address = FLOAT_ZERO;
+  #bar0Address: Wide = 0;
+  #bar2Address: Wide = 0;
 
   constructor(config: FunctionConfig) {
     this.bar0Bytes = config.bar0Bytes;

@@ -1,12 +1,12 @@
 /** What the root complex keeps of a device's read while it is worked on. */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 
 /** A read of the device and how far it has been answered. Objects are used again and again. */
 export class DeviceRead {
   /** Reads that came before it, and it. */
   number = 0;
   /** Of its next byte. */
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   lengthBytes = 0;
   /** Without an answer so far. */
   remainingBytes = 0;

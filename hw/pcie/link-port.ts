@@ -61,7 +61,7 @@ import {
 } from './tlp.ts';
 import type { TrafficCount } from './tlp-count.ts';
 
-/** Who is handed received TLPs and sideband records. An object and not a function: V8 calls a class's method directly. */
+/** Who is handed received TLPs and sideband records. An object and not a function: see build/README.md. */
 export interface TlpReceiver {
   /** Receives a record at its time. It is the receiver's until {@link PcieLinkPort.consume}. */
   receiveTlp(offset: number, kind: number): void;

@@ -6,7 +6,7 @@
  * An instant is reported rounded up to a whole picosecond: nothing arrives early.
  */
 import { assertInvariant } from '../../base/assert.ts';
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 import type { LinkConfig } from './link-parameters.ts';
 
 /** Megatransfers per second and lane, by generation (index 0 unused). */
@@ -51,7 +51,7 @@ export class LinkSerializer {
   readonly #dllpBytes: number;
   /** The lanes have been busy since #originPs, for #busyUnits of a denominator-th of a picosecond: a whole number of them per byte. */
   #originPs = 0;
-  #busyUnits = FLOAT_ZERO;
+  #busyUnits: Wide = 0;
   /** Units of #denominator bytes: they take whole picoseconds. */
   readonly #blockUnits: number;
   /** Bytes of the gap behind the last TLP, up to the next aligned start. */

@@ -1,5 +1,5 @@
 /** The requests of one core that the root complex holds, in order. */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 import type { AccessDone } from './root-complex-interfaces.ts';
 
 /** An entry of the queue. Entries form a ring and are used again and again. */
@@ -11,12 +11,12 @@ export class CoreRequest {
   /** MEMORY_WRITE, MEMORY_READ, CONFIG_READ or CONFIG_WRITE. */
   kind = 0;
   /** Bus address, or configuration register. */
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   lengthBytes = 0;
   trafficClass = 0;
   /** Bus, device, function and value of a configuration access. */
   target = 0;
-  value = FLOAT_ZERO;
+  value: Wide = 0;
   /** Cycle from which the root complex sees it. */
   visibleCycle = 0;
   done: AccessDone | undefined = undefined;

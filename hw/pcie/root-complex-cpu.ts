@@ -9,7 +9,6 @@
  * by the root complex `cpuStoreLatencyPs` after it was given. Loads and configuration accesses hold a tag until
  * their completion or its timeout; `done` is called in the software half of an instant.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { PHASE_SOFTWARE } from '../../sim/event-queue.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -62,7 +61,7 @@ export class RootComplexCpu {
   readonly #port: PcieLinkPort;
   readonly #writes: RootComplexWrites;
   /** When the last value was, or will be, given to a core: each has an instant of its own. */
-  #lastReturnPs = FLOAT_ZERO;
+  #lastReturnPs = 0;
   readonly #log: DeviceFaultLog;
   readonly #coreCount: number;
   readonly #latencyCycles: number;

@@ -4,7 +4,6 @@
  *
  * Each keeps its receive buffer, and so its credits, until it has taken effect.
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -101,7 +100,7 @@ export class RootComplexWrites {
 
   /** Instant at which all that has arrived has taken effect: what comes behind it is not seen before. */
   get settledPs(): number {
-    return this.#fifo.isEmpty ? FLOAT_ZERO : this.#domain.clock.edgePs(this.#lastCycle);
+    return this.#fifo.isEmpty ? 0 : this.#domain.clock.edgePs(this.#lastCycle);
   }
 
   /** The cycle of that instant, or one that is over. */

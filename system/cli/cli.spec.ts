@@ -9,7 +9,7 @@ import type { Report } from '../machine/report/schema.ts';
 // Whole simulations, some in worker threads on machines with few cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hca-cli-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -118,7 +118,7 @@ describe('a run that fails', () => {
 describe('hca', () => {
   it('says its version', async () => {
     const { code, out, err } = await hca('--version');
-    const { version } = JSON.parse(readFileSync(join(main, '../../../package.json'), 'utf8')) as {
+    const { version } = JSON.parse(readFileSync(join(main, '../../package.json'), 'utf8')) as {
       version: string;
     };
     expect([code, out, err]).toEqual([0, `hca-emulator ${version}, Node ${process.version}\n`, '']);

@@ -11,7 +11,7 @@ import { type Sample, simulatedCrossing } from './cutoff-crossing.ts';
 vi.setConfig({ testTimeout: 300_000 });
 
 const start = promisify(execFile);
-const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const hca = (...args: string[]) => start(process.execPath, [main, ...args]);
 
 describe('a simulated crossing', () => {

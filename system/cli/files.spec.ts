@@ -23,7 +23,7 @@ import { profileValues } from '../machine/profile/configuration.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
 const root = mkdtempSync(join(tmpdir(), 'hca-files-'));
 afterAll(() => rmSync(root, { recursive: true }));
 

@@ -1,10 +1,11 @@
-#!/usr/bin/env node
 /** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture`. Bad input ends with one clear line and exit code 2. */
 import '../../runtime/node.ts';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../../base/assert.ts';
 import { RunError } from '../../sim/index.ts';
+import { packageFolder } from '../package-folder.ts';
 import { comparePaths } from '../workloads/compare-plan.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { compare } from './compare.ts';
@@ -46,10 +47,8 @@ function checkFiles(command: Command): void {
 
 const jsonOption = ['--json <file>', 'write the figures as JSON; - is standard output'] as const;
 
-/** The version of the package that this file belongs to, as sources or compiled. */
 function versionText(): string {
-  const path = import.meta.url.endsWith('.ts') ? '../../package.json' : '../../../package.json';
-  const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as {
+  const { name, version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
     name: string;
     version: string;
   };

@@ -1,13 +1,13 @@
 /** `hca move [FILE]`: moves a file between two hosts by every means, checks it, and shows where time and cycles went. */
 import { accessSync, constants, statSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import { ConfigurationError } from '../../base/assert.ts';
 import { visible } from '../../base/visible.ts';
 import { Machine } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import type { JsonValue } from '../machine/program.ts';
 import type { Report } from '../machine/report/schema.ts';
+import { packageFolder } from '../package-folder.ts';
 import { bytesText, timeText } from '../text/format.ts';
 import { renderReport } from '../text/render.ts';
 import { tableOf } from '../text/table.ts';
@@ -44,11 +44,7 @@ export const chunkBytesMax = 16 * 1024 ** 2;
 const atomicCountMax = 100;
 
 /** The file of a fresh clone (or of the package) that is moved when none is named. */
-export const defaultFile = (): string => {
-  const fromHere = fileURLToPath(new URL('../../README.md', import.meta.url));
-  const fromDist = fileURLToPath(new URL('../../../README.md', import.meta.url));
-  return import.meta.url.endsWith('.ts') ? fromHere : fromDist;
-};
+export const defaultFile = (): string => join(packageFolder, 'README.md');
 
 export async function move(file: string | undefined, options: MoveOptions): Promise<void> {
   const path = resolve(file ?? defaultFile());

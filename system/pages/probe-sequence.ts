@@ -16,6 +16,7 @@ import {
   stepsOfTrace,
   stepText,
 } from './command-sequence.ts';
+import recorded from './linux-sequence.json' with { type: 'json' };
 
 const start = '<!-- sequence -->';
 const end = '<!-- /sequence -->';
@@ -27,8 +28,7 @@ interface LinuxSequence {
   readonly steps: readonly SequenceStep[];
 }
 
-export const linuxSequence = (): LinuxSequence =>
-  JSON.parse(readFileSync(new URL('linux-sequence.json', import.meta.url), 'utf8')) as LinuxSequence;
+export const linuxSequence = (): LinuxSequence => recorded as unknown as LinuxSequence;
 
 /** Probes and removes our driver on a machine of its own. @returns its commands, folded */
 export async function ourSequence(): Promise<SequenceStep[]> {

@@ -157,7 +157,7 @@ describe.skipIf(unavailable !== undefined)('serving guests on sockets', () => {
 
   it('ends by SIGTERM with the report, as a command', async () => {
     const [socket, out] = [newSocket(), join(folder, 'report.json')];
-    const main = fileURLToPath(new URL('../cli/main.ts', import.meta.url));
+    const main = fileURLToPath(new URL('../../bin/hca.js', import.meta.url));
     const child = spawn(process.execPath, [main, 'serve', '--socket', socket, '--keep', '--report', out]);
     let text = '';
     child.stdout.on('data', (bytes) => {

@@ -9,7 +9,7 @@
 
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { mailboxBytes } from '../../../abi/hcr.ts';
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from '../memory/index.ts';
 import { demand } from './command-steps.ts';
@@ -41,7 +41,7 @@ export class CommandDma {
   #epoch = 0;
   #isReading = false;
   /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
-  #address = FLOAT_ZERO;
+  #address: Wide = 0;
   #remainingBytes = 0;
   #sourceOffset = 0;
   #isPattern = false;

@@ -1,8 +1,8 @@
 /**
  * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
- * made once; a field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers.
+ * made once; fields that are not Wide hold 32-bit integers.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 
 export class PostedCompletion {
   /** Slot of the CQ, which keeps it until the completion is dealt with; -1 when there was no such CQ. */
@@ -14,7 +14,7 @@ export class PostedCompletion {
   isSend = 0;
   opcode = 0;
   wqeCounter = 0;
-  byteCount = FLOAT_ZERO;
+  byteCount: Wide = 0;
   immediate = 0;
   isSolicited = 0;
   /** 0, or that of an error CQE. */

@@ -6,7 +6,7 @@
  * A user says by {@link used} or {@link usedBuffer} that it has made use of a translation, once, however often it had to ask;
  * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { Translator } from './translator.ts';
 
@@ -24,11 +24,11 @@ export class TranslationPort {
   mptLine = NO_LINE;
   mttLine = NO_LINE;
   /** The part of the page that belongs to the region, and the end of the region: virtual addresses. */
-  firstByte = FLOAT_ZERO;
-  pageEnd = FLOAT_ZERO;
-  regionEnd = FLOAT_ZERO;
+  firstByte: Wide = 0;
+  pageEnd: Wide = 0;
+  regionEnd: Wide = 0;
   /** What leads from a virtual address of the page to the physical one. */
-  distance = FLOAT_ZERO;
+  distance: Wide = 0;
   /** Translations that were made use of, and those that had to be waited for, of either cache. */
   mptUses = 0;
   mttUses = 0;

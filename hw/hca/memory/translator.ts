@@ -9,7 +9,7 @@
  * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
@@ -48,8 +48,8 @@ export interface TranslatorSetup {
 
 export class Translator {
   /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
-  physicalAddress = FLOAT_ZERO;
-  contiguousBytes = FLOAT_ZERO;
+  physicalAddress: Wide = 0;
+  contiguousBytes: Wide = 0;
 
   readonly #setup: TranslatorSetup;
   readonly #mptDirectory: SetAssociativeDirectory;
@@ -57,7 +57,7 @@ export class Translator {
   readonly #ports: readonly TranslationPort[];
   /** Line of the MTT in which the last access found its page, and how far into the page it was. */
   #mttLine = NO_LINE;
-  #inPage = FLOAT_ZERO;
+  #inPage: Wide = 0;
   readonly #view: DataView;
   readonly #wakePort: ((cycle: number) => void)[];
   readonly #fillKind: Uint8Array;

@@ -1,10 +1,10 @@
 /**
  * What the device knows of one completion queue: the fields of its context, decoded once per command, and counters and arm
- * state. One object per slot of the {@link CqTable}, made once; fields that begin as FLOAT_ZERO may hold any number.
+ * state. One object per slot of the {@link CqTable}, made once.
  */
 
 import { QueueStatus } from '../../../abi/cqc.ts';
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 
 /** Arm states of a CQ, private to the device. */
 export const CQ_NOT_ARMED = 0;
@@ -14,15 +14,15 @@ export const CQ_ARMED_NEXT = 2;
 export class CompletionQueue {
   status = 0;
   logEntries = 0;
-  mttOffset = FLOAT_ZERO;
-  pageBytes = FLOAT_ZERO;
+  mttOffset: Wide = 0;
+  pageBytes: Wide = 0;
   firstByte = 0;
   eqn = 0;
   uarPage = 0;
-  doorbellRecord = FLOAT_ZERO;
+  doorbellRecord: Wide = 0;
   ignoreOverrun = 0;
   moderationCount = 0;
-  moderationPeriodPs = FLOAT_ZERO;
+  moderationPeriodPs = 0;
   /** 24-bit counters. */
   producer = 0;
   consumer = 0;

@@ -164,7 +164,7 @@ const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
 
-/** As an integer: to V8 a power is a float, and so is all that is computed from one. */
+/** Narrowed (build/README.md). */
 function powerOfTwo(exponent: number): number {
   return asInteger(2 ** exponent);
 }

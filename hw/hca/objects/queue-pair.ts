@@ -4,10 +4,9 @@
  * between them. Counters are free-running unless named otherwise; PSN, SSN and MSN are 24 bits.
  *
  * One object per slot of the {@link QpTable}, made once: a field costs one or two instructions where an element of a typed
- * array costs nine. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's
- * representation by its first value.
+ * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
 
@@ -23,7 +22,7 @@ export class QueuePair {
   pd = 0;
   uarPage = 0;
   mtuBytes = 0;
-  messageBytesMax = FLOAT_ZERO;
+  messageBytesMax: Wide = 0;
   remoteQpn = 0;
   remoteLid = 0;
   /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
@@ -34,11 +33,11 @@ export class QueuePair {
   sourcePathBits = 0;
   pkeyIndex = 0;
   queueKey = 0;
-  bufferMttOffset = FLOAT_ZERO;
-  bufferPageBytes = FLOAT_ZERO;
+  bufferMttOffset: Wide = 0;
+  bufferPageBytes: Wide = 0;
   /** Byte offset of the send queue and of the receive queue from the first page of the buffer. */
-  sqOffset = FLOAT_ZERO;
-  rqOffset = FLOAT_ZERO;
+  sqOffset: Wide = 0;
+  rqOffset: Wide = 0;
   sqLogCount = 0;
   sqStrideBytes = 0;
   rqLogCount = 0;
@@ -48,7 +47,7 @@ export class QueuePair {
   receiveCqn = 0;
   /** SRQ number, or -1. */
   srqn = 0;
-  doorbellRecord = FLOAT_ZERO;
+  doorbellRecord: Wide = 0;
   /** Raised whenever the work in flight becomes void: what carries an older value is dropped. */
   epoch = 0;
   /** Things in the pipelines that refer to this QP. */
@@ -87,7 +86,7 @@ export class QueuePair {
   readsOutstanding = 0;
   readsOutstandingMax = 0;
   /** Payload writes requested when the last READ or atomic was complete: a fenced request waits until they have left. */
-  landedWrites = FLOAT_ZERO;
+  landedWrites: Wide = 0;
   sinceAckRequest = 0;
   ackRequestEvery = 0;
   retryCountMax = 0;
@@ -95,8 +94,8 @@ export class QueuePair {
   retriesLeft = 0;
   rnrRetriesLeft = 0;
   /** Local ACK timeout in picoseconds; 0 is never. */
-  ackTimeoutPs = FLOAT_ZERO;
-  lastProgressPs = FLOAT_ZERO;
+  ackTimeoutPs = 0;
+  lastProgressPs = 0;
   hasTimer = 0;
   isWaitingRnr = 0;
   lastAckedPsn = 0;
@@ -115,18 +114,18 @@ export class QueuePair {
   hasNakSent = 0;
   /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
   messageKind = 0;
-  messageBytes = FLOAT_ZERO;
-  writeAddress = FLOAT_ZERO;
-  writeKey = FLOAT_ZERO;
-  writeRemaining = FLOAT_ZERO;
+  messageBytes: Wide = 0;
+  writeAddress: Wide = 0;
+  writeKey: Wide = 0;
+  writeRemaining: Wide = 0;
   /** Length that the WRITE's header announced. */
-  writeBytes = FLOAT_ZERO;
+  writeBytes: Wide = 0;
   /** A receive WQE was taken and not yet completed. */
   hasReceiveWqe = 0;
   receiveWqeCounter = 0;
   segmentCount = 0;
   segmentIndex = 0;
-  segmentUsed = FLOAT_ZERO;
+  segmentUsed: Wide = 0;
   hasCommunicated = 0;
 
   constructor(slot = NONE) {

@@ -1,17 +1,16 @@
 /**
  * One send WQE that has been taken up and is not yet complete. One object per place of {@link SendRecords}, made once.
- * A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
- * its first value.
+ * Fields that are not Wide hold 32-bit integers.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 
 /** Largest descriptor, hence most inline data. */
 export const INLINE_BYTES_MAX = 1008;
 
 /** A piece of host memory that a work request gathers from, or scatters to. */
 export class DataSegment {
-  address = FLOAT_ZERO;
-  key = FLOAT_ZERO;
+  address: Wide = 0;
+  key: Wide = 0;
   bytes = 0;
 }
 
@@ -30,11 +29,11 @@ export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
 class EarlierAttempts {
   /** Edge at which the last of them ended; {@link NO_ATTEMPT} when there was none. */
   endCycle = NO_ATTEMPT;
-  gatherCycles = FLOAT_ZERO;
-  transmitCycles = FLOAT_ZERO;
-  answerCycles = FLOAT_ZERO;
-  timeoutCycles = FLOAT_ZERO;
-  rnrDelayCycles = FLOAT_ZERO;
+  gatherCycles: Wide = 0;
+  transmitCycles: Wide = 0;
+  answerCycles: Wide = 0;
+  timeoutCycles: Wide = 0;
+  rnrDelayCycles: Wide = 0;
 
   clear(): void {
     this.endCycle = NO_ATTEMPT;
@@ -83,8 +82,8 @@ export class SendRecord {
   /** PSNs this message occupies: packets sent, or responses expected of a READ. */
   psnCount = 0;
   messageBytes = 0;
-  remoteAddress = FLOAT_ZERO;
-  remoteKey = FLOAT_ZERO;
+  remoteAddress: Wide = 0;
+  remoteKey: Wide = 0;
   immediate = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */

@@ -1,6 +1,6 @@
 /** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
 import { controlSegment } from '../../../abi/wqe.ts';
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 
 export const WQE_LINE_BYTES = 1024;
 /** WQEs of the smallest stride that a line has room for. */
@@ -14,7 +14,7 @@ class FetchTimes {
   fetchedCycle = 0;
 }
 
-/** A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+/** Fields that are not Wide hold 32-bit integers. */
 export class WqeLine {
   /** Its number, and its place in the HCA's memory. */
   readonly number: number;
@@ -30,7 +30,7 @@ export class WqeLine {
   /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
   mayHaveMore = 0;
   /** When it was last used. */
-  stamp = FLOAT_ZERO;
+  stamp: Wide = 0;
   /** By place. */
   readonly #times: readonly FetchTimes[] = Array.from({ length: PLACES_MAX }, () => new FetchTimes());
 

@@ -7,12 +7,12 @@
  * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
  * have ended, so nothing that comes back finds another packet in it.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 
-/** One packet. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+/** One packet. Fields that are not Wide hold 32-bit integers. */
 export class PacketSlot {
   /** Number of the slot, and place of its payload in the HCA's memory. */
   readonly slot: number;
@@ -26,8 +26,8 @@ export class PacketSlot {
   opcode = 0;
   psn = 0;
   flags = 0;
-  address = FLOAT_ZERO;
-  key = FLOAT_ZERO;
+  address: Wide = 0;
+  key: Wide = 0;
   dmaBytes = 0;
   aeth = 0;
   immediate = 0;

@@ -138,7 +138,7 @@ export class ReceiveScatter {
       this.#account.stall(cycle, STALL_DMA);
       return WAIT;
     }
-    // No more than is wanted; computed from addresses, hence a float.
+    // No more than is wanted: narrowed (build/README.md).
     const bytes = Math.min(wanted, translator.contiguousBytes) | 0;
     this.#writer.write(translator.physicalAddress, bytes, source, sourceOffset);
     translator.port(PORT_RECEIVER).used();

@@ -154,7 +154,7 @@ export class RequestPackets {
       const found = this.#translation.translate(key, pair.pd, from, wanted, RIGHT_LOCAL_READ);
       if (found !== TRANSLATED) return this.#notTranslated(found, pair.slot, key, from, rest, cycle);
       if (!dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
-      // No more than was wanted; computed from addresses, hence a float.
+      // No more than was wanted: narrowed (build/README.md).
       const bytes = translator.contiguousBytes | 0;
       const target = packet.payloadOffset + this.#filled;
       packet.pendingReads++;

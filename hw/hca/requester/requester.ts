@@ -244,7 +244,7 @@ export class Requester {
     const freeCycle = cycle + busyCycles;
     if (this.#active !== undefined) return this.wake(freeCycle);
     const next = scheduler.nextCycle;
-    // Two calls: the next cycle may be Infinity, and a choice between a float and an integer is a float.
+    // Two calls and no choice, since the next cycle may be Infinity: see build/README.md.
     if (next <= freeCycle) this.wake(freeCycle);
     else if (next < NEVER) this.wake(next);
   }

@@ -5,7 +5,7 @@
  *
  * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
  */
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { type PageFaults, SIDE_RESPONSE } from '../memory/index.ts';
 import { enlarged, type QpTable, type QueuePair } from '../objects/index.ts';
@@ -23,7 +23,7 @@ export const KIND_REPLAY = 2;
 
 const NONE = -1;
 
-/** Of one QP. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers. */
+/** Of one QP. Fields that are not Wide hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
   /** Entries of the oldest and newest READ or atomic, and how many there are. */
@@ -41,7 +41,7 @@ export class PendingResponses {
   ackPsn = 0;
   /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
   ackSyndrome = 0;
-  ackDueCycle = FLOAT_ZERO;
+  ackDueCycle: Wide = 0;
 
   constructor(pair: QueuePair) {
     this.pair = pair;

@@ -7,7 +7,7 @@
  */
 
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
 import { type ContextTable, NO_ATTEMPT, type SendRecord } from '../objects/index.ts';
 
@@ -53,17 +53,17 @@ export const operationNames: Readonly<Record<number, string>> = {
 
 const OPCODE_COUNT = 32;
 
-/** Picoseconds of each stage. All fields of this class and the next begin as FLOAT_ZERO, hence may hold any number. */
+/** Picoseconds of each stage. */
 class StageTimes implements Record<OperationStage, number> {
-  doorbell = FLOAT_ZERO;
-  wqeFetch = FLOAT_ZERO;
-  scheduling = FLOAT_ZERO;
-  payloadRead = FLOAT_ZERO;
-  transmit = FLOAT_ZERO;
-  ackTimeout = FLOAT_ZERO;
-  rnrDelay = FLOAT_ZERO;
-  remote = FLOAT_ZERO;
-  completion = FLOAT_ZERO;
+  doorbell: Wide = 0;
+  wqeFetch: Wide = 0;
+  scheduling: Wide = 0;
+  payloadRead: Wide = 0;
+  transmit: Wide = 0;
+  ackTimeout: Wide = 0;
+  rnrDelay: Wide = 0;
+  remote: Wide = 0;
+  completion: Wide = 0;
 }
 
 /** What is known of the work requests of one opcode. */
@@ -72,11 +72,11 @@ class OperationRow {
   failedCount = 0;
   /** Work requests without a CQE: their life ends with the acknowledgement. */
   silentCount = 0;
-  payloadBytes = FLOAT_ZERO;
+  payloadBytes: Wide = 0;
   /** PSNs that they took: packets of their requests, or of the responses to a READ. */
-  psnCount = FLOAT_ZERO;
+  psnCount: Wide = 0;
   /** From posting to the end of life on the device, measured apart from the stages. */
-  lifePs = FLOAT_ZERO;
+  lifePs = 0;
   readonly stagesPs = new StageTimes();
   /** What comes on top of both, where numbers would not hold it: hours of waiting. */
   far: FarTimes | undefined = undefined;
@@ -98,8 +98,8 @@ export class OperationLedger {
   readonly #qps: ContextTable;
   /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
   #cycle = 0;
-  #reachedPs = FLOAT_ZERO;
-  #atPs = FLOAT_ZERO;
+  #reachedPs = 0;
+  #atPs = 0;
 
   constructor(clock: Clock, qps: ContextTable, tap: OperationTap | undefined) {
     this.#clock = clock;

@@ -1,7 +1,8 @@
 /** The stock drivers' probe, reload and a restart of the guest: what every user of the adapter begins with. */
 
 import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFolder } from '../../package-folder.ts';
 import { linuxSequence } from '../../pages/probe-sequence.ts';
 import { servedProfile } from '../../serve/index.ts';
 import { loadWithoutWarning, pingPong, unload } from './driver.ts';
@@ -44,10 +45,9 @@ async function portState(stage: Stage): Promise<string> {
 
 /** `hca devinfo` of what is served, in a process of its own, with a completion vector for each of the guest's processors. */
 function simulatedDevinfo(processors: number): string {
-  const here = import.meta.url;
-  const main = new URL(here.endsWith('.ts') ? '../../cli/main.ts' : '../../cli/main.js', here);
+  const command = join(packageFolder, 'bin/hca.js');
   const set = `driver.completionVectorsMax=${processors}`;
-  const parameters = [fileURLToPath(main), 'devinfo', '--profile', servedProfile, '--set', set];
+  const parameters = [command, 'devinfo', '--profile', servedProfile, '--set', set];
   return execFileSync(process.execPath, parameters, { encoding: 'utf8' });
 }
 

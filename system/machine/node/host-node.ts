@@ -8,8 +8,8 @@
  */
 
 import type { Analyser } from '../../../analyser/index.ts';
-import { FLOAT_ZERO } from '../../../base/float-zero.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
+import type { Wide } from '../../../base/wide.ts';
 import { Driver, driverParameters } from '../../../driver/index.ts';
 import {
   type BusMap,
@@ -104,9 +104,9 @@ export class HostNode implements BusMap {
   };
   #timerCount = 0;
   /** BAR2 on the bus, and the end of the UARs in it: empty until the slot was enumerated. */
-  #bar2From = FLOAT_ZERO;
-  #bar2To = FLOAT_ZERO;
-  #uarTo = FLOAT_ZERO;
+  #bar2From: Wide = 0;
+  #bar2To: Wide = 0;
+  #uarTo: Wide = 0;
   #uarClass: number = register;
   #behindUarsClass: number = register;
 

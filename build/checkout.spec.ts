@@ -1,0 +1,59 @@
+/** What runs in a checkout is what its sources say, whatever was built before. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, describe, expect, it } from 'vitest';
+import { SourceTree } from '../test/mistakes/source-tree.ts';
+
+const tree = new SourceTree();
+afterAll(() => tree[Symbol.dispose]());
+
+const builds = (): string[] => readdirSync(join(tree.folder, 'dist/checkout'));
+const command = [join(tree.folder, 'bin/hca.js'), '--version'];
+const version = (): string =>
+  execFileSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const main = join(tree.folder, 'system/cli/main.ts');
+const edit = (from: string, to: string): void =>
+  writeFileSync(main, readFileSync(main, 'utf8').replace(from, to));
+
+describe('a start in a checkout', () => {
+  it('builds what is not built, two at once as one does, and what is built it only runs', async () => {
+    const both = [1, 2].map(() => spawn(process.execPath, command));
+    const printed = await Promise.all(both.map((child) => text(child.stdout)));
+    expect(printed[0]).toMatch(/^hca-emulator \d+\.\d+\.\d+, Node v\d+/);
+    expect(printed[1]).toBe(printed[0]);
+    await Promise.all(both.map((child) => child.exitCode ?? once(child, 'close')));
+    const [build] = builds();
+    expect(version()).toBe(printed[0]);
+    expect(builds()).toEqual([build]);
+  });
+
+  it('runs what has been edited', () => {
+    edit('Node $', 'Nodes $');
+    expect(version()).toContain('Nodes v');
+    expect(builds()).toHaveLength(2);
+  });
+
+  it('runs nothing when the sources cannot be built, and says why', () => {
+    appendFileSync(main, '\nclass {');
+    expect(version).toThrow(/main\.ts/);
+    edit('\nclass {', '');
+  });
+
+  it('keeps four builds', () => {
+    for (const name of ['a', 'b', 'c', 'd'])
+      mkdirSync(join(tree.folder, 'dist/checkout', name), { recursive: true });
+    edit('Nodes', 'Node');
+    expect(version()).toMatch(/ Node v/);
+    expect(builds()).toHaveLength(4);
+  });
+
+  it('does not build for a spec', () => {
+    const before = builds();
+    writeFileSync(join(tree.folder, 'sim/new.spec.ts'), 'class {');
+    version();
+    expect(builds()).toEqual(before);
+  });
+});

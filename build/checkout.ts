@@ -1,0 +1,92 @@
+/**
+ * The built form of a checkout, made when it is asked for and the sources are not those of any build at hand.
+ *
+ *     dist/checkout/3f2a…/system/cli/main.js      the folder's name: path, size and time of change of every source
+ *
+ * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
+ * build's folder gets its name when it is whole, and is never written again.
+ */
+import { execFileSync } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const builds = join(root, 'dist', 'checkout');
+/** What the built form is made from and by. */
+const rooms = [
+  ...['abi', 'analyser', 'base', 'bench', 'build', 'driver', 'guest', 'host', 'hw', 'net', 'sim', 'system'],
+  ...['userlib', 'wire'],
+];
+const files = ['index.ts', 'knip.json', 'package-lock.json'];
+/** Builds that are kept, so that processes which began with an earlier one find their files. */
+const keptCount = 4;
+
+/**
+ * The folder of the built form of the sources as they are now. When there is none it is built, in a process of its own, so that
+ * nothing of the builder stays in this one. @throws Error when the sources cannot be built, whose reason has been written
+ */
+export function builtCheckout(): string {
+  const folder = folderOfSources();
+  if (!existsSync(folder))
+    execFileSync(process.execPath, [join(root, 'build/main.ts')], { stdio: 'inherit' });
+  return folder;
+}
+
+/** Builds what {@link builtCheckout} finds. */
+export async function buildCheckout(): Promise<void> {
+  const folder = folderOfSources();
+  if (existsSync(folder)) return;
+  mkdirSync(builds, { recursive: true });
+  const { bundleInto } = await import('./bundle.ts');
+  const unfinished = `${folder}.${process.pid}`;
+  try {
+    await bundleInto(unfinished);
+    renameSync(unfinished, folder);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    // Another process was faster.
+    if (!existsSync(folder)) throw error;
+  }
+  removeOldBuilds();
+  removeCompiled();
+}
+
+const folderOfSources = (): string => join(builds, keyOfSources());
+
+/** A name for the sources as they are now. */
+function keyOfSources(): string {
+  const lines = files.map(lineOf);
+  for (const room of rooms) addLinesOf(room, lines);
+  return hash('sha1', lines.join('\n')).slice(0, 16);
+}
+
+function addLinesOf(folder: string, lines: string[]): void {
+  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) addLinesOf(path, lines);
+    else if (/(?<!\.spec)\.(ts|json)$/.test(path)) lines.push(lineOf(path));
+  }
+}
+
+function lineOf(path: string): string {
+  const { mtimeMs, size } = statSync(join(root, path));
+  return `${path} ${mtimeMs} ${size}`;
+}
+
+function removeOldBuilds(): void {
+  const folders = readdirSync(builds).map((name) => join(builds, name));
+  const byAge = folders
+    .map((folder) => ({ folder, builtMs: statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.builtMs - a.builtMs);
+  for (const { folder } of byAge.slice(keptCount)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** What Node has compiled of earlier builds. The folders stay, so that processes which have found them go on writing there. */
+function removeCompiled(): void {
+  const folder = join(root, 'dist', 'compiled');
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile()) rmSync(join(entry.parentPath, entry.name), { force: true });
+}

@@ -1,0 +1,13 @@
+/** `node build/run.ts bench/main --json -`: runs the built form of a module that `knip.json` lists as an entry. */
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { builtCheckout } from './checkout.ts';
+
+// By the variable, processes and threads that it starts have it too, as those of `hca` do.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../dist/compiled');
+enableCompileCache(process.env['NODE_COMPILE_CACHE']);
+const [node, , name, ...args] = process.argv;
+const file = join(builtCheckout(), `${name}.js`);
+process.argv = [node!, file, ...args];
+await import(pathToFileURL(file).href);

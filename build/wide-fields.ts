@@ -1,0 +1,55 @@
+/**
+ * Fields that begin with 0 and come to hold numbers beyond 32 bits begin as such numbers.
+ *
+ *     class Tlp {                             const wide$zero = new Float64Array(1)[0];
+ *       address: Wide = 0;              =>    class Tlp {
+ *       tag = 0;                                address: Wide = wide$zero;
+ *                                               tag = 0;
+ *
+ * V8 keeps a small integer otherwise than a float. When a field that began as the one comes to hold the other, its object
+ * changes its hidden class, and whatever was compiled checks from then on the class of such an object at every use, and
+ * of every field that leads to it. A field is wide by its type, or by its name when that ends in `Ps`: no instant fits 32 bits.
+ *
+ * The zero comes out of an array of floats: written as `0` it would be an integer, and `-0` would be seen in what is handed out.
+ */
+import { parseAst } from 'rolldown/parseAst';
+import { applyEdits, childrenOf, type Edit, isNode, type Node, nameOf } from './edit.ts';
+
+const ZERO = 'wide$zero';
+/** Names of types whose numbers need not fit 32 bits. */
+const wideTypes: ReadonlySet<string> = new Set(['Wide', 'EventRef']);
+/** No field is wide in a module without one of these. */
+const hint = new RegExp(String.raw`: (${[...wideTypes].join('|')})\b|Ps\b[^=\n]*= 0;`);
+
+/** @returns the module, in TypeScript, with wide fields. @throws SyntaxError when the source is no module */
+export function withWideFields(source: string): string {
+  if (!hint.test(source)) return source;
+  const program = parseAst(source, { lang: 'ts' }) as unknown as Node;
+  const zeros = zerosIn(program);
+  if (zeros.length === 0) return source;
+  const { start } = childrenOf(program)[0]!;
+  return applyEdits(source, [
+    { start, end: start, text: `const ${ZERO} = new Float64Array(1)[0]!;\n` },
+    ...zeros,
+  ]);
+}
+
+function zerosIn(node: Node): readonly Edit[] {
+  const inside = childrenOf(node).flatMap(zerosIn);
+  if (!isWideZero(node)) return inside;
+  const { start, end } = node['value'] as Node;
+  return [...inside, { start, end, text: ZERO }];
+}
+
+/** A field that begins with 0 and is wide by its type or its name. */
+function isWideZero(node: Node): boolean {
+  if (node.type !== 'PropertyDefinition' || node['computed'] === true) return false;
+  if (!isNode(node['value']) || node['value']['value'] !== 0) return false;
+  return nameOf(node['key'] as Node).endsWith('Ps') || wideTypes.has(typeNameOf(node) ?? '');
+}
+
+function typeNameOf({ typeAnnotation: annotation }: Node): string | undefined {
+  const type = isNode(annotation) ? annotation['typeAnnotation'] : undefined;
+  const name = isNode(type) ? type['typeName'] : undefined;
+  return isNode(name) ? nameOf(name) : undefined;
+}
