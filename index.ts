@@ -30,6 +30,7 @@ export type { MemoryCounts } from './host/mm/counts.ts';
 export type { Process } from './host/process.ts';
 export type { FarTimes, OperationStage } from './hw/hca/index.ts';
 export type { SocketCalls } from './net/socket/socket-calls.ts';
+export type { BlockState, StateValue } from './sim/block.ts';
 export type { ExactPs } from './sim/epoch.ts';
 export type { HistogramData } from './sim/histogram.ts';
 export {

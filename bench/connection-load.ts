@@ -1,5 +1,5 @@
 /**
- * The programs behind the figures of docs/performance.md for many connections: QPs that share a CQ and a receive queue, each
+ * The programs behind the figures of bench/notes/measured.md for many connections: QPs that share a CQ and a receive queue, each
  * connected with its namesake at the other host, and WRITEs of 64 bytes over all of them in turn.
  */
 import type { JsonValue, ProgramContext } from '../system/machine/program.ts';

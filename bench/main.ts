@@ -12,7 +12,7 @@
  * Each figure stands beside a calibration: the events per second of a plain binary-heap hold model, measured in the same
  * process right before it. A figure divided by its calibration carries over between machines, but only within some 15 %: V8
  * compiles the hold model in one way or another, and a busy neighbour takes more of the simulator's time than of the hold
- * model's (docs/performance.md).
+ * model's (bench/notes/measured.md).
  */
 import '../runtime/node.ts';
 import { Command } from 'commander';

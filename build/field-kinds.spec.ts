@@ -1,6 +1,6 @@
 /**
  * What V8 makes of the fields of hot classes. A field that held small integers and comes to hold a float changes its object's
- * hidden class, and V8 checks classes from then on wherever such objects are used (README.md).
+ * hidden class, and V8 checks classes from then on wherever such objects are used (bench/notes/where-the-time-goes.md).
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';

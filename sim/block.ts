@@ -10,8 +10,16 @@
  */
 import type { BlockAccount } from './block-account.ts';
 
-/** What {@link Block.inspect} tells: plain data, which can be compared and printed. */
-type StateValue = number | string | boolean | readonly StateValue[] | { readonly [name: string]: StateValue };
+/**
+ * What {@link Block.inspect} tells: plain data, which can be compared and printed.
+ * @public
+ */
+export type StateValue =
+  | number
+  | string
+  | boolean
+  | readonly StateValue[]
+  | { readonly [name: string]: StateValue };
 export type BlockState = { readonly [name: string]: StateValue };
 
 /** One block. What it has not, it leaves out: a block without state has nothing to reset. */

@@ -21,7 +21,7 @@ export const DISCARDED = 4;
 const header = {
   sizeBytes: RECORD_HEADER_BYTES,
   byteOrder: 'little',
-  source: 'wire, after IBTA vol 1, chapters 7 to 9',
+  source: 'IBTA vol 1, chapters 7 to 9',
 } as const;
 
 /** What the records of all packets have. */
