@@ -8,15 +8,11 @@ import { type DmaReadEngine, type DmaWriteEngine, TrafficClass } from '../dma/in
 import { BusMaster } from './bus-master.ts';
 import type { NicConfig } from './parameters.ts';
 
-/** Told when a count has reached zero or an error has ended it. */
-export type Moved = (error: number, cycle: number) => void;
-
 /** Moves frames from memory into the SRAM of the read engine. */
 export function readingBusMaster(
   domain: ClockDomain,
   { burstBytes, burstsOutstanding }: NicConfig,
   reads: DmaReadEngine,
-  moved: Moved,
 ): BusMaster {
   const options = {
     name: 'frames',
@@ -30,7 +26,7 @@ export function readingBusMaster(
     request: (address: number, bytes: number, place: number) =>
       reads.request(requester, address, bytes, place, bytes),
   };
-  const master = new BusMaster('nicTransmitBusMaster', domain, port, burstBytes, moved);
+  const master = new BusMaster({ name: 'nicTransmitBusMaster', domain, port, burstBytes });
   reads.onSpace(requester, () => master.wake());
   return master;
 }
@@ -41,7 +37,6 @@ export function writingBusMaster(
   { burstBytes, burstsOutstanding }: NicConfig,
   writes: DmaWriteEngine,
   sram: Uint8Array,
-  moved: Moved,
 ): BusMaster {
   const options = { name: 'frames', trafficClass: TrafficClass.frameWrite, fifoDepth: burstsOutstanding };
   const requester = writes.addRequester(options, (bytes, cycle) => master.done(bytes, 0, cycle));
@@ -50,7 +45,7 @@ export function writingBusMaster(
     request: (address: number, bytes: number, place: number) =>
       writes.request(requester, address, bytes, sram, place, bytes),
   };
-  const master = new BusMaster('nicReceiveBusMaster', domain, port, burstBytes, moved);
+  const master = new BusMaster({ name: 'nicReceiveBusMaster', domain, port, burstBytes });
   writes.onSpace(requester, () => master.wake());
   return master;
 }

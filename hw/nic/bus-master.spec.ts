@@ -12,16 +12,13 @@ function bench({ burstBytes = 64, depth = 4, answers = true } = {}) {
     { name: 'frames', trafficClass: 4, fifoDepth: depth, weight: 1 },
     (bytes, status, cycle) => engine.done(bytes, status, cycle),
   );
-  const engine: BusMaster = new BusMaster(
-    'engine',
-    dma.domain,
-    {
-      canRequest: () => dma.reads.canRequest(requester),
-      request: (address, bytes, place) => dma.reads.request(requester, address, bytes, place, bytes),
-    },
-    burstBytes,
-    (error, cycle) => ends.push([error, cycle]),
-  );
+  const port = {
+    canRequest: () => dma.reads.canRequest(requester),
+    request: (address: number, bytes: number, place: number) =>
+      dma.reads.request(requester, address, bytes, place, bytes),
+  };
+  const engine: BusMaster = new BusMaster({ name: 'engine', domain: dma.domain, port, burstBytes });
+  engine.connect({ engine: { moved: (error, cycle) => ends.push([error, cycle]) } });
   dma.reads.onSpace(requester, () => engine.wake());
   if (answers) dma.answerAll(99_500);
   return { dma, engine, ends };

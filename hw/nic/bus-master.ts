@@ -1,14 +1,14 @@
 /**
  * A bus-master engine: one transfer register set that moves words between host memory and the packet buffer.
  *
- *     start(address, bytes, place) ─► bursts ─► DMA engine of hw/dma ─► done, in order ─► registers count ─► onEnd
+ *     start(address, bytes, place) ─► bursts ─► DMA engine of hw/dma ─► done, in order ─► registers count ─► engine
  *
  *     address   counts up  ┐
  *     count     counts down├ as each burst has moved; readable by software while it runs
  *     place     counts up  ┘
  *
  * Promises: bursts end at multiples of their size; at most `burstsOutstanding` are under way. A transfer that fails asks
- * for nothing more and ends, with its status, when what was under way has ended. `onEnd` only leaves work for later edges.
+ * for nothing more and ends, with its status, when what was under way has ended. The engine that is told of the end only leaves work for later edges.
  */
 import { NicDmaError } from '../../abi/nic/index.ts';
 import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
@@ -22,6 +22,20 @@ export interface BurstPort {
   canRequest(): boolean;
   /** @param bytes also the cookie of the report */
   request(address: number, bytes: number, place: number): void;
+}
+
+export interface BusMasterSetup {
+  readonly name: string;
+  readonly domain: ClockDomain;
+  readonly port: BurstPort;
+  readonly burstBytes: number;
+}
+
+export interface BusMasterPorts {
+  readonly engine: {
+    /** The count has reached zero, or an error has ended the transfer: only work for later edges may come of it. */
+    moved(error: number, cycle: number): void;
+  };
 }
 
 export class BusMaster {
@@ -39,7 +53,7 @@ export class BusMaster {
   readonly #domain: ClockDomain;
   readonly #port: BurstPort;
   readonly #burstBytes: number;
-  readonly #onEnd: (error: number, cycle: number) => void;
+  #engine!: BusMasterPorts['engine'];
   readonly #stage: number;
   /** What has not been asked for yet. */
   #nextAddress = 0;
@@ -47,19 +61,16 @@ export class BusMaster {
   #unsentBytes = 0;
   #outstanding = 0;
 
-  constructor(
-    name: string,
-    domain: ClockDomain,
-    port: BurstPort,
-    burstBytes: number,
-    onEnd: (error: number, cycle: number) => void,
-  ) {
+  constructor({ name, domain, port, burstBytes }: BusMasterSetup) {
     this.account = new BlockAccount(name, stalls);
     this.#domain = domain;
     this.#port = port;
     this.#burstBytes = burstBytes;
-    this.#onEnd = onEnd;
     this.#stage = domain.addStage(this.#run, this);
+  }
+
+  connect({ engine }: BusMasterPorts): void {
+    this.#engine = engine;
   }
 
   /** Words of 4 bytes left; the last may be a part of one. */
@@ -97,7 +108,7 @@ export class BusMaster {
     if (this.#outstanding > 0 || this.#unsentBytes > 0) return;
     this.isBusy = false;
     this.account.rest(cycle + 1);
-    this.#onEnd(this.error, cycle);
+    this.#engine.moved(this.error, cycle);
   }
 
   /** The DMA engine has room again. */

@@ -11,9 +11,11 @@
  * Promises: nothing outside [base, base + length) is fetched, and nothing beyond the tail. What was fetched for a queue
  * that has been stopped is thrown away. A tail outside the ring, a length that is not one, an unaligned address: fault.
  */
-import { nicDescriptorBytes } from '../../abi/nic/index.ts';
+import { NicCause, nicDescriptorBytes } from '../../abi/nic/index.ts';
 import type { ClockDomain } from '../../sim/index.ts';
 import { type DmaReadEngine, DmaStatus, TrafficClass } from '../dma/index.ts';
+import type { NicCounters } from './counters.ts';
+import type { NicInterrupts } from './interrupts.ts';
 
 const LENGTH_UNIT = 128;
 const LENGTH_MAX = 1 << 20;
@@ -28,15 +30,15 @@ export interface RingOptions {
   readonly cacheOffset: number;
   readonly cacheEntries: number;
   readonly resetPrefetch: number;
-  readonly effects: RingEffects;
+  readonly counters: NicCounters;
+  readonly interrupts: NicInterrupts;
 }
 
-interface RingEffects {
-  /** There is something new for the ring's engine: descriptors, a tail, another state. */
-  changed(cycle: number): void;
-  fetched(): void;
-  busError(cycle: number): void;
-  programmingError(cycle: number): void;
+export interface RingPorts {
+  readonly engine: {
+    /** There is something new: descriptors, a tail, another state. */
+    wake(cycle: number): void;
+  };
 }
 
 export class DescriptorRing {
@@ -55,6 +57,7 @@ export class DescriptorRing {
   cachedCount = 0;
 
   readonly #options: RingOptions;
+  #engine!: RingPorts['engine'];
   readonly #requester: number;
   readonly #stage: number;
   #cacheHead = 0;
@@ -81,6 +84,10 @@ export class DescriptorRing {
       (life, status, cycle) => this.#fetched(life, status, cycle),
     );
     this.#stage = options.domain.addStage(this.#run, this);
+  }
+
+  connect({ engine }: RingPorts): void {
+    this.#engine = engine;
   }
 
   /** Descriptors in the ring. */
@@ -126,7 +133,7 @@ export class DescriptorRing {
     this.tail = value;
     if (!this.isRunning) return;
     this.#options.domain.wake(this.#stage, cycle + 1);
-    this.#options.effects.changed(cycle);
+    this.#engine.wake(cycle);
   }
 
   /** Software sets ENABLE: the ring begins at descriptor 0. */
@@ -146,7 +153,7 @@ export class DescriptorRing {
     this.isEnabled = true;
     this.#startOver();
     this.#options.domain.wake(this.#stage, cycle + 1);
-    this.#options.effects.changed(cycle);
+    this.#engine.wake(cycle);
   }
 
   /** Software clears ENABLE; takes effect when the engine is at rest, see {@link stopped}. */
@@ -154,7 +161,7 @@ export class DescriptorRing {
     this.isFaulty = false;
     if (!this.isEnabled) return;
     this.isStopping = true;
-    this.#options.effects.changed(cycle);
+    this.#engine.wake(cycle);
   }
 
   /** The engine is at rest: the queue is off. */
@@ -201,8 +208,9 @@ export class DescriptorRing {
 
   #illegal(cycle: number): void {
     this.isFaulty = true;
-    this.#options.effects.programmingError(cycle);
-    this.#options.effects.changed(cycle);
+    this.#options.counters.programmingErrors++;
+    this.#options.interrupts.set(NicCause.PROGERR, cycle);
+    this.#engine.wake(cycle);
   }
 
   #run(cycle: number): void {
@@ -245,18 +253,19 @@ export class DescriptorRing {
   }
 
   #takeOver(cycle: number): void {
-    const { effects } = this.#options;
+    const { counters, interrupts } = this.#options;
     this.#hasLanded = false;
     this.#isFetching = false;
-    effects.fetched();
+    counters.descriptorFetches++;
     if (this.#landedStatus !== DmaStatus.ok) {
       this.isFaulty = true;
-      effects.busError(cycle);
+      counters.busErrors++;
+      interrupts.set(NicCause.DMAERR, cycle);
     } else {
       this.cachedCount += this.#fetchCount;
       this.#fetchIndex = (this.#fetchIndex + this.#fetchCount) % this.count;
     }
-    effects.changed(cycle);
+    this.#engine.wake(cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

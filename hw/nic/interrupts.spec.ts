@@ -17,7 +17,7 @@ function bench() {
   const messages: [vector: number, cycle: number][] = [];
   const pins: [isAsserted: boolean, cycle: number][] = [];
   const port = {
-    isMsixEnabled: true,
+    msixEnabled: true,
     refusals: 0,
     isIdle: true,
     requestInterrupt(vector: number, cycle: number): boolean {
@@ -25,10 +25,9 @@ function bench() {
       messages.push([vector, cycle]);
       return true;
     },
-    setInterruptPin: (isAsserted: boolean, cycle: number) => pins.push([isAsserted, cycle]),
-    mayAssertPin: () => port.isIdle,
+    setIntx: (isAsserted: boolean, cycle: number) => pins.push([isAsserted, cycle]),
   };
-  const interrupts = new NicInterrupts(domain, port, counters);
+  const interrupts = new NicInterrupts({ domain, port, writes: port, counters });
   const actions = new Map<number, () => void>();
   const stage = domain.addStage((cycle) => {
     actions.get(cycle)?.();
@@ -135,7 +134,7 @@ describe('interrupt causes', () => {
   });
 
   it('drive the pin without MSI-X, once the write-backs have left', () => {
-    b.port.isMsixEnabled = false;
+    b.port.msixEnabled = false;
     b.port.isIdle = false;
     b.interrupts.enable(RXT0, 0);
     b.at(10, () => b.interrupts.set(RXT0, 10));

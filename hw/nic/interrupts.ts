@@ -19,12 +19,18 @@ const PS_PER_NS = 1000;
 
 /** The interrupts of the PCIe function. */
 export interface NicInterruptPort {
-  readonly isMsixEnabled: boolean;
+  readonly msixEnabled: boolean;
   /** False when there is no room: then nothing has happened, and it is asked again in a later cycle. */
   requestInterrupt(vector: number, cycle: number): boolean;
-  setInterruptPin(isAsserted: boolean, cycle: number): void;
-  /** True when no write is on its way to the link: a pin's message is not ordered behind them. */
-  mayAssertPin(): boolean;
+  setIntx(isAsserted: boolean, cycle: number): void;
+}
+
+export interface NicInterruptsSetup {
+  readonly domain: ClockDomain;
+  readonly port: NicInterruptPort;
+  /** A pin's message is not ordered behind writes: it waits until none is on its way to the link. */
+  readonly writes: { readonly isIdle: boolean };
+  readonly counters: NicCounters;
 }
 
 export class NicInterrupts {
@@ -35,6 +41,7 @@ export class NicInterrupts {
 
   readonly #domain: ClockDomain;
   readonly #port: NicInterruptPort;
+  readonly #writes: NicInterruptsSetup['writes'];
   readonly #counters: NicCounters;
   readonly #stage: number;
   #icr = 0;
@@ -48,9 +55,10 @@ export class NicInterrupts {
   readonly #events = new Int32Array(nicMsix.vectorCount);
   readonly #lastCycle = new Float64Array(nicMsix.vectorCount).fill(Number.NEGATIVE_INFINITY);
 
-  constructor(domain: ClockDomain, port: NicInterruptPort, counters: NicCounters) {
+  constructor({ domain, port, writes, counters }: NicInterruptsSetup) {
     this.#domain = domain;
     this.#port = port;
+    this.#writes = writes;
     this.#counters = counters;
     this.#stage = domain.addStage(this.#run, this);
   }
@@ -162,7 +170,7 @@ export class NicInterrupts {
   }
 
   #raise(risen: number, cycle: number): void {
-    if (risen === 0 || !this.#port.isMsixEnabled) return;
+    if (risen === 0 || !this.#port.msixEnabled) return;
     for (let vector = 0; vector < nicMsix.vectorCount; vector++) {
       if ((risen & this.#causes[vector]!) === 0) continue;
       this.#counters.interruptsRaised++;
@@ -217,15 +225,15 @@ export class NicInterrupts {
 
   /** INTA follows the enabled causes; its message must not pass the write-back it announces. */
   #drivePin(cycle: number): void {
-    const isWanted = !this.#port.isMsixEnabled && (this.#icr & this.#ims) !== 0;
+    const isWanted = !this.#port.msixEnabled && (this.#icr & this.#ims) !== 0;
     if (isWanted === this.#isPinAsserted) return;
-    if (isWanted && !this.#port.mayAssertPin()) {
+    if (isWanted && !this.#writes.isIdle) {
       this.#domain.wake(this.#stage, cycle + 1);
       return;
     }
     this.#isPinAsserted = isWanted;
     if (isWanted) this.#counters.pinAssertions++;
-    this.#port.setInterruptPin(isWanted, cycle);
+    this.#port.setIntx(isWanted, cycle);
   }
 
   /** A new epoch: see EdgeKeeper. */

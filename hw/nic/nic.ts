@@ -123,18 +123,7 @@ export class Nic implements BarTarget {
       messageSender,
       hasTransactionsPending: () => this.dmaRead.pendingTagCount > 0,
     });
-    this.interrupts = new NicInterrupts(
-      domain,
-      {
-        get isMsixEnabled() {
-          return pcieFunction.msixEnabled;
-        },
-        requestInterrupt: (vector, cycle) => pcieFunction.requestInterrupt(vector, cycle),
-        setInterruptPin: (isAsserted, cycle) => pcieFunction.setIntx(isAsserted, cycle),
-        mayAssertPin: () => this.dmaWrite.isIdle,
-      },
-      counters,
-    );
+    this.interrupts = new NicInterrupts({ domain, port: pcieFunction, writes: this.dmaWrite, counters });
     const { interrupts } = this;
     this.#linkStage = domain.addStage(this.#linkChanged, this);
     port.onLinkState((_isUp, nowPs) => {
@@ -143,46 +132,27 @@ export class Nic implements BarTarget {
     });
     this.transmitBuffer = new PacketBuffer(0, transmitBytes);
     this.receiveBuffer = new PacketBuffer(transmitBytes, receiveBytes);
-    const shared = { domain, config, counters, sram, interrupts, port, nowPs: () => lp.nowPs };
-    this.transmitMac = new TransmitMac({
-      ...shared,
-      buffer: this.transmitBuffer,
-      bufferFreed: () => this.transmitEngine.bufferFreed(),
-    });
-    this.transmitBusMaster = readingBusMaster(domain, config, this.dmaRead, (error, cycle) =>
-      this.transmitEngine.moved(error, cycle),
-    );
-    this.receiveBusMaster = writingBusMaster(domain, config, this.dmaWrite, sram, (error, cycle) =>
-      this.receiveEngine.moved(error, cycle),
-    );
-    this.transmitRing = this.#makeRing('transmit', this.#bufferBytes, (cycle) =>
-      this.transmitEngine.wake(cycle),
-    );
-    this.receiveRing = this.#makeRing('receive', this.#bufferBytes + cacheBytes, (cycle) =>
-      this.receiveEngine.wake(cycle),
-    );
+    const shared = { domain, config, counters, sram, interrupts, port, lp, pcieFunction };
+    this.transmitMac = new TransmitMac({ ...shared, buffer: this.transmitBuffer });
+    this.transmitBusMaster = readingBusMaster(domain, config, this.dmaRead);
+    this.receiveBusMaster = writingBusMaster(domain, config, this.dmaWrite, sram);
+    this.transmitRing = this.#makeRing('transmit', this.#bufferBytes);
+    this.receiveRing = this.#makeRing('receive', this.#bufferBytes + cacheBytes);
     this.transmitEngine = new TransmitEngine({
       ...shared,
       ring: this.transmitRing,
       buffer: this.transmitBuffer,
       writes: this.dmaWrite,
       frameBytesMax: port.frameBytesMax,
-      frameReady: (cycle) => this.transmitMac.frameReady(cycle),
     });
-    this.transmitEngine.connect(this.transmitBusMaster);
     this.receiveEngine = new ReceiveEngine({
       ...shared,
       ring: this.receiveRing,
       buffer: this.receiveBuffer,
       writes: this.dmaWrite,
-      isBusMaster: () => pcieFunction.isBusMaster(),
     });
-    this.receiveEngine.connect(this.receiveBusMaster);
-    this.receiveMac = new ReceiveMac({
-      ...shared,
-      buffer: this.receiveBuffer,
-      frameReady: (cycle) => this.receiveEngine.frameReady(cycle),
-    });
+    this.receiveMac = new ReceiveMac({ ...shared, buffer: this.receiveBuffer });
+    this.#connect();
     this.#statistics = new NicStatistics(counters, port);
     this.registers = new NicRegisters(
       { ...this.#blocks(), statistics: this.#statistics },
@@ -246,11 +216,20 @@ export class Nic implements BarTarget {
     this.#reset(cycle);
   }
 
-  #makeRing(
-    name: 'transmit' | 'receive',
-    cacheOffset: number,
-    changed: (cycle: number) => void,
-  ): DescriptorRing {
+  /** Who calls whom. */
+  #connect(): void {
+    const { transmitEngine, transmitBusMaster, transmitMac, receiveEngine, receiveBusMaster } = this;
+    this.transmitRing.connect({ engine: transmitEngine });
+    transmitBusMaster.connect({ engine: transmitEngine });
+    transmitMac.connect({ engine: transmitEngine });
+    transmitEngine.connect({ busMaster: transmitBusMaster, mac: transmitMac });
+    this.receiveRing.connect({ engine: receiveEngine });
+    receiveBusMaster.connect({ engine: receiveEngine });
+    this.receiveMac.connect({ engine: receiveEngine });
+    receiveEngine.connect({ busMaster: receiveBusMaster });
+  }
+
+  #makeRing(name: 'transmit' | 'receive', cacheOffset: number): DescriptorRing {
     const { counters, interrupts } = this;
     return new DescriptorRing({
       name,
@@ -259,20 +238,8 @@ export class Nic implements BarTarget {
       cacheOffset,
       cacheEntries: this.config.descriptorCacheEntries,
       resetPrefetch: nicBits.queueControl.prefetch.resetValue,
-      effects: {
-        changed,
-        fetched: () => {
-          counters.descriptorFetches++;
-        },
-        busError: (cycle) => {
-          counters.busErrors++;
-          interrupts.set(NicCause.DMAERR, cycle);
-        },
-        programmingError: (cycle) => {
-          counters.programmingErrors++;
-          interrupts.set(NicCause.PROGERR, cycle);
-        },
-      },
+      counters,
+      interrupts,
     });
   }
 

@@ -41,7 +41,7 @@ export interface ReceiveEngineParts {
   readonly buffer: PacketBuffer;
   readonly writes: DmaWriteEngine;
   readonly interrupts: NicInterrupts;
-  readonly isBusMaster: () => boolean;
+  readonly pcieFunction: { isBusMaster(): boolean };
 }
 
 export class ReceiveEngine {
@@ -76,7 +76,7 @@ export class ReceiveEngine {
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 
-  connect(busMaster: BusMaster): void {
+  connect({ busMaster }: { readonly busMaster: BusMaster }): void {
     this.#busMaster = busMaster;
   }
 
@@ -169,7 +169,7 @@ export class ReceiveEngine {
     this.#at = ring.cachedOffset;
     this.#error = NicDmaError.NONE;
     this.#moving = Math.min(buffer.bytesOf(0) - this.#frameMoved, this.bufferBytes);
-    if (!this.#parts.isBusMaster()) {
+    if (!this.#parts.pcieFunction.isBusMaster()) {
       this.#error = NicDmaError.NOT_MASTER;
       this.#step = REPORT;
       domain.wake(this.#stage, readyCycle);

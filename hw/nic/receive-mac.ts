@@ -8,7 +8,7 @@
  * There is no flow control on the cable: what has no room is dropped and counted. Source: 8254x manual, 3.2.1, 13.4.22.
  */
 import { ethernetFcsBytes, NicCause } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain, Fifo } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, Fifo, type LogicalProcess } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
@@ -29,9 +29,14 @@ export interface ReceiveMacParts {
   readonly buffer: PacketBuffer;
   readonly port: EthernetPort;
   readonly interrupts: NicInterrupts;
-  readonly nowPs: () => number;
-  /** A frame can be seen from `cycle` on. */
-  readonly frameReady: (cycle: number) => void;
+  readonly lp: LogicalProcess;
+}
+
+export interface ReceiveMacPorts {
+  readonly engine: {
+    /** A frame can be seen from `cycle` on. */
+    frameReady(cycle: number): void;
+  };
 }
 
 export class ReceiveMac {
@@ -48,6 +53,7 @@ export class ReceiveMac {
   readonly address = new Uint8Array(MAC_BYTES);
   isAddressValid = false;
   readonly #parts: ReceiveMacParts;
+  #engine!: ReceiveMacPorts['engine'];
   readonly #arrived: Fifo;
   readonly #stage: number;
 
@@ -61,10 +67,14 @@ export class ReceiveMac {
     });
     this.#stage = domain.addStage(this.#run, this);
     port.onFrame((offset) => {
-      const cycle = domain.clock.cycleAfter(parts.nowPs());
+      const cycle = domain.clock.cycleAfter(parts.lp.nowPs);
       this.#arrived.push(offset, cycle);
       domain.wake(this.#stage, cycle);
     });
+  }
+
+  connect({ engine }: ReceiveMacPorts): void {
+    this.#engine = engine;
   }
 
   /** Registers as after reset; what arrived is still in the port, and is dropped as reception is off. */
@@ -126,7 +136,7 @@ export class ReceiveMac {
     buffer.commit(bytes, visibleCycle);
     counters.accepted++;
     if (this.#isBroadcast(start)) counters.broadcasts++;
-    this.#parts.frameReady(visibleCycle);
+    this.#engine.frameReady(visibleCycle);
   }
 
   #isOurs(start: number): boolean {

@@ -52,8 +52,14 @@ export interface TransmitEngineParts {
   readonly writes: DmaWriteEngine;
   readonly interrupts: NicInterrupts;
   readonly frameBytesMax: number;
-  /** A frame is whole in the packet buffer. */
-  readonly frameReady: (cycle: number) => void;
+}
+
+export interface TransmitEnginePorts {
+  readonly busMaster: BusMaster;
+  readonly mac: {
+    /** A frame is whole in the packet buffer. */
+    frameReady(cycle: number): void;
+  };
 }
 
 export class TransmitEngine {
@@ -62,6 +68,7 @@ export class TransmitEngine {
   isOn = false;
   padsShort = false;
   readonly #parts: TransmitEngineParts;
+  #mac!: TransmitEnginePorts['mac'];
   readonly #view: DataView;
   readonly #writeBack: WriteBack;
   readonly #stage: number;
@@ -83,8 +90,9 @@ export class TransmitEngine {
     this.#stage = parts.domain.addStage(this.#run, this);
   }
 
-  connect(busMaster: BusMaster): void {
+  connect({ busMaster, mac }: TransmitEnginePorts): void {
     this.#busMaster = busMaster;
+    this.#mac = mac;
   }
 
   /** Something changed that the engine may be waiting for. */
@@ -204,7 +212,7 @@ export class TransmitEngine {
 
   /** The frame is whole. */
   #finish(cycle: number): void {
-    const { buffer, config, counters, sram, frameReady } = this.#parts;
+    const { buffer, config, counters, sram } = this.#parts;
     const view = this.#view;
     if (fields.insertChecksum.get(view, this.#at) === 1) {
       const start = fields.checksumStart.get(view, this.#at);
@@ -214,7 +222,7 @@ export class TransmitEngine {
     const visibleCycle = cycle + config.transmitLatencyCycles;
     buffer.commit(this.#frameBytes, visibleCycle);
     this.#frameAt = NO_ROOM;
-    frameReady(visibleCycle);
+    this.#mac.frameReady(visibleCycle);
   }
 
   #fail(cycle: number): void {

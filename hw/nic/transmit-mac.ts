@@ -8,7 +8,7 @@
  * because a cable was pulled.
  */
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, type LogicalProcess, stallReasons } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
@@ -27,9 +27,14 @@ export interface TransmitMacParts {
   readonly buffer: PacketBuffer;
   readonly port: EthernetPort;
   readonly interrupts: NicInterrupts;
-  readonly nowPs: () => number;
-  /** Room of the packet buffer was given back. */
-  readonly bufferFreed: () => void;
+  readonly lp: LogicalProcess;
+}
+
+export interface TransmitMacPorts {
+  readonly engine: {
+    /** Room of the packet buffer was given back. */
+    bufferFreed(): void;
+  };
 }
 
 export class TransmitMac {
@@ -39,6 +44,7 @@ export class TransmitMac {
   /** Frames of PIOTX that have left the packet buffer. */
   programmedCount = 0;
   readonly #parts: TransmitMacParts;
+  #engine!: TransmitMacPorts['engine'];
   readonly #stage: number;
   /** The frame at the head of its queue is being sent by the port. */
   #isSending = false;
@@ -56,7 +62,11 @@ export class TransmitMac {
     this.#lengthBytes = new Int32Array(programmedFrames);
     this.#visibleCycle = new Float64Array(programmedFrames);
     this.#stage = parts.domain.addStage(this.#run, this);
-    parts.port.onSpace(() => parts.domain.wakeAfter(this.#stage, parts.nowPs()));
+    parts.port.onSpace(() => parts.domain.wakeAfter(this.#stage, parts.lp.nowPs));
+  }
+
+  connect({ engine }: TransmitMacPorts): void {
+    this.#engine = engine;
   }
 
   /** A frame can be taken from `cycle` on. */
@@ -135,11 +145,11 @@ export class TransmitMac {
   }
 
   #release(cycle: number): void {
-    const { buffer, interrupts, bufferFreed } = this.#parts;
+    const { buffer, interrupts } = this.#parts;
     this.#isSending = false;
     if (!this.isProgrammed) {
       buffer.release();
-      bufferFreed();
+      this.#engine.bufferFreed();
       return;
     }
     this.#head = (this.#head + 1) % this.#place.length;
