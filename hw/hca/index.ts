@@ -6,7 +6,7 @@ export {
   GO_ON,
   NEVER_END,
 } from './commands/index.ts';
-export { Hca } from './hca.ts';
+export { Hca, type HcaSetup } from './hca.ts';
 export {
   type ContextCache,
   pageRequestSides,

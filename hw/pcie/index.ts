@@ -25,3 +25,4 @@ export * from './root-complex-parameters.ts';
 export { attachTap, type LinkTap } from './root-complex-tap.ts';
 export * from './tlp.ts';
 export { BAR_REGISTER_COUNT, BAR_REGISTER_OFFSET, type0Header } from './type0-header.ts';
+export { ZeroCopyWriter } from './zero-copy-writer.ts';

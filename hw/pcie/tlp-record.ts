@@ -44,7 +44,7 @@ export type Flow = typeof POSTED | typeof NON_POSTED | typeof COMPLETION_FLOW;
 export const FLAG_POISONED = 1 << 0;
 export const FLAG_RELAXED_ORDERING = 1 << 1;
 export const FLAG_NO_SNOOP = 1 << 2;
-/** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
+/** Of a completion: its payload lies where its read lands already, and is not in the record. See EarlyPlaces. */
 export const FLAG_LANDED = 1 << 3;
 /** Of a memory write: the payload is not in the record, which says where it lies. */
 export const FLAG_LENT = 1 << 4;

@@ -71,7 +71,7 @@ export class RequestPackets {
     this.#translation = core.translator.port(PORT_REQUESTER);
     this.#latencyCycles = core.config.requestPacketCycles + core.config.transmitLatencyCycles;
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4, landsAhead: true },
+      { name: 'payloadRead', trafficClass, fifoDepth: 16, weight: 4, placesEarly: true },
       payloadRead,
     );
   }

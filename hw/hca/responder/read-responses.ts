@@ -44,7 +44,7 @@ export class ReadResponses {
     this.#packets = packets;
     this.#account = account;
     this.#readRequester = core.dmaRead.addRequester(
-      { name: 'responseRead', fifoDepth: 16, trafficClass, weight: 4, landsAhead: true },
+      { name: 'responseRead', fifoDepth: 16, trafficClass, weight: 4, placesEarly: true },
       payloadRead,
     );
     core.dmaRead.onSpace(this.#readRequester, onSpace);

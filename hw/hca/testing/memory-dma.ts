@@ -115,7 +115,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
   }
 
   /** Nothing lands ahead here. */
-  detachLandings(): void {}
+  withdrawPlaces(): void {}
 
   /** A read when the third parameter after the length is a number, a write when it is bytes. */
   request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
