@@ -114,7 +114,7 @@ export class MemoryDma implements DmaReads, DmaWrites {
     this.#requesters[requester]!.onSpace = listener;
   }
 
-  /** Nothing lands ahead here. */
+  /** Nothing is placed early here. */
   withdrawPlaces(): void {}
 
   /** A read when the third parameter after the length is a number, a write when it is bytes. */
