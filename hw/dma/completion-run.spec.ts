@@ -53,7 +53,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   const account = new BlockAccount('return', []);
   const dataPath = new DmaDataPath(circumstances.dataPathBytes ?? 32);
   const kept: (Uint8Array | undefined)[] = [undefined, undefined, undefined, undefined];
-  const run = new CompletionRun(lp, domain, link, tags, account, dataPath, kept);
+  const run = new CompletionRun({ lp, domain, link, tags, account, dataPath, kept });
   const queue = new ReadQueue(
     { name: 'r', trafficClass: TRAFFIC_CLASS, fifoDepth: 2, weight: 1 },
     0,

@@ -23,6 +23,18 @@ import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
 import { type ReadTag, TAG_ACTIVE, type TagPool } from './tag-pool.ts';
 
+export interface CompletionRunParts {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: DmaReadLink;
+  /** Of the read engine: its tags, its returning half. */
+  readonly tags: TagPool;
+  readonly account: BlockAccount;
+  readonly dataPath: DmaDataPath;
+  /** See EarlyPlacement. */
+  readonly kept: readonly (Uint8Array | undefined)[];
+}
+
 export class CompletionRun {
   /** Edge on account of which a completion was last taken. */
   lastCycle = -1;
@@ -35,16 +47,7 @@ export class CompletionRun {
   readonly #dataPath: DmaDataPath;
   readonly #kept: readonly (Uint8Array | undefined)[];
 
-  /** @param kept see EarlyPlacement */
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    link: DmaReadLink,
-    tags: TagPool,
-    account: BlockAccount,
-    dataPath: DmaDataPath,
-    kept: readonly (Uint8Array | undefined)[],
-  ) {
+  constructor({ lp, domain, link, tags, account, dataPath, kept }: CompletionRunParts) {
     this.#lp = lp;
     this.#domain = domain;
     this.#link = link;

@@ -59,7 +59,7 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
     this.#words = link.reader.words;
     this.#ends = new Int32Array(tags.tags.length);
     this.#kept = tags.tags.map(() => undefined);
-    this.#run = new CompletionRun(lp, domain, link, tags, account, dataPath, this.#kept);
+    this.#run = new CompletionRun({ lp, domain, link, tags, account, dataPath, kept: this.#kept });
   }
 
   placeOf(descriptor: number, byteCount: number): number {

@@ -43,6 +43,15 @@ export interface AnsweredReads {
   end(read: DeviceRead, cycle: number): void;
 }
 
+export interface EarlyCompletionsParts {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly port: PcieLinkPort;
+  readonly split: CompletionSplit;
+  readonly places: EarlyPlaces;
+  readonly reads: AnsweredReads;
+}
+
 const NOWHERE = -1;
 /** Copies of fewer bytes are done at once: the books of adjoining copies would cost as much. */
 const ADJOINING_BYTES_MIN = 128;
@@ -57,14 +66,7 @@ export class EarlyCompletions {
   /** Of memory sampled, to where it is placed. */
   readonly #copies = new AdjoiningCopies();
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    split: CompletionSplit,
-    places: EarlyPlaces,
-    reads: AnsweredReads,
-  ) {
+  constructor({ lp, domain, port, split, places, reads }: EarlyCompletionsParts) {
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;

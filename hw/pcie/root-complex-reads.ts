@@ -24,7 +24,8 @@ import {
   type ReadFaults,
 } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
@@ -47,6 +48,15 @@ const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
+
+export interface ReadsParts extends RootComplexParts {
+  readonly memory: HostMemory;
+  readonly writes: RootComplexWrites;
+  /** The root complex's stage that hands completions to the link. */
+  readonly egressStage: number;
+  /** Where bytes are placed early; undefined where the device does not share this thread. */
+  readonly places: EarlyPlaces | undefined;
+}
 
 export class RootComplexReads implements AnsweredReads {
   readCount = 0;
@@ -73,7 +83,6 @@ export class RootComplexReads implements AnsweredReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
-  /** The root complex's stage that hands completions to the link. */
   readonly #egressStage: number;
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
@@ -83,17 +92,8 @@ export class RootComplexReads implements AnsweredReads {
   /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
   #next: DeviceRead;
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    memory: HostMemory,
-    writes: RootComplexWrites,
-    log: DeviceFaultLog,
-    config: RootComplexConfig,
-    egressStage: number,
-    places: EarlyPlaces | undefined,
-  ) {
+  constructor(parts: ReadsParts) {
+    const { lp, domain, port, memory, writes, log, config, egressStage, places } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
@@ -106,8 +106,8 @@ export class RootComplexReads implements AnsweredReads {
     this.#outstandingMax = config.outstandingReadCount;
     const completionBytesMax = Math.min(config.completionCombineBytes, port.link.maxPayloadBytes);
     this.#split = new CompletionSplit(completionBytesMax, config.readCompletionBoundaryBytes);
-    this.early =
-      places === undefined ? undefined : new EarlyCompletions(lp, domain, port, this.#split, places, this);
+    const early = { lp, domain, port, split: this.#split, reads: this };
+    this.early = places === undefined ? undefined : new EarlyCompletions({ ...early, places });
     this.#messageWindow = config.messageWindowAddress;
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;

@@ -12,7 +12,8 @@ import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import {
   FLAG_POISONED,
@@ -32,6 +33,12 @@ import {
 import type { WritePayload } from './write-payload.ts';
 
 const INTX_PIN_COUNT = 4;
+
+export interface WritesParts extends RootComplexParts {
+  readonly memory: HostMemory;
+  readonly interrupts: InterruptSink;
+  readonly payload: WritePayload;
+}
 
 export class RootComplexWrites {
   writeCount = 0;
@@ -55,16 +62,8 @@ export class RootComplexWrites {
   /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    memory: HostMemory,
-    interrupts: InterruptSink,
-    log: DeviceFaultLog,
-    config: RootComplexConfig,
-    payload: WritePayload,
-  ) {
+  constructor(parts: WritesParts) {
+    const { lp, domain, port, memory, interrupts, log, config, payload } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;

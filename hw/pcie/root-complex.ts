@@ -91,22 +91,15 @@ export class RootComplex {
       device?.loans === undefined
         ? new CarriedPayload(port.reader)
         : new ZeroCopyPayload(port.reader, device.loans);
-    this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config, payload);
+    const parts = { lp, domain, port, log: this.log, config };
+    this.writes = new RootComplexWrites({ ...parts, memory, interrupts, payload });
     const isPlain = !lp.runAhead.isOn && device?.earlyPlaces === undefined;
     const egressStage = domain.addStage(isPlain ? this.#egress : this.#egressOn, this);
     this.#egressStage = egressStage;
-    this.reads = new RootComplexReads(
-      lp,
-      domain,
-      port,
-      memory,
-      this.writes,
-      this.log,
-      config,
-      egressStage,
-      device?.earlyPlaces,
-    );
-    this.cpu = new RootComplexCpu(lp, domain, port, this.writes, this.log, coreCount, config, egressStage);
+    const { writes } = this;
+    const places = device?.earlyPlaces;
+    this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
+    this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
     port.deliverTo(this);
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
