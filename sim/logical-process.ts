@@ -1,7 +1,7 @@
 /**
  * A logical process is a part of the machine that keeps its own time: a host or an HCA. It owns an event
  * queue, clock domains and the ends of its channels, and shares nothing else with other logical processes
- * (but memory for payload, which no result depends on: system/machine/node/join-landings.ts).
+ * (but memory for payload, which no result depends on: SharedDevice of hw/pcie).
  *
  * At one instant it delivers records (in the order of its inbound ports), then runs clock edges (in the order
  * of its clock domains), then queued events (hardware before software). Records are known before their instant

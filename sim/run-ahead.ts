@@ -28,12 +28,13 @@ const PAST = Number.NEGATIVE_INFINITY;
 const NONE = -1;
 
 export class RunAhead {
+  readonly isOn: boolean;
+
   readonly #process: AheadProcess;
-  readonly #isOn: boolean;
 
   constructor(process: AheadProcess, isOn: boolean) {
     this.#process = process;
-    this.#isOn = isOn;
+    this.isOn = isOn;
   }
 
   /**
@@ -43,7 +44,7 @@ export class RunAhead {
    */
   passTo(domain: ClockDomain, stage: number, cycle: number): boolean {
     const process = this.#process;
-    if (!this.#isOn || process.runningProgramCount > 0) return false;
+    if (!this.isOn || process.runningProgramCount > 0) return false;
     if (!domain.isAlone(stage) || domain.firstWaiting <= cycle) return false;
     const edgePs = domain.clock.edgePs(cycle);
     if (edgePs >= process.untilPs || edgePs > process.queue.nextPs) return false;
@@ -55,7 +56,7 @@ export class RunAhead {
   /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
   lastPassable(domain: ClockDomain, stage: number): number {
     const process = this.#process;
-    if (!this.#isOn || process.runningProgramCount > 0 || !domain.isAlone(stage)) return NONE;
+    if (!this.isOn || process.runningProgramCount > 0 || !domain.isAlone(stage)) return NONE;
     const last = domain.firstWaiting - 1;
     const { untilPs } = process;
     const eventPs = process.queue.nextPs;
@@ -73,7 +74,7 @@ export class RunAhead {
   quietPs(reader: ChannelReader): number {
     const process = this.#process;
     const { inbound } = process;
-    const isOff = !this.#isOn || process.untilPs === PAST || inbound.length > 2;
+    const isOff = !this.isOn || process.untilPs === PAST || inbound.length > 2;
     if (isOff || process.runningProgramCount > 0) return PAST;
     let quietPs = process.limitPs;
     if (process.queue.nextPs < quietPs) quietPs = process.queue.nextPs;

@@ -88,9 +88,8 @@ describe('records given back', () => {
 
 describe('a wire port whose payload is lent', () => {
   it('returns credits at once, and keeps the payload', async () => {
-    const bench = new WireBench();
     const loans = new HandMadeLoans();
-    bench.b.port.lend(loans);
+    const bench = new WireBench({}, undefined, loans);
     const upPs = await bench.bringUp();
     bench.a.at(upPs, () => bench.a.send(Opcode.RC_RDMA_WRITE_ONLY, 512, 9));
     bench.b.consumesAtOnce = false;
@@ -117,9 +116,8 @@ describe('a wire port whose payload is lent', () => {
     for (const changes of [{}, { receiveBufferBytes: 8448 }, { speed: 'EDR', lanes: '12' }] as const) {
       const seen: string[] = [];
       for (const isLending of [true, false]) {
-        const bench = new WireBench(changes);
         const loans = new HandMadeLoans();
-        if (isLending) bench.b.port.lend(loans);
+        const bench = new WireBench(changes, undefined, isLending ? loans : undefined);
         const upPs = await bench.bringUp();
         const end = bench.a;
         let psn = 0;

@@ -52,6 +52,8 @@ export interface WirePortOptions {
   readonly reader: ChannelReader;
   /** The two are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
+  /** By which payload of received packets is lent: it stays in {@link WirePort.rxBytes}, after its packet was consumed, while it is. */
+  readonly loans?: RecordLoans | undefined;
 }
 
 /** Whoever takes received packets. */
@@ -81,7 +83,7 @@ export class WirePort implements LateSender {
   readonly #sender: WireSender;
   readonly #training: LinkTraining;
   readonly #buffers: ReceiveBuffers;
-  #lent: LentRecords | undefined = undefined;
+  readonly #lent: LentRecords | undefined;
   readonly #isPlugged: boolean;
   readonly #insideEvent: number;
   readonly #trainedEvent: number;
@@ -105,7 +107,7 @@ export class WirePort implements LateSender {
 
   /** Connects itself to `lp` as reader of `reader` and writer of `writer`. Starts disabled. */
   constructor(options: WirePortOptions) {
-    const { lp, config, reader, writer } = options;
+    const { lp, config, reader, writer, loans } = options;
     checkConfig(config);
     this.config = config;
     this.#lp = lp;
@@ -120,6 +122,10 @@ export class WirePort implements LateSender {
     this.#sender = new WireSender(lp, config, writer);
     this.transmitted = this.#sender.counters;
     this.faults = this.#sender.faults;
+    this.#lent =
+      loans === undefined
+        ? undefined
+        : new LentRecords(reader, loans, takenBytesMax(config, reader.bytes.length));
     this.#buffers = new ReceiveBuffers(config, this.received);
     this.#training = new LinkTraining({
       sendStep: (step) => this.#sender.sendStep(step),
@@ -242,11 +248,6 @@ export class WirePort implements LateSender {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
     if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
-  }
-
-  /** Payload of packets is lent from {@link rxBytes}: it stays there, after its packet was consumed, while it is. */
-  lend(loans: RecordLoans): void {
-    this.#lent = new LentRecords(this.#reader, loans, takenBytesMax(this.config, this.rxBytes.length));
   }
 
   /** Most packets that can be received and not yet consumed. */

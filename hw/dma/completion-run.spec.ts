@@ -40,7 +40,7 @@ interface Circumstances {
   readonly eventPs?: number;
   readonly isTagAwaited?: boolean;
   /** Something about the tag of another read, of which 768 bytes are to come. */
-  readonly other?: (tag: ReadTag, tags: TagPool) => void;
+  readonly other?: (tag: ReadTag, tags: TagPool, kept: (Uint8Array | undefined)[]) => void;
 }
 
 /** Two completions of 256 bytes arrive, at 100,500 (if nothing else is said) and 200,500 ps. Returns how many were taken at each of the calls. */
@@ -52,7 +52,8 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   const tags = new TagPool(4);
   const account = new BlockAccount('return');
   const dataPath = new DmaDataPath(circumstances.dataPathBytes ?? 32);
-  const run = new CompletionRun(lp, domain, link, tags, account, dataPath);
+  const kept: (Uint8Array | undefined)[] = [undefined, undefined, undefined, undefined];
+  const run = new CompletionRun({ lp, domain, link, tags, account, dataPath, kept });
   const queue = new ReadQueue(
     { name: 'r', trafficClass: TRAFFIC_CLASS, fifoDepth: 2, weight: 1 },
     0,
@@ -69,7 +70,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   };
   tagFor(READ_BYTES);
   const other = tagFor(READ_BYTES - 256);
-  circumstances.other?.(other, tags);
+  circumstances.other?.(other, tags, kept);
   const append = (timePs: number, given: Second): void => {
     const word = writer.append(timePs, given.kind ?? COMPLETION_DATA, 0) >> 2;
     writer.words[word + WORD_FLAGS] = given.flags ?? FLAG_LANDED;
@@ -121,8 +122,8 @@ describe('a run of completions', () => {
       'has bytes that have landed elsewhere',
       { tag: 1 },
       {
-        other: (tag) => {
-          tag.keptBytes = new Uint8Array(768);
+        other: (tag, _, kept) => {
+          kept[tag.number] = new Uint8Array(768);
         },
       },
     ],

@@ -1,5 +1,5 @@
 /**
- * Completions that follow one another, taken ahead of their records' calls. Most only change books: their bytes have landed,
+ * Completions that follow one another, taken ahead of their records' calls. Most only change books: their bytes have been placed early,
  * and their request waits for others as well.
  */
 import type { BlockAccount } from '../../sim/block-account.ts';
@@ -23,6 +23,18 @@ import type { DmaDataPath } from './dma-data-path.ts';
 import type { DmaReadLink } from './link.ts';
 import { type ReadTag, TAG_ACTIVE, type TagPool } from './tag-pool.ts';
 
+export interface CompletionRunParts {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: DmaReadLink;
+  /** Of the read engine: its tags, its returning half. */
+  readonly tags: TagPool;
+  readonly account: BlockAccount;
+  readonly dataPath: DmaDataPath;
+  /** See EarlyPlacement. */
+  readonly kept: readonly (Uint8Array | undefined)[];
+}
+
 export class CompletionRun {
   /** Edge on account of which a completion was last taken. */
   lastCycle = -1;
@@ -33,27 +45,22 @@ export class CompletionRun {
   readonly #tags: TagPool;
   readonly #account: BlockAccount;
   readonly #dataPath: DmaDataPath;
+  readonly #kept: readonly (Uint8Array | undefined)[];
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    link: DmaReadLink,
-    tags: TagPool,
-    account: BlockAccount,
-    dataPath: DmaDataPath,
-  ) {
+  constructor({ lp, domain, link, tags, account, dataPath, kept }: CompletionRunParts) {
     this.#lp = lp;
     this.#domain = domain;
     this.#link = link;
     this.#tags = tags;
     this.#account = account;
     this.#dataPath = dataPath;
+    this.#kept = kept;
   }
 
   /**
    * Takes the completion at `offset`, which has just arrived, and those that follow it before anything else is due in the
    * process, each at its time, on account of the edge after it. Only if nobody can tell that from taking them at that edge:
-   * their bytes have landed, their request waits for others as well, the data path is free.
+   * their bytes have been placed early, their request waits for others as well, the data path is free.
    * @param isTagAwaited somebody waits for one to be free
    * @returns whether it has taken any
    */
@@ -80,7 +87,13 @@ export class CompletionRun {
       const tag = tags.tagOf(tagOf(descriptor));
       const { remainingBytes } = tag;
       const cycle = clock.cycleAfter(atPs);
-      if (!isPlain(words, record, tag) || trafficClassOf(descriptor) !== trafficClass || cycle < freeCycle)
+      const hasKept = this.#kept[tag.number] !== undefined;
+      if (
+        hasKept ||
+        !isPlain(words, record, tag) ||
+        trafficClassOf(descriptor) !== trafficClass ||
+        cycle < freeCycle
+      )
         break;
       const isLast = lengthBytes === remainingBytes;
       if (isLast && (isTagAwaited || tag.request!.readCount === 1)) break;
@@ -94,7 +107,7 @@ export class CompletionRun {
       count++;
       dwords += touchedDwords(floats[(record >> 1) + FLOAT_ADDRESS]!, lengthBytes);
       bytes += lengthBytes;
-      tag.landingOffset += lengthBytes;
+      tag.sramOffset += lengthBytes;
       tag.remainingBytes = remainingBytes - lengthBytes;
       if (isLast) {
         tag.request!.readCount--;
@@ -116,7 +129,7 @@ export class CompletionRun {
   }
 }
 
-/** Whether the record at word `record` is a completion that goes on where the read of this tag stands, with bytes that have landed. */
+/** Whether the record at word `record` is a completion that goes on where the read of this tag stands, with bytes that were placed early. */
 function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
   const { remainingBytes } = tag;
   const lengthBytes = words[record + WORD_LENGTH]!;
@@ -125,7 +138,6 @@ function isPlain(words: Int32Array, record: number, tag: ReadTag): boolean {
     words[record + WORD_FLAGS] === FLAG_LANDED &&
     words[record + WORD_BYTE_COUNT] === remainingBytes &&
     tag.state === TAG_ACTIVE &&
-    tag.keptBytes === undefined &&
     lengthBytes > 0 &&
     lengthBytes <= remainingBytes
   );

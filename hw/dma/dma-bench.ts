@@ -209,7 +209,7 @@ export class DmaBench {
     this.link = new ScriptedLink(this.lp, returnsCompletionCredits);
     const { lp, domain, link, pcieFunction, config, sram } = this;
     this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config });
-    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram });
+    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config, sram, hasEarlyPlacement: true });
     link.announce = (offset) => {
       if (!link.taker.takeCompletions(offset)) this.reads.receiveCompletion(offset);
     };

@@ -19,19 +19,16 @@
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
 import { assertRange } from '../../base/assert.ts';
-import { BlockCopier } from '../../base/block-copy.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import {
   COMPLETION_DATA,
-  type CompletionLandings,
   type CompletionTaker,
-  FLAG_LANDED,
+  type EarlyPlaces,
   FLAG_POISONED,
   NON_POSTED,
-  PAYLOAD_OFFSET,
   STATUS_ABORT,
   STATUS_SUCCESS,
   statusOf,
@@ -43,11 +40,12 @@ import {
   WORD_LENGTH,
 } from '../pcie/index.ts';
 import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
-import { CompletionRun } from './completion-run.ts';
 import { DmaDataPath } from './dma-data-path.ts';
+import { EarlyPlacement } from './early-placement.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
 import type { DmaReadFunction, DmaReadLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
+import { PlacementOnArrival, type ReadPlacement } from './read-placement.ts';
 import { type ReadDone, ReadQueue, type ReadRequest, type ReadRequesterOptions } from './read-queue.ts';
 import { firstTlpBytes } from './split.ts';
 import { type ReadTag, TAG_ABANDONED, TAG_ACTIVE, TAG_FREE, TagPool } from './tag-pool.ts';
@@ -62,11 +60,13 @@ export interface DmaReadEngineOptions {
   readonly link: DmaReadLink;
   readonly pcieFunction: DmaReadFunction;
   readonly config: DmaConfig;
-  /** On-chip memory in which reads land. */
+  /** On-chip memory in which reads put their bytes. */
   readonly sram: Uint8Array;
+  /** Whether the host, in the same thread, may put them there early; left out: false. */
+  readonly hasEarlyPlacement?: boolean;
 }
 
-export class DmaReadEngine implements CompletionLandings, CompletionTaker {
+export class DmaReadEngine implements CompletionTaker {
   /** Cycles of the issuing half: busy per memory read, stalled for tags or for the link. */
   readonly account = new BlockAccount('dmaRead', readStalls);
   /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
@@ -78,8 +78,8 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   /** Completions that do not continue their read where it stands; they are ignored. */
   malformedCompletions = 0;
   timeouts = 0;
-  /** On-chip memory in which reads land. */
-  readonly memory: Uint8Array;
+  /** What a root complex in the same thread needs to place bytes early. */
+  readonly earlyPlaces: EarlyPlaces | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -98,11 +98,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   #newMask = 0;
   #newCycle = -1;
 
-  readonly #copier = new BlockCopier();
-  readonly #bytes: Uint8Array;
   readonly #words: Int32Array;
   readonly #dataPath: DmaDataPath;
-  readonly #run: CompletionRun;
+  readonly #placement: ReadPlacement;
   readonly #returnStage: number;
   readonly #timeoutStage: number;
   readonly #completions: Fifo;
@@ -121,17 +119,26 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     this.#pcieFunction = options.pcieFunction;
     this.#tags = new TagPool(config.tagCount);
     this.#sramBytes = options.sram.length;
-    this.memory = options.sram;
-    this.#bytes = link.reader.bytes;
     this.#words = link.reader.words;
     this.#dataPath = new DmaDataPath(config.dataPathBytes);
-    this.#run = new CompletionRun(lp, domain, link, this.#tags, this.returnAccount, this.#dataPath);
+    const parts = {
+      lp,
+      domain,
+      link,
+      tags: this.#tags,
+      account: this.returnAccount,
+      dataPath: this.#dataPath,
+    };
+    const early =
+      options.hasEarlyPlacement === true ? new EarlyPlacement({ ...parts, memory: options.sram }) : undefined;
+    this.earlyPlaces = early;
+    this.#placement = early ?? new PlacementOnArrival(options.sram, link.reader.bytes);
     this.#completions = new Fifo({
       name: 'completions',
       capacity: config.tagCount * COMPLETIONS_PER_READ_MAX,
       whenFull: 'never: a read has its tag until its last completion',
     });
-    if (!link.returnsCompletionCredits) link.letTakeCompletions(this);
+    if (early !== undefined && !link.returnsCompletionCredits) link.letTakeCompletions(this);
     this.#returnStage = domain.addStage(this.#return, this);
     this.#timeoutStage = domain.addStage(this.#expire, this);
     this.#issueCycles = config.readIssueCycles;
@@ -182,8 +189,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   /** Drops every request unreported, at edge `cycle`, which may come before the completion that was taken on account of that very edge. */
   reset(cycle: number): void {
     for (const queue of this.#queues) queue.clear();
-    if (this.#run.lastCycle === cycle && this.#domain.isUpstream(this.#returnStage)) this.lateCompletions++;
-    this.detachLandings();
+    if (this.#placement.hasTakenAt(cycle) && this.#domain.isUpstream(this.#returnStage))
+      this.lateCompletions++;
+    this.withdrawPlaces();
     this.#tags.abandonAll();
     this.#arbiter.reset();
     this.#waitingMask = 0;
@@ -200,7 +208,7 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     this.returnAccount.rebase(cycles);
     this.#tags.rebase(cycles);
     this.#completions.rebase(cycles);
-    this.#run.lastCycle -= cycles;
+    this.#placement.rebase(cycles);
     this.#lastReportCycle -= cycles;
     this.#expireCycle -= cycles;
   }
@@ -282,9 +290,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     const bytes = firstTlpBytes(request.address, request.unsentBytes, pcieFunction.maxReadRequestBytes());
     const tag = this.#takeTag(cycle);
     tag.request = request;
-    tag.landingOffset = request.sramOffset;
+    tag.sramOffset = request.sramOffset;
     tag.remainingBytes = bytes;
-    tag.landingEnd = queue.landsAhead && tag.keptBytes === undefined ? request.sramOffset + bytes : 0;
+    this.#placement.begin(tag, request, bytes);
     this.#link.sendMemoryRead(
       request.address,
       queue.trafficClass,
@@ -364,9 +372,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     return this.#tags.tagOf(tagOf(this.#words[(offset >> 2) + WORD_DESCRIPTOR]!)).state !== TAG_ABANDONED;
   }
 
-  /** See {@link CompletionRun.take}. */
+  /** See {@link ReadPlacement.takeAtOnce}. */
   takeCompletions(offset: number): boolean {
-    return this.#completions.isEmpty && this.#run.take(offset, this.#isTagAwaited);
+    return this.#completions.isEmpty && this.#placement.takeAtOnce(offset, this.#isTagAwaited);
   }
 
   /** The completion just arrived, the only one, is taken at the first edge from `cycle` on at which the data path is free. */
@@ -376,18 +384,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     this.#domain.wake(this.#returnStage, cycle > freeCycle ? cycle : freeCycle);
   }
 
-  /**
-   * Where the bytes of a completion land, or -1 unless they may land ahead of it. The place is its request's until all reads
-   * of that have ended.
-   */
-  placeOf(descriptor: number, byteCount: number): number {
-    const { landingEnd, remainingBytes } = this.#tags.tagOf(tagOf(descriptor));
-    return landingEnd > 0 && byteCount <= remainingBytes ? landingEnd - byteCount : -1;
-  }
-
-  /** Where reads are to land now is about to be used for something else: from now on bytes land when their completion comes. */
-  detachLandings(): void {
-    for (const tag of this.#tags.tags) if (tag.state === TAG_ACTIVE) this.#strand(tag);
+  /** Where reads put their bytes is about to be used for something else: each completion still to come is to find it as it then is. */
+  withdrawPlaces(): void {
+    for (const tag of this.#tags.tags) if (tag.state === TAG_ACTIVE) this.#placement.giveUp(tag);
   }
 
   /** Takes a free tag, of which the caller has checked that there is one, for a read sent in `cycle`. */
@@ -469,27 +468,9 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
 
   /** The read goes on behind these bytes, or has come to its end. */
   #passOver(tag: ReadTag, bytes: number, isLast: boolean, cycle: number): void {
-    tag.landingOffset += bytes;
+    tag.sramOffset += bytes;
     tag.remainingBytes -= bytes;
     if (isLast) this.#freeTag(tag, cycle);
-  }
-
-  /** Bytes that have landed ahead are in place, unless the place has been given up since. */
-  #land(tag: ReadTag, offset: number, bytes: number, flags: number): void {
-    const { keptBytes, landingOffset } = tag;
-    if ((flags & FLAG_LANDED) === 0) {
-      this.#copier.copy(this.memory, landingOffset, this.#bytes, offset + PAYLOAD_OFFSET, bytes);
-    } else if (keptBytes !== undefined) {
-      const from = keptBytes.length - tag.remainingBytes;
-      this.memory.set(keptBytes.subarray(from, from + bytes), landingOffset);
-    }
-  }
-
-  /** Keeps what has landed ahead for a read that is given up: its completions may still be taken for those of the tag's next. */
-  #strand(tag: ReadTag): void {
-    const { landingOffset, remainingBytes } = tag;
-    tag.keptBytes ??= this.memory.slice(landingOffset, landingOffset + remainingBytes);
-    tag.landingEnd = 0;
   }
 
   /** A completion of a read that is waited for: its bytes land, or its request fails. */
@@ -500,7 +481,7 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
     } else if ((flags & FLAG_POISONED) !== 0) {
       this.#fail(tag.request!, DmaStatus.poisoned, cycle);
     } else {
-      this.#land(tag, offset, bytes, flags);
+      this.#placement.place(tag, offset, bytes);
     }
   }
 
@@ -556,7 +537,7 @@ export class DmaReadEngine implements CompletionLandings, CompletionTaker {
   #timeOut(tag: ReadTag, cycle: number): void {
     this.timeouts++;
     this.#pcieFunction.reportCompletionTimeout();
-    this.#strand(tag);
+    this.#placement.giveUp(tag);
     this.#tags.expire(tag, cycle + this.#timeout());
     this.#fail(tag.request!, DmaStatus.timeout, cycle);
     this.#endRead(tag.request!, cycle);

@@ -24,8 +24,8 @@ export interface ReadRequesterOptions {
   readonly fifoDepth: number;
   /** Memory reads in a row under the policy `weighted`; 1 or more. */
   readonly weight: number;
-  /** Nobody looks at what has landed for a request before it is reported: bytes may be there ahead of their completions. */
-  readonly landsAhead?: boolean;
+  /** Nobody looks at the bytes of a request before it is reported: they may be placed before their completions come. */
+  readonly placesEarly?: boolean;
 }
 
 /** An entry of the fifo. Entries form a ring and are used again and again. */
@@ -60,7 +60,7 @@ export class ReadQueue {
   readonly onDone: ReadDone;
   /** The requester as a bit of a mask. */
   readonly bit: number;
-  readonly landsAhead: boolean;
+  readonly placesEarly: boolean;
   readonly counters = new DmaRequesterCounters();
   onSpace: (() => void) | undefined = undefined;
   /** Requests held, and how many of them still have something to send. */
@@ -84,7 +84,7 @@ export class ReadQueue {
     this.trafficClass = options.trafficClass;
     this.depth = options.fifoDepth;
     this.bit = 1 << requester;
-    this.landsAhead = options.landsAhead ?? false;
+    this.placesEarly = options.placesEarly ?? false;
     this.onDone = onDone;
     const first = new ReadRequest(this);
     for (let entry = 1; entry < options.fifoDepth; entry++) {

@@ -5,9 +5,10 @@ import { ChannelWriter } from '../../sim/channel.ts';
 import { runPair } from '../pcie/link-bench.ts';
 import { PayloadLoans } from '../pcie/payload-loans.ts';
 import { rootComplexBench } from '../pcie/root-complex-bench.ts';
-import { READ_POISONED } from '../pcie/root-complex-interfaces.ts';
+import { type EarlyPlaces, READ_POISONED } from '../pcie/root-complex-interfaces.ts';
 import type { LinkTap } from '../pcie/root-complex-tap.ts';
 import { COMPLETION, COMPLETION_DATA, FLAG_POISONED, STATUS_SUCCESS, WORD_FLAGS } from '../pcie/tlp.ts';
+import { ZeroCopyWriter } from '../pcie/zero-copy-writer.ts';
 import { FakeFunction } from './dma-bench.ts';
 import { dmaParameters } from './parameters.ts';
 import { DmaReadEngine } from './read-engine.ts';
@@ -55,7 +56,19 @@ interface Story {
 
 /** A card that reads and writes, shares its memory with the root complex, and is watched from both sides. */
 function storyBench(story: Story, seesDeviceEdges: boolean) {
+  const sram = Uint8Array.from(
+    { length: SLOT_BYTES * SLOT_COUNT * 3 },
+    (_, at) => (at * 7 + (at >> 9)) & 0xff,
+  );
+  const loans = new PayloadLoans(sram);
+  // The engine comes later: the bench makes the link that it reads by.
+  const engine: { reads?: DmaReadEngine } = {};
+  const earlyPlaces: EarlyPlaces = {
+    memory: sram,
+    placeOf: (descriptor, byteCount) => engine.reads!.earlyPlaces!.placeOf(descriptor, byteCount),
+  };
   const bench = rootComplexBench({
+    shared: { loans, earlyPlaces },
     memoryBytes: MEMORY_BYTES,
     link: { ackEveryTlps: story.ackEveryTlps },
     endpoint: { transmitBufferTlps: story.transmitBufferTlps, postedHeaders: story.endpointPostedHeaders },
@@ -73,17 +86,11 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
   const { tagCount, dataPathBytes } = story;
   const config = { ...defaultsOf(dmaParameters), tagCount, dataPathBytes };
   const pcieFunction = new FakeFunction();
-  const sram = Uint8Array.from(
-    { length: SLOT_BYTES * SLOT_COUNT * 3 },
-    (_, at) => (at * 7 + (at >> 9)) & 0xff,
-  );
   for (let at = 0; at < MEMORY_BYTES; at++) memory.bytes[at] = (at * 11 + (at >> 8)) & 0xff;
-  const writes = new DmaWriteEngine({ lp: deviceLp, domain, link: device, pcieFunction, config });
-  const reads = new DmaReadEngine({ lp: deviceLp, domain, link: device, pcieFunction, config, sram });
-  const loans = new PayloadLoans(sram);
-  device.loans = loans;
-  rootComplex.writes.loans = loans;
-  rootComplex.reads.landings = reads;
+  const parts = { lp: deviceLp, domain, pcieFunction, config };
+  const writes = new DmaWriteEngine({ ...parts, link: new ZeroCopyWriter(device, loans) });
+  const reads = new DmaReadEngine({ ...parts, link: device, sram, hasEarlyPlacement: true });
+  engine.reads = reads;
   let readCount = 0;
   const answerTo = (): number => (++readCount % story.poisonEvery === 0 ? READ_POISONED : STATUS_SUCCESS);
   rootComplex.reads.faults = { answerTo };
@@ -105,9 +112,9 @@ function storyBench(story: Story, seesDeviceEdges: boolean) {
       return isDone;
     },
   });
-  const addReader = (trafficClass: number, landsAhead: boolean): number =>
+  const addReader = (trafficClass: number, placesEarly: boolean): number =>
     reads.addRequester(
-      { name: `r${trafficClass}`, trafficClass, fifoDepth: 64, weight: 1, landsAhead },
+      { name: `r${trafficClass}`, trafficClass, fifoDepth: 64, weight: 1, placesEarly },
       (cookie, status, cycle) => log.push(`${deviceLp.nowPs} read ${cookie}: ${status} at ${cycle}`),
     );
   const readers = [addReader(4, true), addReader(6, true), addReader(7, false)];

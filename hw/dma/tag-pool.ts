@@ -29,15 +29,8 @@ export class ReadTag {
   /** The request that the read is part of. */
   request: ReadRequest | undefined = undefined;
   /** Where the next completion's bytes go, and how many are still to come. */
-  landingOffset = 0;
+  sramOffset = 0;
   remainingBytes = 0;
-  /** Where its last byte ends while bytes may land ahead of their completions, else 0. */
-  landingEnd = 0;
-  /**
-   * Set once and for all when its read was given up with completions still to come: what of it had landed ahead. From then
-   * on nothing lands ahead under this tag, so that a completion which says that it has is of that read.
-   */
-  keptBytes: Uint8Array | undefined = undefined;
   /** Of a free tag: the one that is used next after it. */
   nextFree: ReadTag;
 

@@ -23,8 +23,11 @@ import {
   type LinkConfig,
   type LinkEndConfig,
   type LinkIdentity,
+  PayloadLoans,
   PcieFunction,
   PcieLinkPort,
+  type SharedDevice,
+  ZeroCopyWriter,
 } from '../pcie/index.ts';
 import type { CapabilityConfig, ControlConfig } from './commands/index.ts';
 import { ControlSide } from './control-side.ts';
@@ -58,6 +61,8 @@ export interface HcaSetup {
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
   readonly tap: OperationTap | undefined;
+  /** What the host, in the same thread, may use of the HCA's memory; left out: nothing. No result depends on it. */
+  readonly shared?: { readonly earlyPlacement: boolean; readonly zeroCopy: boolean } | undefined;
 }
 
 export class Hca implements BarTarget {
@@ -71,6 +76,8 @@ export class Hca implements BarTarget {
   readonly control: ControlSide;
   readonly dataPath: DataPath;
   readonly eqcCache: ContextCache;
+  /** For the root complex of a host in the same thread. */
+  readonly shared: SharedDevice;
   /** Told of each load and store of software to a BAR; undefined costs one comparison. */
   onAccess: ((cycle: number) => void) | undefined;
   #barBytes: Uint8Array | undefined;
@@ -92,10 +99,11 @@ export class Hca implements BarTarget {
       reader: setup.pcieReader,
       trafficClassCount,
     });
-    const { wire, wireWriter: writer, wireReader: reader } = setup;
-    const hasCable = writer !== undefined && reader !== undefined;
-    const ends = hasCable ? { writer, reader } : loopbackPlug(wire);
-    this.wirePort = new WirePort({ lp, config: wire, ...ends });
+    const { wire, wireWriter, wireReader } = setup;
+    const hasCable = wireWriter !== undefined && wireReader !== undefined;
+    const ends = hasCable ? { writer: wireWriter, reader: wireReader } : loopbackPlug(wire);
+    const loans = setup.shared?.zeroCopy === true ? new PayloadLoans(ends.reader.bytes) : undefined;
+    this.wirePort = new WirePort({ lp, config: wire, ...ends, loans });
     const tables = makeTables(capabilities);
     const sram = new Sram(sramBytesFor(config));
     this.pcieFunction = new PcieFunction({
@@ -108,8 +116,11 @@ export class Hca implements BarTarget {
     });
     const { pcieFunction } = this;
     const engine = { lp, domain, link: this.linkPort, pcieFunction, config: setup.dma };
-    this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes });
-    this.dmaWrite = new DmaWriteEngine(engine);
+    const hasEarlyPlacement = setup.shared?.earlyPlacement === true;
+    this.dmaRead = new DmaReadEngine({ ...engine, sram: sram.bytes, hasEarlyPlacement });
+    const writer = loans === undefined ? this.linkPort : new ZeroCopyWriter(this.linkPort, loans);
+    this.dmaWrite = new DmaWriteEngine({ ...engine, link: writer });
+    this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, loans };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
     pcieFunction.completeTo(this.dmaRead);
     pcieFunction.connect({

@@ -7,7 +7,7 @@ export {
   NEVER_END,
 } from './commands/index.ts';
 export { dataPathWires } from './data-path.ts';
-export { Hca } from './hca.ts';
+export { Hca, type HcaSetup } from './hca.ts';
 export {
   type ContextCache,
   pageRequestSides,

@@ -22,3 +22,4 @@ export * from './root-complex-interfaces.ts';
 export * from './root-complex-parameters.ts';
 export { attachTap, type LinkTap } from './root-complex-tap.ts';
 export * from './tlp.ts';
+export { ZeroCopyWriter } from './zero-copy-writer.ts';

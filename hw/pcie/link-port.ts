@@ -20,37 +20,30 @@
  */
 import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
-import type { Clock } from '../../sim/clock.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
 import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
-import type { CompletionSplit } from './completion-split.ts';
-import type { DeviceRead } from './device-read.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
 import { LinkReceiver } from './link-receiver.ts';
 import { LinkTransmitter } from './link-transmitter.ts';
-import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
   CONFIG_READ,
   CONFIG_WRITE,
   carriedBytesOf,
-  DWORD_BYTES,
   dataDwordsOf,
   descriptorOf,
-  FLAG_LANDED,
-  FLAG_LENT,
   FLAG_STATUS_SHIFT,
   FLOW_COUNT,
   headerBytesOf,
+  LOWER_ADDRESS_MASK,
   MEMORY_READ,
   MEMORY_WRITE,
   MESSAGE,
   PAYLOAD_OFFSET,
   payloadBytesOf,
-  REQUEST_BOUNDARY_BYTES,
   SIDEBAND_BASE,
   UPDATE_FC,
   WORD_AUX,
@@ -86,8 +79,6 @@ export interface LinkPortOptions {
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
-/** A completion carries the low seven bits of its first byte's address (2.2.9). */
-const LOWER_ADDRESS_MASK = 0x7f;
 
 export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly link: LinkConfig;
@@ -101,8 +92,6 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   completerId = 0;
   /** Place of the payload of the completion just placed. */
   payloadOffset = 0;
-  /** What is lent to the other end, with which this one shares them. */
-  loans: PayloadLoans = NO_LOANS;
 
   readonly #lp: LogicalProcess;
   readonly #trafficClassCount: number;
@@ -176,7 +165,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
 
   // ---- send ----
 
-  /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`; lends them where {@link loans} can. */
+  /** Writes `lengthBytes` (1 to MPS, not across 4 KiB) at `address`. */
   sendMemoryWrite(
     address: number,
     trafficClass: number,
@@ -185,20 +174,19 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     lengthBytes: number,
     flags = 0,
   ): void {
-    this.#checkPayload(lengthBytes);
-    const { transmitter, loans } = this;
-    const isLent = loans.canLend(source, lengthBytes);
-    const offset = this.#place(
-      transmitter.posted,
-      MEMORY_WRITE,
-      address,
-      lengthBytes,
-      isLent ? flags | FLAG_LENT : flags,
-      descriptorOf(0, 0, trafficClass),
-    );
-    if (isLent) transmitter.target.refer(offset, sourceOffset, loans.lend());
-    else transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
+    const offset = this.placeMemoryWrite(address, trafficClass, lengthBytes, flags);
+    this.transmitter.target.fill(offset, source, sourceOffset, lengthBytes);
     this.commit();
+  }
+
+  /**
+   * Like {@link sendMemoryWrite} for a sender that sees to the payload itself: the caller at once puts it into the record in the
+   * transmitter's target, at the place returned, and calls {@link commit}.
+   */
+  placeMemoryWrite(address: number, trafficClass: number, lengthBytes: number, flags: number): number {
+    this.#checkPayload(lengthBytes);
+    const descriptor = descriptorOf(0, 0, trafficClass);
+    return this.#place(this.transmitter.posted, MEMORY_WRITE, address, lengthBytes, flags, descriptor);
   }
 
   /** Requests `lengthBytes` (not across 4 KiB) at `address`. */
@@ -269,42 +257,6 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
     transmitter.target.set(offset, WORD_AUX, this.completerId);
     this.payloadOffset = offset + PAYLOAD_OFFSET;
-  }
-
-  /**
-   * Answers a read at edge `cycle` of `clock` and at those after it, up to `last`, with data that have landed, as far as they
-   * are whole dwords and leave at once. Nothing but this happens at this end meanwhile. `read` is brought up to date; the
-   * books are by {@link countLanded}.
-   * @returns how many completions were sent; the caller goes on behind them
-   */
-  sendLanded(read: DeviceRead, split: CompletionSplit, clock: Clock, cycle: number, last: number): number {
-    const { transmitter, completerId } = this;
-    const { descriptor, address, remainingBytes } = read;
-    // It lies within a page: what is within is reckoned in integers.
-    const start = address & (REQUEST_BOUNDARY_BYTES - 1);
-    if (((start | remainingBytes) & (DWORD_BYTES - 1)) !== 0) return 0;
-    let sentBytes = 0;
-    let edge = cycle;
-    for (; sentBytes < remainingBytes && edge <= last; edge++) {
-      const at = start + sentBytes;
-      const left = remainingBytes - sentBytes;
-      const bytes = split.bytesOf(at, left);
-      const offset = this.#placeAt(clock.edgePs(edge), transmitter.completion, COMPLETION_DATA, bytes);
-      if (offset < 0) break;
-      const { target } = transmitter;
-      target.describe(offset, at & LOWER_ADDRESS_MASK, bytes, FLAG_LANDED, descriptor);
-      target.set(offset, WORD_BYTE_COUNT, left);
-      target.set(offset, WORD_AUX, completerId);
-      sentBytes += bytes;
-    }
-    read.address = address + sentBytes;
-    read.remainingBytes = remainingBytes - sentBytes;
-    return edge - cycle;
-  }
-
-  /** Enters completions in the books that {@link sendLanded} has sent. */
-  countLanded(count: number, payloadBytes: number): void {
-    this.transmitter.countAll(this.transmitter.completion, count, payloadBytes);
   }
 
   /** Where the payload of the completion just placed goes. */
@@ -447,7 +399,7 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
    * as {@link #place} and {@link commit} would then. Its books follow, for several at once ({@link LinkTransmitter.countAll}).
    * Returns the place of its record in the channel, or -1: it would wait.
    */
-  #placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
+  placeAt(nowPs: number, flow: TransmitFlow, kind: number, lengthBytes: number): number {
     if (this.#duePs <= nowPs) this.#catchUpTo(nowPs);
     return this.transmitter.placeAt(nowPs, flow, kind, lengthBytes >> 2);
   }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LOANS, PayloadLoans } from './payload-loans.ts';
+import { PayloadLoans } from './payload-loans.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { FLAG_LENT, FLAG_POISONED, MEMORY_WRITE, WORD_FLAGS } from './tlp.ts';
+import { ZeroCopyWriter } from './zero-copy-writer.ts';
 
 const CARRIED_RECORD_BYTES = 64 + 256;
 const LENT_RECORD_BYTES = 64;
@@ -10,20 +11,19 @@ const WINDOW = 0xfee0_0000;
 const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + 3) & 0xff);
 
 /** A device that lends 4 KiB of its memory to the root complex. */
-function lendingBench(options: RootComplexBenchOptions = {}) {
-  const bench = rootComplexBench(options);
+function lendingBench(options: RootComplexBenchOptions = {}, isLending = true) {
   const memory = pattern(4096);
   const loans = new PayloadLoans(memory);
-  bench.device.loans = loans;
-  bench.rootComplex.writes.loans = loans;
+  const bench = rootComplexBench({ ...options, shared: { loans } });
+  const writer = isLending ? new ZeroCopyWriter(bench.device, loans) : bench.device;
   const send = (address: number, from = 0, lengthBytes = 256, flags = 0): void =>
-    bench.device.sendMemoryWrite(address, 5, memory, from, lengthBytes, flags);
+    writer.sendMemoryWrite(address, 5, memory, from, lengthBytes, flags);
   /** Whether `length` bytes have been written at `address` as they lie in the device from `from` on. */
   const hasWritten = (address: number, from = 0, length = 256): boolean =>
     bench.memory.bytes
       .subarray(address, address + length)
       .every((byte, at) => byte === ((from + at) * 7 + 3) % 256);
-  return { ...bench, hostMemory: bench.memory, memory, loans, send, hasWritten };
+  return { ...bench, hostMemory: bench.memory, memory, loans, writer, send, hasWritten };
 }
 
 /** Bytes of channel that one write takes. */
@@ -51,10 +51,9 @@ describe('lent payload', () => {
     const short = lendingBench();
     expect(recordBytesOf(short, () => short.send(0x2000, 0, 127))).toBe(64 + 128);
     const other = lendingBench();
-    const send = () => other.device.sendMemoryWrite(0x2000, 5, pattern(256), 0, 256);
+    const send = () => other.writer.sendMemoryWrite(0x2000, 5, pattern(256), 0, 256);
     expect(recordBytesOf(other, send)).toBe(CARRIED_RECORD_BYTES);
-    const unwired = lendingBench();
-    unwired.device.loans = NO_LOANS;
+    const unwired = lendingBench({}, false);
     expect(recordBytesOf(unwired, () => unwired.send(0x2000))).toBe(CARRIED_RECORD_BYTES);
     for (const bench of [short, other, unwired]) {
       expect(bench.loans.lentCount).toBe(0);
@@ -68,8 +67,7 @@ describe('lent payload', () => {
       rootPort: { postedHeaders: 2, postedData: 40 },
     };
     const seen = [true, false].map((isLending) => {
-      const bench = lendingBench(options);
-      if (!isLending) bench.device.loans = NO_LOANS;
+      const bench = lendingBench(options, isLending);
       for (let tlp = 0; tlp < 12; tlp++) bench.send(0x2000 + tlp * 256, tlp * 256);
       expect(bench.device.transmitter.waitingCount).toBeGreaterThan(8);
       const times: number[] = [];

@@ -2,7 +2,7 @@
  * Payload by reference: where both ends of a link run in one thread, a memory write may name where in the device its bytes
  * lie, in place of carrying them in its record; the root complex copies them from there.
  *
- *     device's memory ── PcieLinkPort.sendMemoryWrite: loans 1, 2, 3 … ──▶ RootComplexWrites: reads, settles
+ *     device's memory ── ZeroCopyWriter: loans 1, 2, 3 … ──▶ ZeroCopyPayload of the root complex: reads, settles
  *           └── its owner keeps what a loan names until it is settled, or calls the loans in
  *
  * Promises:
@@ -69,6 +69,3 @@ export class PayloadLoans {
     this.#lendable = this.#memory;
   }
 }
-
-/** Of a link whose ends do not share a thread. */
-export const NO_LOANS = new PayloadLoans(new Uint8Array(0));

@@ -5,7 +5,7 @@
 import { defaultsOf } from '../../base/parameter.ts';
 import { type LinkBenchOptions, linkPair, runPair } from './link-bench.ts';
 import { RootComplex } from './root-complex.ts';
-import type { HostMemory } from './root-complex-interfaces.ts';
+import type { HostMemory, SharedDevice } from './root-complex-interfaces.ts';
 import { type RootComplexConfig, rootComplexParameters } from './root-complex-parameters.ts';
 import {
   COMPLETION_DATA,
@@ -65,6 +65,7 @@ export interface RootComplexBenchOptions extends LinkBenchOptions {
   readonly rootComplex?: Partial<RootComplexConfig>;
   readonly memoryBytes?: number;
   readonly coreCount?: number;
+  readonly shared?: Partial<SharedDevice>;
 }
 
 export function rootComplexBench(options: RootComplexBenchOptions = {}) {
@@ -84,6 +85,7 @@ export function rootComplexBench(options: RootComplexBenchOptions = {}) {
     },
     coreCount: options.coreCount ?? 2,
     trafficClasses: { register: 12, config: 13 },
+    device: { earlyPlaces: undefined, loans: undefined, ...options.shared },
   });
   const atDevice: AtDevice[] = [];
   const { reader } = pair.device;

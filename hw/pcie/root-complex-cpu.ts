@@ -22,7 +22,7 @@ import {
   FAILED_LOAD_VALUE,
 } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import type { RootComplexConfig } from './root-complex-parameters.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 import { latencyCyclesOf } from './root-complex-writes.ts';
@@ -47,6 +47,13 @@ import {
 
 /** The root complex is function 0 of device 0 on bus 0. */
 const ROOT_COMPLEX_ID = 0;
+
+export interface CpuParts extends RootComplexParts {
+  readonly writes: RootComplexWrites;
+  readonly coreCount: number;
+  /** The root complex's stage that hands requests to the link. */
+  readonly egressStage: number;
+}
 
 export class RootComplexCpu {
   storeCount = 0;
@@ -89,16 +96,8 @@ export class RootComplexCpu {
   /** The root complex's stage that hands requests to the link. */
   readonly #egressStage: number;
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    writes: RootComplexWrites,
-    log: DeviceFaultLog,
-    coreCount: number,
-    config: RootComplexConfig,
-    egressStage: number,
-  ) {
+  constructor(parts: CpuParts) {
+    const { lp, domain, port, writes, log, coreCount, config, egressStage } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;

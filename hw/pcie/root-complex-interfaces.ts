@@ -1,5 +1,7 @@
 /** What the root complex needs of the host around it. */
 
+import type { PayloadLoans } from './payload-loans.ts';
+
 /** Physical memory as devices see it: within [0, sizeBytes). Accesses outside of it do nothing and return false. */
 export interface HostMemory {
   readonly sizeBytes: number;
@@ -12,10 +14,10 @@ export interface HostMemory {
 }
 
 /**
- * Where the completions of a device's reads end, offered by a device in the same thread: their bytes can go there at once, in
- * place of travelling in the record. The device sees to it that nobody looks at them before the completion has come.
+ * Where a device's reads put their bytes, offered by a device in the same thread: bytes can go there when memory is sampled, in
+ * place of travelling in the completion's record. The device sees to it that nobody looks at them before the completion has come.
  */
-export interface CompletionLandings {
+export interface EarlyPlaces {
   readonly memory: Uint8Array;
   /**
    * Where in {@link memory} the bytes of a completion go, or -1: they have to travel.
@@ -23,6 +25,14 @@ export interface CompletionLandings {
    * @param byteCount bytes of the read still to come, those of this completion included
    */
   placeOf(descriptor: number, byteCount: number): number;
+}
+
+/** What a device in the same thread shares with the root complex; no result depends on it. */
+export interface SharedDevice {
+  /** Where its reads put their bytes. */
+  readonly earlyPlaces: EarlyPlaces | undefined;
+  /** What it lends of the payload that it writes. */
+  readonly loans: PayloadLoans | undefined;
 }
 
 /** The interrupt controller. Called at a clock edge, after the writes that the device sent before. */

@@ -10,27 +10,27 @@
  */
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
-import { AdjoiningCopies } from './adjoining-copies.ts';
 import { jitterOf } from './completion-jitter.ts';
 import { CompletionSplit } from './completion-split.ts';
 import { type DeviceRead, DeviceReads } from './device-read.ts';
+import { type AnsweredReads, EarlyCompletions } from './early-completions.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import {
-  type CompletionLandings,
+  type EarlyPlaces,
   type HostMemory,
   READ_LOST,
   READ_POISONED,
   type ReadFaults,
 } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import type { RootComplexWrites } from './root-complex-writes.ts';
 import { isMalformed, latencyCyclesOf } from './root-complex-writes.ts';
 import {
   COMPLETION_FLOW,
-  FLAG_LANDED,
   FLAG_POISONED,
   FLOAT_ADDRESS,
   MEMORY_READ,
@@ -48,11 +48,17 @@ const READ_COUNT_MAX = HEADER_CREDIT_MAX + 1;
 const NO_BYTES = new Uint8Array(0);
 /** Shuffled order: so many edges at most may pass between two completions of one read. */
 const INTERLEAVE_CYCLES = 16;
-const NOWHERE = -1;
-/** Copies of fewer bytes are done at once: the books of adjoining copies would cost as much. */
-const ADJOINING_BYTES_MIN = 128;
 
-export class RootComplexReads {
+export interface ReadsParts extends RootComplexParts {
+  readonly memory: HostMemory;
+  readonly writes: RootComplexWrites;
+  /** The root complex's stage that hands completions to the link. */
+  readonly egressStage: number;
+  /** Where bytes are placed early; undefined where the device does not share this thread. */
+  readonly places: EarlyPlaces | undefined;
+}
+
+export class RootComplexReads implements AnsweredReads {
   readCount = 0;
   readBytes = 0;
   completionCount = 0;
@@ -62,8 +68,8 @@ export class RootComplexReads {
   faults: ReadFaults | undefined;
   /** Who looks on; undefined is nobody. */
   tap: LinkTap | undefined;
-  /** Where completions land, when the device shares this thread. */
-  landings: CompletionLandings | undefined;
+  /** What completions have places for their bytes; undefined where the device does not share this thread. */
+  readonly early: EarlyCompletions | undefined;
 
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
@@ -77,10 +83,7 @@ export class RootComplexReads {
   readonly #messageWindow: number;
   readonly #jitterCycles: number;
   readonly #seed: number;
-  /** The root complex's stage that hands completions to the link. */
   readonly #egressStage: number;
-  /** Of memory sampled, to where it lands. */
-  readonly #copies = new AdjoiningCopies();
   readonly #words: Int32Array;
   readonly #floats: Float64Array;
   readonly #reads = new DeviceReads(READ_COUNT_MAX);
@@ -89,16 +92,8 @@ export class RootComplexReads {
   /** The read to be answered next: the oldest, or in shuffled order the one that is ready first. */
   #next: DeviceRead;
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    memory: HostMemory,
-    writes: RootComplexWrites,
-    log: DeviceFaultLog,
-    config: RootComplexConfig,
-    egressStage: number,
-  ) {
+  constructor(parts: ReadsParts) {
+    const { lp, domain, port, memory, writes, log, config, egressStage, places } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
@@ -111,6 +106,8 @@ export class RootComplexReads {
     this.#outstandingMax = config.outstandingReadCount;
     const completionBytesMax = Math.min(config.completionCombineBytes, port.link.maxPayloadBytes);
     this.#split = new CompletionSplit(completionBytesMax, config.readCompletionBoundaryBytes);
+    const early = { lp, domain, port, split: this.#split, reads: this };
+    this.early = places === undefined ? undefined : new EarlyCompletions({ ...early, places });
     this.#messageWindow = config.messageWindowAddress;
     this.#jitterCycles =
       config.completionOrder === 'shuffled' ? latencyCyclesOf(domain, config.completionJitterPs) + 1 : 0;
@@ -169,7 +166,7 @@ export class RootComplexReads {
     this.#reads.rebase(cycles);
   }
 
-  /** Hands one completion to the link, of which {@link isReady} said that there is one; {@link land} follows. */
+  /** Hands one completion to the link, of which {@link isReady} said that there is one. */
   complete(cycle: number): void {
     const read = this.#next;
     const { address, remainingBytes } = read;
@@ -180,50 +177,11 @@ export class RootComplexReads {
     else if (read.status === READ_LOST) this.lostCount++;
     else this.#sendError(read);
     if (!hasData || bytes === remainingBytes) {
-      this.#end(read, cycle);
+      this.end(read, cycle);
     } else if (this.#jitterCycles > 0) {
       read.readyCycle = cycle + 1 + jitterOf(read, this.#seed, INTERLEAVE_CYCLES);
       this.#choose();
     }
-  }
-
-  /**
-   * Hands over completions at edge `cycle` and after, each as soon as it is ready, up to edge `last`: as long as they are of
-   * plain memory, land, and leave at once. Nothing else happens in the process until `last`, but for what they cause.
-   * @returns whether there was one
-   */
-  completeOn(cycle: number, last: number): boolean {
-    const { landings } = this;
-    if (landings === undefined || !this.#isPlain) return false;
-    const { clock } = this.#domain;
-    const port = this.#port;
-    let edge = cycle;
-    let completionCount = 0;
-    let sentBytes = 0;
-    while (this.#reads.count > 0) {
-      const read = this.#next;
-      const { address, remainingBytes } = read;
-      const place = landings.placeOf(read.descriptor, remainingBytes);
-      if (read.status !== STATUS_SUCCESS || place === NOWHERE) break;
-      const first = read.readyCycle > edge ? read.readyCycle : edge;
-      const count = port.sendLanded(read, this.#split, clock, first, last);
-      if (count === 0) break;
-      completionCount += count;
-      edge = first + count;
-      this.#lp.nowPs = clock.edgePs(edge - 1);
-      const bytes = remainingBytes - read.remainingBytes;
-      sentBytes += bytes;
-      if (!this.#copies.adjoin(address, place)) this.land();
-      this.#copies.add(address, place, bytes);
-      if (read.remainingBytes > 0) break;
-      this.#end(read, edge - 1);
-    }
-    if (completionCount === 0) return false;
-    port.countLanded(completionCount, sentBytes);
-    this.completionCount += completionCount;
-    this.readBytes += sentBytes;
-    this.#domain.standAt(edge - 1, completionCount);
-    return true;
   }
 
   #sendData(read: DeviceRead, bytes: number): void {
@@ -231,50 +189,26 @@ export class RootComplexReads {
     // A zero-length read (a flush) is answered by one dword of which no byte counts, byte count 1 (2.3.1.1).
     const byteCount = remainingBytes === 0 ? 1 : remainingBytes;
     const isPoisoned = read.status === READ_POISONED;
-    const port = this.#port;
-    const { landings } = this;
-    const place = landings === undefined || isPoisoned ? NOWHERE : landings.placeOf(descriptor, byteCount);
-    if (place === NOWHERE) {
+    if (isPoisoned || this.early === undefined || !this.early.send(read, bytes, byteCount)) {
+      const port = this.#port;
       port.placeCompletionData(descriptor, bytes, byteCount, address, isPoisoned ? FLAG_POISONED : 0);
-      this.#sample(read, bytes, port.payloadTarget.target, port.payloadOffset);
-    } else {
-      port.placeCompletionData(descriptor, bytes, byteCount, address, FLAG_LANDED);
-      this.#sampleLanding(read, bytes, landings!.memory, place);
+      this.sample(read, bytes, port.payloadTarget.target, port.payloadOffset);
+      port.commit();
     }
-    port.commit();
     this.completionCount++;
     this.readBytes += bytes;
     read.address = address + bytes;
     read.remainingBytes = remainingBytes - bytes;
   }
 
-  /** Likewise to where they land, or later, with those that adjoin. */
-  #sampleLanding(read: DeviceRead, bytes: number, target: Uint8Array, place: number): void {
-    if (bytes < ADJOINING_BYTES_MIN || this.tap !== undefined || this.#memory.canRead !== undefined) {
-      this.land();
-      this.#sample(read, bytes, target, place);
-      return;
-    }
-    if (!this.#copies.adjoin(read.address, place)) this.land();
-    this.#copies.add(read.address, place, bytes);
-  }
-
-  /** Copies what was sampled: to be called before anything else happens in the process. */
-  land(): void {
-    const { count, address, lengthBytes, place } = this.#copies;
-    if (count === 0) return;
-    this.#readInto(address, lengthBytes, this.landings!.memory, place);
-    this.#copies.clear();
-  }
-
   /** Copies bytes of memory to where they are to go. */
-  #sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void {
-    this.#readInto(read.address, bytes, target, offset);
+  sample(read: DeviceRead, bytes: number, target: Uint8Array, offset: number): void {
+    this.readInto(read.address, bytes, target, offset);
     if (this.tap !== undefined) this.#show(read, target, offset, bytes);
   }
 
   /** Memory that fails although it said that it can be read gives zeros: never what lay in the buffer before. */
-  #readInto(address: number, bytes: number, target: Uint8Array, offset: number): void {
+  readInto(address: number, bytes: number, target: Uint8Array, offset: number): void {
     if (!this.#memory.readInto(address, bytes, target, offset)) target.fill(0, offset, offset + bytes);
   }
 
@@ -294,8 +228,18 @@ export class RootComplexReads {
   }
 
   /** Whether memory can always be read, nobody looks on, and reads are answered in their order. */
-  get #isPlain(): boolean {
-    return this.#jitterCycles === 0 && this.tap === undefined && this.#memory.canRead === undefined;
+  get isPlain(): boolean {
+    return this.#jitterCycles === 0 && this.isUnwatched;
+  }
+
+  /** Whether memory can always be read, and nobody looks on. */
+  get isUnwatched(): boolean {
+    return this.tap === undefined && this.#memory.canRead === undefined;
+  }
+
+  /** The read to be answered next; undefined when none is held. */
+  get next(): DeviceRead | undefined {
+    return this.#reads.count > 0 ? this.#next : undefined;
   }
 
   /** Memory with holes, or that may go while a read is worked on, is asked again when the bytes are due. */
@@ -327,7 +271,7 @@ export class RootComplexReads {
   }
 
   /** A read has been answered in full: its place and its credits are free; a waiting read starts. */
-  #end(read: DeviceRead, cycle: number): void {
+  end(read: DeviceRead, cycle: number): void {
     this.#port.returnCredits(read.credits);
     this.#reads.remove(read);
     if (this.#reads.count >= this.#outstandingMax) {

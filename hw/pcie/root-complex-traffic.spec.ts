@@ -176,11 +176,11 @@ describe('a root complex under traffic from both sides', () => {
     const onlooker = new Proxy({}, { get: () => () => {} }) as LinkTap;
     /** What reaches the device when the second core's store is seen so long after the first one's. */
     const arrivals = (delayPs: number, isWatched: boolean): string[] => {
-      const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 } });
-      const { hostLp, rootComplex } = bench;
       const landed = new Uint8Array(READ_BYTES);
       const placeOf = (_: number, byteCount: number) => READ_BYTES - byteCount;
-      rootComplex.reads.landings = { memory: landed, placeOf };
+      const shared = { earlyPlaces: { memory: landed, placeOf } };
+      const bench = rootComplexBench({ coreCount: 2, rootComplex: { cpuStoreLatencyPs: 0 }, shared });
+      const { hostLp, rootComplex } = bench;
       if (isWatched) rootComplex.reads.tap = onlooker;
       bench.device.sendMemoryRead(0, 4, READ_BYTES, 1, 0x100);
       const store = hostLp.queue.addHandler((core) =>

@@ -9,13 +9,12 @@ import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { HEADER_CREDIT_MAX } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
-import { NO_LOANS, type PayloadLoans } from './payload-loans.ts';
 import type { HostMemory, InterruptSink } from './root-complex-interfaces.ts';
 import type { DeviceFaultLog } from './root-complex-log.ts';
-import { MESSAGE_WINDOW_BYTES, type RootComplexConfig } from './root-complex-parameters.ts';
+import { MESSAGE_WINDOW_BYTES } from './root-complex-parameters.ts';
+import type { RootComplexParts } from './root-complex-parts.ts';
 import type { LinkTap } from './root-complex-tap.ts';
 import {
-  FLAG_LENT,
   FLAG_POISONED,
   FLOAT_ADDRESS,
   MEMORY_WRITE,
@@ -23,18 +22,22 @@ import {
   MESSAGE_DEASSERT_INTA,
   MESSAGE_ERR_COR,
   MESSAGE_ERR_FATAL,
-  PAYLOAD_OFFSET,
   REQUEST_BOUNDARY_BYTES,
   trafficClassOf,
   WORD_AUX,
   WORD_DESCRIPTOR,
   WORD_FLAGS,
   WORD_LENGTH,
-  WORD_LENT_OFFSET,
-  WORD_LOAN,
 } from './tlp.ts';
+import type { WritePayload } from './write-payload.ts';
 
 const INTX_PIN_COUNT = 4;
+
+export interface WritesParts extends RootComplexParts {
+  readonly memory: HostMemory;
+  readonly interrupts: InterruptSink;
+  readonly payload: WritePayload;
+}
 
 export class RootComplexWrites {
   writeCount = 0;
@@ -44,13 +47,11 @@ export class RootComplexWrites {
   errorMessageCount = 0;
   /** Who looks on; undefined is nobody. */
   tap: LinkTap | undefined;
-  /** What the device has lent, with which this end shares them. */
-  loans: PayloadLoans = NO_LOANS;
-
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #port: PcieLinkPort;
   readonly #memory: HostMemory;
+  readonly #payload: WritePayload;
   readonly #interrupts: InterruptSink;
   readonly #log: DeviceFaultLog;
   readonly #stage: number;
@@ -64,19 +65,13 @@ export class RootComplexWrites {
   /** Cycle at which the last one that has come takes effect. */
   #lastCycle = 0;
 
-  constructor(
-    lp: LogicalProcess,
-    domain: ClockDomain,
-    port: PcieLinkPort,
-    memory: HostMemory,
-    interrupts: InterruptSink,
-    log: DeviceFaultLog,
-    config: RootComplexConfig,
-  ) {
+  constructor(parts: WritesParts) {
+    const { lp, domain, port, memory, interrupts, log, config, payload } = parts;
     this.#lp = lp;
     this.#domain = domain;
     this.#port = port;
     this.#memory = memory;
+    this.#payload = payload;
     this.#interrupts = interrupts;
     this.#log = log;
     this.#latencyCycles = latencyCyclesOf(domain, config.writeLatencyPs);
@@ -137,12 +132,10 @@ export class RootComplexWrites {
   }
 
   #write(offset: number): void {
-    const { words, bytes } = this.#port.reader;
-    const word = offset >> 2;
-    const isLent = (words[word + WORD_FLAGS]! & FLAG_LENT) !== 0;
-    const source = isLent ? this.loans.source : bytes;
-    this.#writeFrom(source, isLent ? words[word + WORD_LENT_OFFSET]! : offset + PAYLOAD_OFFSET, offset);
-    if (isLent) this.loans.settle(words[word + WORD_LOAN]!);
+    const payload = this.#payload;
+    const at = payload.find(offset);
+    this.#writeFrom(payload.bytes, at, offset);
+    payload.finish(offset);
   }
 
   /** Writes the payload that lies at `bytes[payload …]`. */

@@ -276,15 +276,12 @@ describe('a device that says where its reads land', () => {
 
   /** Two reads of 512 bytes, the second of which lands ahead. */
   function benchOf(options: RootComplexBenchOptions, isJoined = true) {
-    const bench = rootComplexBench(options);
-    bench.memory.bytes.set(pattern(4096), 0);
     const landed = new Uint8Array(1024);
-    if (isJoined) {
-      bench.rootComplex.reads.landings = {
-        memory: landed,
-        placeOf: (descriptor, byteCount) => (tagOf(descriptor) === 2 ? PLACE + 512 - byteCount : -1),
-      };
-    }
+    const placeOf = (descriptor: number, byteCount: number) =>
+      tagOf(descriptor) === 2 ? PLACE + 512 - byteCount : -1;
+    const shared = isJoined ? { earlyPlaces: { memory: landed, placeOf } } : {};
+    const bench = rootComplexBench({ ...options, shared });
+    bench.memory.bytes.set(pattern(4096), 0);
     bench.device.sendMemoryRead(1, 4, 512, 1, 0x100);
     bench.device.sendMemoryRead(1024, 4, 512, 2, 0x100);
     return { bench, landed };
@@ -332,10 +329,10 @@ describe('a device that says where its reads land', () => {
   it('gets the completions that follow one another in a run, at the instants at which it gets others', () => {
     const { bench } = benchOf({});
     const { bench: alone } = benchOf({}, false);
-    const sendLanded = vi.spyOn(bench.host, 'sendLanded');
+    const placeAt = vi.spyOn(bench.host, 'placeAt');
     bench.run(5_000_000);
     alone.run(5_000_000);
-    expect(sendLanded.mock.results.map(({ value }) => value)).toContain(2);
+    expect(placeAt.mock.results.filter(({ value }) => value >= 0).length).toBeGreaterThanOrEqual(2);
     expect(bench.atDevice.map(({ timePs }) => timePs)).toEqual(alone.atDevice.map(({ timePs }) => timePs));
   });
 

@@ -17,7 +17,7 @@ import type { LinkEndConfig } from './link-parameters.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { CorePort } from './root-complex-core-port.ts';
 import { RootComplexCpu } from './root-complex-cpu.ts';
-import type { AccessDone, HostMemory, InterruptSink } from './root-complex-interfaces.ts';
+import type { AccessDone, HostMemory, InterruptSink, SharedDevice } from './root-complex-interfaces.ts';
 import { DeviceFaultLog } from './root-complex-log.ts';
 import { checkRootComplexConfig, type RootComplexConfig } from './root-complex-parameters.ts';
 import { RootComplexReads } from './root-complex-reads.ts';
@@ -33,6 +33,7 @@ import {
   SIDEBAND_BASE,
   SIDEBAND_RESET,
 } from './tlp.ts';
+import { CarriedPayload, ZeroCopyPayload } from './write-payload.ts';
 
 /** Traffic classes of what cores ask for without saying one. */
 export interface CoreTrafficClasses {
@@ -50,6 +51,8 @@ export interface RootComplexOptions {
   readonly interrupts: InterruptSink;
   readonly coreCount: number;
   readonly trafficClasses: CoreTrafficClasses;
+  /** The device, where it shares this thread and something with it; left out: nothing. */
+  readonly device?: SharedDevice | undefined;
 }
 
 /** Bus, device and function number: bus [15:8], device [7:3], function [2:0]. */
@@ -64,6 +67,8 @@ export class RootComplex {
   readonly reads: RootComplexReads;
   readonly cpu: RootComplexCpu;
   readonly log = new DeviceFaultLog();
+  /** The device, where it shares something with this end. */
+  readonly device: SharedDevice | undefined;
 
   readonly #config: RootComplexConfig;
   readonly #trafficClasses: CoreTrafficClasses;
@@ -72,20 +77,29 @@ export class RootComplex {
   #completionWasLast = false;
 
   constructor(options: RootComplexOptions) {
-    const { lp, config, end, port, memory, interrupts, coreCount } = options;
+    const { lp, config, end, port, memory, interrupts, coreCount, device } = options;
     checkRootComplexConfig(config, port.link, end);
     this.#config = config;
+    this.device = device;
     this.#runAhead = lp.runAhead;
     this.#trafficClasses = options.trafficClasses;
     this.port = port;
     const domain = lp.addClockDomain(config.clockMHz);
     this.domain = domain;
     // Writes take effect before the same edge samples memory for a completion.
-    this.writes = new RootComplexWrites(lp, domain, port, memory, interrupts, this.log, config);
-    const egressStage = domain.addStage(this.#egress, this);
+    const payload =
+      device?.loans === undefined
+        ? new CarriedPayload(port.reader)
+        : new ZeroCopyPayload(port.reader, device.loans);
+    const parts = { lp, domain, port, log: this.log, config };
+    this.writes = new RootComplexWrites({ ...parts, memory, interrupts, payload });
+    const isPlain = !lp.runAhead.isOn && device?.earlyPlaces === undefined;
+    const egressStage = domain.addStage(isPlain ? this.#egress : this.#egressOn, this);
     this.#egressStage = egressStage;
-    this.reads = new RootComplexReads(lp, domain, port, memory, this.writes, this.log, config, egressStage);
-    this.cpu = new RootComplexCpu(lp, domain, port, this.writes, this.log, coreCount, config, egressStage);
+    const { writes } = this;
+    const places = device?.earlyPlaces;
+    this.reads = new RootComplexReads({ ...parts, memory, writes, egressStage, places });
+    this.cpu = new RootComplexCpu({ ...parts, writes, coreCount, egressStage });
     port.deliverTo(this);
     for (let flow = 0; flow < FLOW_COUNT; flow++) {
       port.onSendSpace(flow, () => domain.wakeAfter(egressStage, lp.nowPs));
@@ -184,23 +198,36 @@ export class RootComplex {
   }
 
   #egress(cycle: number): void {
-    for (let edge = cycle; ; ) {
-      this.#sendOne(edge);
-      // Whoever waits for room in the link is woken by it.
-      this.cpu.wakeEgress(edge + 1);
-      edge = this.reads.nextCycle(edge + 1);
-      if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
-      if (edge >= 0 && this.#runAhead.passTo(this.domain, this.#egressStage, edge)) continue;
-      if (edge >= 0) this.domain.wake(this.#egressStage, edge);
-      break;
-    }
-    this.reads.land();
+    const next = this.#egressAt(cycle);
+    if (next >= 0) this.domain.wake(this.#egressStage, next);
   }
 
-  /** Hands over completions at edge `cycle` and after, while nothing else goes on. Returns whether there was one. */
+  /** Does what is due at an edge. Returns the cycle at which the next completion is ready, -1 when someone else wakes the stage. */
+  #egressAt(cycle: number): number {
+    this.#sendOne(cycle);
+    // Whoever waits for room in the link is woken by it.
+    this.cpu.wakeEgress(cycle + 1);
+    return this.reads.nextCycle(cycle + 1);
+  }
+
+  /** Likewise at edge `cycle` and at those after it, while nothing else is due. */
+  #egressOn(cycle: number): void {
+    let edge = this.#egressAt(cycle);
+    for (;;) {
+      if (edge >= 0 && this.#completeOn(edge)) edge = this.reads.nextCycle(this.domain.cycle + 1);
+      if (edge < 0 || !this.#runAhead.passTo(this.domain, this.#egressStage, edge)) break;
+      edge = this.#egressAt(edge);
+    }
+    if (edge >= 0) this.domain.wake(this.#egressStage, edge);
+    this.reads.early?.land();
+  }
+
+  /** Hands over completions at edge `cycle` and after. Returns whether there was one. */
   #completeOn(cycle: number): boolean {
+    const { early } = this.reads;
+    if (early === undefined) return false;
     const last = this.#runAhead.lastPassable(this.domain, this.#egressStage);
-    if (last < cycle || !this.reads.completeOn(cycle, last)) return false;
+    if (last < cycle || !early.completeOn(cycle, last)) return false;
     this.#completionWasLast = true;
     return true;
   }

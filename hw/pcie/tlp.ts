@@ -44,6 +44,8 @@ export const trafficClassOf = (descriptor: number): number => descriptor & TRAFF
 export const REQUEST_BOUNDARY_BYTES = 4096;
 const FOUR_GIB = 0x1_0000_0000;
 export const DWORD_BYTES = 4;
+/** A completion carries the low seven bits of its first byte's address (2.2.9). */
+export const LOWER_ADDRESS_MASK = 0x7f;
 export const SHORT_HEADER_BYTES = 12;
 const LONG_HEADER_BYTES = 16;
 /** One data credit stands for this many bytes (2.6.1). */

@@ -37,7 +37,8 @@ describe('a kernel driver behind a slot', () => {
     const { slot, driver } = await probed(bench);
     const { hca } = bench.emulation.hcas[0]!;
     expect(hca.control.ports[0]!.isActive).toBe(true);
-    expect(bench.emulation.guests[0]!.rootComplex.reads.landings).toBe(hca.dmaRead);
+    expect(bench.emulation.guests[0]!.rootComplex.device).toBe(hca.shared);
+    expect(hca.shared.earlyPlaces).toBeDefined();
     expect(bench.raised.length).toBeGreaterThan(0);
     await driver.remove(slot.cpu);
     bench.work();

@@ -17,7 +17,6 @@ import {
   attachAnalyser,
 } from '../machine/analysis/index.ts';
 import { HcaNode } from '../machine/node/hca-node.ts';
-import { joinLandings } from '../machine/node/join-landings.ts';
 import { type Defect, defectOf } from './defect.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
@@ -137,9 +136,9 @@ export class Emulation {
     this.plan = plan;
     this.#hasFailed = false;
     const nodes = Array.from({ length: plan.hcaCount }, (_, node) => node);
-    this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise));
-    this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node)));
-    joinLandings(this.guests, this.hcas);
+    const shared = { earlyPlacement: true, zeroCopy: false };
+    this.hcas = nodes.map((node) => new HcaNode(plan, node, servedNeighboursOf(plan, node), shared));
+    this.guests = nodes.map((node) => new GuestNode(plan, node, options.raise, this.hcas[node]!.hca.shared));
     const open = plan.cabling === 'open' ? nodes.map((node) => makeOpenEnd(plan, node)) : [];
     const runner = new SteppedRunner([...[...this.guests, ...this.hcas].map(({ lp }) => lp), ...open]);
     this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);

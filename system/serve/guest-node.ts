@@ -4,7 +4,7 @@
  * behind {@link GuestMemorySwitch} and {@link InterruptLines}.
  */
 import { TrafficClass, trafficClassCount } from '../../hw/dma/index.ts';
-import { type CorePort, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
+import { type CorePort, PcieLinkPort, RootComplex, type SharedDevice } from '../../hw/pcie/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { FaultLog, faultsOf, InterruptGate, injectRootComplexFaults } from '../machine/faults/index.ts';
 import { channelKey, hcaName } from '../machine/plan.ts';
@@ -24,7 +24,12 @@ export class GuestNode {
   /** Where the guest's accesses enter. */
   readonly core: CorePort;
 
-  constructor({ config, channels, faults }: ServedPlan, node: number, raise: RaiseInterrupt) {
+  constructor(
+    { config, channels, faults }: ServedPlan,
+    node: number,
+    raise: RaiseInterrupt,
+    device?: SharedDevice,
+  ) {
     const { link, rootPort, endpointPort, rootComplex, function: pcieFunction } = config.pcie;
     this.node = node;
     this.lp = new LogicalProcess(guestName(node));
@@ -52,6 +57,7 @@ export class GuestNode {
       interrupts: this.interruptGate,
       coreCount: 1,
       trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+      device,
     });
     this.core = this.rootComplex.corePort(0);
     this.faultLog = new FaultLog(faults);

@@ -28,15 +28,15 @@ export interface DmaReads {
       trafficClass: number;
       fifoDepth: number;
       weight: number;
-      landsAhead?: boolean;
+      placesEarly?: boolean;
     },
     onDone: ReadDone,
   ): number;
   canRequest(requester: number): boolean;
   request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
   onSpace(requester: number, listener: () => void): void;
-  /** The places of requests of requesters that let bytes land ahead are used for something else from now on. */
-  detachLandings(): void;
+  /** The places of all requests that have not ended are used for something else from now on. */
+  withdrawPlaces(): void;
 }
 
 export interface DmaWrites {

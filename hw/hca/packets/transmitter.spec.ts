@@ -47,7 +47,7 @@ describe('the transmitter', () => {
     const { bench, a, local, target } = await scene();
     const { reads, dataPath } = bench.a;
     const tags = Array.from({ length: 32 }, (_, tag) => tag);
-    const inFlight = () => tags.filter((tag) => reads.placeOf(descriptorOf(0, tag, 0), 1) >= 0);
+    const inFlight = () => tags.filter((tag) => reads.earlyPlaces!.placeOf(descriptorOf(0, tag, 0), 1) >= 0);
     for (let round = 0; round < 4; round++)
       a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 16_000)] });
     a.ring();

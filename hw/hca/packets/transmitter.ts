@@ -147,7 +147,7 @@ export class Transmitter {
   }
 
   reset(): void {
-    this.#core.dmaRead.detachLandings();
+    this.#core.dmaRead.withdrawPlaces();
     this.requests.clear();
     this.responses.clear();
     this.#responsesInRow = 0;

@@ -70,7 +70,7 @@ export class RequestPackets {
         trafficClass: TrafficClass.payloadRead,
         fifoDepth: 16,
         weight: 4,
-        landsAhead: true,
+        placesEarly: true,
       },
       (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
     );

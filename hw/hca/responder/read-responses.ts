@@ -48,7 +48,7 @@ export class ReadResponses {
         fifoDepth: 16,
         trafficClass: TrafficClass.payloadRead,
         weight: 4,
-        landsAhead: true,
+        placesEarly: true,
       },
       (slot, status, cycle) => packets.payloadRead(slot, status, cycle),
     );

@@ -73,7 +73,7 @@ export class WqeFetch {
     });
     const fifoDepth = core.config.wqeFetchOutstanding;
     this.#requester = core.dmaRead.addRequester(
-      { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, landsAhead: true },
+      { name: 'wqeRead', trafficClass: TrafficClass.wqeRead, fifoDepth, weight: 4, placesEarly: true },
       (line, status, cycle) => this.#readDone(line, status, cycle),
     );
     this.#stage = core.domain.addStage(this.#run, this);

@@ -27,6 +27,7 @@ import { RootComplex } from '../../pcie/root-complex.ts';
 import { BenchMemory } from '../../pcie/root-complex-bench.ts';
 import { rootComplexParameters } from '../../pcie/root-complex-parameters.ts';
 import { COMPLETION, COMPLETION_DATA } from '../../pcie/tlp.ts';
+import { ZeroCopyWriter } from '../../pcie/zero-copy-writer.ts';
 import { capabilityParameters } from '../commands/device-capabilities.ts';
 import { DataPath, makeTables } from '../data-path.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
@@ -139,6 +140,16 @@ export class DataPathNode {
     this.domain = this.lp.addClockDomain(427);
     this.memory = new BenchMemory(MEMORY_BYTES);
     this.view = new DataView(this.memory.bytes.buffer);
+    const { lp, domain } = this;
+    const link = pair.device;
+    const sram = new Sram(SRAM_BYTES);
+    const dma = { ...defaultsOf(dmaParameters), ...options.dma };
+    const pcieFunction = new FakeFunction();
+    this.wireReader = new ChannelReader(into);
+    this.loans = new PayloadLoans(this.wireReader.bytes);
+    const engine = { lp, domain, pcieFunction, config: dma };
+    this.writes = new DmaWriteEngine({ ...engine, link: new ZeroCopyWriter(link, this.loans) });
+    this.reads = new DmaReadEngine({ ...engine, link, sram: sram.bytes, hasEarlyPlacement: true });
     this.rootComplex = new RootComplex({
       lp: pair.hostLp,
       config: defaultsOf(rootComplexParameters),
@@ -148,31 +159,20 @@ export class DataPathNode {
       interrupts: { message: () => undefined, intx: () => undefined },
       coreCount: 1,
       trafficClasses: { register: 12, config: 13 },
+      device: { earlyPlaces: this.reads.earlyPlaces, loans: this.loans },
     });
-    const { lp, domain } = this;
-    const link = pair.device;
-    const sram = new Sram(SRAM_BYTES);
-    const dma = { ...defaultsOf(dmaParameters), ...options.dma };
-    const pcieFunction = new FakeFunction();
-    this.writes = new DmaWriteEngine({ lp, domain, link, pcieFunction, config: dma });
-    this.reads = new DmaReadEngine({ lp, domain, link, pcieFunction, config: dma, sram: sram.bytes });
-    this.rootComplex.reads.landings = this.reads;
     link.onReceive((offset, kind) => {
       if (kind === COMPLETION_DATA || kind === COMPLETION) this.reads.receiveCompletion(offset);
       else link.consume(offset);
     });
     this.#mapIcm();
-    this.wireReader = new ChannelReader(into);
     this.wire = new WirePort({
       lp,
       config: { ...defaultsOf(wireParameters), trainingUs: 0 },
       writer: new ChannelWriter(out),
       reader: this.wireReader,
+      loans: this.loans,
     });
-    this.loans = new PayloadLoans(this.wire.rxBytes);
-    link.loans = this.loans;
-    this.rootComplex.writes.loans = this.loans;
-    this.wire.lend(this.loans);
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;

@@ -114,8 +114,8 @@ export class MemoryDma implements DmaReads, DmaWrites {
     this.#requesters[requester]!.onSpace = listener;
   }
 
-  /** Nothing lands ahead here. */
-  detachLandings(): void {}
+  /** Nothing is placed early here. */
+  withdrawPlaces(): void {}
 
   /** A read when the third parameter after the length is a number, a write when it is bytes. */
   request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;

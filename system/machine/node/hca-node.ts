@@ -3,7 +3,7 @@
  *
  * Everything is made from the plan, so that the same code builds an HCA in any thread.
  */
-import { Hca } from '../../../hw/hca/index.ts';
+import { Hca, type HcaSetup } from '../../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../../sim/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName, peerOf } from '../plan.ts';
@@ -18,7 +18,13 @@ export class HcaNode {
   readonly hca: Hca;
   readonly faultLog: FaultLog;
 
-  constructor(plan: HcaPlan, node: number, neighbours: HcaNeighbours = neighboursOf(node)) {
+  /** @param shared what the host, if it is in the same thread, may use of the HCA's memory */
+  constructor(
+    plan: HcaPlan,
+    node: number,
+    neighbours: HcaNeighbours = neighboursOf(node),
+    shared?: HcaSetup['shared'],
+  ) {
     const { config, shuffleSeed, channels } = plan;
     const { host, wirePeer: peer } = neighbours;
     const times = plan.operationTimes?.[node];
@@ -47,6 +53,7 @@ export class HcaNode {
       wireReader: new ChannelReader(channels[channelKey(peer, name)]!),
       nodeIndex: node,
       tap,
+      shared,
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);
     this.hca.wirePort.setEnabled(true);

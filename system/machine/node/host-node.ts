@@ -29,6 +29,7 @@ import {
   enumerateFunction,
   PcieLinkPort,
   RootComplex,
+  type SharedDevice,
 } from '../../../hw/pcie/index.ts';
 import { ChannelWriter, type ExactPs, exactPs, LogicalProcess, Random } from '../../../sim/index.ts';
 import { attachAnalyser } from '../analysis/index.ts';
@@ -110,7 +111,8 @@ export class HostNode implements BusMap {
   #uarClass: number = register;
   #behindUarsClass: number = register;
 
-  constructor(plan: MachinePlan, node: number) {
+  /** @param device what the device, if it is in the same thread, shares with the root complex */
+  constructor(plan: MachinePlan, node: number, device?: SharedDevice) {
     const { config, shuffleSeed } = plan;
     this.node = node;
     this.config = config;
@@ -143,6 +145,7 @@ export class HostNode implements BusMap {
           // The system DMA controller has a port of its own, like a core.
           coreCount: config.host.core.count + (config.machine.adapter === 'nic' ? 1 : 0),
           trafficClasses: { register: TrafficClass.register, config: TrafficClass.config },
+          device,
         });
         return (core) => parts.rootComplex!.corePort(core);
       },

@@ -4,34 +4,45 @@ import { configurationOf } from '../profile/index.ts';
 import { MachinePart } from './part.ts';
 import type { Partition } from './placement.ts';
 
-/** The first thread's part, which has the first host. */
-const partOf = (partition: Partition): MachinePart => {
+/** The parts of a machine, all built here. */
+const partsOf = (partition: Partition, shortcuts = true): MachinePart[] => {
   const config = configurationOf({ set: { 'host.memory.sizeMib': 64 } });
-  const plan = planMachine({ config, faults: [], partition, shuffleSeed: undefined, analysis: undefined });
-  return new MachinePart(plan, 0);
+  const choice = { config, faults: [], partition, shuffleSeed: undefined, shortcuts, analysis: undefined };
+  const plan = planMachine(choice);
+  return plan.placement.map((_, thread) => new MachinePart(plan, thread));
 };
 
-describe('payload that an HCA reads', () => {
+describe('what an HCA reads and writes', () => {
   it.each(['single', 'per-node'] as const)(
-    'lands at once where host and HCA share a thread: %s',
+    'is placed early, and not copied, where it shares a thread with its own host: %s',
     (partition) => {
-      const { hosts, hcas } = partOf(partition);
-      expect(hosts.length).toBeGreaterThan(0);
+      const parts = partsOf(partition);
+      const hosts = parts.flatMap((part) => part.hosts);
+      const hcas = parts.flatMap((part) => part.hcas);
+      expect([hosts.length, hcas.length]).toEqual([2, 2]);
       for (const [index, { rootComplex }] of hosts.entries()) {
-        expect(rootComplex.reads.landings).toBe(hcas[index]!.hca.dmaRead);
+        const { shared, dmaRead, wirePort } = hcas[index]!.hca;
+        expect(rootComplex.device).toBe(shared);
+        expect(shared.earlyPlaces).toBe(dmaRead.earlyPlaces);
+        expect(shared.earlyPlaces).toBeDefined();
+        expect(shared.loans!.canLend(wirePort.rxBytes, 256)).toBe(true);
       }
+      expect(hcas[0]!.hca.shared.loans).not.toBe(hcas[1]!.hca.shared.loans);
     },
   );
 
-  it('travels with its completion where they do not', () => {
-    const { hosts, hcas } = partOf('per-device');
-    expect([hosts.length, hcas.length]).toEqual([1, 0]);
-    expect(hosts[0]!.rootComplex.reads.landings).toBeUndefined();
+  it('travels in records where they do not, and without shortcuts', () => {
+    const nothing = { earlyPlaces: undefined, loans: undefined };
+    for (const parts of [partsOf('per-device'), partsOf('single', false)]) {
+      for (const { hca } of parts.flatMap((part) => part.hcas)) expect(hca.shared).toEqual(nothing);
+      for (const { rootComplex } of parts.flatMap((part) => part.hosts))
+        expect(rootComplex.device ?? nothing).toEqual(nothing);
+    }
   });
 
-  it('is all that does but WQEs: contexts and doorbell records may be looked at as soon as they are there', () => {
-    const { requesters } = partOf('single').hcas[0]!.hca.dmaRead;
-    const ahead = requesters.filter(({ landsAhead }) => landsAhead).map(({ name }) => name);
-    expect(ahead.sort()).toEqual(['payloadRead', 'responseRead', 'wqeRead']);
+  it('is placed early if it is payload or WQEs: contexts and doorbell records may be looked at as soon as they are there', () => {
+    const { requesters } = partsOf('single')[0]!.hcas[0]!.hca.dmaRead;
+    const early = requesters.filter(({ placesEarly }) => placesEarly).map(({ name }) => name);
+    expect(early.sort()).toEqual(['payloadRead', 'responseRead', 'wqeRead']);
   });
 });

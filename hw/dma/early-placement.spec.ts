@@ -4,10 +4,10 @@ import { DmaBench } from './dma-bench.ts';
 import { DmaStatus } from './errors.ts';
 import type { Report } from './read-bench.ts';
 
-describe('bytes that land ahead of their completions', () => {
+describe('bytes that are placed before their completions come', () => {
   const PLACE = 0x200;
   const NOWHERE = -1;
-  const landing = { name: 'payload', trafficClass: 4, fifoDepth: 8, weight: 1, landsAhead: true };
+  const landing = { name: 'payload', trafficClass: 4, fifoDepth: 8, weight: 1, placesEarly: true };
 
   /** A bench of one tag with a requester that lets bytes land ahead. */
   function benchOf(tagCount = 1) {
@@ -18,7 +18,7 @@ describe('bytes that land ahead of their completions', () => {
       reports.push({ requester, cookie, status, cycle }),
     );
     const placeOf = (tag: number, byteCount: number) =>
-      bench.reads.placeOf(descriptorOf(0x100, tag, 4), byteCount);
+      bench.reads.earlyPlaces!.placeOf(descriptorOf(0x100, tag, 4), byteCount);
     /** What a root complex does: bytes go to their place, and the record says so; what lies in the record is something else. */
     const land = (byte: number, byteCount: number, bytes: number) =>
       bench.sram.fill(byte, placeOf(0, byteCount), placeOf(0, byteCount) + bytes);
@@ -62,7 +62,7 @@ describe('bytes that land ahead of their completions', () => {
 
   it('have none for a requester that may look there early, nor beyond the read, nor without a read', () => {
     const { bench, placeOf } = benchOf(3);
-    bench.reads.addRequester({ ...landing, landsAhead: false }, () => {});
+    bench.reads.addRequester({ ...landing, placesEarly: false }, () => {});
     bench.atCycle(1, () => {
       bench.reads.request(0, 0, 64, PLACE, 5);
       bench.reads.request(1, 0, 64, PLACE + 64, 6);
@@ -79,7 +79,7 @@ describe('bytes that land ahead of their completions', () => {
     const givenUp = [
       (bench: DmaBench) => bench.runTo(1100),
       (bench: DmaBench) => bench.reads.reset(10),
-      (bench: DmaBench) => bench.reads.detachLandings(),
+      (bench: DmaBench) => bench.reads.withdrawPlaces(),
     ];
     for (const giveUp of givenUp) {
       const { bench, placeOf } = benchOf();
@@ -122,7 +122,7 @@ describe('bytes that land ahead of their completions', () => {
     bench.atCycle(1, () => bench.reads.request(0, 0, 64, PLACE, 5));
     bench.runTo(10);
     land(0xaa, 64, 64);
-    bench.reads.detachLandings();
+    bench.reads.withdrawPlaces();
     bench.sram.fill(0, PLACE, PLACE + 64);
     bench.link.answer(bench.link.reads[0]!, 64, FLAG_LANDED);
     bench.runTo(100);

@@ -1,0 +1,105 @@
+/**
+ * Early placement: where root complex and device share a thread, the root complex puts the bytes of a completion where its read
+ * puts them, at the instant at which it samples memory. The completion's record says so (FLAG_LANDED) and carries none.
+ *
+ *     root complex ── placeOf(descriptor, byteCount) ──▶ memory          bytes, early
+ *                  ── CplD without bytes ──▶ DmaReadEngine ── place ──▶  nothing left to do
+ *
+ * Promises:
+ * - All times, counts and credits are as ever, and so are the bytes for whoever looks at none before a request is reported: only
+ *   requesters that promise so have bytes placed early (`placesEarly`).
+ * - A place stays its request's until all its reads have ended. What ends one early (a time-out, a reset, DmaReadEngine.withdrawPlaces)
+ *   keeps a copy of what has been placed, and nothing more is placed early under that tag.
+ */
+import type { BlockAccount } from '../../sim/block-account.ts';
+import type { ClockDomain } from '../../sim/clock-domain.ts';
+import type { LogicalProcess } from '../../sim/logical-process.ts';
+import { type EarlyPlaces, FLAG_LANDED, tagOf, WORD_FLAGS } from '../pcie/index.ts';
+import { CompletionRun } from './completion-run.ts';
+import type { DmaDataPath } from './dma-data-path.ts';
+import type { DmaReadLink } from './link.ts';
+import { PlacementOnArrival, type ReadPlacement } from './read-placement.ts';
+import type { ReadRequest } from './read-queue.ts';
+import type { ReadTag, TagPool } from './tag-pool.ts';
+
+const NOWHERE = -1;
+
+export interface EarlyPlacementOptions {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly link: DmaReadLink;
+  /** On-chip memory in which bytes are placed. */
+  readonly memory: Uint8Array;
+  /** Of the read engine: its tags, its returning half. */
+  readonly tags: TagPool;
+  readonly account: BlockAccount;
+  readonly dataPath: DmaDataPath;
+}
+
+export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
+  readonly memory: Uint8Array;
+
+  readonly #plain: PlacementOnArrival;
+  readonly #tags: TagPool;
+  readonly #words: Int32Array;
+  readonly #run: CompletionRun;
+  /** By tag: where the read's last byte ends while its bytes may be placed early, else 0. */
+  readonly #ends: Int32Array;
+  /**
+   * By tag: set once and for all when its read was given up with completions still to come: what of it had been placed early.
+   * From then on nothing is placed early under this tag, so that a completion which says that it has been is of that read.
+   */
+  readonly #kept: (Uint8Array | undefined)[];
+
+  constructor(options: EarlyPlacementOptions) {
+    const { lp, domain, link, memory, tags, account, dataPath } = options;
+    this.memory = memory;
+    this.#plain = new PlacementOnArrival(memory, link.reader.bytes);
+    this.#tags = tags;
+    this.#words = link.reader.words;
+    this.#ends = new Int32Array(tags.tags.length);
+    this.#kept = tags.tags.map(() => undefined);
+    this.#run = new CompletionRun({ lp, domain, link, tags, account, dataPath, kept: this.#kept });
+  }
+
+  placeOf(descriptor: number, byteCount: number): number {
+    const { number, remainingBytes } = this.#tags.tagOf(tagOf(descriptor));
+    const end = number < 0 ? 0 : this.#ends[number]!;
+    return end > 0 && byteCount <= remainingBytes ? end - byteCount : NOWHERE;
+  }
+
+  begin(tag: ReadTag, { queue, sramOffset }: ReadRequest, bytes: number): void {
+    const mayBeEarly = queue.placesEarly && this.#kept[tag.number] === undefined;
+    this.#ends[tag.number] = mayBeEarly ? sramOffset + bytes : 0;
+  }
+
+  /** Bytes that were placed early are there, unless the place has been given up since. */
+  place(tag: ReadTag, offset: number, bytes: number): void {
+    if ((this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_LANDED) === 0) {
+      this.#plain.place(tag, offset, bytes);
+      return;
+    }
+    const kept = this.#kept[tag.number];
+    if (kept === undefined) return;
+    const from = kept.length - tag.remainingBytes;
+    this.memory.set(kept.subarray(from, from + bytes), tag.sramOffset);
+  }
+
+  /** Keeps what has been placed early: completions of this read may still be taken for those of the tag's next. */
+  giveUp({ number, sramOffset, remainingBytes }: ReadTag): void {
+    this.#kept[number] ??= this.memory.slice(sramOffset, sramOffset + remainingBytes);
+    this.#ends[number] = 0;
+  }
+
+  takeAtOnce(offset: number, isTagAwaited: boolean): boolean {
+    return this.#run.take(offset, isTagAwaited);
+  }
+
+  hasTakenAt(cycle: number): boolean {
+    return this.#run.lastCycle === cycle;
+  }
+
+  rebase(cycles: number): void {
+    this.#run.lastCycle -= cycles;
+  }
+}

@@ -1,0 +1,55 @@
+/** How the bytes of completions come to where a read puts them: out of the completion's record, when it is taken. */
+import { BlockCopier } from '../../base/block-copy.ts';
+import { PAYLOAD_OFFSET } from '../pcie/index.ts';
+import type { ReadRequest } from './read-queue.ts';
+import type { ReadTag } from './tag-pool.ts';
+
+/** The seam of the read engine at which bytes may also be placed early (early-placement.ts). */
+export interface ReadPlacement {
+  /** A memory read of `bytes` of the request has been sent under this tag. */
+  begin(tag: ReadTag, request: ReadRequest, bytes: number): void;
+  /** The completion at `offset` has been taken: its bytes, the next of the read, are to be in their place. */
+  place(tag: ReadTag, offset: number, bytes: number): void;
+  /** The read of this tag is given up, though completions of it may still come. */
+  giveUp(tag: ReadTag): void;
+  /**
+   * Deals with the completion at `offset`, which has just arrived while no other waits, and with those behind it, if it can at once.
+   * @param isTagAwaited the engine waits for a tag to be free
+   * @returns whether it has dealt with any
+   */
+  takeAtOnce(offset: number, isTagAwaited: boolean): boolean;
+  /** Whether a completion was dealt with on account of edge `cycle`. */
+  hasTakenAt(cycle: number): boolean;
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void;
+}
+
+export class PlacementOnArrival implements ReadPlacement {
+  readonly #memory: Uint8Array;
+  readonly #records: Uint8Array;
+  readonly #copier = new BlockCopier();
+
+  /** @param records bytes of the channel that completions come by */
+  constructor(memory: Uint8Array, records: Uint8Array) {
+    this.#memory = memory;
+    this.#records = records;
+  }
+
+  begin(): void {}
+
+  place(tag: ReadTag, offset: number, bytes: number): void {
+    this.#copier.copy(this.#memory, tag.sramOffset, this.#records, offset + PAYLOAD_OFFSET, bytes);
+  }
+
+  giveUp(): void {}
+
+  takeAtOnce(): boolean {
+    return false;
+  }
+
+  hasTakenAt(): boolean {
+    return false;
+  }
+
+  rebase(): void {}
+}

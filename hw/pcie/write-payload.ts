@@ -1,0 +1,56 @@
+/** Where the payload of a device's memory write lies when it takes effect: in its record, or in the device. */
+import type { ChannelReader } from '../../sim/channel.ts';
+import type { PayloadLoans } from './payload-loans.ts';
+import { FLAG_LENT, PAYLOAD_OFFSET, WORD_FLAGS, WORD_LENT_OFFSET, WORD_LOAN } from './tlp.ts';
+
+/** The seam of the root complex's writes. */
+export interface WritePayload {
+  /** Memory in which the payload lies that was found last. */
+  bytes: Uint8Array;
+  /** Where in {@link bytes} the payload of the write at `offset` lies. */
+  find(offset: number): number;
+  /** The write at `offset` has taken effect, or never will. */
+  finish(offset: number): void;
+}
+
+/** It lies in the record, as it was carried. */
+export class CarriedPayload implements WritePayload {
+  readonly bytes: Uint8Array;
+
+  constructor(reader: ChannelReader) {
+    this.bytes = reader.bytes;
+  }
+
+  find(offset: number): number {
+    return offset + PAYLOAD_OFFSET;
+  }
+
+  finish(): void {}
+}
+
+/** It lies where a device of the same thread has lent it, if it did (ZeroCopyWriter). */
+export class ZeroCopyPayload implements WritePayload {
+  bytes: Uint8Array;
+  readonly #words: Int32Array;
+  readonly #records: Uint8Array;
+  readonly #loans: PayloadLoans;
+
+  constructor(reader: ChannelReader, loans: PayloadLoans) {
+    this.bytes = reader.bytes;
+    this.#words = reader.words;
+    this.#records = reader.bytes;
+    this.#loans = loans;
+  }
+
+  find(offset: number): number {
+    const isLent = (this.#words[(offset >> 2) + WORD_FLAGS]! & FLAG_LENT) !== 0;
+    this.bytes = isLent ? this.#loans.source : this.#records;
+    return isLent ? this.#words[(offset >> 2) + WORD_LENT_OFFSET]! : offset + PAYLOAD_OFFSET;
+  }
+
+  finish(offset: number): void {
+    const words = this.#words;
+    const word = offset >> 2;
+    if ((words[word + WORD_FLAGS]! & FLAG_LENT) !== 0) this.#loans.settle(words[word + WORD_LOAN]!);
+  }
+}
