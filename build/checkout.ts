@@ -29,9 +29,10 @@ const keptCount = 4;
  */
 export function builtCheckout(): string {
   const folder = folderOfSources();
-  if (!existsSync(folder))
-    execFileSync(process.execPath, [join(root, 'build/main.ts')], { stdio: 'inherit' });
-  return folder;
+  if (existsSync(folder)) return folder;
+  execFileSync(process.execPath, [join(root, 'build/main.ts')], { stdio: 'inherit' });
+  // Of sources that have been edited meanwhile it is another one.
+  return folderOfSources();
 }
 
 /** Builds what {@link builtCheckout} finds. */
