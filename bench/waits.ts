@@ -45,7 +45,7 @@ export const waits: readonly Wait[] = [
   },
   {
     name: 'npm-start',
-    rounds: 3,
+    rounds: 2,
     steps: [
       ...loading,
       {

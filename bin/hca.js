@@ -28,7 +28,8 @@ if (!existsSync(join(root, 'build/checkout.ts'))) {
 } else if (Number(process.versions.node.split('.')[0]) >= 24) {
   keepCompiledIn(join(root, 'dist/compiled'));
   const { builtCheckout } = await import('../build/checkout.ts');
-  await start(builtCheckout());
+  const folder = builtCheckout();
+  if (folder) await start(folder);
 } else {
   process.stderr.write(
     `hca: Node ${process.version} cannot run the sources; use npx hca, which brings Node 24\n`,

@@ -9,7 +9,7 @@ import { builtCheckout } from './checkout.ts';
 
 const root = join(import.meta.dirname, '..');
 const folder = mkdtempSync(join(tmpdir(), 'hca-bundle-'));
-const built = builtCheckout();
+const built = builtCheckout()!;
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The report of a command, run from the sources or built. */

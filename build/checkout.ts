@@ -6,7 +6,7 @@
  * So nothing stale is ever run, two processes may build at once, and one that runs keeps the files it began with: a
  * build's folder gets its name when it is whole, and is never written again.
  */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,13 +25,20 @@ const keptCount = 4;
 
 /**
  * The folder of the built form of the sources as they are now. When there is none it is built, in a process of its own, so that
- * nothing of the builder stays in this one. @throws Error when the sources cannot be built, whose reason has been written
+ * nothing of the builder stays in this one. Undefined when the sources cannot be built: the reason has been written, and the exit
+ * code says so.
  */
-export function builtCheckout(): string {
+export function builtCheckout(): string | undefined {
   const folder = folderOfSources();
-  if (!existsSync(folder))
-    execFileSync(process.execPath, [join(root, 'build/main.ts')], { stdio: 'inherit' });
-  return folder;
+  if (existsSync(folder)) return folder;
+  const { status } = spawnSync(process.execPath, [join(root, 'build/main.ts')], { stdio: ['ignore', 2, 2] });
+  if (status !== 0) {
+    process.stderr.write('The sources cannot be built.\n');
+    process.exitCode = 2;
+    return undefined;
+  }
+  // Of sources that have been edited meanwhile it is another one.
+  return folderOfSources();
 }
 
 /** Builds what {@link builtCheckout} finds. */

@@ -7,10 +7,15 @@ import { join } from 'node:path';
 import { bundleInto, root } from './bundle.ts';
 import { buildCheckout } from './checkout.ts';
 
-if (process.argv[2] === '--package') {
+async function packageBuild(): Promise<void> {
   const folder = join(root, 'dist', 'package');
   rmSync(folder, { recursive: true, force: true });
   await bundleInto(folder);
-} else {
-  await buildCheckout();
+}
+
+try {
+  await (process.argv[2] === '--package' ? packageBuild() : buildCheckout());
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
 }

@@ -8,6 +8,9 @@ import { builtCheckout } from './checkout.ts';
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../dist/compiled');
 enableCompileCache(process.env['NODE_COMPILE_CACHE']);
 const [node, , name, ...args] = process.argv;
-const file = join(builtCheckout(), `${name}.js`);
-process.argv = [node!, file, ...args];
-await import(pathToFileURL(file).href);
+const folder = builtCheckout();
+if (folder !== undefined) {
+  const file = join(folder, `${name}.js`);
+  process.argv = [node!, file, ...args];
+  await import(pathToFileURL(file).href);
+}
