@@ -9,8 +9,6 @@
  * must swap it (base/bytes.ts `swap32`) to obtain the field value. Source: interface sheet 2.1–2.7, 6.9.
  */
 
-import { layout } from '../base/layout.ts';
-import { bits32, u32 } from '../base/layout-field.ts';
 import { foreignRegister, register, registerBank, registerBits, wholeRegister } from '../base/registers.ts';
 import { hcr } from './hcr.ts';
 import { barSizeBytes, msix } from './pci-identity.ts';
@@ -48,18 +46,6 @@ export const bar0 = registerBank(
     crSpaceAccess: register(0xf3f04, 4, 'CR-space access control', {
       enable: registerBits(6, 6, 'rw', 'used only for a dump after a health failure'),
     }),
-  },
-);
-
-/** One MSI-X table entry. Source: PCI Express base specification, MSI-X table. */
-export const msixTableEntry = layout(
-  'MSI-X table entry',
-  { sizeBytes: 16, byteOrder: 'little', source: 'PCIe, MSI-X' },
-  {
-    addressLow: u32(0x00),
-    addressHigh: u32(0x04),
-    data: u32(0x08),
-    isMasked: bits32(0x0c, 0, 0),
   },
 );
 

@@ -2,7 +2,8 @@
  * BAR0: register accesses by name and field, and what follows from them: commands, resets, the owner, the MSI-X table.
  * Registers without a fixed address lie where QUERY_FW said. Source: interface sheet 2.
  */
-import { bar0, commandNameOf, hcr, hcrGoOffset, msix, msixTableEntry } from '../abi/index.ts';
+import { bar0, commandNameOf, hcr, hcrGoOffset, msix } from '../abi/index.ts';
+import { msixTableEntry } from '../abi/pci/index.ts';
 import { swap32, viewOf } from '../base/bytes.ts';
 import type { CommandRegister } from './follow/command-register.ts';
 import type { DeviceView } from './follow/device-view.ts';

@@ -3,8 +3,13 @@
  * Linux does.
  * Sources: PCI Express base specification 7.5.1, 7.7.2; interface sheet 1.4, 2.3.
  */
-import { msixTableEntry } from '../abi/bar-map.ts';
-import { CapabilityId, expressCapability, msixCapability, type0Header } from '../abi/pci/index.ts';
+import {
+  CapabilityId,
+  expressCapability,
+  msixCapability,
+  msixTableEntry,
+  type0Header,
+} from '../abi/pci/index.ts';
 import { Bar, flashGatewayOffset, pciIdentity } from '../abi/pci-identity.ts';
 import { highWordOf, lowWordOf, viewOf } from '../base/bytes.ts';
 import { type FieldPlace, fieldInDword, fieldOf, withField } from '../base/registers.ts';

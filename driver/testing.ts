@@ -3,13 +3,14 @@
  * its registers, remembers each one, and answers what a script tells. It knows contexts only as far as it must to raise
  * events; what a real device does with them is the business of hw/hca and of the system tests.
  */
-import { bar0, msixTableEntry } from '../abi/bar-map.ts';
+import { bar0 } from '../abi/bar-map.ts';
 import { type CommandName, commandNameOf } from '../abi/commands.ts';
 import { eqc } from '../abi/eqc.ts';
 import { commandEqe, completionEqe, EventType, eqeBytes, portChangeEqe } from '../abi/eqe.ts';
 import { hcr, hcrGoOffset } from '../abi/hcr.ts';
 import { icmPageBytes, mapEntry } from '../abi/map-icm.ts';
 import { mttEntry } from '../abi/mtt.ts';
+import { msixTableEntry } from '../abi/pci/index.ts';
 import { viewOf } from '../base/bytes.ts';
 import { passBit } from '../base/ring-index.ts';
 import { roundUp } from '../base/units.ts';

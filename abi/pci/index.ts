@@ -2,4 +2,5 @@
 export * from './aer-capability.ts';
 export * from './capabilities.ts';
 export * from './express-capability.ts';
+export * from './msix-table.ts';
 export * from './type0-header.ts';

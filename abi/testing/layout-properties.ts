@@ -6,11 +6,14 @@ import fc from 'fast-check';
 import type { BigField, Field, FieldTable, InitialOf, NumberField } from '../../base/layout-field.ts';
 import { valueBits } from '../../base/layout-field.ts';
 import * as abi from '../index.ts';
+import * as pci from '../pci/index.ts';
 import type { AnyLayout } from './golden.ts';
 
+const exported: readonly (readonly [string, unknown])[] = [...Object.entries(abi), ...Object.entries(pci)];
+
 /** Every layout that abi exports, by export name. */
-export const exportedLayouts: readonly (readonly [string, AnyLayout])[] = Object.entries(abi).flatMap(
-  ([name, value]) => (isLayout(value) ? [[name, value] as const] : []),
+export const exportedLayouts: readonly (readonly [string, AnyLayout])[] = exported.flatMap(([name, value]) =>
+  isLayout(value) ? [[name, value] as const] : [],
 );
 
 function isLayout(value: unknown): value is AnyLayout {

@@ -1,11 +1,9 @@
 /**
  * MSI-X: the table of messages and the pending bit array in BAR0, masking, and delivery.
  *
- *     entry (16 bytes, little-endian)        pending bit array
- *     +0   message address, lower            bit v of 64-bit word v / 64: vector v was requested while it could not be
- *     +4   message address, upper            sent; cleared when its message goes out
- *     +8   message data
- *     +12  vector control, bit 0: masked
+ *     entry: abi/pci/msix-table.ts           pending bit array
+ *                                            bit v of 64-bit word v / 64: vector v was requested while it could not be
+ *                                            sent; cleared when its message goes out
  *
  * Promises: a vector that is masked, alone or by the function mask, or that may not master the bus, keeps one pending
  * bit and sends one message once it can; requests that find the bit set are coalesced into it. For every vector
@@ -13,6 +11,7 @@
  * by the standard: reads see the bytes, writes are ignored and counted.
  * Source: PCI Local Bus Specification 3.0, 6.8.2 and 6.8.3.
  */
+import { msixTableEntry } from '../../abi/pci/index.ts';
 import { ConfigurationError } from '../../base/assert.ts';
 import type { Bars } from './bars.ts';
 import type { FunctionConfig } from './function-parameters.ts';
@@ -23,11 +22,11 @@ export interface MessageSender {
   sendMessage(address: number, data: number, cycle: number): void;
 }
 
-const ENTRY_BYTES = 16;
-const UPPER_ADDRESS_OFFSET = 4;
-const DATA_OFFSET = 8;
-const CONTROL_OFFSET = 12;
-const MASKED = 1;
+const ENTRY_BYTES = msixTableEntry.sizeBytes;
+const { addressLow, addressHigh, data: messageData, isMasked } = msixTableEntry.fields;
+/** By dword of an entry: the bits that software can write. */
+const WRITABLE = new Uint32Array(ENTRY_BYTES / 4);
+for (const { wordOffset, mask } of Object.values(msixTableEntry.fields)) WRITABLE[wordOffset / 4] = mask;
 const FOUR_GIB = 0x1_0000_0000;
 
 /** Counters per vector; free-running, not touched by resets. */
@@ -173,14 +172,13 @@ export class Msix {
       }
       const entry = this.#tableOffset + vector * ENTRY_BYTES;
       for (let at = 0; at < ENTRY_BYTES; at += 4) this.#view.setUint32(entry + at, 0, true);
-      this.#view.setUint32(entry + CONTROL_OFFSET, MASKED, true);
+      isMasked.set(this.#view, entry, 1);
     }
     this.control(false, false, false);
   }
 
   #isMasked(vector: number): boolean {
-    const control = this.#view.getUint32(this.#tableOffset + vector * ENTRY_BYTES + CONTROL_OFFSET, true);
-    return this.#isFunctionMasked || (control & MASKED) !== 0;
+    return this.#isFunctionMasked || isMasked.get(this.#view, this.#tableOffset + vector * ENTRY_BYTES) === 1;
   }
 
   #maySend(vector: number): boolean {
@@ -189,11 +187,10 @@ export class Msix {
 
   #send(vector: number, cycle: number): void {
     const entry = this.#tableOffset + vector * ENTRY_BYTES;
-    const low = this.#view.getUint32(entry, true);
-    const high = this.#view.getUint32(entry + UPPER_ADDRESS_OFFSET, true);
-    const data = this.#view.getUint32(entry + DATA_OFFSET, true);
+    const address = addressHigh.get(this.#view, entry) * FOUR_GIB + addressLow.get(this.#view, entry);
+    const data = messageData.get(this.#view, entry);
     this.counters.delivered[vector] = this.counters.delivered[vector]! + 1;
-    this.#sender!.sendMessage(high * FOUR_GIB + low, data, cycle);
+    this.#sender!.sendMessage(address, data, cycle);
   }
 
   #setPending(vector: number, isPending: boolean): void {
@@ -205,15 +202,9 @@ export class Msix {
   }
 
   #writeDword(offset: number, bytes: Uint8Array, byteOffset: number): void {
-    const isControl = (offset - this.#tableOffset) % ENTRY_BYTES === CONTROL_OFFSET;
-    const isLowerAddress = (offset - this.#tableOffset) % ENTRY_BYTES === 0;
-    for (let at = 0; at < 4; at++) {
-      let byte = bytes[byteOffset + at]!;
-      // Bits 31:1 of vector control are reserved, bits 1:0 of the address are zero.
-      if (isControl) byte = at === 0 ? byte & MASKED : 0;
-      if (isLowerAddress && at === 0) byte &= ~3;
-      this.#view.setUint8(offset + at, byte);
-    }
+    const writable = WRITABLE[((offset - this.#tableOffset) % ENTRY_BYTES) / 4]!;
+    for (let at = 0; at < 4; at++)
+      this.#view.setUint8(offset + at, bytes[byteOffset + at]! & (writable >>> (8 * at)));
   }
 
   #checkPlaces(config: FunctionConfig): void {

@@ -3,8 +3,8 @@
  * list. Sources: PCI Express base specification 7.5.1, 7.7.2.
  */
 import { nicIdentity } from '../../abi/nic/index.ts';
-import { CapabilityId, msixCapability, type0Header } from '../../abi/pci/index.ts';
-import { highWordOf, lowWordOf } from '../../base/bytes.ts';
+import { CapabilityId, msixCapability, msixTableEntry, type0Header } from '../../abi/pci/index.ts';
+import { highWordOf, lowWordOf, viewOf } from '../../base/bytes.ts';
 import { fieldInDword, fieldOf, withField } from '../../base/registers.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 import { NetError } from '../socket/net-error.ts';
@@ -19,7 +19,6 @@ const nextPointerField = fieldInDword(msix.nextPointer, msix.nextPointer.fields.
 const tableSizeField = fieldInDword(msix.control, msix.control.fields.tableSize);
 const functionMaskField = fieldInDword(msix.control, msix.control.fields.functionMask);
 const msixEnableField = fieldInDword(msix.control, msix.control.fields.enable);
-const msixEntryBytes = 16;
 const capabilitiesMax = 48;
 
 /** Checks that this is our NIC, and switches memory space and bus mastering on. @throws NetError ENODEV */
@@ -90,13 +89,16 @@ export async function enableMsix(
   table: MsixTable,
   count: number,
 ): Promise<void> {
+  const entry = new Uint8Array(msixTableEntry.sizeBytes);
+  const words = viewOf(entry);
   for (let vector = 0; vector < count; vector++) {
     const { address, data } = platform.interrupts.messageFor(vector);
-    const entry = table.tableAddress + vector * msixEntryBytes;
-    const words = [lowWordOf(address), highWordOf(address), data, 0];
-    words.forEach((word, index) => {
-      cpu.mmioWrite32(entry + index * dword, word);
-    });
+    msixTableEntry.encodeInto(
+      { addressLow: lowWordOf(address), addressHigh: highWordOf(address), data, isMasked: 0 },
+      entry,
+    );
+    for (let offset = 0; offset < entry.length; offset += dword)
+      cpu.mmioWrite32(table.tableAddress + vector * entry.length + offset, words.getUint32(offset, true));
   }
   await setMsixEnable(cpu, platform, table, 1);
 }

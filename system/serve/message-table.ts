@@ -6,7 +6,7 @@
  *
  * Source: what Linux' vfio-pci does on VFIO_DEVICE_SET_IRQS (drivers/vfio/pci/vfio_pci_intrs.c, vfio_msi_set_block).
  */
-import { msixTableEntry } from '../../abi/bar-map.ts';
+import { msixTableEntry } from '../../abi/pci/index.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
 import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { ConfigWindow } from './config-window.ts';
