@@ -1,16 +1,25 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BlockAccount } from './block-account.ts';
+import { BlockAccount, stallReasons } from './block-account.ts';
 
-const REASONS = ['credits', 'tags'];
+const REASONS = stallReasons('credits', 'tags');
 
 const total = (account: BlockAccount): number =>
   account.busyCycles + account.idleCycles + account.stalledCycles.reduce((sum, cycles) => sum + cycles, 0);
 
+it('numbers stall reasons in the order of their names, and reports them by name', () => {
+  expect(REASONS).toEqual({ credits: 0, tags: 1 });
+  const account = new BlockAccount('engine', REASONS);
+  account.stall(0, REASONS.tags);
+  account.close(7);
+  expect(account.stallReasons).toEqual(['credits', 'tags']);
+  expect([...account.stalledCycles]).toEqual([0, 7]);
+});
+
 describe('block account', () => {
   it('can be told of in mid-run, in the middle of work too, and goes on as if nobody had asked', () => {
-    const told = new BlockAccount('block', ['space']);
-    const untold = new BlockAccount('block', ['space']);
+    const told = new BlockAccount('block', stallReasons('space'));
+    const untold = new BlockAccount('block', stallReasons('space'));
     for (const account of [told, untold]) {
       account.serve(10, 100);
       if (account === told) expect(told.closedAt(30)).toMatchObject({ busyCycles: 20, idleCycles: 10 });

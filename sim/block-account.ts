@@ -6,8 +6,16 @@
  */
 import { FLOAT_ZERO } from '../base/float-zero.ts';
 
+/** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
+export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;
+
+/** Declares them, the first is number 0: `const { link: STALL_LINK } = stallReasons('link', 'tags')`. */
+export const stallReasons = <const N extends string>(...names: readonly N[]): StallReasons<N> =>
+  Object.fromEntries(names.map((name, number) => [name, number])) as StallReasons<N>;
+
 export class BlockAccount {
   readonly name: string;
+  /** By number. */
   readonly stallReasons: readonly string[];
   busyCycles = FLOAT_ZERO;
   idleCycles = FLOAT_ZERO;
@@ -20,10 +28,10 @@ export class BlockAccount {
   /** Why the block has waited since {@link freeCycle}: a stall reason or IDLE. */
   #waitingFor = IDLE;
 
-  constructor(name: string, stallReasons: readonly string[]) {
+  constructor(name: string, reasons: StallReasons = {}) {
     this.name = name;
-    this.stallReasons = stallReasons;
-    this.stalledCycles = new Float64Array(stallReasons.length);
+    this.stallReasons = Object.keys(reasons);
+    this.stalledCycles = new Float64Array(this.stallReasons.length);
   }
 
   /** True while the block waits for the reason of this index: a neighbour that removes it wakes the block. */
@@ -78,7 +86,7 @@ export class BlockAccount {
 
   /** The account as it would be if the run ended at `cycle`. This one goes on: a report may be asked for in mid-run. */
   closedAt(cycle: number): BlockAccount {
-    const closed = new BlockAccount(this.name, this.stallReasons);
+    const closed = new BlockAccount(this.name, stallReasons(...this.stallReasons));
     closed.busyCycles = this.busyCycles;
     closed.idleCycles = this.idleCycles;
     closed.stalledCycles.set(this.stalledCycles);

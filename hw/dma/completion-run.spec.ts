@@ -50,7 +50,7 @@ function takenOf(second: Second = {}, circumstances: Circumstances = {}): number
   const link = new ScriptedLink(lp, false);
   const writer = new ChannelWriter(link.reader.buffer);
   const tags = new TagPool(4);
-  const account = new BlockAccount('return', []);
+  const account = new BlockAccount('return');
   const dataPath = new DmaDataPath(circumstances.dataPathBytes ?? 32);
   const run = new CompletionRun(lp, domain, link, tags, account, dataPath);
   const queue = new ReadQueue(

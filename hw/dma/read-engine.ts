@@ -26,11 +26,11 @@ import { DmaRequestError, DmaStatus } from './errors.ts';
 import { type ReadDone, ReadQueue, type ReadRequesterOptions } from './read-queue.ts';
 import { type DmaReadEngineOptions, ReadReturn } from './read-return.ts';
 import { firstTlpBytes } from './split.ts';
-import { readStallReasons, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
+import { readStalls, STALL_LINK, STALL_TAGS, StallClock } from './waiting.ts';
 
 export class DmaReadEngine extends ReadReturn {
   /** Cycles of the issuing half: busy per memory read, stalled for tags or for the link. */
-  readonly account = new BlockAccount('dmaRead', readStallReasons);
+  readonly account = new BlockAccount('dmaRead', readStalls);
 
   readonly #issueStage: number;
   readonly #issueCycles: number;

@@ -47,7 +47,7 @@ export interface DmaReadEngineOptions {
 
 export abstract class ReadReturn implements CompletionLandings, CompletionTaker {
   /** Cycles of the returning half: busy while completion data moves into on-chip memory. */
-  readonly returnAccount = new BlockAccount('dmaReadReturn', []);
+  readonly returnAccount = new BlockAccount('dmaReadReturn');
   /** Completions whose tag belongs to no read: never sent, or finished long ago. */
   unexpectedCompletions = 0;
   /** Completions that came after their read had timed out or was dropped by a reset. */

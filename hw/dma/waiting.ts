@@ -5,6 +5,8 @@
  * waiting is measured from the cycle at which it could have been sent: the engine's stalls within that time are its
  * waits for tags and link, and the rest it spent behind other TLPs (arbitration or order).
  */
+import { stallReasons } from '../../sim/block-account.ts';
+
 export class DmaRequesterCounters {
   requests = 0;
   bytes = 0;
@@ -16,11 +18,10 @@ export class DmaRequesterCounters {
   waitArbitrationCycles = 0;
 }
 
-export const STALL_LINK = 0;
-export const STALL_TAGS = 1;
-/** Names in the order of the numbers above, for the block account. */
-export const readStallReasons = ['link', 'tags'] as const;
-export const writeStallReasons = ['link'] as const;
+export const readStalls = stallReasons('link', 'tags');
+/** The same number for the link. */
+export const writeStalls = stallReasons('link');
+export const { link: STALL_LINK, tags: STALL_TAGS } = readStalls;
 
 const NONE = -1;
 

@@ -25,7 +25,7 @@ import { DmaRequestError } from './errors.ts';
 import type { DmaWriteFunction, DmaWriteLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
 import { firstTlpBytes } from './split.ts';
-import { STALL_LINK, StallClock, writeStallReasons } from './waiting.ts';
+import { STALL_LINK, StallClock, writeStalls } from './waiting.ts';
 import {
   type WriteDone,
   WriteQueue,
@@ -44,7 +44,7 @@ export interface DmaWriteEngineOptions {
 
 export class DmaWriteEngine {
   /** Busy while payload moves to the link, stalled while the link port has no room. */
-  readonly account = new BlockAccount('dmaWrite', writeStallReasons);
+  readonly account = new BlockAccount('dmaWrite', writeStalls);
   /** Bytes not sent because bus mastering was off. */
   droppedBytes = 0;
 

@@ -11,10 +11,10 @@
  * for nothing more and ends, with its status, when what was under way has ended. `onEnd` only leaves work for later edges.
  */
 import { NicDmaError } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
 
-const STALL_ROOM = 0;
-const STALL_DATA = 1;
+const stalls = stallReasons('engine', 'data');
+const { engine: STALL_ROOM, data: STALL_DATA } = stalls;
 const WORD_BYTES = 4;
 
 /** The DMA engine as one of its requesters sees it. */
@@ -54,7 +54,7 @@ export class BusMaster {
     burstBytes: number,
     onEnd: (error: number, cycle: number) => void,
   ) {
-    this.account = new BlockAccount(name, ['engine', 'data']);
+    this.account = new BlockAccount(name, stalls);
     this.#domain = domain;
     this.#port = port;
     this.#burstBytes = burstBytes;

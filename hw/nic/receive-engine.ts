@@ -9,7 +9,7 @@
  */
 import { NicCause, NicDmaError, nicReceiveDescriptor, nicWriteBack } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import { onesComplementSum } from './checksum.ts';
@@ -20,9 +20,8 @@ import type { PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 import { WriteBack } from './write-back.ts';
 
-const STALL_DESCRIPTOR = 0;
-const STALL_DATA = 1;
-const STALL_WRITE_BACK = 2;
+const stalls = stallReasons('descriptor', 'data', 'writeBack');
+const { descriptor: STALL_DESCRIPTOR, data: STALL_DATA, writeBack: STALL_WRITE_BACK } = stalls;
 
 const TAKE_UP = 0;
 const MOVE = 1;
@@ -46,7 +45,7 @@ export interface ReceiveEngineParts {
 }
 
 export class ReceiveEngine {
-  readonly account = new BlockAccount('nicReceive', ['descriptor', 'data', 'writeBack']);
+  readonly account = new BlockAccount('nicReceive', stalls);
   /** PBMODE: software takes the frames out of the packet buffer. */
   isProgrammed = false;
   /** RXBUF, RXMIN, RXCSUM.PCSS. */

@@ -35,7 +35,7 @@ export interface ReceiveMacParts {
 }
 
 export class ReceiveMac {
-  readonly account = new BlockAccount('nicReceiveMac', []);
+  readonly account = new BlockAccount('nicReceiveMac');
   /** RCTL. */
   isOn = false;
   isUnicastPromiscuous = false;

@@ -16,7 +16,7 @@ import {
   nicWriteBack,
 } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { DmaWriteEngine } from '../dma/index.ts';
 import type { BusMaster } from './bus-master.ts';
 import { insertChecksum } from './checksum.ts';
@@ -27,10 +27,13 @@ import { NO_ROOM, type PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 import { WriteBack } from './write-back.ts';
 
-const STALL_DESCRIPTOR = 0;
-const STALL_BUFFER = 1;
-const STALL_DATA = 2;
-const STALL_WRITE_BACK = 3;
+const stalls = stallReasons('descriptor', 'buffer', 'data', 'writeBack');
+const {
+  descriptor: STALL_DESCRIPTOR,
+  buffer: STALL_BUFFER,
+  data: STALL_DATA,
+  writeBack: STALL_WRITE_BACK,
+} = stalls;
 
 /** What the engine does next. */
 const TAKE_UP = 0;
@@ -54,7 +57,7 @@ export interface TransmitEngineParts {
 }
 
 export class TransmitEngine {
-  readonly account = new BlockAccount('nicTransmit', ['descriptor', 'buffer', 'data', 'writeBack']);
+  readonly account = new BlockAccount('nicTransmit', stalls);
   /** TCTL. */
   isOn = false;
   padsShort = false;

@@ -8,14 +8,15 @@
  * because a cable was pulled.
  */
 import { ethernetFcsBytes, ethernetFrameMinBytes, NicCause } from '../../abi/nic/index.ts';
-import { BlockAccount, type ClockDomain } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, stallReasons } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { NicCounters } from './counters.ts';
 import type { NicInterrupts } from './interrupts.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import type { NicConfig } from './parameters.ts';
 
-const STALL_LINK = 0;
+const stalls = stallReasons('link');
+const { link: STALL_LINK } = stalls;
 const SHORTEST_BYTES = ethernetFrameMinBytes - ethernetFcsBytes;
 
 export interface TransmitMacParts {
@@ -32,7 +33,7 @@ export interface TransmitMacParts {
 }
 
 export class TransmitMac {
-  readonly account = new BlockAccount('nicTransmitMac', ['link']);
+  readonly account = new BlockAccount('nicTransmitMac', stalls);
   /** PBMODE: frames come from PIOTX. */
   isProgrammed = false;
   /** Frames of PIOTX that have left the packet buffer. */

@@ -4,7 +4,7 @@
  *
  *     ingress ─► slot (request, status, data) ─► ready cycle reached ─► link port has room ─► completion, request consumed
  */
-import { BlockAccount } from '../../sim/block-account.ts';
+import { BlockAccount, stallReasons } from '../../sim/block-account.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { FunctionPort } from './function-port.ts';
 import {
@@ -19,10 +19,11 @@ import {
   WORD_LENGTH,
 } from './tlp.ts';
 
-const STALL_LINK_FIFO = 0;
+const stalls = stallReasons('linkFifo');
+const { linkFifo: STALL_LINK_FIFO } = stalls;
 
 export class Completer {
-  readonly account = new BlockAccount('pcieCompleter', ['linkFifo']);
+  readonly account = new BlockAccount('pcieCompleter', stalls);
 
   readonly #port: FunctionPort;
   readonly #slotBytes: number;

@@ -91,7 +91,7 @@ export class PcieFunction {
   readonly errors: ErrorReporting;
   readonly outbox: MessageOutbox;
   readonly counters: FunctionCounters;
-  readonly account = new BlockAccount('pcieIngress', []);
+  readonly account = new BlockAccount('pcieIngress');
   readonly completer: Completer;
 
   readonly #process: LogicalProcess;

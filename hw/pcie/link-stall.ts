@@ -1,11 +1,15 @@
 /** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
+import { stallReasons } from '../../sim/block-account.ts';
 import { FLOW_COUNT } from './tlp.ts';
 
-export const STALL_REASONS = ['serializer', 'headerCredits', 'dataCredits', 'ordering'] as const;
-export const STALL_SERIALIZER = 0;
-export const STALL_HEADER_CREDITS = 1;
-export const STALL_DATA_CREDITS = 2;
-export const STALL_ORDERING = 3;
+const stalls = stallReasons('serializer', 'headerCredits', 'dataCredits', 'ordering');
+export const STALL_REASONS: readonly string[] = Object.keys(stalls);
+export const {
+  serializer: STALL_SERIALIZER,
+  headerCredits: STALL_HEADER_CREDITS,
+  dataCredits: STALL_DATA_CREDITS,
+  ordering: STALL_ORDERING,
+} = stalls;
 export const NOT_STALLED = -1;
 const STALL_COUNT = STALL_REASONS.length;
 

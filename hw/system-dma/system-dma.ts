@@ -16,7 +16,7 @@
  */
 import { systemDmaChannelCount, systemDmaWordBytes } from '../../abi/nic/index.ts';
 import { viewOf } from '../../base/bytes.ts';
-import { BlockAccount, type ClockDomain, type LogicalProcess } from '../../sim/index.ts';
+import { BlockAccount, type ClockDomain, type LogicalProcess, stallReasons } from '../../sim/index.ts';
 import type { AccessDone, HostMemory } from '../pcie/index.ts';
 import { SystemDmaChannel } from './channel.ts';
 import type { MemoryBus } from './memory-bus.ts';
@@ -25,8 +25,8 @@ import { SystemDmaPorts } from './ports.ts';
 
 const NO_CHANNEL = -1;
 
-const STALL_BUS = 0;
-const STALL_DEVICE = 1;
+const stalls = stallReasons('bus', 'device');
+const { bus: STALL_BUS, device: STALL_DEVICE } = stalls;
 
 /** What the controller does next. */
 const IDLE = 0;
@@ -65,7 +65,7 @@ export interface SystemDmaOptions {
 
 export class SystemDma {
   readonly channels: readonly SystemDmaChannel[];
-  readonly account = new BlockAccount('systemDma', ['bus', 'device']);
+  readonly account = new BlockAccount('systemDma', stalls);
   readonly domain: ClockDomain;
   interruptCount = 0;
 

@@ -8,7 +8,7 @@
  * before its completion can be seen; a rejected command has changed nothing. Sources: interface sheet 2.2, 3.
  */
 import { CommandStatus } from '../../../abi/command-status.ts';
-import { BlockAccount } from '../../../sim/block-account.ts';
+import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import type { CommandRegister } from '../registers/index.ts';
 import type { CommandDma } from './command-dma.ts';
@@ -21,11 +21,13 @@ import {
 } from './command-steps.ts';
 
 /** Reasons for which the command processor stands still. */
-const commandStalls = ['dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull'] as const;
-const stallDmaRead = 0;
-const stallDmaWrite = 1;
-const stallPipelineBusy = 2;
-const stallEventFifoFull = 3;
+const stalls = stallReasons('dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull');
+const {
+  dmaRead: STALL_DMA_READ,
+  dmaWrite: STALL_DMA_WRITE,
+  pipelineBusy: STALL_PIPELINE_BUSY,
+  eventFifoFull: STALL_EVENT_FIFO_FULL,
+} = stalls;
 
 /** Begins a command: checks that it may run now, and returns its steps and the cycles of its class. */
 export type StartCommand = (request: CommandRequest) => {
@@ -64,7 +66,7 @@ export interface CommandProcessorSetup {
 type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
 
 export class CommandProcessor {
-  readonly account = new BlockAccount('commandProcessor', commandStalls);
+  readonly account = new BlockAccount('commandProcessor', stalls);
   /** Commands completed, by opcode and by status. */
   readonly completedByOpcode = new Map<number, number>();
   /** Cycles from latching to completing those, by opcode. */
@@ -210,15 +212,15 @@ export class CommandProcessor {
       case 'read':
         this.#dma.startRead(step.address, step.lengthBytes);
         this.#pendingRead = step.lengthBytes;
-        this.#waitForDma(stallDmaRead, cycle);
+        this.#waitForDma(STALL_DMA_READ, cycle);
         return;
       case 'write':
         this.#dma.startWrite(step.address, step.bytes);
-        this.#waitForDma(stallDmaWrite, cycle);
+        this.#waitForDma(STALL_DMA_WRITE, cycle);
         return;
       case 'fill':
         this.#dma.startFill(step.address, step.lengthBytes, step.ownerBit);
-        this.#waitForDma(stallDmaWrite, cycle);
+        this.#waitForDma(STALL_DMA_WRITE, cycle);
         return;
       case 'wait':
         this.#spend(step.cycles, cycle);
@@ -237,7 +239,7 @@ export class CommandProcessor {
       this.#setup.domain.wake(this.#stage, cycle + 1);
       return;
     }
-    this.account.stall(cycle, stallPipelineBusy);
+    this.account.stall(cycle, STALL_PIPELINE_BUSY);
     this.#setup.domain.wake(this.#stage, cycle + this.#setup.pollCycles);
   }
 
@@ -245,7 +247,7 @@ export class CommandProcessor {
     const { hcr, events, domain } = this.#setup;
     const request = this.#request!;
     if (request.byEvent && !events.canPost()) {
-      this.account.stall(cycle, stallEventFifoFull);
+      this.account.stall(cycle, STALL_EVENT_FIFO_FULL);
       domain.wake(this.#stage, cycle + this.#setup.pollCycles);
       return;
     }

@@ -11,18 +11,21 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
 import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
 
-const STALL_CONTEXT = 0;
-const STALL_TRANSLATION = 1;
-const STALL_DMA = 2;
-const STALL_CONSUMER = 3;
-const STALL_EVENTS = 4;
+const stalls = stallReasons('context', 'translation', 'dma', 'consumer', 'events');
+const {
+  context: STALL_CONTEXT,
+  translation: STALL_TRANSLATION,
+  dma: STALL_DMA,
+  consumer: STALL_CONSUMER,
+  events: STALL_EVENTS,
+} = stalls;
 /** In place of a stall: the completion is dealt with. */
 const DONE = -1;
 
@@ -52,13 +55,7 @@ interface Resize {
 
 export class CompletionWriter {
   static readonly sramBytes = CQE_STAGING_BYTES + 64;
-  readonly account = new BlockAccount('completionWriter', [
-    'context',
-    'translation',
-    'dma',
-    'consumer',
-    'events',
-  ]);
+  readonly account = new BlockAccount('completionWriter', stalls);
   discardedCount = 0;
   readonly notifier: CompletionNotifier;
   readonly #core: HcaCore;

@@ -44,7 +44,7 @@ export interface DoorbellListener {
 }
 
 export class Doorbells {
-  readonly account = new BlockAccount('doorbells', []);
+  readonly account = new BlockAccount('doorbells');
   sendCount = 0;
   blueFlameCount = 0;
   /** Posts whose WQE is read from memory: others of the QP come first, as when posts follow one another closely. */

@@ -4,7 +4,7 @@
  * is lost and counted, as on hardware.
  */
 import { EventType } from '../../../abi/eqe.ts';
-import { BlockAccount, type ClockDomain, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
@@ -15,10 +15,11 @@ export interface AsyncEventSink {
 }
 
 const DEPTH = 1024;
-const STALL_EVENTS = 0;
+const stalls = stallReasons('events');
+const { events: STALL_EVENTS } = stalls;
 
 export class AsyncEvents {
-  readonly account = new BlockAccount('asyncEvents', ['events']);
+  readonly account = new BlockAccount('asyncEvents', stalls);
   lostCount = 0;
   readonly #domain: ClockDomain;
   readonly #sink: AsyncEventSink;

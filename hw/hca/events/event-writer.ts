@@ -27,7 +27,7 @@ import {
   srqEqe,
 } from '../../../abi/eqe.ts';
 import { passBit } from '../../../base/index.ts';
-import { BlockAccount } from '../../../sim/block-account.ts';
+import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from '../memory/index.ts';
@@ -38,10 +38,8 @@ import { EventFifo } from './event-fifo.ts';
 import { EventRoutes } from './event-routes.ts';
 import { InterruptModeration } from './interrupt-moderation.ts';
 
-const eventStalls = ['translation', 'dmaWrite', 'context'] as const;
-const stallTranslation = 0;
-const stallDmaWrite = 1;
-const stallContext = 2;
+const stalls = stallReasons('translation', 'dmaWrite', 'context');
+const { translation: STALL_TRANSLATION, dmaWrite: STALL_DMA_WRITE, context: STALL_CONTEXT } = stalls;
 /** The writer is the only user of its context cache. */
 const contextPort = 0;
 
@@ -69,7 +67,7 @@ export interface EventContexts {
 }
 
 export class EventWriter {
-  readonly account = new BlockAccount('eventWriter', eventStalls);
+  readonly account = new BlockAccount('eventWriter', stalls);
   readonly moderation: InterruptModeration;
   /** EQEs written, and events dropped for want of a queue that takes them. */
   writtenCount = 0;
@@ -336,7 +334,7 @@ export class EventWriter {
       return;
     }
     if (this.#contexts !== undefined && !this.#contexts.access(contextPort, slot, true)) {
-      this.account.stall(cycle, stallContext);
+      this.account.stall(cycle, STALL_CONTEXT);
       return;
     }
     const address = this.#pages.addressOfNext(slot);
@@ -348,11 +346,11 @@ export class EventWriter {
     }
     if (address === UNKNOWN) {
       if (this.#pages.lookUp(slot)) domain.wake(this.#stage, cycle + 1);
-      else this.account.stall(cycle, stallTranslation);
+      else this.account.stall(cycle, STALL_TRANSLATION);
       return;
     }
     if (!this.#setup.writes.canRequest(this.#writer)) {
-      this.account.stall(cycle, stallDmaWrite);
+      this.account.stall(cycle, STALL_DMA_WRITE);
       return;
     }
     this.#write(entry, slot, address, cycle);

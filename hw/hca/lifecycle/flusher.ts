@@ -11,7 +11,7 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { controlSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import { enlarged, noRecord } from '../objects/index.ts';
@@ -21,14 +21,15 @@ import type { WqeFetch } from '../send-queue/index.ts';
 
 const { ERR, SQER } = QpState;
 
-const STALL_COMPLETION = 0;
+const stalls = stallReasons('completion');
+const { completion: STALL_COMPLETION } = stalls;
 const PHASE_NONE = 0;
 const PHASE_SEND = 1;
 const PHASE_LOOK = 2;
 const PHASE_RECEIVE = 3;
 
 export class Flusher {
-  readonly account = new BlockAccount('flusher', ['completion']);
+  readonly account = new BlockAccount('flusher', stalls);
   flushedCount = 0;
   /** A send work request was flushed that had never been taken up: it has no record. */
   onUnstartedFlushed: (opcode: number) => void = () => {};

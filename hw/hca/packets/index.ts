@@ -10,7 +10,7 @@ export {
   DUPLICATE,
   EXECUTE,
   REFUSED,
-  receiverStallReasons,
+  receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
   STALL_DMA,

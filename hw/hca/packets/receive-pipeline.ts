@@ -1,4 +1,5 @@
 /** What the receiver's two halves (responder, acknowledgements) and their parts answer, and the reasons why they wait. */
+import { stallReasons } from '../../../sim/index.ts';
 
 /** The packet has to wait; the reason is accounted for and the receiver will be woken. */
 export const WAIT = -1;
@@ -12,9 +13,11 @@ export const DROPPED = 2;
 export const ALLOWED = 1;
 export const REFUSED = 0;
 
-export const STALL_CONTEXT = 0;
-export const STALL_TRANSLATION = 1;
-export const STALL_DMA = 2;
-export const STALL_RECEIVE_WQE = 3;
-export const STALL_COMPLETION = 4;
-export const receiverStallReasons = ['context', 'translation', 'dma', 'receiveWqe', 'completion'] as const;
+export const receiverStalls = stallReasons('context', 'translation', 'dma', 'receiveWqe', 'completion');
+export const {
+  context: STALL_CONTEXT,
+  translation: STALL_TRANSLATION,
+  dma: STALL_DMA,
+  receiveWqe: STALL_RECEIVE_WQE,
+  completion: STALL_COMPLETION,
+} = receiverStalls;

@@ -11,7 +11,7 @@
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 import { BlockCopier } from '../../../base/block-copy.ts';
-import { BlockAccount } from '../../../sim/index.ts';
+import { BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { GRH_BYTES } from '../../../wire/headers.ts';
 import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
 import {
@@ -52,10 +52,13 @@ const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
 /** In place of a cycle: the packet is not complete. */
 const NOT_COMPLETE = -1;
-const STALL_PAYLOAD = 0;
-const STALL_WIRE = 1;
-const STALL_FORMATION = 2;
-const STALL_LOOPBACK = 3;
+const stalls = stallReasons('payload', 'wire', 'formation', 'loopback');
+const {
+  payload: STALL_PAYLOAD,
+  wire: STALL_WIRE,
+  formation: STALL_FORMATION,
+  loopback: STALL_LOOPBACK,
+} = stalls;
 const SENT = -1;
 /** Beyond the opcodes of the reliable connection. */
 const RC_OPCODE_END = 0x20;
@@ -78,7 +81,7 @@ export interface PacketSource {
 }
 
 export class Transmitter {
-  readonly account = new BlockAccount('transmitter', ['payload', 'wire', 'formation', 'loopback']);
+  readonly account = new BlockAccount('transmitter', stalls);
   repeatedPacketCount = 0;
   droppedPacketCount = 0;
   readonly requests: PacketQueue;

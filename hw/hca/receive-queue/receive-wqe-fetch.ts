@@ -9,7 +9,7 @@
  */
 import { receiveRecord } from '../../../abi/doorbells.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
 import {
@@ -27,10 +27,8 @@ const RECORD_BYTES = 4;
 const RECORD_READS_MAX = 8;
 /** QP slots are below: QPNs have 24 bits. */
 const SRQ_BASE = 2 ** 24;
-const STALL_TRANSLATION = 0;
-const STALL_DMA = 1;
-const STALL_CONTEXT = 2;
-const STALL_LINES = 3;
+const stalls = stallReasons('translation', 'dma', 'context', 'lines');
+const { translation: STALL_TRANSLATION, dma: STALL_DMA, context: STALL_CONTEXT, lines: STALL_LINES } = stalls;
 /** What {@link ReceiveWqeFetch.take} found. */
 const TAKE_FOUND = 0;
 export const TAKE_PENDING = 1;
@@ -38,7 +36,7 @@ export const TAKE_EMPTY = 2;
 export const TAKE_FAILED = 3;
 
 export class ReceiveWqeFetch {
-  readonly account = new BlockAccount('receiveWqeFetch', ['translation', 'dma', 'context', 'lines']);
+  readonly account = new BlockAccount('receiveWqeFetch', stalls);
   hitCount = 0;
   missCount = 0;
   /** Offset in the HCA's memory of the WQE found by {@link take}, its byte length and its counter or index. */

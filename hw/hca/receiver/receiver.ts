@@ -37,7 +37,7 @@ import {
   type PacketPort,
   type PortAddress,
   type ReceivedPackets,
-  receiverStallReasons,
+  receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
   WAIT,
@@ -64,7 +64,7 @@ export interface SpecialQps {
 }
 
 export class Receiver {
-  readonly account = new BlockAccount('receiver', receiverStallReasons);
+  readonly account = new BlockAccount('receiver', receiverStalls);
   readonly #core: HcaCore;
   readonly #pairs: readonly QueuePair[];
   readonly #contexts: ContextPort;

@@ -4,7 +4,7 @@
  * reads are done. What is sent again is gathered again.
  */
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
-import type { BlockAccount } from '../../../sim/index.ts';
+import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
 import type { HcaCore } from '../core.ts';
@@ -22,12 +22,13 @@ import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
 
-export const requesterStallReasons = ['context', 'translation', 'dma', 'transmitBuffer', 'records'] as const;
-export const STALL_CONTEXT = 0;
-const STALL_TRANSLATION = 1;
-const STALL_DMA = 2;
-export const STALL_TRANSMIT_BUFFER = 3;
-export const STALL_RECORDS = 4;
+export const requesterStalls = stallReasons('context', 'translation', 'dma', 'transmitBuffer', 'records');
+const { translation: STALL_TRANSLATION, dma: STALL_DMA } = requesterStalls;
+export const {
+  context: STALL_CONTEXT,
+  transmitBuffer: STALL_TRANSMIT_BUFFER,
+  records: STALL_RECORDS,
+} = requesterStalls;
 
 /** What became of a packet: sealed; a segment is refused; it waits in the requester, for the reason accounted. */
 export const SENT = 1;

@@ -39,7 +39,7 @@ import { RecordMaker } from './record-maker.ts';
 import {
   ABSENT,
   RequestPackets,
-  requesterStallReasons,
+  requesterStalls,
   SENT,
   STALL_CONTEXT,
   STALL_RECORDS,
@@ -71,7 +71,7 @@ export interface RequesterListener {
 }
 
 export class Requester {
-  readonly account = new BlockAccount('requester', requesterStallReasons);
+  readonly account = new BlockAccount('requester', requesterStalls);
   readonly #core: HcaCore;
   readonly #records: SendRecords;
   readonly #packets: RequestPackets;

@@ -30,7 +30,7 @@ import {
   ABSENT,
   type ResponsePacketListener,
   ResponsePackets,
-  responseStallReasons,
+  responseStalls,
   STALL_ORDERING,
   STALL_RESPONSE_BUFFER,
   STALLED,
@@ -48,7 +48,7 @@ export interface ResponseListener extends ResponsePacketListener {
 }
 
 export class ResponseEngine {
-  readonly account = new BlockAccount('responseEngine', responseStallReasons);
+  readonly account = new BlockAccount('responseEngine', responseStalls);
   acknowledgementCount = 0;
   coalescedCount = 0;
   readonly #core: HcaCore;

@@ -2,18 +2,20 @@
  * Packets of the response engine: at most one is open, the one being made. Sealed, it goes out in its order with the credits
  * that the QP can grant; abandoned, it is dropped when its reads are done.
  */
-import type { BlockAccount } from '../../../sim/index.ts';
+import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { ackSyndrome, CREDIT_CODE_INVALID, creditCodeFor } from '../../../wire/aeth.ts';
 import type { HcaCore } from '../core.ts';
 import { noRecord, type QueuePair } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
-export const responseStallReasons = ['translation', 'dma', 'responseBuffer', 'ordering', 'atomic'] as const;
-export const STALL_TRANSLATION = 0;
-export const STALL_DMA = 1;
-export const STALL_RESPONSE_BUFFER = 2;
-export const STALL_ORDERING = 3;
-export const STALL_ATOMIC = 4;
+export const responseStalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'atomic');
+export const {
+  translation: STALL_TRANSLATION,
+  dma: STALL_DMA,
+  responseBuffer: STALL_RESPONSE_BUFFER,
+  ordering: STALL_ORDERING,
+  atomic: STALL_ATOMIC,
+} = responseStalls;
 
 /** What became of an answer: it waits in the engine, its page has been asked for, or its memory is refused. */
 export const STALLED = -1;

@@ -9,7 +9,7 @@
  * alone is read again, and only if that fails, too, the queue is unusable.
  */
 import { QpState } from '../../../abi/qpc.ts';
-import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { BlockAccount, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
 import { enlarged, noLine, type QueuePair, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
@@ -17,9 +17,8 @@ import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;
 
-const STALL_TRANSLATION = 0;
-const STALL_DMA = 1;
-const STALL_LINES = 2;
+const stalls = stallReasons('translation', 'dma', 'lines');
+const { translation: STALL_TRANSLATION, dma: STALL_DMA, lines: STALL_LINES } = stalls;
 
 export interface WqeFetchListener {
   /** The QP's line holds what memory held; it may hold no valid WQE. */
@@ -39,7 +38,7 @@ class LineFetch {
 }
 
 export class WqeFetch {
-  readonly account = new BlockAccount('wqeFetch', ['translation', 'dma', 'lines']);
+  readonly account = new BlockAccount('wqeFetch', stalls);
   readonly #core: HcaCore;
   readonly #lines: WqeLines;
   readonly #listener: WqeFetchListener;
