@@ -14,6 +14,7 @@ import type {
   ElementField,
   Field,
   FieldTable,
+  FloatField,
   NestedField,
   NumberField,
   ReservedField,
@@ -45,6 +46,13 @@ interface BigAccessor {
   getLowWord(view: DataView, base: number): number;
 }
 
+interface FloatAccessor {
+  readonly field: FloatField;
+  readonly wordOffset: number;
+  get(view: DataView, base: number): number;
+  set(view: DataView, base: number, value: number): void;
+}
+
 interface BytesAccessor {
   readonly field: BytesField;
   readonly wordOffset: number;
@@ -73,13 +81,15 @@ type AccessorOf<S> = S extends NumberField
   ? NumberAccessor
   : S extends BigField
     ? BigAccessor
-    : S extends BytesField
-      ? BytesAccessor
-      : S extends NestedField<infer F>
-        ? NestedAccessor<F>
-        : S extends ArrayField<infer E>
-          ? ArrayAccessor<E>
-          : never;
+    : S extends FloatField
+      ? FloatAccessor
+      : S extends BytesField
+        ? BytesAccessor
+        : S extends NestedField<infer F>
+          ? NestedAccessor<F>
+          : S extends ArrayField<infer E>
+            ? ArrayAccessor<E>
+            : never;
 
 export type AccessorsOf<F extends FieldTable> = {
   readonly [K in keyof F as F[K] extends ReservedField ? never : K]: AccessorOf<F[K]>;
@@ -112,6 +122,8 @@ function accessorOf(
       return numberAccessor(field, littleEndian, shiftBytes);
     case 'bigint':
       return bigAccessor(field, littleEndian, shiftBytes);
+    case 'float':
+      return floatAccessor(field, littleEndian, shiftBytes);
     case 'bytes':
       return bytesAccessor(field, shiftBytes);
     case 'array': {
@@ -269,6 +281,16 @@ function bigAccessor(field: BigField, littleEndian: boolean, shiftBytes: number)
       const word = value * unit;
       setWords(view, base, Math.floor(word / 0x1_0000_0000), word >>> 0);
     },
+  };
+}
+
+function floatAccessor(field: FloatField, littleEndian: boolean, shiftBytes: number): FloatAccessor {
+  const wordOffset = field.range.offset + shiftBytes;
+  return {
+    field,
+    wordOffset,
+    get: (view, base) => view.getFloat64(base + wordOffset, littleEndian),
+    set: (view, base, value) => view.setFloat64(base + wordOffset, value, littleEndian),
   };
 }
 

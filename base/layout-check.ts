@@ -35,6 +35,7 @@ function* leavesOfField(path: string, field: Field, shiftBytes: number): Generat
       yield { path, field, ranges: field.pieces.map((piece) => moved(piece, shiftBytes)) };
       return;
     case 'bigint':
+    case 'float':
       yield { path, field, ranges: [moved(field.range, shiftBytes)] };
       return;
     case 'reserved':

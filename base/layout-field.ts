@@ -41,6 +41,12 @@ export interface BigField extends FieldNotes {
   readonly alignmentBits: number;
 }
 
+/** A float64: an instant or an address in a record that travels between blocks, never in a format of the interface. */
+export interface FloatField extends FieldNotes {
+  readonly kind: 'float';
+  readonly range: BitRange;
+}
+
 /** Raw bytes: a GID, a description, an inline payload. */
 export interface BytesField extends FieldNotes {
   readonly kind: 'bytes';
@@ -69,12 +75,12 @@ export interface ReservedField extends FieldNotes {
   readonly ranges: readonly BitRange[];
 }
 
-export type ElementField = NumberField | BigField | BytesField | NestedField;
+export type ElementField = NumberField | BigField | FloatField | BytesField | NestedField;
 export type Field = ElementField | ArrayField | ReservedField;
 export type FieldTable = { readonly [name: string]: Field };
 
 /** The TypeScript value of one field. */
-type ValueOfField<S> = S extends NumberField
+type ValueOfField<S> = S extends NumberField | FloatField
   ? number
   : S extends BigField
     ? bigint
@@ -134,6 +140,12 @@ export const bits64 = (offset: number, high: number, low: number, meaning = ''):
   kind: 'bigint',
   range: { offset, unitBytes: 8, high, low },
   alignmentBits: 0,
+  ...noted(meaning),
+});
+
+export const f64 = (offset: number, meaning = ''): FloatField => ({
+  kind: 'float',
+  range: { offset, unitBytes: 8, high: 63, low: 0 },
   ...noted(meaning),
 });
 
@@ -203,6 +215,7 @@ function elementBytes(element: ElementField): number {
     case 'number':
       return sumOf(element.pieces.map((piece) => piece.unitBytes));
     case 'bigint':
+    case 'float':
       return element.range.unitBytes;
     case 'bytes':
       return element.lengthBytes;

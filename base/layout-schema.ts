@@ -110,9 +110,11 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   private takeField(field: Field, cells: CellValues, shift: number): unknown {
     switch (field.kind) {
       case 'number':
-        return Number(this.takeInteger(field, field.pieces, cells, shift));
+        return Number(this.takeInteger(field.alignmentBits, field.pieces, cells, shift));
       case 'bigint':
-        return this.takeInteger(field, [field.range], cells, shift);
+        return this.takeInteger(field.alignmentBits, [field.range], cells, shift);
+      case 'float':
+        return floatOfBits(this.takeInteger(0, [field.range], cells, shift));
       case 'bytes':
         return cells[this.cellOfByte[field.offset + shift]!.key] as Uint8Array;
       case 'nested':
@@ -127,7 +129,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   }
 
   private takeInteger(
-    field: NumberField | BigField,
+    alignmentBits: number,
     ranges: readonly BitRange[],
     cells: CellValues,
     shift: number,
@@ -142,7 +144,7 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
       );
       value = (value << width) | bits;
     }
-    return value << BigInt(field.alignmentBits);
+    return value << BigInt(alignmentBits);
   }
 
   private putTable(table: FieldTable, cells: CellValues, values: object, shift: number, path: string): void {
@@ -162,6 +164,9 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
         return;
       case 'bigint':
         this.putInteger([field.range], cells, checkedInteger(path, field, value), shift);
+        return;
+      case 'float':
+        this.putInteger([field.range], cells, bitsOfFloat(checkedFloat(path, value)), shift);
         return;
       case 'bytes':
         cells[this.cellOfByte[field.offset + shift]!.key] = checkedBytes(path, field, value);
@@ -258,6 +263,23 @@ function checkedInteger(path: string, field: NumberField | BigField, value: unkn
   if (integer < 0n || integer >= limit || integer % step !== 0n)
     throw new FieldValueError(path, value, range);
   return integer / step;
+}
+
+function checkedFloat(path: string, value: unknown): number {
+  if (typeof value !== 'number') throw new FieldValueError(path, value, 'a number');
+  return value;
+}
+
+const floatCell = new DataView(new ArrayBuffer(8));
+
+function floatOfBits(bits: bigint): number {
+  floatCell.setBigUint64(0, bits);
+  return floatCell.getFloat64(0);
+}
+
+function bitsOfFloat(value: number): bigint {
+  floatCell.setFloat64(0, value);
+  return floatCell.getBigUint64(0);
 }
 
 function checkedBytes(path: string, field: BytesField, value: unknown): Uint8Array {

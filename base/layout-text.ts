@@ -41,6 +41,7 @@ function formatField(name: string, field: Field, value: unknown): string[] {
 function formatScalar(field: Field, value: unknown): string {
   if (value instanceof Uint8Array) return toHex(value);
   if (typeof value === 'bigint') return `0x${value.toString(16)}`;
+  if (field.kind === 'float') return `${value}`;
   const number = value as number;
   const valueName = field.kind === 'number' ? nameOfValue(field, number) : undefined;
   const digits = number < 10 ? `${number}` : `0x${number.toString(16)}`;
@@ -87,7 +88,7 @@ function docRow(name: string, field: Field, shiftBytes: number, suffix: string):
   return {
     name,
     offset: ranges.map((range) => hex(range.offset)).join(', '),
-    bits: ranges.map(rangeText).join(', ') + suffix,
+    bits: (field.kind === 'float' ? 'f64' : ranges.map(rangeText).join(', ')) + suffix,
     meaning,
     isModelled,
   };

@@ -11,6 +11,7 @@ import {
   bits32,
   bits64,
   bytes,
+  f64,
   joined,
   named,
   nested,
@@ -117,6 +118,21 @@ describe('a layout', () => {
   test('documents every field with its place', () => {
     const row = sample.docRows().find(({ name }) => name === 'tableAddress');
     expect(row).toMatchObject({ offset: '0x07, 0x08', bits: 'u8, [31:3]', meaning: 'high byte apart' });
+  });
+
+  test('holds a float64 as it lies in memory', () => {
+    const record = layout('record', little16, { count: u32(0x00), instantPs: f64(0x08, 'an instant') });
+    const values = { count: 3, instantPs: 1_234_567.5 };
+    const memory = record.encode(values);
+    expect(new Float64Array(memory.buffer)[1]).toBe(1_234_567.5);
+    expect(record.decode(memory)).toEqual(values);
+    record.fields.instantPs.set(viewOf(memory), 0, Number.POSITIVE_INFINITY);
+    expect(record.fields.instantPs.get(viewOf(memory), 0)).toBe(Number.POSITIVE_INFINITY);
+    expect(record.format(memory)).toEqual(['count=3', 'instantPs=Infinity']);
+    expect(record.docRows()[1]).toMatchObject({ offset: '0x08', bits: 'f64' });
+    expect(() => layout('broken', little16, { instantPs: f64(0x08), half: u32(0x0c) })).toThrow(
+      DeclarationError,
+    );
   });
 
   test('insists on its byte order when its schema reads a stream', () => {

@@ -6,10 +6,8 @@
  * Record: 64-byte header, then the payload, padded to a multiple of 16 bytes (so that what is left at the ring's end
  * always has room for the size and kind of a padding record) and never split at the ring's end.
  *
- *     +0   f64  timePs          instant at which the record takes effect at the reader
- *     +8   i32  recordBytes     header, payload and padding
- *     +12  i32  kind            the protocol's own number, >= 1 (0 and -1 are the ring's)
- *     +16  48 bytes             the protocol's own words
+ *     +0   arrival, size and kind: {@link recordHeaderFields}
+ *     +16  48 bytes of the protocol's own, which it declares: hw/pcie/tlp-record.ts, wire/packet.ts
  *     +64  payload
  *
  * Promises: records are delivered in the order written, which is the order of their times; a record stays
@@ -22,12 +20,26 @@
  */
 import { InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
+import { layout } from '../base/layout.ts';
+import { f64, u32 } from '../base/layout-field.ts';
+import { wordIndexOf } from '../base/layout-record.ts';
 
 export const RECORD_HEADER_BYTES = 64;
-export const RECORD_WORDS = 4;
-/** Place of the record's kind, as an index into `words` from `offset >> 2`. */
-const KIND_WORD = 3;
-const SIZE_WORD = 2;
+/** What every record begins with: the first fields of each protocol's own record. */
+export const recordHeaderFields = {
+  arrivalPs: f64(0x00, 'instant at which the record takes effect at the reader'),
+  recordBytes: u32(0x08, 'header, payload and padding'),
+  kind: u32(0x0c, "the protocol's own number, >= 1: 0 and -1 are the ring's"),
+} as const;
+const recordHeader = layout(
+  'channel record',
+  { sizeBytes: RECORD_HEADER_BYTES, byteOrder: 'little', source: 'sim/channel.ts' },
+  recordHeaderFields,
+);
+const SIZE_WORD = wordIndexOf(recordHeader.fields.recordBytes);
+const KIND_WORD = wordIndexOf(recordHeader.fields.kind);
+/** The first of the protocol's own words. */
+export const RECORD_WORDS = KIND_WORD + 1;
 const KIND_PADDING = -1;
 const KIND_RELEASED = 0;
 

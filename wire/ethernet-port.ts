@@ -17,8 +17,11 @@
  * modelled. Listeners only leave work for later instants. Source: IEEE 802.3-2018, clauses 3 and 4.
  */
 import { InvariantError } from '../base/assert.ts';
+import { layout } from '../base/layout.ts';
+import { u32 } from '../base/layout-field.ts';
+import { wordIndexOf } from '../base/layout-record.ts';
 import type { ChannelReader, ChannelWriter } from '../sim/channel.ts';
-import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
 import type { EventRef } from '../sim/event-queue.ts';
 import type { LogicalProcess } from '../sim/logical-process.ts';
 import { EthernetReceiveCounters, EthernetTransmitCounters } from './ethernet-counters.ts';
@@ -38,10 +41,26 @@ import { LinkTraining } from './link-training.ts';
 /** Kinds of record. */
 const FRAME = 1;
 const LINK_TRAINING = 2;
-/** Words of a record. */
-const WORD_FRAME_BYTES = 4;
-const WORD_IS_CORRUPTED = 5;
-const WORD_TRAINING_STEP = 4;
+
+const recordShape = {
+  sizeBytes: RECORD_HEADER_BYTES,
+  byteOrder: 'little',
+  source: 'wire/ethernet-port.ts',
+} as const;
+/** A frame; its bytes follow. */
+const { fields: frameFields } = layout('Ethernet frame record', recordShape, {
+  ...recordHeaderFields,
+  frameBytes: u32(0x10, 'without FCS'),
+  isCorrupted: u32(0x14),
+});
+const { fields: trainingFields } = layout('Ethernet link training record', recordShape, {
+  ...recordHeaderFields,
+  step: u32(0x10),
+});
+/** Places in a record, as indices into `words` from `offset >> 2`. */
+const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
+const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
+const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface EthernetPortOptions {

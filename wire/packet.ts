@@ -1,23 +1,15 @@
 /**
- * A packet as a record of a wire channel (see sim/channel.ts). Offsets from the record's start:
+ * A packet as a record of a wire channel (see sim/channel.ts), declared field by field: the transport headers that a receiver asks for,
+ * unpacked. Behind the record lies the payload; the operands of an atomic (swap or add, then compare) or the original value of its
+ * answer come first, as two or one little-endian 64-bit numbers, and count as header bytes. Then the GRH, if there is one, at the
+ * next multiple of 4, byte for byte (headers.ts).
  *
- *     +0   f64  arrival, ps: the last symbol      +32  f64  virtual address (RETH, AtomicETH)
- *     +8   i32  record bytes                      +40  i32  R_Key
- *     +12  i32  kind                              +44  i32  DMA length
- *     +16  i32  BTH opcode                        +48  i32  AETH: syndrome << 24 | MSN
- *     +20  i32  destination QPN                   +52  i32  immediate (or R_Key of IETH, source QPN of DETH)
- *     +24  i32  PSN                               +56  i32  payload bytes
- *     +28  i32  flags                             +60  i32  LIDs: source << 16 | destination
- *     +64  payload; the operands of an atomic (swap or add, then compare) or the original value of its answer come
- *          first, as two or one little-endian 64-bit numbers, and count as header bytes
- *     then the GRH, if there is one, at the next multiple of 4, byte for byte (headers.ts)
- *
- * A datagram (UD) uses the words of RETH and AETH for its own headers: WORD_DATAGRAM_ below. The P_Key of a connection's packet
- * stands in a word of which its direction has no use: WORD_REQUEST_PKEY and WORD_RESPONSE_PKEY.
- *
- * Flags: FLAG_ below; bits 8 and 9 pad count, 12 to 15 virtual lane, 16 to 31 packet bytes from LRH to VCRC.
+ * A datagram (UD) uses the words of RETH and AETH for its own headers. The P_Key of a connection's packet stands in a word of
+ * which its direction has no use: a request has no AETH, a response no immediate.
  */
-import { RECORD_HEADER_BYTES } from '../sim/channel.ts';
+import { bits32, f64, layout, u32 } from '../base/index.ts';
+import { floatIndexOf, wordIndexOf } from '../base/layout-record.ts';
+import { RECORD_HEADER_BYTES, recordHeaderFields } from '../sim/channel.ts';
 
 /** Kinds of record on a wire channel. */
 export const PACKET = 1;
@@ -26,38 +18,109 @@ export const LINK_TRAINING = 3;
 /** Never was on the wire: written by a port whose link is down, and skipped by the reader. */
 export const DISCARDED = 4;
 
+const header = {
+  sizeBytes: RECORD_HEADER_BYTES,
+  byteOrder: 'little',
+  source: 'IBTA vol 1, 7.7 and 9.2 to 9.5',
+} as const;
+
+/** What the records of all packets have. */
+const packetFields = {
+  ...recordHeaderFields,
+  opcode: u32(0x10, 'BTH'),
+  destinationQpn: u32(0x14),
+  psn: u32(0x18),
+  hasAckRequest: bits32(0x1c, 0, 0),
+  isSolicited: bits32(0x1c, 1, 1),
+  hasGrh: bits32(0x1c, 2, 2),
+  isRetransmission: bits32(0x1c, 3, 3, 'sent before: counted apart. Not a bit of the packet'),
+  isCorrupted: bits32(0x1c, 4, 4, 'set by a fault: a bit error on the cable'),
+  padCount: bits32(0x1c, 9, 8),
+  virtualLane: bits32(0x1c, 15, 12),
+  packetBytes: bits32(0x1c, 31, 16, 'from LRH to VCRC'),
+  payloadBytes: u32(0x38),
+  sourceLid: bits32(0x3c, 31, 16),
+  destinationLid: bits32(0x3c, 15, 0),
+} as const;
+
+/** Of a connection: a request. */
+export const requestRecord = layout('request packet record', header, {
+  ...packetFields,
+  virtualAddress: f64(0x20, 'RETH, AtomicETH'),
+  rKey: u32(0x28),
+  dmaLength: u32(0x2c),
+  partitionKey: u32(0x30),
+  immediate: u32(0x34, 'or the R_Key of IETH'),
+});
+
+/** Of a connection: a response. */
+export const responseRecord = layout('response packet record', header, {
+  ...packetFields,
+  syndrome: bits32(0x30, 31, 24, 'AETH'),
+  messageSequenceNumber: bits32(0x30, 23, 0),
+  partitionKey: u32(0x34),
+});
+
+/** Of a datagram. */
+export const datagramRecord = layout('datagram record', header, {
+  ...packetFields,
+  partitionKey: bits32(0x20, 15, 0),
+  serviceLevel: bits32(0x20, 19, 16),
+  queueKey: u32(0x28, 'DETH'),
+  sourceQpn: u32(0x2c),
+  immediate: u32(0x34),
+});
+
+/** Of a flow control packet, 7.9.4.1. */
+export const flowControlRecord = layout('flow control record', header, {
+  ...recordHeaderFields,
+  virtualLane: u32(0x10),
+  totalBlocksSent: u32(0x14),
+  creditLimit: u32(0x18),
+});
+
+/** Of a step of link training. */
+export const trainingRecord = layout('link training record', header, {
+  ...recordHeaderFields,
+  step: u32(0x10),
+});
+
+const { fields: request } = requestRecord;
+const { fields: response } = responseRecord;
+const { fields: datagram } = datagramRecord;
+const { fields: flowControl } = flowControlRecord;
+
 /** Places in a record, as indices into `words` from `offset >> 2`. */
-export const WORD_OPCODE = 4;
-export const WORD_DESTINATION_QPN = 5;
-export const WORD_PSN = 6;
-export const WORD_PACKET_FLAGS = 7;
-export const WORD_RKEY = 10;
-export const WORD_DMA_LENGTH = 11;
-export const WORD_AETH = 12;
-export const WORD_IMMEDIATE = 13;
-export const WORD_PAYLOAD_BYTES = 14;
-export const WORD_LIDS = 15;
-/** P_Key of a connection's packet: a request has no AETH, a response no immediate. */
-export const WORD_REQUEST_PKEY = WORD_AETH;
-export const WORD_RESPONSE_PKEY = WORD_IMMEDIATE;
-/** Of a datagram: P_Key and, in bits 16 to 19, service level; Q_Key and source QPN of the DETH. */
-export const WORD_DATAGRAM_PKEY = 8;
-export const WORD_DATAGRAM_QKEY = WORD_RKEY;
-export const WORD_DATAGRAM_SOURCE_QPN = WORD_DMA_LENGTH;
-export const SERVICE_LEVEL_SHIFT = 16;
+export const WORD_OPCODE = wordIndexOf(request.opcode);
+export const WORD_DESTINATION_QPN = wordIndexOf(request.destinationQpn);
+export const WORD_PSN = wordIndexOf(request.psn);
+export const WORD_PACKET_FLAGS = wordIndexOf(request.hasAckRequest);
+export const WORD_RKEY = wordIndexOf(request.rKey);
+export const WORD_DMA_LENGTH = wordIndexOf(request.dmaLength);
+export const WORD_AETH = wordIndexOf(response.syndrome);
+export const WORD_IMMEDIATE = wordIndexOf(request.immediate);
+export const WORD_PAYLOAD_BYTES = wordIndexOf(request.payloadBytes);
+export const WORD_LIDS = wordIndexOf(request.sourceLid);
+export const WORD_REQUEST_PKEY = wordIndexOf(request.partitionKey);
+export const WORD_RESPONSE_PKEY = wordIndexOf(response.partitionKey);
+/** Of a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
+export const WORD_DATAGRAM_PKEY = wordIndexOf(datagram.partitionKey);
+export const WORD_DATAGRAM_QKEY = wordIndexOf(datagram.queueKey);
+export const WORD_DATAGRAM_SOURCE_QPN = wordIndexOf(datagram.sourceQpn);
+export const SERVICE_LEVEL_SHIFT = datagram.serviceLevel.shift;
 /** Place in a record, as an index into `floats` from `offset >> 3`. */
-export const FLOAT_VIRTUAL_ADDRESS = 4;
+export const FLOAT_VIRTUAL_ADDRESS = floatIndexOf(request.virtualAddress);
 /** Place of the payload (or operands), in bytes from `offset`. */
 export const PACKET_PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
-export const FLAG_ACK_REQUEST = 1 << 0;
-export const FLAG_SOLICITED = 1 << 1;
+export const FLAG_ACK_REQUEST = request.hasAckRequest.mask;
+export const FLAG_SOLICITED = request.isSolicited.mask;
 /** The packet has a GRH. */
-export const FLAG_GRH = 1 << 2;
+export const FLAG_GRH = request.hasGrh.mask;
 /** Sent before: counted apart. Not a bit of the packet. */
-export const FLAG_RETRANSMISSION = 1 << 3;
+export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
 /** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
-export const FLAG_CORRUPTED = 1 << 4;
+export const FLAG_CORRUPTED = request.isCorrupted.mask;
 
 /** A GRH behind the payload, and the most that aligning it costs. */
 export const GRH_ROOM_BYTES = 40 + 3;
@@ -65,9 +128,9 @@ export const GRH_ROOM_BYTES = 40 + 3;
 export const grhPlace = (offset: number, bytesBefore: number): number =>
   offset + PACKET_PAYLOAD_OFFSET + ((bytesBefore + 3) & ~3);
 
-export const PAD_SHIFT = 8;
-export const VIRTUAL_LANE_SHIFT = 12;
-export const PACKET_BYTES_SHIFT = 16;
+export const PAD_SHIFT = request.padCount.shift;
+export const VIRTUAL_LANE_SHIFT = request.virtualLane.shift;
+export const PACKET_BYTES_SHIFT = request.packetBytes.shift;
 
 export const virtualLaneOf = (flags: number): number => (flags >> VIRTUAL_LANE_SHIFT) & 0xf;
 export const packetBytesIn = (flags: number): number => flags >>> PACKET_BYTES_SHIFT;
@@ -75,9 +138,9 @@ export const packetBytesIn = (flags: number): number => flags >>> PACKET_BYTES_S
 /** The lane of subnet management packets: without flow control (7.9.1). */
 export const MANAGEMENT_LANE = 15;
 
-/** Words of a FLOW_CONTROL record, as of the flow control packet of 7.9.4.1. */
-export const WORD_FC_VIRTUAL_LANE = WORD_OPCODE;
-export const WORD_FC_TOTAL_BLOCKS_SENT = WORD_DESTINATION_QPN;
-export const WORD_FC_CREDIT_LIMIT = WORD_PSN;
+/** Words of a FLOW_CONTROL record. */
+export const WORD_FC_VIRTUAL_LANE = wordIndexOf(flowControl.virtualLane);
+export const WORD_FC_TOTAL_BLOCKS_SENT = wordIndexOf(flowControl.totalBlocksSent);
+export const WORD_FC_CREDIT_LIMIT = wordIndexOf(flowControl.creditLimit);
 /** Word of a LINK_TRAINING record. */
-export const WORD_TRAINING_STEP = WORD_OPCODE;
+export const WORD_TRAINING_STEP = wordIndexOf(trainingRecord.fields.step);

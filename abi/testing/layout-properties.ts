@@ -100,6 +100,8 @@ function arbitraryOf(field: Field): fc.Arbitrary<unknown> {
       return storedBits(field).map((stored) => Number(stored << BigInt(field.alignmentBits)));
     case 'bigint':
       return storedBits(field).map((stored) => stored << BigInt(field.alignmentBits));
+    case 'float':
+      return fc.double({ noNaN: true });
     case 'bytes':
       return fc.uint8Array({ minLength: field.lengthBytes, maxLength: field.lengthBytes });
     case 'nested':

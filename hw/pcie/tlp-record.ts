@@ -1,20 +1,13 @@
 /**
- * Transaction layer packets as channel records: kinds, flows, and where each word of a record lies.
+ * Transaction layer packets as channel records: kinds, flows, and where each field of a record lies.
  *
- * A record (see sim/channel.ts) of a TLP:
- *
- *     +0   f64  arrival, ps            +32  f64  address (memory), lower address (completion), register (config)
- *     +8   i32  record bytes           +40  i32  length in bytes, byte-granular: payload or requested
- *     +12  i32  kind                   +44  i32  byte count (completions: still to come, this one included)
- *     +16  i32  flags                  +48  i32  data word (configuration write, message)
- *     +20  i32  descriptor             +52  i32  aux: completer id, target of a configuration request, message code
- *     +24       not used               +56  i32  lent payload: its place, and its loan (payload-loans.ts)
- *                                      +64  payload, unless it is lent
- *
- * The transaction descriptor (2.2.6): requester id [31:16], tag [15:8], traffic class [7:0]. A completion has its request's.
- * Byte count, data word and aux hold anything in a TLP whose kind has none.
+ * The transaction descriptor (2.2.6) is the word of requester id, tag and traffic class. A completion has its request's.
+ * Byte count, data word and aux hold anything in a TLP whose kind has none. The payload follows the record, unless it is lent.
  */
-import { RECORD_HEADER_BYTES } from '../../sim/channel.ts';
+import { layout } from '../../base/layout.ts';
+import { bits32, f64, named, u32 } from '../../base/layout-field.ts';
+import { floatIndexOf, wordIndexOf } from '../../base/layout-record.ts';
+import { RECORD_HEADER_BYTES, recordHeaderFields } from '../../sim/channel.ts';
 
 /** Kinds of record on a PCIe channel. */
 export const MEMORY_WRITE = 1;
@@ -40,44 +33,98 @@ export const COMPLETION_FLOW = 2;
 export const FLOW_COUNT = 3;
 export type Flow = typeof POSTED | typeof NON_POSTED | typeof COMPLETION_FLOW;
 
-/** Bits of the flags word. */
-export const FLAG_POISONED = 1 << 0;
-export const FLAG_RELAXED_ORDERING = 1 << 1;
-export const FLAG_NO_SNOOP = 1 << 2;
-/** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
-export const FLAG_LANDED = 1 << 3;
-/** Of a memory write: the payload is not in the record, which says where it lies. */
-export const FLAG_LENT = 1 << 4;
-export const FLAG_STATUS_SHIFT = 8;
-export const FLAG_STATUS_MASK = 7 << FLAG_STATUS_SHIFT;
-/** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
-export const HELD_CREDITS_SHIFT = 16;
-
 /** Completion status, table 2-29. */
 export const STATUS_SUCCESS = 0;
 export const STATUS_UNSUPPORTED_REQUEST = 1;
 export const STATUS_ABORT = 4;
 
+const completionStatus = {
+  success: STATUS_SUCCESS,
+  unsupportedRequest: STATUS_UNSUPPORTED_REQUEST,
+  abort: STATUS_ABORT,
+} as const;
+
+const kindByName = Object.fromEntries(TLP_KIND_NAMES.map((name, kind) => [name, kind]));
+
+const source = 'hw/pcie, after PCI Express Base Specification 3.1, 2.2';
+const header = { sizeBytes: RECORD_HEADER_BYTES, byteOrder: 'little', source } as const;
+
+/** The record of a TLP. */
+export const tlpRecord = layout('TLP record', header, {
+  ...recordHeaderFields,
+  kind: named(recordHeaderFields.kind, kindByName),
+  isPoisoned: bits32(0x10, 0, 0, 'EP'),
+  isRelaxedOrdering: bits32(0x10, 1, 1, 'Attr[1]'),
+  isNoSnoop: bits32(0x10, 2, 2, 'Attr[0]'),
+  isLanded: bits32(
+    0x10,
+    3,
+    3,
+    'of a completion: its payload lies where its read lands, and is not in the record',
+  ),
+  isLent: bits32(0x10, 4, 4, 'of a memory write: the payload is not in the record, which says where it lies'),
+  status: named(bits32(0x10, 10, 8, 'of a completion'), completionStatus),
+  heldCredits: bits32(0x10, 31, 16, 'noted by the receiving port: what credits the TLP holds'),
+  requesterId: bits32(0x14, 31, 16),
+  tag: bits32(0x14, 15, 8),
+  trafficClass: bits32(0x14, 7, 0, 'accounting only: TC is 0 on the link'),
+  address: f64(0x20, 'memory; lower address of a completion; register of a configuration request'),
+  lengthBytes: u32(0x28, 'byte-granular: payload or requested'),
+  byteCount: u32(0x2c, 'of a completion: still to come, this one included'),
+  data: u32(0x30, 'of a configuration write or a message'),
+  aux: u32(0x34, 'completer id; target of a configuration request; message code'),
+  lentOffset: u32(0x38, 'place of a lent payload'),
+  loan: u32(0x3c, 'its loan: payload-loans.ts'),
+});
+
+/** The record of an UpdateFC: flow and new limit, as credits.ts counts. */
+export const updateFcRecord = layout('UpdateFC record', header, {
+  ...recordHeaderFields,
+  flow: u32(0x14),
+  limit: u32(0x30),
+});
+
+const { fields } = tlpRecord;
+
+/** Bits of the flags word. */
+export const FLAG_POISONED = fields.isPoisoned.mask;
+export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
+export const FLAG_NO_SNOOP = fields.isNoSnoop.mask;
+/** Of a completion: its payload lies where its read lands already, and is not in the record. See CompletionLandings. */
+export const FLAG_LANDED = fields.isLanded.mask;
+/** Of a memory write: the payload is not in the record, which says where it lies. */
+export const FLAG_LENT = fields.isLent.mask;
+export const FLAG_STATUS_SHIFT = fields.status.shift;
+export const FLAG_STATUS_MASK = fields.status.mask;
+/** From this bit on the receiving port notes what credits the TLP holds; the sender leaves these bits 0. */
+export const HELD_CREDITS_SHIFT = fields.heldCredits.shift;
+
+/** Shifts of the parts of a transaction descriptor. */
+export const REQUESTER_ID_SHIFT = fields.requesterId.shift;
+export const TAG_SHIFT = fields.tag.shift;
+export const TAG_MAX = fields.tag.mask >>> fields.tag.shift;
+export const TRAFFIC_CLASS_MAX = fields.trafficClass.mask;
+
 /** Places in a record, as indices into the reader's or writer's `words` from `offset >> 2`. */
-export const WORD_SIZE = 2;
-export const WORD_KIND = 3;
-export const WORD_FLAGS = 4;
-export const WORD_DESCRIPTOR = 5;
-export const WORD_LENGTH = 10;
-export const WORD_BYTE_COUNT = 11;
-export const WORD_DATA = 12;
-export const WORD_AUX = 13;
-export const WORD_LENT_OFFSET = 14;
-export const WORD_LOAN = 15;
+export const WORD_SIZE = wordIndexOf(fields.recordBytes);
+export const WORD_KIND = wordIndexOf(fields.kind);
+export const WORD_FLAGS = wordIndexOf(fields.isPoisoned);
+export const WORD_DESCRIPTOR = wordIndexOf(fields.requesterId);
+export const WORD_LENGTH = wordIndexOf(fields.lengthBytes);
+export const WORD_BYTE_COUNT = wordIndexOf(fields.byteCount);
+export const WORD_DATA = wordIndexOf(fields.data);
+export const WORD_AUX = wordIndexOf(fields.aux);
+export const WORD_LENT_OFFSET = wordIndexOf(fields.lentOffset);
+export const WORD_LOAN = wordIndexOf(fields.loan);
 /** Places in a record, as indices into `floats` from `offset >> 3`. */
-export const FLOAT_TIME = 0;
-export const FLOAT_ADDRESS = 4;
+export const FLOAT_TIME = floatIndexOf(fields.arrivalPs);
+export const FLOAT_ADDRESS = floatIndexOf(fields.address);
 /** Place of the payload, in bytes from `offset`. */
 export const PAYLOAD_OFFSET = RECORD_HEADER_BYTES;
 
-/** Words of an UPDATE_FC record: which flow, and its new limit as credits.ts counts. */
-export const WORD_FC_FLOW = WORD_DESCRIPTOR;
-export const WORD_FC_LIMIT = WORD_DATA;
+/** Words of an UPDATE_FC record. */
+export const WORD_FC_FLOW = wordIndexOf(updateFcRecord.fields.flow);
+export const WORD_FC_LIMIT = wordIndexOf(updateFcRecord.fields.limit);
 
 /** Message codes, table 2-18: Assert_INTA … Assert_INTD, then Deassert_INTA …. */
 export const MESSAGE_ASSERT_INTA = 0x20;

@@ -19,6 +19,10 @@ import {
   MESSAGE,
   NON_POSTED,
   POSTED,
+  REQUESTER_ID_SHIFT,
+  TAG_MAX,
+  TAG_SHIFT,
+  TRAFFIC_CLASS_MAX,
   UPDATE_FC,
 } from './tlp-record.ts';
 
@@ -29,12 +33,12 @@ export const statusOf = (flags: number): number => (flags & FLAG_STATUS_MASK) >>
 
 /** Transaction descriptor of a request, which its completions carry too. */
 export const descriptorOf = (requesterId: number, tag: number, trafficClass: number): number =>
-  (requesterId << 16) | (tag << 8) | trafficClass;
+  (requesterId << REQUESTER_ID_SHIFT) | (tag << TAG_SHIFT) | trafficClass;
 /** Traffic classes that a descriptor has room for. */
-export const TRAFFIC_CLASS_COUNT_MAX = 256;
-export const requesterIdOf = (descriptor: number): number => descriptor >>> 16;
-export const tagOf = (descriptor: number): number => (descriptor >> 8) & 0xff;
-export const trafficClassOf = (descriptor: number): number => descriptor & 0xff;
+export const TRAFFIC_CLASS_COUNT_MAX = TRAFFIC_CLASS_MAX + 1;
+export const requesterIdOf = (descriptor: number): number => descriptor >>> REQUESTER_ID_SHIFT;
+export const tagOf = (descriptor: number): number => (descriptor >> TAG_SHIFT) & TAG_MAX;
+export const trafficClassOf = (descriptor: number): number => descriptor & TRAFFIC_CLASS_MAX;
 
 /** No request may cross an address that is a multiple of this (2.2.7). */
 export const REQUEST_BOUNDARY_BYTES = 4096;
