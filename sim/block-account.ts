@@ -9,6 +9,9 @@ import { FLOAT_ZERO } from '../base/float-zero.ts';
 /** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
 export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;
 
+/** In place of a reason: nothing stands in the way. */
+export const NOT_STALLED = -1;
+
 /** Declares them, the first is number 0: `const { link: STALL_LINK } = stallReasons('link', 'tags')`. */
 export const stallReasons = <const N extends string>(...names: readonly N[]): StallReasons<N> =>
   Object.fromEntries(names.map((name, number) => [name, number])) as StallReasons<N>;

@@ -1,5 +1,5 @@
 /** The kernel of time: everything here knows instants, cycles and records, and nothing of what they mean. */
-export { BlockAccount, stallReasons } from './block-account.ts';
+export { BlockAccount, NOT_STALLED, stallReasons } from './block-account.ts';
 export {
   ChannelReader,
   ChannelWriter,

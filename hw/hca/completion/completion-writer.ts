@@ -11,7 +11,7 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
@@ -26,8 +26,6 @@ const {
   consumer: STALL_CONSUMER,
   events: STALL_EVENTS,
 } = stalls;
-/** In place of a stall: the completion is dealt with. */
-const DONE = -1;
 
 const COUNTER_MASK = 0xffffff;
 const RECORD_BYTES = 8;
@@ -218,11 +216,11 @@ export class CompletionWriter {
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
-      if (stall !== DONE) return this.account.stall(cycle, stall);
+      if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
     }
     if (this.#count === 0) return this.account.rest(cycle);
     const stall = this.#write(this.#posted[this.#head]!, cycle);
-    if (stall !== DONE) return this.account.stall(cycle, stall);
+    if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
     this.#pop(cycle);
     this.account.serve(cycle, this.#core.config.completionCycles);
     if (this.#count > 0 || this.notifier.hasFired || this.#resize !== undefined)
@@ -244,13 +242,13 @@ export class CompletionWriter {
     return true;
   }
 
-  /** Writes a completion. Returns DONE, or why it has to wait. */
+  /** Writes a completion. Returns NOT_STALLED, or why it has to wait. */
   #write(posted: PostedCompletion, cycle: number): number {
     const { cqs, cqcCache, translator } = this.#core;
     const { cq } = posted;
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
     if (!this.#hasRoom(cq)) {
@@ -261,7 +259,7 @@ export class CompletionWriter {
       this.#consumerReadOf = -1;
       this.#fail(cq, CqErrorSyndrome.OVERRUN, cycle);
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     const queue = cqs.rows[cq]!;
     const entry = queue.producer & ((1 << queue.logEntries) - 1);
@@ -277,7 +275,7 @@ export class CompletionWriter {
     if (found >= BAD_KEY) {
       this.#fail(cq, CqErrorSyndrome.ACCESS, cycle);
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#consumerReadOf = -1;
@@ -286,7 +284,7 @@ export class CompletionWriter {
     cqcCache.port(PORT_COMPLETION).used();
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
-    return DONE;
+    return NOT_STALLED;
   }
 
   #hasRoom(cq: number): boolean {
@@ -313,7 +311,7 @@ export class CompletionWriter {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns DONE or the stall. */
+  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns NOT_STALLED or the stall. */
   #writeResize(resize: Resize): number {
     const { cqs, translator } = this.#core;
     const { cq, logEntries, pageBytes, mttOffset } = resize;
@@ -326,11 +324,11 @@ export class CompletionWriter {
     if (found >= BAD_KEY) {
       this.#isResizing = false;
       queue.inPipelineCount--;
-      return DONE;
+      return NOT_STALLED;
     }
     this.#staging.issueResize(cq, queue, logEntries, translator.physicalAddress);
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
-    return DONE;
+    return NOT_STALLED;
   }
 
   #fail(cq: number, syndrome: number, cycle: number): void {

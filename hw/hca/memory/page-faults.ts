@@ -24,7 +24,8 @@ const IDLE = 0;
 /** Waits for room in the event fifo. */
 const ASKING = 1;
 const OUTSTANDING = 2;
-const REFUSED = 3;
+/** Software has said that there is no such page. */
+const UNRESOLVABLE = 3;
 
 /** Entries are numbered in the low bits of a token, above them is how often the entry has been used. */
 const TOKEN_ENTRY_BITS = 22;
@@ -125,7 +126,7 @@ export class PageFaults {
     const state = this.#state[entry]!;
     if (state === ASKING || state === OUTSTANDING) return true;
     this.#state[entry] = IDLE;
-    if (state === REFUSED && this.#key[entry] === key && this.#address[entry] === address) return false;
+    if (state === UNRESOLVABLE && this.#key[entry] === key && this.#address[entry] === address) return false;
     this.#state[entry] = ASKING;
     this.#key[entry] = key;
     this.#address[entry] = address;
@@ -189,7 +190,7 @@ export class PageFaults {
 
   #end(entry: number, isRefused: boolean, cycle: number): void {
     const side = entry % SIDES;
-    this.#state[entry] = isRefused ? REFUSED : IDLE;
+    this.#state[entry] = isRefused ? UNRESOLVABLE : IDLE;
     this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;
     if (isRefused) this.refusedCount[side] = this.refusedCount[side]! + 1;
     this.#listener!.resumed(Math.floor(entry / SIDES), side, cycle);

@@ -8,9 +8,9 @@
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
+import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
-const TRANSLATED = 0;
 /** In place of a line of the MTT: the region has physical addresses. */
 const NO_LINE = -1;
 
@@ -66,7 +66,7 @@ export class TranslationPort {
   }
 
   /** What {@link Translator.translate} does for this port. */
-  translate(key: number, pd: number, address: number, lengthBytes: number, rights: number): number {
+  translate(key: number, pd: number, address: number, lengthBytes: number, rights: number): Translation {
     const translator = this.#translator;
     const { pageEnd } = this;
     if (

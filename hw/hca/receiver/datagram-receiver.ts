@@ -7,6 +7,7 @@
  * Entered again at the same step when something is not on chip, like the responder.
  * Sources: interface sheet 6.4, 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
  */
+
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { grhBytes } from '../../../abi/wqe.ts';
@@ -28,6 +29,16 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../wire/packet.ts';
+import {
+  ABSENT,
+  DONE,
+  FULL,
+  NONE_POSTED,
+  REFUSED,
+  type ReceiveAnswer,
+  UNREADABLE,
+  WAIT,
+} from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
 import {
@@ -35,17 +46,8 @@ import {
   type PortAddress,
   type ReceivedPackets,
   STALL_COMPLETION,
-  WAIT,
 } from '../packets/index.ts';
-import {
-  LIST_ABSENT,
-  LIST_FULL,
-  LIST_REFUSED,
-  NONE_POSTED,
-  QUEUE_UNREADABLE,
-  type ReceiveScatter,
-  TAKEN,
-} from '../receive-queue/index.ts';
+import type { ReceiveScatter } from '../receive-queue/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;
@@ -99,8 +101,8 @@ export class DatagramReceiver {
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
       if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
-      if (taken === QUEUE_UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
-      if (taken === NONE_POSTED || taken === QUEUE_UNREADABLE) return 0;
+      if (taken === UNREADABLE) this.#listener.qpRefused(qp, EventType.WQ_CATAS_ERROR, cycle);
+      if (taken === NONE_POSTED || taken === UNREADABLE) return 0;
       this.#placed = 0;
       this.#syndrome = 0;
       this.#step = STEP_PLACE;
@@ -108,7 +110,7 @@ export class DatagramReceiver {
     if (this.#step === STEP_PLACE) {
       const placed = this.#place(offset, qp, cycle);
       if (placed === WAIT) return WAIT;
-      if (placed === LIST_ABSENT) return this.#drop();
+      if (placed === ABSENT) return this.#drop();
       this.#step = STEP_FINISH;
     }
     if (this.#completions.isFull) {
@@ -121,11 +123,11 @@ export class DatagramReceiver {
   }
 
   /** One that a datagram left for want of a page is used again. */
-  #takeReceiveWqe(qp: number, cycle: number): number {
+  #takeReceiveWqe(qp: number, cycle: number): ReceiveAnswer {
     if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
-    return TAKEN;
+    return DONE;
   }
 
   reset(): void {
@@ -166,8 +168,8 @@ export class DatagramReceiver {
     return 0;
   }
 
-  /** Writes the GRH, or leaves its place alone, then the payload. 1, WAIT or LIST_ABSENT. */
-  #place(offset: number, qp: number, cycle: number): number {
+  /** Writes the GRH, or leaves its place alone, then the payload. */
+  #place(offset: number, qp: number, cycle: number): typeof DONE | typeof WAIT | typeof ABSENT {
     const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
     const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
     if (this.#placed === 0 && !hasGrh) {
@@ -182,12 +184,12 @@ export class DatagramReceiver {
         : offset + PACKET_PAYLOAD_OFFSET + this.#placed - grhBytes;
       const left = (isGrh ? grhBytes : total) - this.#placed;
       const moved = this.#scatter.place(qp, left, this.#packets.rxBytes, source, cycle);
-      if (moved === WAIT || moved === LIST_ABSENT) return moved;
-      if (moved === LIST_FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
-      else if (moved === LIST_REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+      if (moved === WAIT || moved === ABSENT) return moved;
+      if (moved === FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+      else if (moved === REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
       else this.#placed += moved;
     }
-    return 1;
+    return DONE;
   }
 
   #complete(offset: number, qp: number, cycle: number): void {

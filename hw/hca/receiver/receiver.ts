@@ -9,6 +9,7 @@
  *
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
+
 import { QpState } from '../../../abi/qpc.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
 import { operandBytes } from '../../../wire/opcodes.ts';
@@ -20,6 +21,7 @@ import {
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
 } from '../../../wire/packet.ts';
+import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
 import { type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
@@ -40,7 +42,6 @@ import {
   receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
-  WAIT,
 } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { Acknowledgements } from '../requester/index.ts';

@@ -9,10 +9,12 @@
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
  * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { BlockAccount, Fifo } from '../../../sim/index.ts';
+import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import { enlarged, noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
@@ -37,14 +39,11 @@ import {
 } from '../send-queue/index.ts';
 import { RecordMaker } from './record-maker.ts';
 import {
-  ABSENT,
   RequestPackets,
   requesterStalls,
-  SENT,
   STALL_CONTEXT,
   STALL_RECORDS,
   STALL_TRANSMIT_BUFFER,
-  STALLED,
 } from './request-packets.ts';
 
 const { LOCAL_PROT_ERR } = CqeSyndrome;
@@ -193,7 +192,7 @@ export class Requester {
       this.#burst = 0;
     }
     const busyCycles = this.#serve(this.#active, cycle);
-    if (busyCycles === STALLED) return;
+    if (busyCycles === WAIT) return;
     if (busyCycles === NOTHING) {
       this.#active = undefined;
       return this.#lookAgain(cycle + 1);
@@ -223,7 +222,7 @@ export class Requester {
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
   }
 
-  /** One step for `pair`: cycles it takes, NOTHING or STALLED. */
+  /** One step for `pair`: cycles it takes, NOTHING or WAIT. */
   #serve(pair: QueuePair, cycle: number): number {
     this.#packets.abandonStale(pair, cycle);
     const { state } = pair;
@@ -233,12 +232,12 @@ export class Requester {
     }
     if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
-      return STALLED;
+      return WAIT;
     }
     let busyCycles = 0;
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
-      if (taken !== 1) return taken;
+      if (taken !== DONE) return taken;
       busyCycles = this.#decodeCycles;
       if (pair.recordCursor === noRecord) {
         this.#endTurn(pair, cycle);
@@ -247,14 +246,14 @@ export class Requester {
     }
     const request = pair.recordCursor;
     const sent = this.#packets.send(pair, request, cycle);
-    if (sent === STALLED) return STALLED;
-    if (sent !== SENT) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
+    if (sent === WAIT) return WAIT;
+    if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
     return busyCycles + this.#packetCycles;
   }
 
-  /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
-  #takeUp(pair: QueuePair, cycle: number): number {
+  /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
+  #takeUp(pair: QueuePair, cycle: number): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
     this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
@@ -279,7 +278,7 @@ export class Requester {
       this.#fetch.ask(pair, cycle);
     pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
-    return 1;
+    return DONE;
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -343,7 +342,12 @@ export class Requester {
   }
 
   /** The packet is taken up again when its page is there, or fails. Returns the cycles that takes. */
-  #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
+  #leavePacket(
+    left: typeof ABSENT | typeof REFUSED,
+    pair: QueuePair,
+    request: SendRecord,
+    cycle: number,
+  ): number {
     this.#packets.abandon(cycle);
     this.#active = undefined;
     if (left === ABSENT) this.#scheduler!.park(pair, PARKED_PAGE_FAULT);

@@ -8,17 +8,19 @@
  * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
  * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
+
 import { BlockAccount } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { psnDistance } from '../../../wire/psn.ts';
+import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
 import { nakEvent, type PacketQueue } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
-import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
+import { AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
-import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
+import { ReadResponses } from './read-responses.ts';
 import {
   KIND_ATOMIC,
   KIND_READ,
@@ -27,13 +29,11 @@ import {
   ResponderResources,
 } from './responder-resources.ts';
 import {
-  ABSENT,
   type ResponsePacketListener,
   ResponsePackets,
   responseStalls,
   STALL_ORDERING,
   STALL_RESPONSE_BUFFER,
-  STALLED,
 } from './response-packets.ts';
 
 const { RC_ACKNOWLEDGE } = Opcode;
@@ -307,7 +307,7 @@ export class ResponseEngine {
     const pending = this.#active ?? this.#choose(cycle);
     if (pending === undefined) return;
     const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
-    if (busyCycles === STALLED) return;
+    if (busyCycles === WAIT) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined || this.#resources.waitingCount > 0)
       this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
@@ -340,9 +340,9 @@ export class ResponseEngine {
     const packets = this.#packets;
     const { pair } = pending;
     if (packets.isOpen) packets.abandon(cycle);
-    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
+    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return WAIT;
     if (pending.hasAck === 0 || pending.ackDueCycle > cycle) return this.#endTurn(pending, cycle, FINISHED);
-    if (!packets.open(pair, cycle)) return STALLED;
+    if (!packets.open(pair, cycle)) return WAIT;
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
@@ -358,7 +358,7 @@ export class ResponseEngine {
     const entry = resources.oldest(qp);
     if (this.#writer.doneCount < resources.writesBefore[entry]!) {
       this.account.stall(cycle, STALL_ORDERING);
-      return STALLED;
+      return WAIT;
     }
     const kind = resources.kind[entry]!;
     if (kind === KIND_READ) return this.#sendRead(pending, entry, cycle);
@@ -374,16 +374,16 @@ export class ResponseEngine {
   #sendRead(pending: PendingResponses, entry: number, cycle: number): number {
     const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
-    if (sent !== SENT && sent !== SENT_LAST) return this.#leave(sent, pending, entry, cycle);
+    if (sent !== DONE && sent !== DONE_LAST) return this.#leave(sent, pending, entry, cycle);
     this.#burst++;
-    if (sent === SENT_LAST) this.#resources.pop(qp);
-    const isTurnOver = sent === SENT_LAST || this.#burst >= this.#core.config.burstPackets;
+    if (sent === DONE_LAST) this.#resources.pop(qp);
+    const isTurnOver = sent === DONE_LAST || this.#burst >= this.#core.config.burstPackets;
     return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
   }
 
   /** The answer waits in the engine, is taken up again when its page is there, or fails. */
   #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
-    if (left === STALLED) return STALLED;
+    if (left === WAIT) return WAIT;
     return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
   }
 
