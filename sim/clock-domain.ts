@@ -7,22 +7,23 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
+import type { Cycles, Picoseconds } from '../base/units.ts';
 import type { ChannelReader } from './channel.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
 /** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
-export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
+export type Stage<Owner = unknown> = (this: Owner, cycle: Cycles) => void;
 
 /** What a domain must know of its process to tell whether anything comes before its next edge. */
 export interface DomainProcess {
-  nowPs: number;
+  nowPs: Picoseconds;
   /** Edges before this instant may run in the process's turn; no record comes in before it. */
-  untilPs: number;
+  untilPs: Picoseconds;
   readonly runningProgramCount: number;
-  readonly queue: { readonly nextPs: number };
+  readonly queue: { readonly nextPs: Picoseconds };
   /** See {@link LogicalProcess.quietPs}. */
-  quietPs(reader: ChannelReader): number;
+  quietPs(reader: ChannelReader): Picoseconds;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -57,9 +58,9 @@ class OwnedStage {
 export class ClockDomain {
   readonly clock: Clock;
   /** Time of the next edge at which a stage is due, or Infinity. Only the domain changes it. */
-  nextPs = NEVER;
+  nextPs: Picoseconds = NEVER;
   /** The edge being run, or the last one run. */
-  cycle = 0;
+  cycle: Cycles = 0;
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
@@ -96,7 +97,7 @@ export class ClockDomain {
   }
 
   /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
-  wake(stage: number, cycle: number): void {
+  wake(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
     this.#waiting |= bit;
@@ -106,7 +107,7 @@ export class ClockDomain {
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
-  wakeAfter(stage: number, nowPs: number): void {
+  wakeAfter(stage: number, nowPs: Picoseconds): void {
     this.wake(stage, this.clock.cycleAfter(nowPs));
   }
 
@@ -120,7 +121,7 @@ export class ClockDomain {
    * again: it need not wait for its turn. The stage has done all that it does at the edge before.
    * @returns whether it is that edge now; if not, the stage may {@link wake} itself
    */
-  passTo(stage: number, cycle: number): boolean {
+  passTo(stage: number, cycle: Cycles): boolean {
     const process = this.#process;
     const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
     if (isWaiting || (this.#dueStages & this.#upstream) !== 0 || process.runningProgramCount > 0)
@@ -158,7 +159,7 @@ export class ClockDomain {
    * While `stage` runs: the instant before which its process has nothing to do but to run it again and to take records of
    * `reader`. Up to it the stage may do both itself ({@link passOver}, LogicalProcess.takeRecord), in the order of time.
    */
-  quietPs(stage: number, reader: ChannelReader): number {
+  quietPs(stage: number, reader: ChannelReader): Picoseconds {
     const isWaiting = (this.#waiting & (FIRST_STAGE >>> stage)) !== 0;
     if (isWaiting || (this.#dueStages & this.#upstream) !== 0) return Number.NEGATIVE_INFINITY;
     const quietPs = this.#process.quietPs(reader);
@@ -168,7 +169,7 @@ export class ClockDomain {
   }
 
   /** A stage has run at `edgeCount` more edges by itself, the last of them `cycle`. It sees to the process's time. */
-  passOver(cycle: number, edgeCount: number): void {
+  passOver(cycle: Cycles, edgeCount: number): void {
     this.#stand(cycle);
     this.activeEdgeCount += edgeCount;
   }
@@ -179,7 +180,7 @@ export class ClockDomain {
   }
 
   /** A new epoch, between two edges: all of this domain is `ps`, a whole number of microseconds, less. */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     const cycles = this.clock.cyclesOf(ps);
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
@@ -192,7 +193,7 @@ export class ClockDomain {
   }
 
   /** The edge that runs is now `cycle`: stored as a small integer, although some come as floats (see {@link #setNext}). */
-  #stand(cycle: number): void {
+  #stand(cycle: Cycles): void {
     if ((cycle | 0) === cycle) {
       this.cycle = cycle | 0;
       this.#nextCycle = cycle | 0;
@@ -257,7 +258,7 @@ export class ClockDomain {
     this.#setNext(next, dueStages);
   }
 
-  #setNext(cycle: number, stages: number): void {
+  #setNext(cycle: Cycles, stages: number): void {
     // Stored as a small integer, although some come as floats: the stages get it as it is stored.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
@@ -265,14 +266,14 @@ export class ClockDomain {
     this.nextPs = this.clock.edgePs(cycle);
   }
 
-  #wakeFar(stage: number, cycle: number): void {
+  #wakeFar(stage: number, cycle: Cycles): void {
     if (this.#wakeCycle instanceof Int32Array) this.#wakeCycle = new Float64Array(this.#wakeCycle);
     this.#wakeCycle[stage] = cycle;
     this.#bringForward(stage, cycle);
   }
 
   /** A stage now waits for the next edge, an earlier one, or the one that is running (or for one in the far future). */
-  #bringForward(stage: number, cycle: number): void {
+  #bringForward(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if (this.#upstream !== NONE_RUNS) {
       if (cycle > this.cycle) return;

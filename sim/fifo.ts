@@ -5,6 +5,8 @@
  * stands in fields, and only those behind it in the ring: most fifos hold one entry at a time.
  * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls.
  */
+import type { Cycles } from '../base/units.ts';
+
 const NEVER = Number.POSITIVE_INFINITY;
 
 export class Fifo {
@@ -52,7 +54,7 @@ export class Fifo {
    * Appends `value`, visible from `visibleCycle` on.
    * @throws RangeError when the fifo is full: a stage that pushes must stall first
    */
-  push(value: number, visibleCycle: number): void {
+  push(value: number, visibleCycle: Cycles): void {
     if (this.count === 0) {
       this.head = value;
       this.headCycle = visibleCycle;
@@ -77,7 +79,7 @@ export class Fifo {
   }
 
   /** A new epoch: see EdgeKeeper. */
-  rebase(cycles: number): void {
+  rebase(cycles: Cycles): void {
     this.headCycle -= cycles;
     for (let place = 0; place < this.capacity; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
   }
@@ -91,7 +93,7 @@ export class Fifo {
     });
   }
 
-  #pushBehind(value: number, visibleCycle: number): void {
+  #pushBehind(value: number, visibleCycle: Cycles): void {
     const { count, capacity } = this;
     if (count === capacity) throw new RangeError(`push into a full fifo of ${capacity}`);
     let tail = this.#ringHead + count - 1;

@@ -11,7 +11,7 @@
 
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { FLOAT_ZERO } from '../base/float-zero.ts';
-import { psPerUs } from '../base/units.ts';
+import { type Picoseconds, psPerUs } from '../base/units.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
 import { ClockDomain } from './clock-domain.ts';
@@ -48,7 +48,7 @@ export class LogicalProcess {
   readonly name: string;
   readonly queue: EventQueue;
   /** The current instant in picoseconds, counted from the epoch. */
-  nowPs = FLOAT_ZERO;
+  nowPs: Picoseconds = FLOAT_ZERO;
   /** Begin of the epoch: microseconds since power-on. */
   epochUs = FLOAT_ZERO;
   /** How far edges and events may run: no record comes in before. Always before now where chance or several domains decide. */
@@ -125,7 +125,7 @@ export class LogicalProcess {
   }
 
   /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
-  addInbound(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler): void {
+  addInbound(reader: ChannelReader, latencyPs: Picoseconds, receiver: RecordReceiver | RecordHandler): void {
     const port = new InboundPort(reader, latencyPs, receiver);
     const portCount = this.#inbound.push(port);
     if (portCount === 1) {
@@ -160,7 +160,7 @@ export class LogicalProcess {
   }
 
   /** A {@link LateSender} has something to send at `ps`. */
-  sendBy(ps: number): void {
+  sendBy(ps: Picoseconds): void {
     if (ps < this.lateSendPs) this.lateSendPs = ps;
   }
 
@@ -198,7 +198,7 @@ export class LogicalProcess {
   }
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
-  nextPs(): number {
+  nextPs(): Picoseconds {
     const next = this.#nextToRunPs();
     return this.lateSendPs < next ? this.lateSendPs : next;
   }
@@ -235,7 +235,7 @@ export class LogicalProcess {
    * Every process of a machine does so before any runs again.
    * @throws InvariantError for another number; ConfigurationError when it would count more than 2^53 cycles of a clock
    */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     const endUs = Math.floor(Number.MAX_SAFE_INTEGER / this.#fastestMHz);
     if (this.epochUs + ps / psPerUs > endUs) {
       const range = `at most ${endUs}: 2^53 cycles of its clock of ${this.#fastestMHz} MHz`;
@@ -282,7 +282,7 @@ export class LogicalProcess {
   }
 
   /** Smallest latency of an inbound channel: how far past a common instant this process may always run. */
-  get lookaheadPs(): number {
+  get lookaheadPs(): Picoseconds {
     let latencyPs = Number.POSITIVE_INFINITY;
     for (const port of this.#inbound) if (port.latencyPs < latencyPs) latencyPs = port.latencyPs;
     return latencyPs;
@@ -294,7 +294,7 @@ export class LogicalProcess {
   }
 
   /** Publishes all records sent, and promises to send no other before `promisePs`. */
-  publish(promisePs: number): void {
+  publish(promisePs: Picoseconds): void {
     for (const writer of this.#outbound) writer.publish(promisePs);
   }
 
@@ -302,7 +302,7 @@ export class LogicalProcess {
    * Runs everything due strictly before `limitPs`: then {@link aheadPs} says what is due next. Returns true when it
    * stopped because programs were resumed: the caller then awaits {@link settle} and calls again.
    */
-  advance(limitPs: number): boolean {
+  advance(limitPs: Picoseconds): boolean {
     this.limitPs = limitPs;
     return this.takeTurn();
   }
@@ -348,7 +348,7 @@ export class LogicalProcess {
    * The instant before which this process has nothing to do but to run its clock domain and to take the records of `reader`:
    * -Infinity where chance or several domains decide, or more than two channels come in.
    */
-  quietPs(reader: ChannelReader): number {
+  quietPs(reader: ChannelReader): Picoseconds {
     if (this.runningProgramCount > 0 || this.#hasMorePorts || this.#isUnusual)
       return Number.NEGATIVE_INFINITY;
     let quietPs = this.limitPs;
@@ -417,14 +417,14 @@ export class LogicalProcess {
     }
   }
 
-  #passTo(instantPs: number): void {
+  #passTo(instantPs: Picoseconds): void {
     if (instantPs < this.nowPs)
       throw new InvariantError(`next instant of ${this.name} in ps`, instantPs, `at least ${this.nowPs}`);
     this.nowPs = instantPs;
   }
 
   /** What {@link advance} does for a process with several clock domains, or with things in random order. */
-  #advanceUnusual(limitPs: number): boolean {
+  #advanceUnusual(limitPs: Picoseconds): boolean {
     for (;;) {
       const next = this.#nextToRunPs();
       if (next >= limitPs) {
@@ -466,7 +466,7 @@ export class LogicalProcess {
   }
 
   /** Runs the first of all that is due at `instantPs`. */
-  #runFirst(instantPs: number): void {
+  #runFirst(instantPs: Picoseconds): void {
     const port = this.#inbound.find(({ reader }) => reader.nextPs === instantPs);
     const domain = this.#clockDomains.find(({ nextPs }) => nextPs === instantPs);
     if (port !== undefined) this.#deliver(port);
@@ -475,7 +475,7 @@ export class LogicalProcess {
   }
 
   /** Picks at random among all that is due at `instantPs`; software events stay last. */
-  #runShuffled(instantPs: number): void {
+  #runShuffled(instantPs: Picoseconds): void {
     const ports = this.#inbound.filter((port) => port.reader.nextPs === instantPs);
     const domains = this.#clockDomains.filter((domain) => domain.nextPs === instantPs);
     const hasEvent = this.queue.nextPs === instantPs && this.queue.nextPhase === 0;

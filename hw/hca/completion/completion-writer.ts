@@ -7,6 +7,7 @@
  * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
+
 import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
@@ -14,6 +15,7 @@ import { CqErrorSyndrome } from '../../../abi/eqe.ts';
 import { BlockAccount, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
+import type { Cqn, QpSlot } from '../objects/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
 import { CQE_STAGING_BYTES, CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
@@ -131,8 +133,8 @@ export class CompletionWriter {
    * @param record send record released when the CQE is issued, or -1; @param syndrome 0, or that of an error CQE
    */
   post(
-    cqn: number,
-    qp: number,
+    cqn: Cqn,
+    qp: QpSlot,
     record: number,
     isSend: number,
     opcode: number,

@@ -11,6 +11,7 @@ import type { DataPathParts } from '../data-path-parts.ts';
 import {
   ENDED_BY_TIMEOUT,
   noRecord,
+  type QpSlot,
   type QueuePair,
   type SendRecord,
   UC_OPCODE_BASE,
@@ -32,7 +33,7 @@ export class QueuePairErrors {
    * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
    * it sees the NAK behind them; and both queues are flushed.
    */
-  fail(qp: number, cycle: number): void {
+  fail(qp: QpSlot, cycle: number): void {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
@@ -46,7 +47,7 @@ export class QueuePairErrors {
    * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
    * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
    */
-  sendFailed(qp: number, cycle: number): void {
+  sendFailed(qp: QpSlot, cycle: number): void {
     const pair = this.#parts.core.qps.rows[qp]!;
     const { opcodeBase } = pair;
     if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
@@ -55,13 +56,13 @@ export class QueuePairErrors {
     this.#parts.flusher.begin(qp, cycle);
   }
 
-  refused(qp: number, eventType: number, cycle: number): void {
+  refused(qp: QpSlot, eventType: number, cycle: number): void {
     if (eventType !== 0)
       this.#parts.asyncEvents.post(eventType, this.#parts.core.qps.numberOf[qp]!, 0, cycle);
     this.fail(qp, cycle);
   }
 
-  communicationEstablished(qp: number, cycle: number): void {
+  communicationEstablished(qp: QpSlot, cycle: number): void {
     const { qps } = this.#parts.core;
     if (qps.rows[qp]!.state === QpState.RTR)
       this.#parts.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
@@ -78,7 +79,7 @@ export class QueuePairErrors {
   }
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
-  queueFailed(qp: number, cycle: number): void {
+  queueFailed(qp: QpSlot, cycle: number): void {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
@@ -96,7 +97,7 @@ export class QueuePairErrors {
     if (pair.recordHead === request) this.#ends.completeLocally(pair, cycle);
   }
 
-  ackTimedOut(qp: number, cycle: number): void {
+  ackTimedOut(qp: QpSlot, cycle: number): void {
     const { qps } = this.#parts.core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;

@@ -12,7 +12,7 @@
  */
 import { PageRequestSide } from '../../../abi/eqe.ts';
 import { type ClockDomain, Fifo } from '../../../sim/index.ts';
-import { enlarged, type QpTable } from '../objects/index.ts';
+import { enlarged, type Qpn, type QpSlot, type QpTable } from '../objects/index.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
 export const SIDE_RESPONDER = PageRequestSide.RESPONDER;
@@ -38,7 +38,7 @@ export interface PageRequestSink {
   postPageRequest(
     side: number,
     isWrite: boolean,
-    qpn: number,
+    qpn: Qpn,
     key: number,
     address: number,
     lengthBytes: number,
@@ -49,7 +49,7 @@ export interface PageRequestSink {
 
 export interface PageFaultListener {
   /** The side may go on, or fail. */
-  resumed(qp: number, side: number, cycle: number): void;
+  resumed(qp: QpSlot, side: number, cycle: number): void;
 }
 
 export class PageFaults {
@@ -114,7 +114,7 @@ export class PageFaults {
    * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
    */
   meet(
-    qp: number,
+    qp: QpSlot,
     side: number,
     key: number,
     address: number,
@@ -152,7 +152,7 @@ export class PageFaults {
   }
 
   /** The QP begins or ends a life. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     for (let entry = qp * SIDES; entry < (qp + 1) * SIDES; entry++) this.#state[entry] = IDLE;
   }
 

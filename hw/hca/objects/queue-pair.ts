@@ -8,6 +8,7 @@
  * representation by its first value.
  */
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
 
@@ -16,7 +17,7 @@ const NONE = -1;
 
 export class QueuePair {
   /** Its place in the {@link QpTable}. */
-  readonly slot: number;
+  readonly slot: QpSlot;
   // Identity and configuration
   state = 0;
   serviceType = 0;
@@ -24,7 +25,7 @@ export class QueuePair {
   uarPage = 0;
   mtuBytes = 0;
   messageBytesMax = FLOAT_ZERO;
-  remoteQpn = 0;
+  remoteQpn: Qpn = 0;
   remoteLid = 0;
   /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
   opcodeBase = 0;
@@ -44,8 +45,8 @@ export class QueuePair {
   rqLogCount = 0;
   rqStrideBytes = 0;
   hasReceiveQueue = 0;
-  sendCqn = 0;
-  receiveCqn = 0;
+  sendCqn: Cqn = 0;
+  receiveCqn: Cqn = 0;
   /** SRQ number, or -1. */
   srqn = 0;
   doorbellRecord = FLOAT_ZERO;

@@ -15,7 +15,7 @@ import {
   RIGHT_LOCAL_WRITE,
   SIDE_RESPONDER,
 } from '../memory/index.ts';
-import { SEGMENTS_MAX } from '../objects/index.ts';
+import { type QpSlot, SEGMENTS_MAX } from '../objects/index.ts';
 import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
 import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
@@ -38,7 +38,7 @@ export class ReceiveScatter {
   /**
    * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's.
    */
-  take(qp: number, arrivedCycle: number, cycle: number): ReceiveAnswer {
+  take(qp: QpSlot, arrivedCycle: number, cycle: number): ReceiveAnswer {
     const { qps } = this.#core;
     const queue = this.#receives.queueOf(qp);
     const taken = queue === -1 ? NONE_POSTED : this.#receives.take(queue, arrivedCycle, cycle);
@@ -53,7 +53,7 @@ export class ReceiveScatter {
   }
 
   /** Back to the list's beginning: another message takes the WQE that one given up had. */
-  rewind(qp: number): void {
+  rewind(qp: QpSlot): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.segmentIndex = 0;
@@ -65,7 +65,7 @@ export class ReceiveScatter {
    * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, or WAIT,
    * FULL, REFUSED or ABSENT.
    */
-  place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+  place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
     const { qps, translator } = this.#core;
     const pair = qps.rows[qp]!;
     const segment = pair.segmentIndex;
@@ -89,7 +89,7 @@ export class ReceiveScatter {
   }
 
   /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
-  skip(qp: number, lengthBytes: number): boolean {
+  skip(qp: QpSlot, lengthBytes: number): boolean {
     const { qps } = this.#core;
     let left = lengthBytes;
     while (left > 0) {
@@ -123,7 +123,7 @@ export class ReceiveScatter {
   }
 
   /** Takes back the last so many bytes placed: their packet will come again. */
-  retreat(qp: number, lengthBytes: number): void {
+  retreat(qp: QpSlot, lengthBytes: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.messageBytes -= lengthBytes;
@@ -139,7 +139,7 @@ export class ReceiveScatter {
     }
   }
 
-  #missing(found: number, qp: number, index: number, address: number, used: number, cycle: number): number {
+  #missing(found: number, qp: QpSlot, index: number, address: number, used: number, cycle: number): number {
     if (found !== PAGE_FAULT) return REFUSED;
     const { qps, pageFaults: faults } = this.#core;
     const rest = qps.segmentBytes[index]! - used;
@@ -147,7 +147,7 @@ export class ReceiveScatter {
     return isAsked ? ABSENT : REFUSED;
   }
 
-  #advance(qp: number, index: number, bytes: number): void {
+  #advance(qp: QpSlot, index: number, bytes: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     const used = pair.segmentUsed + bytes;
@@ -158,7 +158,7 @@ export class ReceiveScatter {
   }
 
   /** The scatter list: data pointers up to the stride or the terminator. */
-  #loadSegments(qp: number): void {
+  #loadSegments(qp: QpSlot): void {
     const { qps, sramView } = this.#core;
     const end = this.#receives.foundOffset + this.#receives.foundBytes;
     let count = 0;
@@ -179,7 +179,7 @@ export class ReceiveScatter {
   }
 
   /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
-  #receivePd(qp: number): number {
+  #receivePd(qp: QpSlot): number {
     const { qps, srqs } = this.#core;
     const pair = qps.rows[qp]!;
     const srqn = pair.srqn;

@@ -17,6 +17,7 @@ import {
   ASKED,
   IDLE,
   NO_LINE,
+  type QpSlot,
   READING_RECORD,
   READING_WQES,
   RECORD_READ,
@@ -97,7 +98,7 @@ export class ReceiveWqeFetch {
   }
 
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
-  queueOf(qp: number): number {
+  queueOf(qp: QpSlot): number {
     const { qps, srqs } = this.#core;
     const pair = qps.rows[qp]!;
     const srqn = pair.srqn;

@@ -41,6 +41,7 @@ import {
 } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
+import type { QpSlot } from '../objects/index.ts';
 import {
   isSamePartition,
   type PortAddress,
@@ -59,7 +60,7 @@ const STEP_FINISH = 2;
 
 export interface DatagramListener {
   /** The QP goes to error, with an asynchronous event or 0. */
-  qpRefused(qp: number, eventType: number, cycle: number): void;
+  qpRefused(qp: QpSlot, eventType: number, cycle: number): void;
 }
 
 export class DatagramReceiver {
@@ -95,7 +96,7 @@ export class DatagramReceiver {
   }
 
   /** Works on the datagram at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(offset: number, qp: number, cycle: number): number {
+  process(offset: number, qp: QpSlot, cycle: number): number {
     if (this.#step === STEP_CHECK) {
       if (!this.#check(offset, qp)) return 0;
       const taken = this.#takeReceiveWqe(qp, cycle);
@@ -123,7 +124,7 @@ export class DatagramReceiver {
   }
 
   /** One that a datagram left for want of a page is used again. */
-  #takeReceiveWqe(qp: number, cycle: number): ReceiveAnswer {
+  #takeReceiveWqe(qp: QpSlot, cycle: number): ReceiveAnswer {
     if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
@@ -139,7 +140,7 @@ export class DatagramReceiver {
   }
 
   /** Keys. QP0 has none; QP1 takes any partition that the port has. */
-  #check(offset: number, qp: number): boolean {
+  #check(offset: number, qp: QpSlot): boolean {
     const { qps, violations } = this.#core;
     const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
     this.#pkeyIndex = 0;
@@ -169,7 +170,7 @@ export class DatagramReceiver {
   }
 
   /** Writes the GRH, or leaves its place alone, then the payload. */
-  #place(offset: number, qp: number, cycle: number): typeof DONE | typeof WAIT | typeof ABSENT {
+  #place(offset: number, qp: QpSlot, cycle: number): typeof DONE | typeof WAIT | typeof ABSENT {
     const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
     const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
     if (this.#placed === 0 && !hasGrh) {
@@ -192,7 +193,7 @@ export class DatagramReceiver {
     return DONE;
   }
 
-  #complete(offset: number, qp: number, cycle: number): void {
+  #complete(offset: number, qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const flags = this.#word(offset, WORD_PACKET_FLAGS);

@@ -24,7 +24,7 @@ import {
 import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
-import { type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
+import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
 import {
   destinationGidPlace,
   FIRST_MULTICAST_LID,
@@ -144,7 +144,7 @@ export class Receiver {
     if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
-  isServing(qp: number): boolean {
+  isServing(qp: QpSlot): boolean {
     return this.#active?.slot === qp;
   }
 
@@ -292,7 +292,7 @@ export class Receiver {
   }
 
   /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
-  #specialQpn(qpn: number): number {
+  #specialQpn(qpn: Qpn): number {
     const base = this.#specialQps.specialQpBase;
     if (base === 0) return -1;
     return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;

@@ -5,7 +5,13 @@
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from '../completion/index.ts';
-import { noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
+import {
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import {
   NOT_PARKED,
   PARKED_CREDITS,
@@ -19,7 +25,7 @@ const { NOP } = WqeOpcode;
 
 export interface RequestCompletionListener {
   /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
-  qpFailed(qp: number, cycle: number): void;
+  qpFailed(qp: QpSlot, cycle: number): void;
   /** A record completed without a CQE. */
   recordCompletedSilently(request: SendRecord, cycle: number): void;
 }

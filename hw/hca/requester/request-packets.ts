@@ -19,7 +19,13 @@ import {
   TRANSLATED,
   type TranslationPort,
 } from '../memory/index.ts';
-import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
+import {
+  type DataSegment,
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
@@ -171,7 +177,7 @@ export class RequestPackets {
 
   #notTranslated(
     found: number,
-    qp: number,
+    qp: QpSlot,
     key: number,
     address: number,
     lengthBytes: number,

@@ -17,7 +17,14 @@ import { BlockAccount, Fifo } from '../../../sim/index.ts';
 import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
-import { enlarged, noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
+import {
+  enlarged,
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import type { PacketQueue, PortAddress } from '../packets/index.ts';
 import {
   isFenced,
@@ -170,7 +177,7 @@ export class Requester {
   }
 
   /** True while the requester has a packet of this QP half gathered. */
-  isServing(qp: number): boolean {
+  isServing(qp: QpSlot): boolean {
     return this.#active?.slot === qp;
   }
 

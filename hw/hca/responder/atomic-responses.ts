@@ -8,6 +8,7 @@ import { Opcode } from '../../../wire/opcodes.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_ATOMIC } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import { AtomicResults } from './atomic-results.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
 import { type ResponderResources, responderPlaces } from './responder-resources.ts';
@@ -58,7 +59,7 @@ export class AtomicResponses {
   }
 
   /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, WAIT, ABSENT or REFUSED. */
-  step(qp: number, entry: number, cycle: number): number {
+  step(qp: QpSlot, entry: number, cycle: number): number {
     const resources = this.#resources;
     const unit = this.#unit;
     if (unit.isIdle) return this.#begin(qp, entry, cycle);
@@ -81,13 +82,13 @@ export class AtomicResponses {
   }
 
   /** Answers the repeated atomic `entry`. */
-  replay(qp: number, entry: number, cycle: number): typeof ANSWERED | typeof WAIT {
+  replay(qp: QpSlot, entry: number, cycle: number): typeof ANSWERED | typeof WAIT {
     const { operands } = this.#resources;
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
 
   /** Whether a repeated atomic can be answered: it is not still queued, its result is kept, and there is room. */
-  canReplay(qp: number, psn: number): boolean {
+  canReplay(qp: QpSlot, psn: number): boolean {
     const resources = this.#resources;
     if (resources.find(qp, psn) !== NONE) return false;
     const { count, pair } = resources.rows[qp]!;
@@ -112,7 +113,7 @@ export class AtomicResponses {
   }
 
   /** A new life of the QP: no result is kept. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     this.#results.forget(qp);
   }
 
@@ -122,7 +123,7 @@ export class AtomicResponses {
   }
 
   /** Only with room for the answer: a result is never without one. */
-  #begin(qp: number, entry: number, cycle: number): number {
+  #begin(qp: QpSlot, entry: number, cycle: number): number {
     const { translator, qps, pageFaults } = this.#core;
     const resources = this.#resources;
     if (this.#packets.queue.isFull) {
@@ -151,7 +152,7 @@ export class AtomicResponses {
   }
 
   #answer(
-    qp: number,
+    qp: QpSlot,
     entry: number,
     low: number,
     high: number,

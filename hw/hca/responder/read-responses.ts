@@ -8,6 +8,7 @@ import { Opcode } from '../../../wire/opcodes.ts';
 import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_READ } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import { type ResponsePackets, STALL_DMA, STALL_TRANSLATION } from './response-packets.ts';
 
@@ -42,7 +43,7 @@ export class ReadResponses {
   }
 
   /** Makes the next packet of the READ `entry`. DONE: it is sealed. */
-  send(qp: number, entry: number, cycle: number): MemoryAnswer | typeof DONE_LAST {
+  send(qp: QpSlot, entry: number, cycle: number): MemoryAnswer | typeof DONE_LAST {
     const resources = this.#resources;
     const packets = this.#packets;
     const pair = this.#core.qps.rows[qp]!;
@@ -65,7 +66,7 @@ export class ReadResponses {
   }
 
   /** Begins the DMA reads of the open packet's payload. DONE: all of them. */
-  #gather(qp: number, entry: number, skippedBytes: number, cycle: number): MemoryAnswer {
+  #gather(qp: QpSlot, entry: number, skippedBytes: number, cycle: number): MemoryAnswer {
     const { qps, translator, dmaRead, pageFaults } = this.#core;
     const resources = this.#resources;
     const { packet } = this.#packets;

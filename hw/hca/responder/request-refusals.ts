@@ -2,11 +2,13 @@
  * Refusals of requests (IBTA vol 1, 9.7.5.2): a NAK for the expected PSN, an RNR NAK for what will be possible later, and
  * silence on an unreliable connection, whose message is given up. What follows is dropped until the packet comes again.
  */
+
 import { EventType } from '../../../abi/eqe.ts';
 import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
 import { SIDE_RESPONDER } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import { MESSAGE_NONE } from '../packets/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { ResponseEngine } from './response-engine.ts';
@@ -15,14 +17,14 @@ export class RequestRefusals {
   readonly #core: HcaCore;
   readonly #request: InboundRequest;
   readonly #responses: ResponseEngine;
-  readonly #qpRefused: (qp: number, eventType: number, cycle: number) => void;
+  readonly #qpRefused: (qp: QpSlot, eventType: number, cycle: number) => void;
 
   /** @param qpRefused told that the QP goes to error, with an asynchronous event or 0 */
   constructor(
     core: HcaCore,
     request: InboundRequest,
     responses: ResponseEngine,
-    qpRefused: (qp: number, eventType: number, cycle: number) => void,
+    qpRefused: (qp: QpSlot, eventType: number, cycle: number) => void,
   ) {
     this.#core = core;
     this.#request = request;

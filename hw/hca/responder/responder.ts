@@ -36,7 +36,7 @@ import {
 } from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/index.ts';
+import type { QpSlot, QueuePair } from '../objects/index.ts';
 import {
   COMPLETES_RECEIVE_WQE,
   ENDS_MESSAGE,
@@ -62,9 +62,9 @@ const STEP_FINISH = 4;
 
 export interface ResponderListener {
   /** A request broke a rule: the NAK is queued; the QP goes to error, with the given asynchronous event. */
-  qpRefused(qp: number, eventType: number, cycle: number): void;
+  qpRefused(qp: QpSlot, eventType: number, cycle: number): void;
   /** First packet on a QP in RTR. */
-  communicationEstablished(qp: number, cycle: number): void;
+  communicationEstablished(qp: QpSlot, cycle: number): void;
 }
 
 export class Responder {

@@ -16,6 +16,7 @@ import { psnDistance } from '../../../wire/psn.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import { nakEvent, type PacketQueue } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import { AtomicResponses } from './atomic-responses.ts';
@@ -44,7 +45,7 @@ const FINISHED = 0;
 
 export interface ResponseListener extends ResponsePacketListener {
   /** A response could not be made: memory failed or the region is gone. */
-  responseFailed(qp: number, cycle: number): void;
+  responseFailed(qp: QpSlot, cycle: number): void;
 }
 
 export class ResponseEngine {
@@ -126,12 +127,12 @@ export class ResponseEngine {
   }
 
   /** READs and atomics the QP still has to answer. */
-  queuedCount(qp: number): number {
+  queuedCount(qp: QpSlot): number {
     return this.#resources.rows[qp]!.count;
   }
 
   /** The same without those that were repeated, whose first answer may have been lost. */
-  newCount(qp: number): number {
+  newCount(qp: QpSlot): number {
     return this.#resources.rows[qp]!.newCount;
   }
 
@@ -146,13 +147,13 @@ export class ResponseEngine {
   }
 
   /** True while anything of the QP is queued or being answered. */
-  isBusy(qp: number): boolean {
+  isBusy(qp: QpSlot): boolean {
     const pending = this.#resources.rows[qp]!;
     return pending.count > 0 || pending.hasAck === 1 || this.#active === pending;
   }
 
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
-  addRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  addRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
     this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
@@ -160,7 +161,7 @@ export class ResponseEngine {
 
   /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
   addAtomic(
-    qp: number,
+    qp: QpSlot,
     psn: number,
     opcode: number,
     address: number,
@@ -184,7 +185,7 @@ export class ResponseEngine {
    * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
    * It is dropped when there is no room, as if lost.
    */
-  repeatRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  repeatRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
     const resources = this.#resources;
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
@@ -201,7 +202,7 @@ export class ResponseEngine {
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
-  replayAtomic(qp: number, psn: number, cycle: number): boolean {
+  replayAtomic(qp: QpSlot, psn: number, cycle: number): boolean {
     const pending = this.#resources.rows[qp]!;
     if (!this.#atomics.canReplay(qp, psn)) return false;
     this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
@@ -213,14 +214,14 @@ export class ResponseEngine {
    * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
    * acknowledges as much, and is sent once.
    */
-  acknowledgeAgain(qp: number, psn: number, cycle: number): void {
+  acknowledgeAgain(qp: QpSlot, psn: number, cycle: number): void {
     const { hasAck, ackPsn } = this.#resources.rows[qp]!;
     if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
     else this.acknowledge(qp, psn, cycle);
   }
 
   /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
-  acknowledge(qp: number, psn: number, cycle: number): void {
+  acknowledge(qp: QpSlot, psn: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
@@ -231,7 +232,7 @@ export class ResponseEngine {
   }
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
-  refuse(qp: number, psn: number, syndrome: number, cycle: number): void {
+  refuse(qp: QpSlot, psn: number, syndrome: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     pending.hasAck = 1;
     pending.ackPsn = psn;
@@ -241,18 +242,18 @@ export class ResponseEngine {
   }
 
   /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
-  dropRequests(qp: number): void {
+  dropRequests(qp: QpSlot): void {
     this.#resources.dropRequests(qp);
   }
 
   /** Drops everything queued for the QP. */
-  drop(qp: number): void {
+  drop(qp: QpSlot): void {
     this.dropRequests(qp);
     this.#resources.rows[qp]!.hasAck = 0;
   }
 
   /** The page that the QP's oldest answer waited for is there, or is refused. */
-  resume(qp: number, cycle: number): void {
+  resume(qp: QpSlot, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
@@ -260,7 +261,7 @@ export class ResponseEngine {
   }
 
   /** A new life of the QP: no result is kept. */
-  open(qp: number): void {
+  open(qp: QpSlot): void {
     this.#atomics.forget(qp);
     this.drop(qp);
   }

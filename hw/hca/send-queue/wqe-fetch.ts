@@ -12,7 +12,14 @@ import { QpState } from '../../../abi/qpc.ts';
 import { BlockAccount, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
-import { enlarged, noLine, type QueuePair, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
+import {
+  enlarged,
+  noLine,
+  type QpSlot,
+  type QueuePair,
+  WQE_LINE_BYTES,
+  type WqeLine,
+} from '../objects/index.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;
@@ -24,7 +31,7 @@ export interface WqeFetchListener {
   /** The QP's line holds what memory held; it may hold no valid WQE. */
   wqesFetched(pair: QueuePair, cycle: number): void;
   /** The WQEs could not be read: the queue is unusable. */
-  wqeFetchFailed(qp: number, cycle: number): void;
+  wqeFetchFailed(qp: QpSlot, cycle: number): void;
 }
 
 /** The last fetch into a line. */
@@ -197,7 +204,7 @@ export class WqeFetch {
   }
 
   /** A QP that loses its line looks again into memory when it is next served. */
-  readonly #evict = (qp: number): void => {
+  readonly #evict = (qp: QpSlot): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
     if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;
