@@ -17,6 +17,11 @@ export type Cycles = Unit<'cycles'>;
 /** An instant of simulated time in the present epoch, or a duration. */
 export type Picoseconds = Unit<'picoseconds'>;
 
+/** An address as a program, a WQE or a packet names it: under a key. */
+export type VirtualAddress = Unit<'virtual address'>;
+/** An address as TLPs carry it. */
+export type BusAddress = Unit<'bus address'>;
+
 export const psPerNs = 1_000;
 export const psPerUs = 1_000_000;
 export const psPerMs = 1_000_000_000;

@@ -18,7 +18,9 @@
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
+
 import { assertRange } from '../../base/assert.ts';
+import type { BusAddress } from '../../base/units.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import { NON_POSTED } from '../pcie/index.ts';
 import { Arbiter, REQUESTER_COUNT_MAX } from './arbiter.ts';
@@ -77,7 +79,13 @@ export class DmaReadEngine extends ReadReturn {
    * @param cookie handed back with the report
    * @throws DmaRequestError for an empty request, one outside the memory, or one without room in the fifo
    */
-  request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void {
+  request(
+    requester: number,
+    address: BusAddress,
+    lengthBytes: number,
+    sramOffset: number,
+    cookie: number,
+  ): void {
     const queue = this.#queues[requester]!;
     const lastOffset = this.sramBytes - lengthBytes;
     if (!(lengthBytes > 0))

@@ -10,7 +10,9 @@
  * the driver refuses is met once more by the packet itself, which then fails as for any page that may not be used: so
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
+
 import { PageRequestSide } from '../../../abi/eqe.ts';
+import type { VirtualAddress } from '../../../base/units.ts';
 import { type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { enlarged, type Qpn, type QpSlot, type QpTable } from '../objects/index.ts';
 
@@ -40,7 +42,7 @@ export interface PageRequestSink {
     isWrite: boolean,
     qpn: Qpn,
     key: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     token: number,
     cycle: number,
@@ -117,7 +119,7 @@ export class PageFaults {
     qp: QpSlot,
     side: number,
     key: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     isWrite: number,
     cycle: number,

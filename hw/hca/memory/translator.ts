@@ -9,7 +9,9 @@
  * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
+
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { BusAddress, VirtualAddress } from '../../../base/units.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
@@ -47,7 +49,7 @@ export interface TranslatorSetup {
 
 export class Translator {
   /** Result of the last access that answered {@link TRANSLATED}: physical address and bytes contiguous from it. */
-  physicalAddress = FLOAT_ZERO;
+  physicalAddress: BusAddress = FLOAT_ZERO;
   contiguousBytes = FLOAT_ZERO;
 
   readonly #setup: TranslatorSetup;
@@ -110,7 +112,7 @@ export class Translator {
     port: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
   ): Translation {
@@ -137,7 +139,7 @@ export class Translator {
     port: TranslationPort,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
   ): Translation {
@@ -159,7 +161,7 @@ export class Translator {
     line: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     rights: number,
   ): void {
     const cache = this.#setup.mptCache;
@@ -183,7 +185,7 @@ export class Translator {
     port: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
   ): Translation {
@@ -194,7 +196,8 @@ export class Translator {
     if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
     if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
     if (cache.isPhysical[line] === 1) {
-      this.physicalAddress = address;
+      // Such a region has bus addresses for virtual ones.
+      this.physicalAddress = address as number;
       this.contiguousBytes = lengthBytes;
       return TRANSLATED;
     }
@@ -349,7 +352,7 @@ export class Translator {
     port: number,
     kind: number,
     tag: number,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
     failure: F,
   ): typeof PENDING | F {

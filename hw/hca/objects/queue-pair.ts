@@ -7,7 +7,9 @@
  * array costs nine. A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's
  * representation by its first value.
  */
+
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { VirtualAddress } from '../../../base/units.ts';
 import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
@@ -117,7 +119,7 @@ export class QueuePair {
   /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
   messageKind = 0;
   messageBytes = FLOAT_ZERO;
-  writeAddress = FLOAT_ZERO;
+  writeAddress: VirtualAddress = FLOAT_ZERO;
   writeKey = FLOAT_ZERO;
   writeRemaining = FLOAT_ZERO;
   /** Length that the WRITE's header announced. */

@@ -3,14 +3,16 @@
  * A field that begins as FLOAT_ZERO may hold any number, the others hold 32-bit integers: V8 chooses a field's representation by
  * its first value.
  */
+
 import { FLOAT_ZERO } from '../../../base/float-zero.ts';
+import type { VirtualAddress } from '../../../base/units.ts';
 
 /** Largest descriptor, hence most inline data. */
 export const INLINE_BYTES_MAX = 1008;
 
 /** A piece of host memory that a work request gathers from, or scatters to. */
 export class DataSegment {
-  address = FLOAT_ZERO;
+  address: VirtualAddress = FLOAT_ZERO;
   key = FLOAT_ZERO;
   bytes = 0;
 }
