@@ -50,9 +50,10 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
   readonly sizeBytes: number;
   private readonly byteOrder: ByteOrder;
   private readonly table: F;
-  private readonly cellOfByte: readonly Cell[];
   private readonly cells: readonly Cell[];
-  private readonly wire: Schema<CellValues>;
+  /** Made at the first use: most layouts of a run are only reached through their accessors. */
+  private madeCellOfByte: readonly Cell[] | undefined;
+  private madeWire: Schema<CellValues> | undefined;
 
   constructor(layoutName: string, sizeBytes: number, byteOrder: ByteOrder, table: F) {
     super();
@@ -61,9 +62,19 @@ export class LayoutSchema<F extends FieldTable> extends Schema<ValuesOf<F>> {
     this.byteOrder = byteOrder;
     this.table = table;
     this.cells = cutIntoCells(layoutName, sizeBytes, table);
-    this.cellOfByte = this.cells.flatMap((cell) => new Array<Cell>(cell.sizeBytes).fill(cell));
-    const properties = Object.fromEntries(this.cells.map((cell) => [cell.key, cellSchema(cell)]));
-    this.wire = object(properties) as unknown as Schema<CellValues>;
+  }
+
+  private get cellOfByte(): readonly Cell[] {
+    this.madeCellOfByte ??= this.cells.flatMap((cell) => new Array<Cell>(cell.sizeBytes).fill(cell));
+    return this.madeCellOfByte;
+  }
+
+  private get wire(): Schema<CellValues> {
+    if (this.madeWire === undefined) {
+      const properties = Object.fromEntries(this.cells.map((cell) => [cell.key, cellSchema(cell)]));
+      this.madeWire = object(properties) as unknown as Schema<CellValues>;
+    }
+    return this.madeWire;
   }
 
   override read(input: ISerialInput): Parsed<ValuesOf<F>> {

@@ -4,6 +4,24 @@
  */
 import { ConfigurationError } from './assert.ts';
 
+declare const unit: unique symbol;
+
+/**
+ * A number that counts or names one kind of thing. Any plain number may stand for it, so arithmetic and literals need no casts;
+ * what is declared as another kind may not: handing an instant to who asks for a cycle is a type error. At run time it is a number.
+ */
+export type Unit<Kind extends string> = number & { readonly [unit]?: Kind };
+
+/** An edge of a block's clock, or a number of its cycles. */
+export type Cycles = Unit<'cycles'>;
+/** An instant of simulated time in the present epoch, or a duration. */
+export type Picoseconds = Unit<'picoseconds'>;
+
+/** An address as a program, a WQE or a packet names it: under a key. */
+export type VirtualAddress = Unit<'virtual address'>;
+/** An address as TLPs carry it. */
+export type BusAddress = Unit<'bus address'>;
+
 export const psPerNs = 1_000;
 export const psPerUs = 1_000_000;
 export const psPerMs = 1_000_000_000;

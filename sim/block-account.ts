@@ -4,10 +4,15 @@
  * Busy cycles are added when work is taken up; stalled and idle cycles are measured as the intervals between
  * works. The three are counted apart, so their sum is a check and not an identity.
  */
+
+import type { Cycles } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 
 /** The reasons for which a block stalls: their names as reports say them, and the numbers by which the block does. */
 export type StallReasons<N extends string = string> = Readonly<Record<N, number>>;
+
+/** In place of a reason: nothing stands in the way. */
+export const NOT_STALLED = -1;
 
 /** Declares them, the first is number 0: `const { link: STALL_LINK } = stallReasons('link', 'tags')`. */
 export const stallReasons = <const N extends string>(...names: readonly N[]): StallReasons<N> =>
@@ -45,7 +50,7 @@ export class BlockAccount {
   }
 
   /** Takes up work at `cycle` that occupies the block for `serviceCycles`. */
-  serve(cycle: number, serviceCycles: number): void {
+  serve(cycle: Cycles, serviceCycles: Cycles): void {
     if (this.#waitingFor === IDLE && cycle >= this.freeCycle) {
       this.idleCycles += cycle - this.freeCycle;
       this.busyCycles += serviceCycles;
@@ -58,24 +63,24 @@ export class BlockAccount {
   }
 
   /** From `cycle` on the block has work that it cannot proceed with, for the reason of this index. */
-  stall(cycle: number, reason: number): void {
+  stall(cycle: Cycles, reason: number): void {
     if (this.#waitingFor === reason) return;
     if (cycle > this.freeCycle) this.#close(cycle);
     this.#waitingFor = reason;
   }
 
   /** From `cycle` on the block has nothing to do. */
-  rest(cycle: number): void {
+  rest(cycle: Cycles): void {
     this.stall(cycle, IDLE);
   }
 
   /** A new epoch: see EdgeKeeper. */
-  rebase(cycles: number): void {
+  rebase(cycles: Cycles): void {
     this.freeCycle -= cycles;
   }
 
   /** Brings the account up to `cycle`, the end of the run. Work that lasts longer is cut there. */
-  close(cycle: number): void {
+  close(cycle: Cycles): void {
     if (cycle < this.freeCycle) {
       this.busyCycles -= this.freeCycle - cycle;
       this.freeCycle = cycle;
@@ -85,7 +90,7 @@ export class BlockAccount {
   }
 
   /** The account as it would be if the run ended at `cycle`. This one goes on: a report may be asked for in mid-run. */
-  closedAt(cycle: number): BlockAccount {
+  closedAt(cycle: Cycles): BlockAccount {
     const closed = new BlockAccount(this.name, stallReasons(...this.stallReasons));
     closed.busyCycles = this.busyCycles;
     closed.idleCycles = this.idleCycles;
@@ -97,7 +102,7 @@ export class BlockAccount {
     return closed;
   }
 
-  #close(cycle: number): void {
+  #close(cycle: Cycles): void {
     const cycles = cycle - this.freeCycle;
     if (cycles < 0) this.overlapCount++;
     if (this.#waitingFor === IDLE) this.idleCycles += cycles;

@@ -18,10 +18,12 @@
  * Two ends in one thread may be {@link joinEnds | joined}: then a record is known to the reader as soon as it is
  * appended, and nothing need be flushed or refreshed.
  */
+
 import { InvariantError } from '../base/assert.ts';
 import { layout } from '../base/layout.ts';
 import { f64, u32 } from '../base/layout-field.ts';
 import { wordIndexOf } from '../base/layout-record.ts';
+import type { Picoseconds } from '../base/units.ts';
 
 export const RECORD_HEADER_BYTES = 64;
 /** What every record begins with: the first fields of each protocol's own record. */
@@ -135,7 +137,7 @@ export class ChannelWriter extends ChannelEnd {
    * Appends a record and returns its byte offset in the data area; the caller fills words and payload at once.
    * @throws ChannelOverflowError when the ring is full; InvariantError when time runs backwards
    */
-  append(timePs: number, kind: number, payloadBytes: number): number {
+  append(timePs: Picoseconds, kind: number, payloadBytes: number): number {
     if (!(timePs >= this.#lastPs)) refuseTime(timePs, this.#lastPs);
     const recordBytes = (payloadBytes + RECORD_HEADER_BYTES + 15) & ~15;
     if (recordBytes > this.#runBytes) {
@@ -171,7 +173,7 @@ export class ChannelWriter extends ChannelEnd {
   }
 
   /** A new epoch: see {@link TimeKeeper}. The reader moves the records. */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     this.#lastPs -= ps;
     this.promisedPs -= ps;
     for (let slot = 0; slot <= PROMISE_SLOT_MASK; slot++)
@@ -187,7 +189,7 @@ export class ChannelWriter extends ChannelEnd {
   }
 
   /** Makes all records appended so far visible, with the promise that later ones are sent at `promisePs` or after. */
-  publish(promisePs: number): void {
+  publish(promisePs: Picoseconds): void {
     this.flush();
     this.promisedPs = promisePs;
     this.#promiseCount = (this.#promiseCount + 1) | 0;
@@ -199,7 +201,7 @@ export class ChannelWriter extends ChannelEnd {
    * Sees to it that a record can be appended: skips what is left at the ring's end, learns what was released. Padding has the
    * time of the record behind it, so that a reader need not look which of the two comes next.
    */
-  #makeRoom(recordBytes: number, timePs: number): void {
+  #makeRoom(recordBytes: number, timePs: Picoseconds): void {
     const offset = this.#tail & this.mask;
     const untilEnd = this.capacityBytes - offset;
     const skippedBytes = recordBytes > untilEnd ? untilEnd : 0;
@@ -226,7 +228,7 @@ export class ChannelReader extends ChannelEnd {
   #cursor = 0;
   #head = 0;
   /** Time of the next undelivered record known to this end, or Infinity. Only this end changes it. */
-  nextPs = NEVER;
+  nextPs: Picoseconds = NEVER;
   #isJoined = false;
   /** Where whoever joined the ends keeps what is due next at this end's process. */
   #arrivals: Float64Array = new Float64Array(1);
@@ -262,7 +264,7 @@ export class ChannelReader extends ChannelEnd {
   }
 
   /** A new epoch: moves the instants of all records still to be taken, which are those that the writer has appended. */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     this.refreshRecords();
     for (let at = this.#cursor; at !== this.#tail; ) {
       const offset = at & this.mask;
@@ -295,7 +297,7 @@ export class ChannelReader extends ChannelEnd {
   }
 
   /** The joined writer has appended a record: behind one that is due already, nobody need hear of it. */
-  noteAppended(tail: number, timePs: number): void {
+  noteAppended(tail: number, timePs: Picoseconds): void {
     this.#tail = tail;
     if (this.nextPs !== NEVER) return;
     this.nextPs = timePs;
@@ -392,6 +394,6 @@ export class ChannelReader extends ChannelEnd {
 /** Stands for the other end of a channel whose ends are not joined. */
 const NO_READER = new ChannelReader(new SharedArrayBuffer(channelBufferBytes(CAPACITY_BYTES_MIN)));
 
-function refuseTime(timePs: number, lastPs: number): never {
+function refuseTime(timePs: Picoseconds, lastPs: Picoseconds): never {
   throw new InvariantError('time of a record in ps', timePs, `at least ${lastPs}`);
 }

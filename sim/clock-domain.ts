@@ -7,11 +7,12 @@
  * scheduling: everything that reaches a clock domain from outside (a message, a timer) only leaves work in a
  * fifo or wakes a stage at a later edge.
  */
+import type { Cycles, Picoseconds } from '../base/units.ts';
 import type { Clock } from './clock.ts';
 import type { EdgeKeeper } from './epoch.ts';
 
 /** A stage does one cycle's work, as a method of its owner. It asks for its next cycle with {@link ClockDomain.wake}. */
-export type Stage<Owner = unknown> = (this: Owner, cycle: number) => void;
+export type Stage<Owner = unknown> = (this: Owner, cycle: Cycles) => void;
 
 const NEVER = Number.POSITIVE_INFINITY;
 const STAGE_COUNT_MAX = 32;
@@ -37,9 +38,9 @@ class OwnedStage {
 export class ClockDomain {
   readonly clock: Clock;
   /** Time of the next edge at which a stage is due, or Infinity. Only the domain changes it. */
-  nextPs = NEVER;
+  nextPs: Picoseconds = NEVER;
   /** The edge being run, or the last one run. */
-  cycle = 0;
+  cycle: Cycles = 0;
   /** Edges at which something was due. */
   activeEdgeCount = 0;
 
@@ -74,7 +75,7 @@ export class ClockDomain {
   }
 
   /** Has `stage` run at edge `cycle`, or earlier if it was already due earlier. */
-  wake(stage: number, cycle: number): void {
+  wake(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if ((this.#waiting & bit) !== 0 && cycle >= this.#wakeCycle[stage]!) return;
     this.#waiting |= bit;
@@ -84,7 +85,7 @@ export class ClockDomain {
   }
 
   /** Has `stage` run at the first edge after the instant `nowPs`: what a message or a timer does. */
-  wakeAfter(stage: number, nowPs: number): void {
+  wakeAfter(stage: number, nowPs: Picoseconds): void {
     this.wake(stage, this.clock.cycleAfter(nowPs));
   }
 
@@ -128,7 +129,7 @@ export class ClockDomain {
   }
 
   /** A new epoch, between two edges: all of this domain is `ps`, a whole number of microseconds, less. */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     const cycles = this.clock.cyclesOf(ps);
     for (let left = this.#waiting; left !== 0; ) {
       const stage = Math.clz32(left);
@@ -192,14 +193,14 @@ export class ClockDomain {
     this.nextPs = this.clock.edgePs(cycle);
   }
 
-  #wakeFar(stage: number, cycle: number): void {
+  #wakeFar(stage: number, cycle: Cycles): void {
     if (this.#wakeCycle instanceof Int32Array) this.#wakeCycle = new Float64Array(this.#wakeCycle);
     this.#wakeCycle[stage] = cycle;
     this.#bringForward(stage, cycle);
   }
 
   /** A stage now waits for the next edge, an earlier one, or the one that is running (or for one in the far future). */
-  #bringForward(stage: number, cycle: number): void {
+  #bringForward(stage: number, cycle: Cycles): void {
     const bit = (FIRST_STAGE >>> stage) | 0;
     if (this.#upstream !== NONE_RUNS) {
       if (cycle > this.cycle) return;

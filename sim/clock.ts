@@ -2,7 +2,7 @@
  * A clock whose period is an exact ratio of picoseconds, so that edges never drift: edge n lies at
  * floor(n × 10^6 / MHz) picoseconds, whatever n.
  */
-import { psPerUs } from '../base/units.ts';
+import { type Cycles, type Picoseconds, psPerUs } from '../base/units.ts';
 
 /**
  * Cycles for which one product of floats suffices. Exact instants are whole multiples of one step (and so are the exact
@@ -40,13 +40,13 @@ export class Clock {
   }
 
   /** Picosecond of edge `cycle`, also of an epoch before (then it is negative): floor of the exact instant. */
-  edgePs(cycle: number): number {
+  edgePs(cycle: Cycles): Picoseconds {
     if (cycle > REACH_CYCLES || cycle < -REACH_CYCLES) return this.#farEdgePs(cycle);
     return Math.floor(cycle * this.#periodPs + this.#halfStepPs);
   }
 
   /** {@link edgePs} of an edge of any epoch, exact also where it lies 2^53 ps and more away. */
-  exactEdgePs(cycle: number): bigint {
+  exactEdgePs(cycle: Cycles): bigint {
     const product = BigInt(cycle) * BigInt(psPerUs);
     const divisor = BigInt(this.frequencyMHz);
     const quotient = product / divisor;
@@ -54,39 +54,39 @@ export class Clock {
   }
 
   /** The first edge at or after `ps`, an instant of this epoch: at least 0. */
-  cycleAtOrAfter(ps: number): number {
+  cycleAtOrAfter(ps: Picoseconds): Cycles {
     const cycles = ps * this.#cyclesPerPs;
     if (cycles > REACH_CYCLES) return this.#farCycleAtOrAfter(ps);
     return (cycles + this.#roundUpCycles) | 0;
   }
 
   /** The first edge strictly after `ps`. */
-  cycleAfter(ps: number): number {
+  cycleAfter(ps: Picoseconds): Cycles {
     return this.cycleAtOrAfter(ps + 1);
   }
 
   /** Whole cycles that begin in [0, ps). */
-  cyclesElapsed(ps: number): number {
+  cyclesElapsed(ps: Picoseconds): Cycles {
     return this.cycleAtOrAfter(ps);
   }
 
   /** Duration of `cycles`, rounded up to a whole picosecond. */
-  durationPs(cycles: number): number {
+  durationPs(cycles: Cycles): Picoseconds {
     return Math.ceil((cycles * this.#numeratorPs) / this.#denominator);
   }
 
   /** Cycles of `ps`, a whole number of microseconds: exact. */
-  cyclesOf(ps: number): number {
+  cyclesOf(ps: Picoseconds): Cycles {
     return (ps / psPerUs) * this.frequencyMHz;
   }
 
   /** Counts from a whole multiple of the denominator, whose picosecond is exact. */
-  #farEdgePs(cycle: number): number {
+  #farEdgePs(cycle: Cycles): Picoseconds {
     const blocks = Math.floor(cycle / this.#denominator);
     return blocks * this.#numeratorPs + this.edgePs(cycle - blocks * this.#denominator);
   }
 
-  #farCycleAtOrAfter(ps: number): number {
+  #farCycleAtOrAfter(ps: Picoseconds): Cycles {
     const blocks = Math.floor(ps / this.#numeratorPs);
     return blocks * this.#denominator + this.cycleAtOrAfter(ps - blocks * this.#numeratorPs);
   }

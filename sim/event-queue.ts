@@ -11,7 +11,9 @@
  * cancellation touches no other event; nothing is allocated per event. Time is an integer count of picoseconds
  * held in a float64.
  */
+
 import { InvariantError } from '../base/assert.ts';
+import type { Picoseconds } from '../base/units.ts';
 import { EventHeap } from './event-heap.ts';
 import { EventWheel } from './event-wheel.ts';
 import { type EventEffect, FREE, HELD, IN_HEAP, isBefore, QueuedEvent } from './queued-event.ts';
@@ -40,7 +42,7 @@ const PHASE_ORDER = 2 ** 53 / PHASE_COUNT_MAX;
 
 export class EventQueue {
   /** Time of the earliest pending event, or Infinity. Kept current by every operation; only the queue changes it. */
-  nextPs = NEVER;
+  nextPs: Picoseconds = NEVER;
   /** Events run so far. */
   firedCount = 0;
   /** Number of events waiting. */
@@ -85,7 +87,7 @@ export class EventQueue {
    * Schedules `handler(a, b)` at `atPs`, a whole number that does not lie before the last event run.
    * @throws InvariantError for a time that is past or broken
    */
-  schedule(atPs: number, handler: number, a = 0, b = 0): EventRef {
+  schedule(atPs: Picoseconds, handler: number, a = 0, b = 0): EventRef {
     const delayPs = atPs - this.#nowPs;
     if (delayPs >>> 0 !== delayPs) checkDelay(delayPs, atPs);
     if (this.#free === this.#none) this.#growTo(2 * this.#pool.length);
@@ -135,7 +137,7 @@ export class EventQueue {
   }
 
   /** A new epoch: see {@link TimeKeeper}. */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     // Nothing is scheduled before the epoch any more.
     this.#nowPs = Math.max(0, this.#nowPs - ps);
     this.#wheel.rebase(ps);
@@ -194,7 +196,7 @@ function shuffled(shuffle: () => number): number {
 }
 
 /** A delay that is not a whole number of picoseconds below 4.3 ms: most often it is longer. */
-function checkDelay(delayPs: number, atPs: number): void {
+function checkDelay(delayPs: Picoseconds, atPs: Picoseconds): void {
   if (delayPs > 0 && Number.isSafeInteger(delayPs) && Number.isSafeInteger(atPs)) return;
   const range = `a whole number from ${atPs - delayPs} to ${Number.MAX_SAFE_INTEGER}`;
   throw new InvariantError('time of an event in ps', atPs, range);

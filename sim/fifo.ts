@@ -6,6 +6,8 @@
  * Pushing into a full fifo is a mistake of the pushing stage, which asks {@link Fifo.isFull} first and stalls. So each fifo
  * declares how many entries it has, and what happens when they are taken.
  */
+import type { Cycles } from '../base/units.ts';
+
 const NEVER = Number.POSITIVE_INFINITY;
 
 export interface FifoConfig {
@@ -70,7 +72,7 @@ export class Fifo {
    * Appends `value`, visible from `visibleCycle` on.
    * @throws RangeError when the fifo is full: a stage that pushes must stall first
    */
-  push(value: number, visibleCycle: number): void {
+  push(value: number, visibleCycle: Cycles): void {
     if (this.count === 0) {
       this.head = value;
       this.headCycle = visibleCycle;
@@ -95,7 +97,7 @@ export class Fifo {
   }
 
   /** A new epoch: see EdgeKeeper. */
-  rebase(cycles: number): void {
+  rebase(cycles: Cycles): void {
     this.headCycle -= cycles;
     for (let place = 0; place < this.capacity; place++) this.#cycles[place] = this.#cycles[place]! - cycles;
   }
@@ -109,7 +111,7 @@ export class Fifo {
     });
   }
 
-  #pushBehind(value: number, visibleCycle: number): void {
+  #pushBehind(value: number, visibleCycle: Cycles): void {
     const { count, capacity } = this;
     if (count === capacity)
       throw new RangeError(

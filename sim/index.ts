@@ -6,7 +6,7 @@ export {
   listWires,
   type Wires,
 } from './block.ts';
-export { BlockAccount, stallReasons } from './block-account.ts';
+export { BlockAccount, NOT_STALLED, stallReasons } from './block-account.ts';
 export {
   ChannelReader,
   ChannelWriter,

@@ -11,7 +11,7 @@
 
 import { ConfigurationError, InvariantError } from '../base/assert.ts';
 import { runtime } from '../base/runtime.ts';
-import { psPerUs } from '../base/units.ts';
+import { type Picoseconds, psPerUs } from '../base/units.ts';
 import type { Wide } from '../base/wide.ts';
 import { ChannelReader, type ChannelWriter, channelBufferBytes } from './channel.ts';
 import { Clock } from './clock.ts';
@@ -133,7 +133,7 @@ export class LogicalProcess {
   }
 
   /** Connects the reading end of a channel whose records take at least `latencyPs` from sending to effect. */
-  addInbound(reader: ChannelReader, latencyPs: number, receiver: RecordReceiver | RecordHandler): void {
+  addInbound(reader: ChannelReader, latencyPs: Picoseconds, receiver: RecordReceiver | RecordHandler): void {
     const port = new InboundPort(reader, latencyPs, receiver);
     const portCount = this.#inbound.push(port);
     if (portCount === 1) {
@@ -168,7 +168,7 @@ export class LogicalProcess {
   }
 
   /** A {@link LateSender} has something to send at `ps`. */
-  sendBy(ps: number): void {
+  sendBy(ps: Picoseconds): void {
     if (ps < this.lateSendPs) this.lateSendPs = ps;
   }
 
@@ -206,7 +206,7 @@ export class LogicalProcess {
   }
 
   /** Earliest instant at which something is due here, as far as is known; Infinity when nothing is. */
-  nextPs(): number {
+  nextPs(): Picoseconds {
     const next = this.#nextToRunPs();
     return this.lateSendPs < next ? this.lateSendPs : next;
   }
@@ -243,7 +243,7 @@ export class LogicalProcess {
    * Every process of a machine does so before any runs again.
    * @throws InvariantError for another number; ConfigurationError when it would count more than 2^53 cycles of a clock
    */
-  rebase(ps: number): void {
+  rebase(ps: Picoseconds): void {
     const endUs = Math.floor(Number.MAX_SAFE_INTEGER / this.#fastestMHz);
     if (this.epochUs + ps / psPerUs > endUs) {
       const range = `at most ${endUs}: 2^53 cycles of its clock of ${this.#fastestMHz} MHz`;
@@ -290,7 +290,7 @@ export class LogicalProcess {
   }
 
   /** Smallest latency of an inbound channel: how far past a common instant this process may always run. */
-  get lookaheadPs(): number {
+  get lookaheadPs(): Picoseconds {
     let latencyPs = Number.POSITIVE_INFINITY;
     for (const port of this.#inbound) if (port.latencyPs < latencyPs) latencyPs = port.latencyPs;
     return latencyPs;
@@ -302,7 +302,7 @@ export class LogicalProcess {
   }
 
   /** Publishes all records sent, and promises to send no other before `promisePs`. */
-  publish(promisePs: number): void {
+  publish(promisePs: Picoseconds): void {
     for (const writer of this.#outbound) writer.publish(promisePs);
   }
 
@@ -310,7 +310,7 @@ export class LogicalProcess {
    * Runs everything due strictly before `limitPs`: then {@link aheadPs} says what is due next. Returns true when it
    * stopped because programs were resumed: the caller then awaits {@link settle} and calls again.
    */
-  advance(limitPs: number): boolean {
+  advance(limitPs: Picoseconds): boolean {
     this.limitPs = limitPs;
     return this.takeTurn();
   }
@@ -392,14 +392,14 @@ export class LogicalProcess {
     }
   }
 
-  #passTo(instantPs: number): void {
+  #passTo(instantPs: Picoseconds): void {
     if (instantPs < this.nowPs)
       throw new InvariantError(`next instant of ${this.name} in ps`, instantPs, `at least ${this.nowPs}`);
     this.nowPs = instantPs;
   }
 
   /** What {@link advance} does for a process with several clock domains, or with things in random order. */
-  #advanceUnusual(limitPs: number): boolean {
+  #advanceUnusual(limitPs: Picoseconds): boolean {
     for (;;) {
       const next = this.#nextToRunPs();
       if (next >= limitPs) {
@@ -442,7 +442,7 @@ export class LogicalProcess {
   }
 
   /** Runs the first of all that is due at `instantPs`. */
-  #runFirst(instantPs: number): void {
+  #runFirst(instantPs: Picoseconds): void {
     const port = this.#inbound.find(({ reader }) => reader.nextPs === instantPs);
     const domain = this.#clockDomains.find(({ nextPs }) => nextPs === instantPs);
     if (port !== undefined) this.#deliver(port);
@@ -451,7 +451,7 @@ export class LogicalProcess {
   }
 
   /** Picks at random among all that is due at `instantPs`; software events stay last. */
-  #runShuffled(instantPs: number): void {
+  #runShuffled(instantPs: Picoseconds): void {
     const ports = this.#inbound.filter((port) => port.reader.nextPs === instantPs);
     const domains = this.#clockDomains.filter((domain) => domain.nextPs === instantPs);
     const hasEvent = this.queue.nextPs === instantPs && this.queue.nextPhase === 0;

@@ -5,7 +5,7 @@ import { Random } from '../sim/random.ts';
 import { Opcode, opcodeTable, packetBytesOf } from './opcodes.ts';
 import { FLAG_GRH, FLAG_RETRANSMISSION, MANAGEMENT_LANE } from './packet.ts';
 import { WireBench } from './wire-bench.ts';
-import { REFUSED } from './wire-sender.ts';
+import { NOT_SENT } from './wire-sender.ts';
 
 const { RC_SEND_ONLY } = Opcode;
 
@@ -136,7 +136,7 @@ describe('a wire port', () => {
       expect(port.expectPacket(readyPs, 0)).toBe(readyPs);
       expect(port.expectPacket(upPs + 100_000, 0)).toBe(readyPs);
     });
-    bench.a.at(readyPs, () => expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(REFUSED));
+    bench.a.at(readyPs, () => expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(NOT_SENT));
     await bench.runTo(upPs + 2_000_000);
     expect(spacePs).toEqual([]);
     expect(port.transmitted.serializerWaitPs).toBe(291_000);
@@ -153,10 +153,10 @@ describe('a wire port', () => {
       expect(port.expectPacket(upPs, formingPs)).toBe(takenPs);
     });
     bench.a.at(takenPs - 1, () =>
-      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).toBe(REFUSED),
+      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).toBe(NOT_SENT),
     );
     bench.a.at(takenPs, () =>
-      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).not.toBe(REFUSED),
+      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs + formingPs)).not.toBe(NOT_SENT),
     );
     await bench.runTo(upPs + 2_000_000);
     expect(bench.b.arrivals.map(({ timePs }) => timePs - upPs - LATENCY_PS)).toEqual([519_000, 1_038_000]);
@@ -209,10 +209,10 @@ describe('a wire port', () => {
     bench.a.at(upPs, () => {
       // Credits for four packets of 33 blocks.
       for (let sent = 0; sent < 4; sent++)
-        expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(REFUSED);
-      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).toBe(REFUSED);
+        expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).not.toBe(NOT_SENT);
+      expect(port.sendPacket(RC_SEND_ONLY, 2048, 0, lp.nowPs)).toBe(NOT_SENT);
       expect(port.canTransmit(RC_SEND_ONLY, 2048)).toBe(false);
-      expect(port.sendPacket(RC_SEND_ONLY, 256, 0, lp.nowPs, MANAGEMENT_LANE)).not.toBe(REFUSED);
+      expect(port.sendPacket(RC_SEND_ONLY, 256, 0, lp.nowPs, MANAGEMENT_LANE)).not.toBe(NOT_SENT);
     });
     await bench.runTo(upPs + 10_000_000);
     expect([port.transmitted.packetCount, bench.b.arrivals.length]).toEqual([5, 5]);

@@ -198,7 +198,7 @@ export class WirePort implements LateSender {
     this.#sender.onSpace(listener);
   }
 
-  /** Sends a packet as {@link beginPacket} does, or returns REFUSED where {@link canTransmit} says no: both in one. */
+  /** Sends a packet as {@link beginPacket} does, or returns NOT_SENT where {@link canTransmit} says no: both in one. */
   sendPacket(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane = 0): number {
     const nowPs = this.#lp.nowPs;
     if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);

@@ -45,7 +45,7 @@ const NO_PLUG = -1;
 /** Between two flow control packets of a lane at most, in times of a lane's symbol (7.9.4). */
 const FLOW_CONTROL_SYMBOLS = 65_536;
 /** In place of a record: the packet has not been sent. */
-export const REFUSED = -1;
+export const NOT_SENT = -1;
 
 export class WireSender {
   readonly counters = new TransmitCounters();
@@ -108,13 +108,13 @@ export class WireSender {
   }
 
   /**
-   * Sends a packet that is formed by `atPs`, if {@link canSend}, else returns REFUSED: what {@link begin} does for those who
+   * Sends a packet that is formed by `atPs`, if {@link canSend}, else returns NOT_SENT: what {@link begin} does for those who
    * have asked.
    */
   send(opcode: number, payloadBytes: number, flags: number, atPs: number, virtualLane: number): number {
     const shape = packetShapes[opcode]!;
     const packetBytes = shape.packetBytes(payloadBytes, (flags & FLAG_GRH) !== 0);
-    if (!this.#isFree(packetBytes, virtualLane, atPs - this.#lp.nowPs)) return REFUSED;
+    if (!this.#isFree(packetBytes, virtualLane, atPs - this.#lp.nowPs)) return NOT_SENT;
     return this.#put(opcode, shape, payloadBytes, flags, packetBytes, atPs, virtualLane);
   }
 

@@ -18,7 +18,9 @@
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
+
 import { assertRange } from '../../base/assert.ts';
+import type { BusAddress } from '../../base/units.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
@@ -173,7 +175,13 @@ export class DmaReadEngine implements CompletionTaker {
    * @param cookie handed back with the report
    * @throws DmaRequestError for an empty request, one outside the memory, or one without room in the fifo
    */
-  request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void {
+  request(
+    requester: number,
+    address: BusAddress,
+    lengthBytes: number,
+    sramOffset: number,
+    cookie: number,
+  ): void {
     const queue = this.#queues[requester]!;
     const lastOffset = this.#sramBytes - lengthBytes;
     if (!(lengthBytes > 0))

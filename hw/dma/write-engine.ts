@@ -15,7 +15,9 @@
  *
  * Requests are made at clock edges of the engine's domain, and are seen one cycle later.
  */
+
 import { assertInvariant, assertRange } from '../../base/assert.ts';
+import type { BusAddress } from '../../base/units.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
@@ -94,7 +96,7 @@ export class DmaWriteEngine {
    */
   request(
     requester: number,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
     source: Uint8Array,
     sourceOffset: number,

@@ -207,7 +207,8 @@ describe('every block of the data path', () => {
         writes.reset(cycle);
         dataPath.reset();
         const { qps, cqs } = dataPath.core;
-        for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
+        for (const slot of qps.liveSlots()) qps.free(slot);
+        for (const slot of cqs.liveSlots()) cqs.free(slot);
         after.push(JSON.stringify(dataPath.inspect(), null, 1));
       }).then((bench) => bench.run(20));
       expect(before[0], `seed ${seed}`).not.toBe(fresh);

@@ -1,5 +1,5 @@
 /** Why and for how long the oldest TLP of each flow waited in its transmit fifo. */
-import { stallReasons } from '../../sim/block-account.ts';
+import { NOT_STALLED, stallReasons } from '../../sim/block-account.ts';
 import { FLOW_COUNT } from './tlp.ts';
 
 const stalls = stallReasons('serializer', 'headerCredits', 'dataCredits', 'ordering');
@@ -10,7 +10,6 @@ export const {
   dataCredits: STALL_DATA_CREDITS,
   ordering: STALL_ORDERING,
 } = stalls;
-export const NOT_STALLED = -1;
 const STALL_COUNT = STALL_REASONS.length;
 
 export class StallAccount {

@@ -11,7 +11,9 @@
  *
  * The replay buffer that a real port keeps until the Ack is taken to be large enough never to throttle it.
  */
+
 import { InvariantError } from '../../base/assert.ts';
+import { NOT_STALLED } from '../../sim/block-account.ts';
 import type { ChannelWriter } from '../../sim/channel.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
 import { headersOf, tlpCredits } from './credits.ts';
@@ -20,7 +22,6 @@ import { LinkLanes } from './link-lanes.ts';
 import { mayPass } from './link-ordering.ts';
 import type { LinkConfig, LinkEndConfig } from './link-parameters.ts';
 import {
-  NOT_STALLED,
   STALL_DATA_CREDITS,
   STALL_HEADER_CREDITS,
   STALL_ORDERING,

@@ -1,9 +1,10 @@
 /** Access to the NIC's BAR0 by register name. */
 import { NicBar, nicBar0 } from '../../abi/nic/index.ts';
-import { fieldOf, type Register, withField } from '../../base/registers.ts';
+import { fieldOf, type RegisterFields, withField } from '../../base/registers.ts';
 import type { Cpu, NetPlatform } from '../platform.ts';
 
 type RegisterName = keyof typeof nicBar0.registers;
+type FieldName<N extends RegisterName> = keyof (typeof nicBar0.registers)[N]['fields'] & string;
 
 export class NicRegisterFile {
   readonly #base: number;
@@ -28,15 +29,19 @@ export class NicRegisterFile {
 }
 
 /** The value of a register with these fields, all others zero. */
-export function registerValue(name: RegisterName, fields: Readonly<Record<string, number>>): number {
-  const { fields: known } = nicBar0.registers[name] as Register;
-  return Object.entries(fields).reduce(
-    (value, [field, wanted]) => withField(value, known[field]!, wanted),
+export function registerValue<N extends RegisterName>(
+  name: N,
+  fields: Readonly<Partial<Record<FieldName<N>, number>>>,
+): number {
+  const known: RegisterFields = nicBar0.registers[name].fields;
+  return Object.entries<number | undefined>(fields).reduce(
+    (value, [field, wanted = 0]) => withField(value, known[field]!, wanted),
     0,
   );
 }
 
 /** A field of a register's value. */
-export function fieldIn(name: RegisterName, field: string, value: number): number {
-  return fieldOf(value, (nicBar0.registers[name] as Register).fields[field]!);
+export function fieldIn<N extends RegisterName>(name: N, field: FieldName<N>, value: number): number {
+  const known: RegisterFields = nicBar0.registers[name].fields;
+  return fieldOf(value, known[field]!);
 }

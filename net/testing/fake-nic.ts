@@ -4,7 +4,7 @@
  * without end, a transmit ring that hangs.
  */
 import { nicBar0, nicIdentity, nicReceiveDescriptor, nicTransmitDescriptor } from '../../abi/nic/index.ts';
-import { fieldOf, type Register } from '../../base/registers.ts';
+import { fieldOf } from '../../base/registers.ts';
 import type { AccessDone, DevicePort } from '../../host/device-port.ts';
 import type { InterruptController } from '../../host/interrupt-controller.ts';
 import type { PhysicalMemory } from '../../host/physical-memory.ts';
@@ -85,7 +85,7 @@ export class FakeNic {
     const { bytes, view } = this.#memory;
     const at = this.#value('rdbal') + head * 16;
     bytes.set(frame, receive.bufferAddress.getNumber(view, at));
-    const start = fieldOf(this.#value('rxcsum'), (registers.rxcsum as Register).fields['start']!);
+    const start = fieldOf(this.#value('rxcsum'), registers.rxcsum.fields.start);
     receive.length.set(view, at, frame.length);
     receive.checksum.set(view, at, folded(sumOf(frame, start, frame.length - start)));
     receive.endOfPacket.set(view, at, 1);

@@ -1,9 +1,11 @@
 /** Completion queues: SW2HW_CQ, HW2SW_CQ, QUERY_CQ, MODIFY_CQ (resize, moderation). Source: interface sheet 3.16, 5.2. */
+
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { cqc } from '../../../abi/cqc.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { viewOf } from '../../../base/index.ts';
 import { advance, counterMask24, passBit, ringIndex } from '../../../base/ring-index.ts';
+import type { Cqn } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -129,13 +131,13 @@ function* requireRoom(device: DeviceState, slot: number, logEntries: number): St
   demand(held <= 2 ** logEntries, CommandStatus.BAD_SIZE);
 }
 
-function liveQueue(device: DeviceState, cqn: number): number {
+function liveQueue(device: DeviceState, cqn: Cqn): number {
   requireNumber(device, cqn);
   const slot = device.parts.cqs.slotOf(cqn);
   return slot >= 0 ? slot : reject(CommandStatus.BAD_RES_STATE);
 }
 
-function requireNumber(device: DeviceState, cqn: number): void {
+function requireNumber(device: DeviceState, cqn: Cqn): void {
   demand(cqn < 2 ** device.profile!.logCqs, CommandStatus.BAD_INDEX);
   demand(cqn >= 2 ** device.parts.capabilities.logReservedCqs, CommandStatus.BAD_RESOURCE);
 }

@@ -2,46 +2,48 @@
  * What the command processor asks of the data path. All calls are made at a clock edge of the HCA, after the
  * command has been found legal and its mailbox has been read.
  */
+import type { CqSlot, QpSlot, SrqSlot } from '../objects/index.ts';
+
 export interface DataPathControl {
   /** A QP's context was created by RST2INIT (state INIT); its bytes are complete. */
-  qpCreated(slot: number): void;
+  qpCreated(slot: QpSlot): void;
   /** A transition or UPDATE_QP changed the context bytes of a live QP (any state but RST and ERR). */
-  qpModified(slot: number, previousState: number): void;
+  qpModified(slot: QpSlot, previousState: number): void;
   /** 2ERR: flush both queues with syndrome 5. */
-  qpToError(slot: number): void;
+  qpToError(slot: QpSlot): void;
   /** 2RST: drop everything in flight without completions; the slot is freed by the caller afterwards. */
-  qpDestroyed(slot: number): void;
+  qpDestroyed(slot: QpSlot): void;
   /** Writes the live fields (state, PSNs, counters) into the context bytes, for QUERY_QP. */
-  qpSync(slot: number): void;
+  qpSync(slot: QpSlot): void;
   /** True while work of this QP is inside the pipelines: a destroying command waits until it is false. */
-  qpIsBusy(slot: number): boolean;
+  qpIsBusy(slot: QpSlot): boolean;
   /** True in state SQD while work requests begun are not complete. */
-  qpIsDraining(slot: number): boolean;
+  qpIsDraining(slot: QpSlot): boolean;
   /** True in states ERR and SQER: the send queue is flushed, and no longer drains. */
-  qpIsInError(slot: number): boolean;
+  qpIsInError(slot: QpSlot): boolean;
   /** True in state SQER while work requests of the send queue are being flushed. */
-  qpIsFlushing(slot: number): boolean;
+  qpIsFlushing(slot: QpSlot): boolean;
 
-  cqCreated(slot: number): void;
+  cqCreated(slot: CqSlot): void;
   /** HW2SW_CQ: afterwards neither CQE nor event for it may appear. */
-  cqDestroyed(slot: number): void;
+  cqDestroyed(slot: CqSlot): void;
   /** MODIFY_CQ op 0: the context bytes hold the new buffer; write the resize CQE into the old one. */
-  cqResized(slot: number, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void;
+  cqResized(slot: CqSlot, oldLogSize: number, oldLogPageSize: number, oldMttAddress: number): void;
   /** MODIFY_CQ op 1: moderation period and count in the context bytes changed. */
-  cqModerated(slot: number): void;
-  cqSync(slot: number): void;
+  cqModerated(slot: CqSlot): void;
+  cqSync(slot: CqSlot): void;
   /** True while a CQE or an event of the CQ is on its way, or its doorbell record is being read. */
-  cqIsBusy(slot: number): boolean;
+  cqIsBusy(slot: CqSlot): boolean;
   /** True until the resize CQE has left: behind it nothing is written into the old buffer. */
   cqIsResizing(): boolean;
 
-  srqCreated(slot: number): void;
-  srqDestroyed(slot: number): void;
+  srqCreated(slot: SrqSlot): void;
+  srqDestroyed(slot: SrqSlot): void;
   /** ARM_SRQ: the limit in the context bytes changed. */
-  srqArmed(slot: number): void;
-  srqSync(slot: number): void;
+  srqArmed(slot: SrqSlot): void;
+  srqSync(slot: SrqSlot): void;
   /** True while a WQE or the doorbell record of the SRQ is being read. */
-  srqIsBusy(slot: number): boolean;
+  srqIsBusy(slot: SrqSlot): boolean;
 
   /** An MPT entry was activated, deactivated or changed in host memory: forget the cached copy. */
   mptChanged(index: number): void;

@@ -24,9 +24,9 @@ export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
 export type HcaProfile = Decoded<typeof initHca>;
 
 export interface ContextTables {
-  readonly qps: ContextTable;
-  readonly cqs: ContextTable;
-  readonly srqs: ContextTable;
+  readonly qps: ContextTable<'QP'>;
+  readonly cqs: ContextTable<'CQ'>;
+  readonly srqs: ContextTable<'SRQ'>;
 }
 
 /** What a device is made of, but for the data path, which is made behind it. */

@@ -5,6 +5,7 @@
  * Promises: a rejected transition leaves the context as it was; 2RST ends when nothing of the QP is in the pipelines, and
  * what it had received has reached memory.
  */
+
 import { portOfScheduleQueue } from '../../../abi/address-path.ts';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { sqdEventRequest } from '../../../abi/commands.ts';
@@ -25,6 +26,7 @@ import {
 } from '../../../abi/qpc.ts';
 import { copyQpcFields, type QpcFieldPath } from '../../../abi/qpc-fields.ts';
 import { viewOf } from '../../../base/index.ts';
+import type { Qpn } from '../objects/index.ts';
 import {
   type CommandRequest,
   demand,
@@ -213,7 +215,7 @@ export function configureSpecialQueuePairs(device: DeviceState, request: Command
   return undefined;
 }
 
-function liveQueuePair(device: DeviceState, qpn: number): number {
+function liveQueuePair(device: DeviceState, qpn: Qpn): number {
   contextIndex(device, qpn);
   const slot = device.parts.qps.slotOf(qpn);
   return slot >= 0 ? slot : reject(CommandStatus.BAD_QP_STATE);
@@ -223,7 +225,7 @@ function liveQueuePair(device: DeviceState, qpn: number): number {
  * Index of the QPC entry. Bits above the table and below XRC's are generation bits; reserved QPs are the firmware's.
  * Numbers that no table could hold do not exist: the input modifier has 24 bits of them.
  */
-function contextIndex(device: DeviceState, qpn: number): number {
+function contextIndex(device: DeviceState, qpn: Qpn): number {
   demand(qpn >= 2 ** device.parts.capabilities.logReservedQps, CommandStatus.BAD_RESOURCE);
   return qpn % 2 ** device.profile!.logQps;
 }

@@ -9,7 +9,7 @@
 import { CqArmCommand } from '../../../abi/doorbells.ts';
 import { Fifo } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED, enlarged } from '../objects/index.ts';
+import { CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED, type Cqn, enlarged } from '../objects/index.ts';
 
 const NONE = -1;
 const COUNTER_MASK = 0xffffff;
@@ -24,7 +24,7 @@ function isBeyond(counter: number, other: number): boolean {
 export interface CompletionEvents {
   canPost(): boolean;
   /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
-  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount: number): void;
+  postCompletion(eqn: number, cqn: Cqn, cycle: number, joinedCount: number): void;
   onSpace(listener: (cycle: number) => void): void;
 }
 

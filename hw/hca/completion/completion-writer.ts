@@ -7,14 +7,16 @@
  * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
  * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
+
 import { QueueStatus } from '../../../abi/cqc.ts';
 import { cqeBytes } from '../../../abi/cqe.ts';
 import { cqRecord } from '../../../abi/doorbells.ts';
 import { CqErrorSyndrome } from '../../../abi/eqe.ts';
-import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_COMPLETION } from '../memory/index.ts';
+import type { Cqn, QpSlot } from '../objects/index.ts';
 import { type CompletionEvents, CompletionNotifier } from './completion-notifier.ts';
 import { CqeStaging, RESIZE_RECORD } from './cqe-staging.ts';
 import { PostedCompletion } from './posted-completion.ts';
@@ -27,8 +29,6 @@ const {
   consumer: STALL_CONSUMER,
   events: STALL_EVENTS,
 } = stalls;
-/** In place of a stall: the completion is dealt with. */
-const DONE = -1;
 
 const COUNTER_MASK = 0xffffff;
 const RECORD_BYTES = 8;
@@ -124,7 +124,7 @@ export class CompletionWriter {
    * The row of the next completion, of a CQ's number and a QP's slot, for the caller to fill in and {@link post}: a successful
    * receive of nothing, without a send record. The caller has checked {@link isFull}.
    */
-  next(cqn: number, qp: number): PostedCompletion {
+  next(cqn: Cqn, qp: QpSlot): PostedCompletion {
     const { qps, cqs } = this.#core;
     let at = this.#head + this.#count;
     if (at >= this.#capacity) at -= this.#capacity;
@@ -190,11 +190,11 @@ export class CompletionWriter {
     // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
-      if (stall !== DONE) return this.account.stall(cycle, stall);
+      if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
     }
     if (this.#count === 0) return this.account.rest(cycle);
     const stall = this.#write(this.#posted[this.#head]!, cycle);
-    if (stall !== DONE) return this.account.stall(cycle, stall);
+    if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
     this.#pop(cycle);
     this.account.serve(cycle, this.#core.config.completionCycles);
     if (this.#count > 0 || this.notifier.hasFired || this.#resize !== undefined)
@@ -216,13 +216,13 @@ export class CompletionWriter {
     return true;
   }
 
-  /** Writes a completion. Returns DONE, or why it has to wait. */
+  /** Writes a completion. Returns NOT_STALLED, or why it has to wait. */
   #write(posted: PostedCompletion, cycle: number): number {
     const { cqs, cqcCache, translator } = this.#core;
     const { cq } = posted;
     if (cq === -1 || cqs.rows[cq]!.status !== QueueStatus.OK) {
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     if (!cqcCache.access(PORT_COMPLETION, cq, true)) return STALL_CONTEXT;
     if (!this.#hasRoom(cq)) {
@@ -233,7 +233,7 @@ export class CompletionWriter {
       this.#consumerReadOf = -1;
       this.#fail(cq, CqErrorSyndrome.OVERRUN, cycle);
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     const queue = cqs.rows[cq]!;
     const entry = queue.producer & ((1 << queue.logEntries) - 1);
@@ -249,7 +249,7 @@ export class CompletionWriter {
     if (found >= BAD_KEY) {
       this.#fail(cq, CqErrorSyndrome.ACCESS, cycle);
       this.#discard(posted, cycle);
-      return DONE;
+      return NOT_STALLED;
     }
     if (!this.#staging.hasRoom) return STALL_DMA;
     this.#consumerReadOf = -1;
@@ -258,7 +258,7 @@ export class CompletionWriter {
     cqcCache.port(PORT_COMPLETION).used();
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
     this.notifier.issued(cq, posted.isSolicited === 1 || posted.syndrome !== 0, cycle);
-    return DONE;
+    return NOT_STALLED;
   }
 
   #hasRoom(cq: number): boolean {
@@ -285,7 +285,7 @@ export class CompletionWriter {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns DONE or the stall. */
+  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns NOT_STALLED or the stall. */
   #writeResize(resize: Resize): number {
     const { cqs, translator } = this.#core;
     const { cq, logEntries, pageBytes, mttOffset } = resize;
@@ -298,11 +298,11 @@ export class CompletionWriter {
     if (found >= BAD_KEY) {
       this.#isResizing = false;
       queue.inPipelineCount--;
-      return DONE;
+      return NOT_STALLED;
     }
     this.#staging.issueResize(cq, queue, logEntries, translator.physicalAddress);
     queue.producer = (queue.producer + 1) & COUNTER_MASK;
-    return DONE;
+    return NOT_STALLED;
   }
 
   #fail(cq: number, syndrome: number, cycle: number): void {

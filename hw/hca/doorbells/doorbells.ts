@@ -15,7 +15,7 @@ import { QpState } from '../../../abi/qpc.ts';
 import { wqeUnitBytes } from '../../../abi/wqe.ts';
 import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import type { HcaCore } from '../core.ts';
-import { noLine, WQE_LINE_BYTES } from '../objects/index.ts';
+import { noLine, type Qpn, type QpSlot, WQE_LINE_BYTES } from '../objects/index.ts';
 import type { WqeLines } from '../send-queue/index.ts';
 import type { WorkArrivals } from './work-arrivals.ts';
 
@@ -137,7 +137,7 @@ export class Doorbells {
   }
 
   /** A send doorbell, or a BlueFlame post taken as one. */
-  #send(qpn: number, page: number, cycle: number): void {
+  #send(qpn: Qpn, page: number, cycle: number): void {
     const { qps, violations } = this.#core;
     const qp = qps.slotOf(qpn);
     if (qp === -1) return violations.count('doorbellUnknownQp');
@@ -235,7 +235,7 @@ export class Doorbells {
   }
 
   /** A QP that loses its line looks again into memory when it is next served. */
-  readonly #evict = (qp: number): void => {
+  readonly #evict = (qp: QpSlot): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
     if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;

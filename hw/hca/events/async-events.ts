@@ -3,15 +3,17 @@
  * error never waits for it. When software lets the event queues fill up for so long that the fifo is full, the event
  * is lost and counted, as on hardware.
  */
+
 import { EventType } from '../../../abi/eqe.ts';
 import { BlockAccount, type BlockState, type ClockDomain, Fifo, stallReasons } from '../../../sim/index.ts';
+import type { Cqn, Qpn } from '../objects/index.ts';
 
 export interface AsyncEventSink {
   canPost(): boolean;
   onSpace(listener: (cycle: number) => void): void;
-  postQpEvent(type: number, qpn: number, cycle: number): void;
+  postQpEvent(type: number, qpn: Qpn, cycle: number): void;
   postSrqEvent(type: number, srqn: number, cycle: number): void;
-  postCqError(cqn: number, syndrome: number, cycle: number): void;
+  postCqError(cqn: Cqn, syndrome: number, cycle: number): void;
 }
 
 const DEPTH = 1024;

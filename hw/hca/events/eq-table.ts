@@ -7,12 +7,12 @@ import { QueueStatus } from '../../../abi/cqc.ts';
 import { EqArmState, eqc } from '../../../abi/eqc.ts';
 import { eqeBytes } from '../../../abi/eqe.ts';
 import { psPerUs } from '../../../base/index.ts';
-import { ContextTable } from '../objects/index.ts';
+import { ContextTable, type EqSlot } from '../objects/index.ts';
 
 /** No page of the EQ's buffer is known at the moment. */
 export const NO_PAGE = -1;
 
-export class EqTable extends ContextTable {
+export class EqTable extends ContextTable<'EQ'> {
   /** Free-running 24-bit counters. */
   readonly producerCounter: Int32Array;
   readonly consumerCounter: Int32Array;
@@ -60,7 +60,7 @@ export class EqTable extends ContextTable {
   }
 
   /** Takes up the context bytes of a slot that SW2HW_EQ has just filled. Counters start at 0. */
-  activate(slot: number): void {
+  activate(slot: EqSlot): void {
     const { view } = this;
     const base = this.offsetOf(slot);
     const fields = eqc.fields;
@@ -83,7 +83,7 @@ export class EqTable extends ContextTable {
   }
 
   /** Writes the live fields into the context bytes, for QUERY_EQ. */
-  sync(slot: number): void {
+  sync(slot: EqSlot): void {
     const { view } = this;
     const base = this.offsetOf(slot);
     eqc.fields.status.set(view, base, this.status[slot]!);
@@ -93,7 +93,7 @@ export class EqTable extends ContextTable {
   }
 
   /** Entries written and not yet consumed. */
-  unconsumed(slot: number): number {
+  unconsumed(slot: EqSlot): number {
     return (this.producerCounter[slot]! - this.consumerCounter[slot]!) & 0xff_ffff;
   }
 }

@@ -11,6 +11,7 @@
  * to status overflow, drops what follows, and is reported by event 0x0f if another EQ is mapped for it.
  * Source: interface sheet 6.7, 6.10, 3.16.
  */
+
 import { QueueStatus } from '../../../abi/cqc.ts';
 import { EqArmState } from '../../../abi/eqc.ts';
 import {
@@ -31,6 +32,7 @@ import { BlockAccount, stallReasons } from '../../../sim/block-account.ts';
 import type { ClockDomain } from '../../../sim/clock-domain.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites, IcmMap, InterruptPort, SramAllocator } from '../memory/index.ts';
+import type { Cqn, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
 import { EqPages, UNKNOWN, UNREACHABLE } from './eq-pages.ts';
 import type { EqTable } from './eq-table.ts';
@@ -120,7 +122,7 @@ export class EventWriter {
   }
 
   /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
-  postCompletion(eqn: number, cqn: number, cycle: number, joinedCount = 0): void {
+  postCompletion(eqn: number, cqn: Cqn, cycle: number, joinedCount = 0): void {
     const slot = this.#setup.eqs.slotOf(eqn);
     if (joinedCount > 0 && slot >= 0) this.moderation.joined(slot, joinedCount);
     const base = this.#push(eqn, EventType.COMP, 0, cycle);
@@ -139,7 +141,7 @@ export class EventWriter {
   }
 
   /** An event about a QP: drained, errors, last WQE, communication established. */
-  postQpEvent(type: number, qpn: number, cycle: number): void {
+  postQpEvent(type: number, qpn: Qpn, cycle: number): void {
     const base = this.#pushAsync(type, 0, cycle);
     if (base >= 0) qpEqe.fields.qpn.set(this.#view, base, qpn);
   }
@@ -151,7 +153,7 @@ export class EventWriter {
   }
 
   /** CQ error; the syndrome is one of CqErrorSyndrome. */
-  postCqError(cqn: number, syndrome: number, cycle: number): void {
+  postCqError(cqn: Cqn, syndrome: number, cycle: number): void {
     const base = this.#pushAsync(EventType.CQ_ERROR, 0, cycle);
     if (base < 0) return;
     cqErrorEqe.fields.cqn.set(this.#view, base, cqn);
@@ -162,7 +164,7 @@ export class EventWriter {
   postPageRequest(
     side: number,
     isWrite: boolean,
-    qpn: number,
+    qpn: Qpn,
     key: number,
     address: number,
     lengthBytes: number,
@@ -247,7 +249,7 @@ export class EventWriter {
   }
 
   /** True while a completion event of the CQ is in the fifo or on its way: HW2SW_CQ waits for it. */
-  holdsCompletion(cqn: number): boolean {
+  holdsCompletion(cqn: Cqn): boolean {
     const { type } = eqe.fields;
     return this.#fifo.some(
       (base) =>

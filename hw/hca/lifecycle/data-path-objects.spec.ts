@@ -31,7 +31,8 @@ describe('CLOSE_HCA in the middle of traffic', () => {
             isQuiet = true;
             control.resetAll();
             const { qps, cqs } = bench.a.dataPath.core;
-            for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
+            for (const slot of qps.liveSlots()) qps.free(slot);
+            for (const slot of cqs.liveSlots()) cqs.free(slot);
           });
           return isQuiet;
         }, 200);
@@ -70,7 +71,8 @@ describe('a reset in the middle of traffic', () => {
         writes.reset(domain.cycle);
         dataPath.control.resetAll();
         const { qps, cqs } = dataPath.core;
-        for (const table of [qps, cqs]) for (const slot of table.liveSlots()) table.free(slot);
+        for (const slot of qps.liveSlots()) qps.free(slot);
+        for (const slot of cqs.liveSlots()) cqs.free(slot);
       });
       await bench.run(1);
       expect(dataPath.core.records.freeCount).toBe(dataPath.core.records.capacity);

@@ -14,7 +14,7 @@ import { controlSegment } from '../../../abi/wqe.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { enlarged, noRecord } from '../objects/index.ts';
+import { type Cqn, enlarged, noRecord, type QpSlot } from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
 import type { RequestCompletion } from '../requester/index.ts';
 import type { WqeFetch } from '../send-queue/index.ts';
@@ -107,12 +107,12 @@ export class Flusher {
   }
 
   /** True while send work requests of a QP whose send queue is in error are being flushed. */
-  isFlushingSends(qp: number): boolean {
+  isFlushingSends(qp: QpSlot): boolean {
     return this.#core.qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
   }
 
   /** The QP, or its send queue, has just gone to error. */
-  begin(qp: number, cycle: number): void {
+  begin(qp: QpSlot, cycle: number): void {
     this.#core.qps.rows[qp]!.hasDoorbell = 1;
     this.#vainLooks[qp] = 0;
     this.#phase[qp] = PHASE_SEND;
@@ -120,14 +120,14 @@ export class Flusher {
   }
 
   /** A doorbell, or WQEs fetched, for a QP in error. */
-  goOn(qp: number, cycle: number): void {
+  goOn(qp: QpSlot, cycle: number): void {
     this.#vainLooks[qp] = 0;
     if (this.#phase[qp] === PHASE_NONE) this.#phase[qp] = PHASE_SEND;
     this.#enter(qp, cycle);
   }
 
   /** The QP is gone or begins anew. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     this.#phase[qp] = PHASE_NONE;
     this.#life[qp] = this.#life[qp]! + 1;
   }
@@ -141,12 +141,12 @@ export class Flusher {
     for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
-  #enter(qp: number, cycle: number): void {
+  #enter(qp: QpSlot, cycle: number): void {
     this.#queue(qp, cycle + 1);
     this.wake(cycle + 1);
   }
 
-  #queue(qp: number, cycle: number): void {
+  #queue(qp: QpSlot, cycle: number): void {
     if (this.#isQueued[qp] !== 0) return;
     this.#isQueued[qp] = 1;
     this.#work.push(qp, cycle);
@@ -182,13 +182,13 @@ export class Flusher {
     return { work: this.#work.values, polled: this.#polled.values };
   }
 
-  #step(qp: number, cycle: number): boolean {
+  #step(qp: QpSlot, cycle: number): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
     return false;
   }
 
-  #stepSend(qp: number, cycle: number): boolean {
+  #stepSend(qp: QpSlot, cycle: number): boolean {
     const { qps, sramView } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.recordHead !== noRecord) {
@@ -218,7 +218,7 @@ export class Flusher {
   }
 
   /** The receive WQE of a message half received or refused, then a look at how many are posted. */
-  #beginReceive(qp: number, cycle: number): boolean {
+  #beginReceive(qp: QpSlot, cycle: number): boolean {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.messageKind = 0;
@@ -248,7 +248,7 @@ export class Flusher {
     this.#enter(queue, cycle);
   }
 
-  #stepReceive(qp: number, cycle: number): boolean {
+  #stepReceive(qp: QpSlot, cycle: number): boolean {
     if (this.#receives.knownAvailable(qp) > 0) {
       const counter = this.#receives.consumeUnseen(qp);
       this.#vainLooks[qp] = 0;
@@ -261,12 +261,12 @@ export class Flusher {
     return false;
   }
 
-  #schedulePoll(qp: number): void {
+  #schedulePoll(qp: QpSlot): void {
     const { lp, config } = this.#core;
     lp.queue.schedule(lp.nowPs + config.errorFlushPollNs * 1000, this.#pollHandler, qp, this.#life[qp]!);
   }
 
-  #poll(qp: number, life: number): void {
+  #poll(qp: QpSlot, life: number): void {
     if (life !== this.#life[qp] || this.#isPolled[qp] !== 0) return;
     const { domain, lp } = this.#core;
     const cycle = domain.clock.cycleAfter(lp.nowPs) + 1;
@@ -275,14 +275,14 @@ export class Flusher {
     this.wake(cycle);
   }
 
-  #look(qp: number, cycle: number): void {
+  #look(qp: QpSlot, cycle: number): void {
     this.#isPolled[qp] = 0;
     if (this.#core.qps.rows[qp]!.state !== ERR || this.#phase[qp] !== PHASE_NONE) return;
     this.#phase[qp] = PHASE_SEND;
     this.#queue(qp, cycle);
   }
 
-  #post(qp: number, cqn: number, isSend: number, opcode: number, counter: number, cycle: number): void {
+  #post(qp: QpSlot, cqn: Cqn, isSend: number, opcode: number, counter: number, cycle: number): void {
     this.flushedCount++;
     const completion = this.#completions.next(cqn, qp);
     completion.isSend = isSend;

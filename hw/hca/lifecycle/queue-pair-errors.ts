@@ -12,6 +12,7 @@ import type { AsyncEvents } from '../events/index.ts';
 import {
   ENDED_BY_TIMEOUT,
   noRecord,
+  type QpSlot,
   type QueuePair,
   type SendRecord,
   UC_OPCODE_BASE,
@@ -47,7 +48,7 @@ export class QueuePairErrors {
    * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
    * it sees the NAK behind them; and both queues are flushed.
    */
-  fail(qp: number, cycle: number): void {
+  fail(qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR) return;
@@ -61,7 +62,7 @@ export class QueuePairErrors {
    * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
    * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1.5).
    */
-  sendFailed(qp: number, cycle: number): void {
+  sendFailed(qp: QpSlot, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;
     const { opcodeBase } = pair;
     if (opcodeBase !== UC_OPCODE_BASE && opcodeBase !== UD_OPCODE_BASE) return this.fail(qp, cycle);
@@ -70,12 +71,12 @@ export class QueuePairErrors {
     this.#ports.flusher.begin(qp, cycle);
   }
 
-  refused(qp: number, eventType: number, cycle: number): void {
+  refused(qp: QpSlot, eventType: number, cycle: number): void {
     if (eventType !== 0) this.#ports.asyncEvents.post(eventType, this.#core.qps.numberOf[qp]!, 0, cycle);
     this.fail(qp, cycle);
   }
 
-  communicationEstablished(qp: number, cycle: number): void {
+  communicationEstablished(qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     if (qps.rows[qp]!.state === QpState.RTR)
       this.#ports.asyncEvents.post(EventType.COMM_EST, qps.numberOf[qp]!, 0, cycle);
@@ -92,7 +93,7 @@ export class QueuePairErrors {
   }
 
   /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
-  queueFailed(qp: number, cycle: number): void {
+  queueFailed(qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;
@@ -110,7 +111,7 @@ export class QueuePairErrors {
     if (pair.recordHead === request) this.#ports.ends.completeLocally(pair, cycle);
   }
 
-  ackTimedOut(qp: number, cycle: number): void {
+  ackTimedOut(qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;

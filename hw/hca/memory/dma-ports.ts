@@ -4,6 +4,7 @@
  * Reads land in the HCA's own memory and are reported in the requester's order; writes leave in one order over all
  * requesters, and the source bytes stay unchanged until the write is reported. Reports only leave work for later edges.
  */
+import type { BusAddress } from '../../../base/units.ts';
 
 /** Called inside the engine's stage; status 0 is success, else 1 UR, 2 CA, 3 poisoned, 4 timeout. */
 export type ReadDone = (cookie: number, status: number, cycle: number) => void;
@@ -33,7 +34,13 @@ export interface DmaReads {
     onDone: ReadDone,
   ): number;
   canRequest(requester: number): boolean;
-  request(requester: number, address: number, lengthBytes: number, sramOffset: number, cookie: number): void;
+  request(
+    requester: number,
+    address: BusAddress,
+    lengthBytes: number,
+    sramOffset: number,
+    cookie: number,
+  ): void;
   onSpace(requester: number, listener: () => void): void;
   /** The places of all requests that have not ended are used for something else from now on. */
   withdrawPlaces(): void;
@@ -48,7 +55,7 @@ export interface DmaWrites {
   canRequest(requester: number): boolean;
   request(
     requester: number,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
     source: Uint8Array,
     sourceOffset: number,

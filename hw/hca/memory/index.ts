@@ -22,6 +22,7 @@ export {
   PORT_WQE_FETCH,
   portNames,
 } from './ports.ts';
+export { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED } from './translation.ts';
 export {
   MptCache,
   MttCache,
@@ -32,5 +33,5 @@ export {
   RIGHT_REMOTE_WRITE,
 } from './translation-cache.ts';
 export type { TranslationPort } from './translation-port.ts';
-export { BAD_KEY, PAGE_FAULT, PENDING, TRANSLATED, type Translator } from './translator.ts';
+export type { Translator } from './translator.ts';
 export { makeTranslator } from './translator-parts.ts';

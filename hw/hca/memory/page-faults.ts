@@ -10,9 +10,11 @@
  * the driver refuses is met once more by the packet itself, which then fails as for any page that may not be used: so
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
+
 import { PageRequestSide } from '../../../abi/eqe.ts';
+import type { VirtualAddress } from '../../../base/units.ts';
 import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
-import { enlarged, type QpTable } from '../objects/index.ts';
+import { enlarged, type Qpn, type QpSlot, type QpTable } from '../objects/index.ts';
 
 export const SIDE_REQUESTER = PageRequestSide.REQUESTER;
 export const SIDE_RESPONDER = PageRequestSide.RESPONDER;
@@ -24,7 +26,8 @@ const IDLE = 0;
 /** Waits for room in the event fifo. */
 const ASKING = 1;
 const OUTSTANDING = 2;
-const REFUSED = 3;
+/** Software has said that there is no such page. */
+const UNRESOLVABLE = 3;
 
 /** Entries are numbered in the low bits of a token, above them is how often the entry has been used. */
 const TOKEN_ENTRY_BITS = 22;
@@ -37,9 +40,9 @@ export interface PageRequestSink {
   postPageRequest(
     side: number,
     isWrite: boolean,
-    qpn: number,
+    qpn: Qpn,
     key: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     token: number,
     cycle: number,
@@ -48,7 +51,7 @@ export interface PageRequestSink {
 
 /** A side of QPs that waits for pages: it may go on, or fail. */
 interface PageWaiter {
-  pagesAnswered(qp: number, cycle: number): void;
+  pagesAnswered(qp: QpSlot, cycle: number): void;
 }
 
 export interface PageFaultPorts {
@@ -123,10 +126,10 @@ export class PageFaults {
    * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
    */
   meet(
-    qp: number,
+    qp: QpSlot,
     side: number,
     key: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     isWrite: number,
     cycle: number,
@@ -135,7 +138,7 @@ export class PageFaults {
     const state = this.#state[entry]!;
     if (state === ASKING || state === OUTSTANDING) return true;
     this.#state[entry] = IDLE;
-    if (state === REFUSED && this.#key[entry] === key && this.#address[entry] === address) return false;
+    if (state === UNRESOLVABLE && this.#key[entry] === key && this.#address[entry] === address) return false;
     this.#state[entry] = ASKING;
     this.#key[entry] = key;
     this.#address[entry] = address;
@@ -161,7 +164,7 @@ export class PageFaults {
   }
 
   /** The QP begins or ends a life. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     for (let entry = qp * SIDES; entry < (qp + 1) * SIDES; entry++) this.#state[entry] = IDLE;
   }
 
@@ -203,7 +206,7 @@ export class PageFaults {
 
   #end(entry: number, isRefused: boolean, cycle: number): void {
     const side = entry % SIDES;
-    this.#state[entry] = isRefused ? REFUSED : IDLE;
+    this.#state[entry] = isRefused ? UNRESOLVABLE : IDLE;
     this.waitCycles[side] = this.waitCycles[side]! + cycle - this.#sinceCycle[entry]!;
     if (isRefused) this.refusedCount[side] = this.refusedCount[side]! + 1;
     const qp = Math.floor(entry / SIDES);

@@ -6,11 +6,13 @@
  * A user says by {@link used} or {@link usedBuffer} that it has made use of a translation, once, however often it had to ask;
  * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
  */
+
+import type { VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
+import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
-const TRANSLATED = 0;
 /** In place of a line of the MTT: the region has physical addresses. */
 const NO_LINE = -1;
 
@@ -66,7 +68,13 @@ export class TranslationPort {
   }
 
   /** What {@link Translator.translate} does for this port. */
-  translate(key: number, pd: number, address: number, lengthBytes: number, rights: number): number {
+  translate(
+    key: number,
+    pd: number,
+    address: VirtualAddress,
+    lengthBytes: number,
+    rights: number,
+  ): Translation {
     const translator = this.#translator;
     const { pageEnd } = this;
     if (

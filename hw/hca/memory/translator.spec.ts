@@ -6,7 +6,6 @@ import type { Initial } from '../../../base/index.ts';
 import { LogicalProcess } from '../../../sim/index.ts';
 import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
 import { IcmMap, type IcmTablePlace, icmTableNames } from './icm.ts';
-import { MptCache, MttCache } from './translation-cache.ts';
 import {
   BAD_KEY,
   BAD_PAGE,
@@ -16,8 +15,9 @@ import {
   PAGE_FAULT,
   PENDING,
   TRANSLATED,
-  Translator,
-} from './translator.ts';
+} from './translation.ts';
+import { MptCache, MttCache } from './translation-cache.ts';
+import { Translator } from './translator.ts';
 
 const LATENCY_CYCLES = 10;
 const MISS_CYCLES = 6;

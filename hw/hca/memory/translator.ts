@@ -9,25 +9,26 @@
  * Checks per access, in this order: entry valid, whole key equal, protection domain, bounds, right (interface sheet
  * 5.4). Sizes of pages: any power of two of at least 4 KiB that the entry names.
  */
+
+import type { BusAddress, VirtualAddress } from '../../../base/units.ts';
 import type { Wide } from '../../../base/wide.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
 import type { IcmMap } from './icm.ts';
+import {
+  BAD_KEY,
+  BAD_PAGE,
+  BAD_PD,
+  type BufferTranslation,
+  MISSING_RIGHT,
+  OUT_OF_BOUNDS,
+  PAGE_FAULT,
+  PENDING,
+  TRANSLATED,
+  type Translation,
+} from './translation.ts';
 import { MPT_ENTRY_BYTES, type MptCache, MTT_LINE_BYTES, type MttCache } from './translation-cache.ts';
 import { TranslationPort } from './translation-port.ts';
-
-export const TRANSLATED = 0;
-/** Not on chip: the port will be woken. */
-export const PENDING = 1;
-/** No such region, or not valid, or another key variant. */
-export const BAD_KEY = 2;
-export const BAD_PD = 3;
-export const OUT_OF_BOUNDS = 4;
-export const MISSING_RIGHT = 5;
-/** The page is not present in the MTT, or ICM or memory could not be read. */
-export const BAD_PAGE = 6;
-/** The page of an on-demand region is not present: software is to be asked for it. */
-export const PAGE_FAULT = 7;
 
 const FILL_MPT = 0;
 const FILL_MTT = 1;
@@ -111,10 +112,10 @@ export class Translator {
     port: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
-  ): number {
+  ): Translation {
     return this.#ports[port]!.translate(key, pd, address, lengthBytes, rights);
   }
 
@@ -138,10 +139,10 @@ export class Translator {
     port: TranslationPort,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
-  ): number {
+  ): Translation {
     const directory = this.#mptDirectory;
     const index = key >>> 8;
     const { number } = port;
@@ -160,7 +161,7 @@ export class Translator {
     line: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     rights: number,
   ): void {
     const cache = this.#setup.mptCache;
@@ -184,10 +185,10 @@ export class Translator {
     port: number,
     key: number,
     pd: number,
-    address: number,
+    address: VirtualAddress,
     lengthBytes: number,
     rights: number,
-  ): number {
+  ): Translation {
     const cache = this.#setup.mptCache;
     if (cache.status[line] !== 0 || cache.key[line] !== key || cache.isRegion[line] === 0) return BAD_KEY;
     if (cache.pd[line] !== pd) return BAD_PD;
@@ -195,7 +196,8 @@ export class Translator {
     if (offset < 0 || offset + lengthBytes > cache.length[line]!) return OUT_OF_BOUNDS;
     if ((cache.rights[line]! & rights) !== rights) return MISSING_RIGHT;
     if (cache.isPhysical[line] === 1) {
-      this.physicalAddress = address;
+      // Such a region has bus addresses for virtual ones.
+      this.physicalAddress = address as number;
       this.contiguousBytes = lengthBytes;
       return TRANSLATED;
     }
@@ -212,7 +214,13 @@ export class Translator {
    * The page of an on-demand region is absent by a line that was on chip. Entries come while they are cached, so a second look
    * decides, at a line that the port has read itself: now, or already, when another port has placed the line meanwhile.
    */
-  #onDemand(port: number, mttOffset: number, pageBytes: number, byte: number, lengthBytes: number): number {
+  #onDemand(
+    port: number,
+    mttOffset: number,
+    pageBytes: number,
+    byte: number,
+    lengthBytes: number,
+  ): Translation {
     if (this.#absentLine === NO_LINE) return BAD_PAGE;
     const isSure = this.#isAbsentFresh;
     this.#forgetAbsent();
@@ -239,7 +247,7 @@ export class Translator {
     pageBytes: number,
     byte: number,
     lengthBytes: number,
-  ): number {
+  ): BufferTranslation {
     const directory = this.#mttDirectory;
     const page = Math.floor(byte / pageBytes);
     const entryOffset = mttOffset + page * 8;
@@ -321,7 +329,7 @@ export class Translator {
     this.#turnedAway = 0;
   }
 
-  #missMpt(port: number, index: number): number {
+  #missMpt(port: number, index: number): typeof PENDING | typeof BAD_KEY {
     if (this.#missedMpt[port] !== index) {
       this.#missedMpt[port] = index;
       this.#ports[port]!.mptMisses++;
@@ -330,7 +338,7 @@ export class Translator {
     return this.#miss(port, FILL_MPT, index, address, MPT_ENTRY_BYTES, BAD_KEY);
   }
 
-  #missMtt(port: number, tag: number): number {
+  #missMtt(port: number, tag: number): typeof PENDING | typeof BAD_PAGE {
     if (this.#missedMtt[port] !== tag) {
       this.#missedMtt[port] = tag;
       this.#ports[port]!.mttMisses++;
@@ -340,14 +348,14 @@ export class Translator {
     return this.#miss(port, FILL_MTT, tag, address, MTT_LINE_BYTES, BAD_PAGE);
   }
 
-  #miss(
+  #miss<F extends typeof BAD_KEY | typeof BAD_PAGE>(
     port: number,
     kind: number,
     tag: number,
-    address: number,
+    address: BusAddress,
     lengthBytes: number,
-    failure: number,
-  ): number {
+    failure: F,
+  ): typeof PENDING | F {
     const { dmaRead, readRequester, sramOffset } = this.#setup;
     if (this.#isFilling[port] === 1) return PENDING;
     if (address < 0 || this.#failedTag[port] === tag * 2 + kind) {

@@ -8,6 +8,8 @@
  * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
  * room for 64 at first. When that is used up the room doubles, and all that follow the table ({@link follow}) grow with it.
  */
+import type { ObjectNumber, Slot } from './numbers.ts';
+
 const NONE = -1;
 const FIRST_SLOTS = 64;
 /** Object numbers have 24 bits; those of one page of the directory lie together. */
@@ -15,7 +17,8 @@ const OBJECT_NUMBERS = 1 << 24;
 const PAGE_BITS = 10;
 const PAGE_MASK = (1 << PAGE_BITS) - 1;
 
-export class ContextTable {
+/** @typeParam Kind of the objects: the number by which software names one, and the slot that it has here, are units of it */
+export class ContextTable<Kind extends string = string> {
   readonly contextBytes: number;
   /** Contexts that can be live at once. */
   readonly capacity: number;
@@ -60,7 +63,7 @@ export class ContextTable {
   }
 
   /** Slot of an object number, or -1. */
-  slotOf(objectNumber: number): number {
+  slotOf(objectNumber: ObjectNumber<Kind>): Slot<Kind> {
     if (objectNumber !== this.#lastNumber) {
       this.#lastNumber = objectNumber;
       this.#lastSlot = this.#find(objectNumber);
@@ -69,7 +72,7 @@ export class ContextTable {
   }
 
   /** Takes a zeroed slot for an object number below 2^24 that has none. Returns -1 when the table is full. */
-  allocate(objectNumber: number): number {
+  allocate(objectNumber: ObjectNumber<Kind>): Slot<Kind> {
     const slot = this.#takeSlot();
     if (slot === NONE) return NONE;
     this.#forgetLast();
@@ -79,7 +82,7 @@ export class ContextTable {
     return slot;
   }
 
-  free(slot: number): void {
+  free(slot: Slot<Kind>): void {
     const objectNumber = this.numberOf[slot]!;
     this.#forgetLast();
     this.#pageOf(objectNumber)[objectNumber & PAGE_MASK] = NONE;
@@ -95,13 +98,13 @@ export class ContextTable {
   }
 
   /** Byte offset of a slot's context in {@link bytes}. */
-  offsetOf(slot: number): number {
+  offsetOf(slot: Slot<Kind>): number {
     return slot * this.contextBytes;
   }
 
   /** Slots in use, in ascending order. */
-  liveSlots(): number[] {
-    const slots: number[] = [];
+  liveSlots(): Slot<Kind>[] {
+    const slots: Slot<Kind>[] = [];
     for (let slot = 0; slot < this.#takenCount; slot++) if (this.numberOf[slot] !== NONE) slots.push(slot);
     return slots;
   }

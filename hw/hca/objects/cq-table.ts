@@ -1,13 +1,15 @@
 /** Completion queue contexts: configured fields decoded once per command, counters and arm state live. */
+
 import { cqc } from '../../../abi/cqc.ts';
 import { CompletionQueue } from './completion-queue.ts';
 import { ContextTable } from './context-table.ts';
+import type { CqSlot } from './numbers.ts';
 
 const CQC_BYTES = 64;
 
 const f = cqc.fields;
 
-export class CqTable extends ContextTable {
+export class CqTable extends ContextTable<'CQ'> {
   /** By slot; grows with the table. */
   readonly rows: CompletionQueue[] = [];
 
@@ -19,13 +21,13 @@ export class CqTable extends ContextTable {
   }
 
   /** Takes up a context just created by SW2HW_CQ: empty, not armed. */
-  create(slot: number): void {
+  create(slot: CqSlot): void {
     this.rows[slot]!.begin();
     this.load(slot);
   }
 
   /** Decodes what a command configured. */
-  load(slot: number): void {
+  load(slot: CqSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const queue = this.rows[slot]!;
@@ -42,7 +44,7 @@ export class CqTable extends ContextTable {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: number): void {
+  sync(slot: CqSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const queue = this.rows[slot]!;

@@ -3,6 +3,7 @@ export { type CompletionQueue, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED }
 export { ContextTable, enlarged } from './context-table.ts';
 export { CqTable } from './cq-table.ts';
 export type { DatagramAddresses } from './datagram-addresses.ts';
+export type { Cqn, CqSlot, EqSlot, Qpn, QpSlot, SrqSlot } from './numbers.ts';
 export {
   QP_RIGHT_ATOMIC,
   QP_RIGHT_READ,

@@ -2,9 +2,11 @@
  * Queue pair contexts. The configured fields are decoded from the context bytes once per command; what changes with
  * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
  */
+
 import { mtuBytesOf, QpState, qpc, ServiceType } from '../../../abi/qpc.ts';
 import { asInteger } from '../../../base/parameter.ts';
 import { ContextTable, enlarged } from './context-table.ts';
+import type { QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';
 
 const QPC_BYTES = 256;
@@ -14,7 +16,7 @@ export const SEGMENTS_MAX = 32;
 const f = qpc.fields;
 const path = f.primaryPath.fields;
 
-export class QpTable extends ContextTable {
+export class QpTable extends ContextTable<'QP'> {
   /** By slot; grows with the table. */
   readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each slot. */
@@ -33,13 +35,13 @@ export class QpTable extends ContextTable {
   }
 
   /** Takes up a context just created by RST2INIT: everything live starts from nothing. */
-  create(slot: number): void {
+  create(slot: QpSlot): void {
     this.rows[slot]!.begin();
     this.load(slot, QpState.RST);
   }
 
   /** Decodes what a command configured. PSNs are taken where the transition sets them. */
-  load(slot: number, previousState: number): void {
+  load(slot: QpSlot, previousState: number): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const state = f.state.get(view, at);
@@ -73,7 +75,7 @@ export class QpTable extends ContextTable {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: number): void {
+  sync(slot: QpSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     const pair = this.rows[slot]!;
@@ -88,7 +90,7 @@ export class QpTable extends ContextTable {
     f.currentRnrRetry.set(view, at, pair.rnrRetryCountMax - pair.rnrRetriesLeft);
   }
 
-  #loadPath(slot: number, at: number): void {
+  #loadPath(slot: QpSlot, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
     pair.remoteLid = path.remoteLid.get(view, at);
@@ -99,12 +101,12 @@ export class QpTable extends ContextTable {
   }
 
   /** Place of the primary path in {@link bytes}. */
-  pathOf(slot: number): number {
+  pathOf(slot: QpSlot): number {
     return this.offsetOf(slot) + f.primaryPath.field.offset;
   }
 
   /** The queue with the larger stride comes first; with equal strides the send queue (interface sheet 6.1). */
-  #loadBuffer(slot: number, at: number): void {
+  #loadBuffer(slot: QpSlot, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
     pair.bufferMttOffset = f.mttAddress.get(view, at);
@@ -124,7 +126,7 @@ export class QpTable extends ContextTable {
     pair.rqOffset = first + (isReceiveFirst ? 0 : sqBytes * 2 ** pair.sqLogCount);
   }
 
-  #loadRequester(slot: number, at: number): void {
+  #loadRequester(slot: QpSlot, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
     pair.ackRequestEvery = powerOfTwo(f.ackRequestFrequency.get(view, at));
@@ -137,7 +139,7 @@ export class QpTable extends ContextTable {
     pair.ackTimeoutPs = timeoutCode === 0 ? 0 : 4_096_000 * 2 ** timeoutCode;
   }
 
-  #loadResponder(slot: number, at: number): void {
+  #loadResponder(slot: QpSlot, at: number): void {
     const view = this.view;
     const pair = this.rows[slot]!;
     pair.readResourcesMax = powerOfTwo(f.logMaxResponderReads.get(view, at));

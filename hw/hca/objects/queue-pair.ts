@@ -7,6 +7,7 @@
  * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/wide.ts';
+import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
 
@@ -15,7 +16,7 @@ const NONE = -1;
 
 export class QueuePair {
   /** Its place in the {@link QpTable}. */
-  readonly slot: number;
+  readonly slot: QpSlot;
   // Identity and configuration
   state = 0;
   serviceType = 0;
@@ -23,7 +24,7 @@ export class QueuePair {
   uarPage = 0;
   mtuBytes = 0;
   messageBytesMax: Wide = 0;
-  remoteQpn = 0;
+  remoteQpn: Qpn = 0;
   remoteLid = 0;
   /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams. Not 0 is unreliable. */
   opcodeBase = 0;
@@ -43,8 +44,8 @@ export class QueuePair {
   rqLogCount = 0;
   rqStrideBytes = 0;
   hasReceiveQueue = 0;
-  sendCqn = 0;
-  receiveCqn = 0;
+  sendCqn: Cqn = 0;
+  receiveCqn: Cqn = 0;
   /** SRQ number, or -1. */
   srqn = 0;
   doorbellRecord: Wide = 0;

@@ -1,13 +1,15 @@
 /** Shared receive queue contexts. What the receive-WQE fetch keeps of them lives in its own arrays. */
+
 import { srqc } from '../../../abi/srqc.ts';
 import { ContextTable, enlarged } from './context-table.ts';
+import type { SrqSlot } from './numbers.ts';
 
 const SRQC_BYTES = 64;
 
 const f = srqc.fields;
 
 /** Arrays by slot, others once the table has grown. */
-export class SrqTable extends ContextTable {
+export class SrqTable extends ContextTable<'SRQ'> {
   pd = new Int32Array(0);
   logCount = new Uint8Array(0);
   strideBytes = new Int32Array(0);
@@ -33,7 +35,7 @@ export class SrqTable extends ContextTable {
   }
 
   /** Decodes what a command configured. */
-  load(slot: number): void {
+  load(slot: SrqSlot): void {
     const view = this.view;
     const at = this.offsetOf(slot);
     this.pd[slot] = f.pd.get(view, at);
@@ -47,7 +49,7 @@ export class SrqTable extends ContextTable {
   }
 
   /** Writes the live fields into the context bytes. */
-  sync(slot: number, postedWqes: number, wqeCounter: number): void {
+  sync(slot: SrqSlot, postedWqes: number, wqeCounter: number): void {
     const at = this.offsetOf(slot);
     f.limitWatermark.set(this.view, at, this.limit[slot]!);
     f.postedWqes.set(this.view, at, postedWqes);

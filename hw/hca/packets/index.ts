@@ -5,18 +5,12 @@ export type { PacketPort } from './packet-port.ts';
 export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot } from './packet-queue.ts';
 export { FIRST_MULTICAST_LID, isOwnLid, isSamePartition, type PortAddress } from './port-address.ts';
 export {
-  ALLOWED,
-  DROPPED,
-  DUPLICATE,
-  EXECUTE,
-  REFUSED,
   receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
   STALL_DMA,
   STALL_RECEIVE_WQE,
   STALL_TRANSLATION,
-  WAIT,
 } from './receive-pipeline.ts';
 export { ReceivedPackets } from './received-packets.ts';
 export {

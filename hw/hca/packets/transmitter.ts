@@ -11,7 +11,7 @@
  * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
  */
 import { BlockCopier } from '../../../base/block-copy.ts';
-import { BlockAccount, type BlockState, stallReasons } from '../../../sim/index.ts';
+import { BlockAccount, type BlockState, NOT_STALLED, stallReasons } from '../../../sim/index.ts';
 import { GRH_BYTES } from '../../../wire/headers.ts';
 import { Opcode, operandBytes, packetBytesOf } from '../../../wire/opcodes.ts';
 import {
@@ -59,7 +59,6 @@ const {
   formation: STALL_FORMATION,
   loopback: STALL_LOOPBACK,
 } = stalls;
-const SENT = -1;
 /** Beyond the opcodes of the reliable connection. */
 const RC_OPCODE_END = 0x20;
 
@@ -170,12 +169,12 @@ export class Transmitter {
     let outcome = this.#send(queue, cycle);
     if (outcome === STALL_LOOPBACK && queue === this.requests && this.#isContended)
       outcome = this.#send(this.responses, cycle);
-    if (outcome !== SENT) return this.account.stall(cycle, outcome);
+    if (outcome !== NOT_STALLED) return this.account.stall(cycle, outcome);
     this.account.serve(cycle, this.#packetCycles);
     this.#lookAtNext(cycle + this.#packetCycles);
   }
 
-  /** Sends the oldest packet of a queue. SENT, or why it has to wait. */
+  /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */
   #send(queue: PacketQueue, cycle: number): number {
     const packet = queue.oldest;
     const isRepeated = this.#isRepeated(packet);
@@ -184,14 +183,14 @@ export class Transmitter {
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
       : this.#sendSpecial(packet, cycle);
-    if (outcome !== SENT) return outcome;
+    if (outcome !== NOT_STALLED) return outcome;
     if (queue === this.requests) this.#responsesInRow = 0;
     else if (this.#isContended) this.#responsesInRow++;
     if (isRepeated) this.repeatedPacketCount++;
     else if (this.#port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#requester.requestSent(packet, cycle);
-    return SENT;
+    return NOT_STALLED;
   }
 
   /**
@@ -302,7 +301,7 @@ export class Transmitter {
     );
   }
 
-  /** Sends any packet the ways it has to go: SENT, or why it has to wait. */
+  /** Sends any packet the ways it has to go: NOT_STALLED, or why it has to wait. */
   #sendSpecial(packet: PacketSlot, cycle: number): number {
     const { pair, request } = packet;
     const { datagrams } = this.#records;
@@ -314,7 +313,7 @@ export class Transmitter {
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
     if ((ways & WAY_CABLE) !== 0) {
       const outcome = this.#sendByCable(packet, flags, lane, cycle);
-      if (outcome !== SENT) return outcome;
+      if (outcome !== NOT_STALLED) return outcome;
     }
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
@@ -323,10 +322,10 @@ export class Transmitter {
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
       this.#fill(packet, flags, bytes, words, floats, offset);
     }
-    return SENT;
+    return NOT_STALLED;
   }
 
-  /** SENT, or STALL_WIRE: the cable takes none now. */
+  /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
   #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: number): number {
     const { opcode, payloadBytes } = packet;
     const port = this.#port;
@@ -334,7 +333,7 @@ export class Transmitter {
     const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
     if (offset < 0) return STALL_WIRE;
     this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
-    return SENT;
+    return NOT_STALLED;
   }
 
   /** Instant at which a packet begun at `cycle` is formed. */

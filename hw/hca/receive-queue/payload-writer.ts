@@ -2,6 +2,8 @@
  * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
  * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
+
+import type { BusAddress } from '../../../base/units.ts';
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -61,7 +63,7 @@ export class PayloadWriter {
   }
 
   /** Requests a write; the caller has checked {@link canWrite}. */
-  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): void {
+  write(address: BusAddress, lengthBytes: number, source: Uint8Array, sourceOffset: number): void {
     this.requestedCount++;
     this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
   }

@@ -2,8 +2,10 @@
  * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
  * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver.
  */
+
 import { dataPointer, invalidLkey } from '../../../abi/wqe.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
+import { ABSENT, DONE, FULL, NONE_POSTED, REFUSED, type ReceiveAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
@@ -13,21 +15,10 @@ import {
   RIGHT_LOCAL_WRITE,
   SIDE_RESPONDER,
 } from '../memory/index.ts';
-import { SEGMENTS_MAX } from '../objects/index.ts';
-import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION, WAIT } from '../packets/index.ts';
+import { type QpSlot, SEGMENTS_MAX } from '../objects/index.ts';
+import { STALL_DMA, STALL_RECEIVE_WQE, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from './payload-writer.ts';
-import { type ReceiveWqeFetch, TAKE_EMPTY, TAKE_FAILED, TAKE_PENDING } from './receive-wqe-fetch.ts';
-
-/** The list is full, or a piece of it may not be written. */
-export const LIST_FULL = -2;
-export const LIST_REFUSED = -3;
-/** The next page has been asked for. */
-export const LIST_ABSENT = -4;
-
-/** What {@link ReceiveScatter.take} answers beside WAIT. */
-export const TAKEN = 1;
-export const NONE_POSTED = 0;
-export const QUEUE_UNREADABLE = 2;
+import type { ReceiveWqeFetch } from './receive-wqe-fetch.ts';
 
 const pointer = dataPointer.fields;
 
@@ -54,29 +45,24 @@ export class ReceiveScatter {
   }
 
   /**
-   * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's. TAKEN,
-   * NONE_POSTED, QUEUE_UNREADABLE or WAIT.
+   * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's.
    */
-  take(qp: number, arrivedCycle: number, cycle: number): number {
+  take(qp: QpSlot, arrivedCycle: number, cycle: number): ReceiveAnswer {
     const { qps } = this.#core;
     const queue = this.#receives.queueOf(qp);
-    const taken = queue === -1 ? TAKE_EMPTY : this.#receives.take(queue, arrivedCycle, cycle);
-    if (taken === TAKE_PENDING) {
-      this.#account.stall(cycle, STALL_RECEIVE_WQE);
-      return WAIT;
-    }
-    if (taken === TAKE_EMPTY) return NONE_POSTED;
-    if (taken === TAKE_FAILED) return QUEUE_UNREADABLE;
+    const taken = queue === -1 ? NONE_POSTED : this.#receives.take(queue, arrivedCycle, cycle);
+    if (taken === WAIT) this.#account.stall(cycle, STALL_RECEIVE_WQE);
+    if (taken !== DONE) return taken;
     const pair = qps.rows[qp]!;
     pair.receiveWqeCounter = this.#receives.foundCounter;
     pair.hasReceiveWqe = 1;
     this.#loadSegments(qp);
     pair.messageBytes = 0;
-    return TAKEN;
+    return DONE;
   }
 
   /** Back to the list's beginning: another message takes the WQE that one given up had. */
-  rewind(qp: number): void {
+  rewind(qp: QpSlot): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.segmentIndex = 0;
@@ -85,14 +71,14 @@ export class ReceiveScatter {
   }
 
   /**
-   * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, WAIT, LIST_FULL or
-   * LIST_REFUSED or LIST_ABSENT.
+   * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, or WAIT,
+   * FULL, REFUSED or ABSENT.
    */
-  place(qp: number, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
+  place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: number): number {
     const { qps, translator } = this.#core;
     const pair = qps.rows[qp]!;
     const segment = pair.segmentIndex;
-    if (segment >= pair.segmentCount) return LIST_FULL;
+    if (segment >= pair.segmentCount) return FULL;
     const index = qp * SEGMENTS_MAX + segment;
     const used = pair.segmentUsed;
     const wanted = Math.min(left, qps.segmentBytes[index]! - used);
@@ -112,7 +98,7 @@ export class ReceiveScatter {
   }
 
   /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
-  skip(qp: number, lengthBytes: number): boolean {
+  skip(qp: QpSlot, lengthBytes: number): boolean {
     const { qps } = this.#core;
     let left = lengthBytes;
     while (left > 0) {
@@ -146,7 +132,7 @@ export class ReceiveScatter {
   }
 
   /** Takes back the last so many bytes placed: their packet will come again. */
-  retreat(qp: number, lengthBytes: number): void {
+  retreat(qp: QpSlot, lengthBytes: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     pair.messageBytes -= lengthBytes;
@@ -162,15 +148,15 @@ export class ReceiveScatter {
     }
   }
 
-  #missing(found: number, qp: number, index: number, address: number, used: number, cycle: number): number {
-    if (found !== PAGE_FAULT) return LIST_REFUSED;
+  #missing(found: number, qp: QpSlot, index: number, address: number, used: number, cycle: number): number {
+    if (found !== PAGE_FAULT) return REFUSED;
     const { qps, pageFaults: faults } = this.#core;
     const rest = qps.segmentBytes[index]! - used;
     const isAsked = faults.meet(qp, SIDE_RESPONDER, qps.segmentKey[index]!, address, rest, 1, cycle);
-    return isAsked ? LIST_ABSENT : LIST_REFUSED;
+    return isAsked ? ABSENT : REFUSED;
   }
 
-  #advance(qp: number, index: number, bytes: number): void {
+  #advance(qp: QpSlot, index: number, bytes: number): void {
     const { qps } = this.#core;
     const pair = qps.rows[qp]!;
     const used = pair.segmentUsed + bytes;
@@ -181,7 +167,7 @@ export class ReceiveScatter {
   }
 
   /** The scatter list: data pointers up to the stride or the terminator. */
-  #loadSegments(qp: number): void {
+  #loadSegments(qp: QpSlot): void {
     const { qps, sramView } = this.#core;
     const end = this.#receives.foundOffset + this.#receives.foundBytes;
     let count = 0;
@@ -202,7 +188,7 @@ export class ReceiveScatter {
   }
 
   /** Regions of a shared receive queue's WQEs belong to the SRQ's protection domain. */
-  #receivePd(qp: number): number {
+  #receivePd(qp: QpSlot): number {
     const { qps, srqs } = this.#core;
     const pair = qps.rows[qp]!;
     const srqn = pair.srqn;

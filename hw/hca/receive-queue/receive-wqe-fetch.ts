@@ -12,12 +12,14 @@ import { EventType } from '../../../abi/eqe.ts';
 import { srqNextSegment } from '../../../abi/wqe.ts';
 import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import { DONE, NONE_POSTED, type ReceiveAnswer, UNREADABLE, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_RECEIVE_FETCH } from '../memory/index.ts';
 import {
   ASKED,
   IDLE,
   NO_LINE,
+  type QpSlot,
   READING_RECORD,
   READING_WQES,
   RECORD_READ,
@@ -31,11 +33,6 @@ const RECORD_READS_MAX = 8;
 const SRQ_BASE = 2 ** 24;
 const stalls = stallReasons('translation', 'dma', 'context', 'lines');
 const { translation: STALL_TRANSLATION, dma: STALL_DMA, context: STALL_CONTEXT, lines: STALL_LINES } = stalls;
-/** What {@link ReceiveWqeFetch.take} found. */
-const TAKE_FOUND = 0;
-export const TAKE_PENDING = 1;
-export const TAKE_EMPTY = 2;
-export const TAKE_FAILED = 3;
 
 export interface ReceiveWqeFetchPorts {
   /** Looks again when a queue has WQEs, or is known to have none. */
@@ -121,7 +118,7 @@ export class ReceiveWqeFetch {
   }
 
   /** Number of a QP's receive queue: its own, or its SRQ's; -1 when it has none. */
-  queueOf(qp: number): number {
+  queueOf(qp: QpSlot): number {
     const { qps, srqs } = this.#core;
     const pair = qps.rows[qp]!;
     const srqn = pair.srqn;
@@ -177,26 +174,26 @@ export class ReceiveWqeFetch {
   }
 
   /**
-   * Takes the next WQE, for a packet that is there since `arrivedCycle`. PENDING: the receiver is woken and asks again. EMPTY:
+   * Takes the next WQE, for a packet that is there since `arrivedCycle`. WAIT: the receiver is woken and asks again. NONE_POSTED:
    * memory was looked at since the packet is there, and none was posted: one look answers for all packets that came before it.
    */
-  take(queue: number, arrivedCycle: number, cycle: number): number {
+  take(queue: number, arrivedCycle: number, cycle: number): ReceiveAnswer {
     const state = this.#stateOf(queue);
-    if (state.hasFailed === 1) return TAKE_FAILED;
+    if (state.hasFailed === 1) return UNREADABLE;
     const { line } = state;
     if (line !== NO_LINE && this.#lines.hasWqe(line)) {
       this.#consume(queue, line, cycle);
-      return TAKE_FOUND;
+      return DONE;
     }
     if (state.emptyCycle >= arrivedCycle) {
       // More than one packet came meanwhile, and so do others: the next look goes on while these are dropped.
       if (++state.emptyAnswerCount === 2) this.#ask(queue, cycle);
-      return TAKE_EMPTY;
+      return NONE_POSTED;
     }
-    if (state.phase !== IDLE) return TAKE_PENDING;
+    if (state.phase !== IDLE) return WAIT;
     this.missCount++;
     this.#ask(queue, cycle);
-    return TAKE_PENDING;
+    return WAIT;
   }
 
   /** Looks for WQEs before the first message comes. */

@@ -7,6 +7,7 @@
  * Entered again at the same step when something is not on chip, like the responder.
  * Sources: interface sheet 6.4, 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
  */
+
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import { grhBytes } from '../../../abi/wqe.ts';
@@ -28,24 +29,26 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../wire/packet.ts';
+import {
+  ABSENT,
+  DONE,
+  FULL,
+  NONE_POSTED,
+  REFUSED,
+  type ReceiveAnswer,
+  UNREADABLE,
+  WAIT,
+} from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
+import type { QpSlot } from '../objects/index.ts';
 import {
   isSamePartition,
   type PortAddress,
   type ReceivedPackets,
   STALL_COMPLETION,
-  WAIT,
 } from '../packets/index.ts';
-import {
-  LIST_ABSENT,
-  LIST_FULL,
-  LIST_REFUSED,
-  NONE_POSTED,
-  QUEUE_UNREADABLE,
-  type ReceiveScatter,
-  TAKEN,
-} from '../receive-queue/index.ts';
+import type { ReceiveScatter } from '../receive-queue/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;
@@ -60,7 +63,7 @@ export interface DatagramReceiverPorts {
   readonly completions: CompletionWriter;
   readonly errors: {
     /** The QP goes to error, with an asynchronous event or 0. */
-    refused(qp: number, eventType: number, cycle: number): void;
+    refused(qp: QpSlot, eventType: number, cycle: number): void;
   };
 }
 
@@ -93,14 +96,14 @@ export class DatagramReceiver {
   }
 
   /** Works on the datagram at `offset` for `qp`. Returns the payload bytes handled, or WAIT. */
-  process(offset: number, qp: number, cycle: number): number {
+  process(offset: number, qp: QpSlot, cycle: number): number {
     if (this.#step === STEP_CHECK) {
       if (!this.#check(offset, qp)) return 0;
       const taken = this.#takeReceiveWqe(qp, cycle);
       if (taken === WAIT) return WAIT;
       if (taken === NONE_POSTED) this.#core.transport.count('unreliableNoReceive');
-      if (taken === QUEUE_UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
-      if (taken === NONE_POSTED || taken === QUEUE_UNREADABLE) return 0;
+      if (taken === UNREADABLE) this.#errors.refused(qp, EventType.WQ_CATAS_ERROR, cycle);
+      if (taken === NONE_POSTED || taken === UNREADABLE) return 0;
       this.#placed = 0;
       this.#syndrome = 0;
       this.#step = STEP_PLACE;
@@ -108,7 +111,7 @@ export class DatagramReceiver {
     if (this.#step === STEP_PLACE) {
       const placed = this.#place(offset, qp, cycle);
       if (placed === WAIT) return WAIT;
-      if (placed === LIST_ABSENT) return this.#drop();
+      if (placed === ABSENT) return this.#drop();
       this.#step = STEP_FINISH;
     }
     if (this.#completions.isFull) {
@@ -121,11 +124,11 @@ export class DatagramReceiver {
   }
 
   /** One that a datagram left for want of a page is used again. */
-  #takeReceiveWqe(qp: number, cycle: number): number {
+  #takeReceiveWqe(qp: QpSlot, cycle: number): ReceiveAnswer {
     if (this.#core.qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
     this.#scatter.rewind(qp);
-    return TAKEN;
+    return DONE;
   }
 
   reset(): void {
@@ -141,7 +144,7 @@ export class DatagramReceiver {
   }
 
   /** Keys. QP0 has none; QP1 takes any partition that the port has. */
-  #check(offset: number, qp: number): boolean {
+  #check(offset: number, qp: QpSlot): boolean {
     const { qps, violations } = this.#core;
     const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
     this.#pkeyIndex = 0;
@@ -170,8 +173,8 @@ export class DatagramReceiver {
     return 0;
   }
 
-  /** Writes the GRH, or leaves its place alone, then the payload. 1, WAIT or LIST_ABSENT. */
-  #place(offset: number, qp: number, cycle: number): number {
+  /** Writes the GRH, or leaves its place alone, then the payload. */
+  #place(offset: number, qp: QpSlot, cycle: number): typeof DONE | typeof WAIT | typeof ABSENT {
     const hasGrh = (this.#word(offset, WORD_PACKET_FLAGS) & FLAG_GRH) !== 0;
     const payloadBytes = this.#word(offset, WORD_PAYLOAD_BYTES);
     if (this.#placed === 0 && !hasGrh) {
@@ -186,15 +189,15 @@ export class DatagramReceiver {
         : offset + PACKET_PAYLOAD_OFFSET + this.#placed - grhBytes;
       const left = (isGrh ? grhBytes : total) - this.#placed;
       const moved = this.#scatter.place(qp, left, this.#packets.rxBytes, source, cycle);
-      if (moved === WAIT || moved === LIST_ABSENT) return moved;
-      if (moved === LIST_FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
-      else if (moved === LIST_REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
+      if (moved === WAIT || moved === ABSENT) return moved;
+      if (moved === FULL) this.#syndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+      else if (moved === REFUSED) this.#syndrome = CqeSyndrome.LOCAL_PROT_ERR;
       else this.#placed += moved;
     }
-    return 1;
+    return DONE;
   }
 
-  #complete(offset: number, qp: number, cycle: number): void {
+  #complete(offset: number, qp: QpSlot, cycle: number): void {
     const { qps } = this.#core;
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const flags = this.#word(offset, WORD_PACKET_FLAGS);

@@ -9,6 +9,7 @@
  *
  * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
  */
+
 import { QpState } from '../../../abi/qpc.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
 import { operandBytes } from '../../../wire/opcodes.ts';
@@ -20,9 +21,10 @@ import {
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
 } from '../../../wire/packet.ts';
+import { WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_RECEIVER } from '../memory/index.ts';
-import { type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
+import { type Qpn, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../objects/index.ts';
 import {
   destinationGidPlace,
   FIRST_MULTICAST_LID,
@@ -39,7 +41,6 @@ import {
   receiverStalls,
   STALL_COMPLETION,
   STALL_CONTEXT,
-  WAIT,
 } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import type { Acknowledgements } from '../requester/index.ts';
@@ -148,7 +149,7 @@ export class Receiver {
     if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
   }
 
-  isServing(qp: number): boolean {
+  isServing(qp: QpSlot): boolean {
     return this.#active?.slot === qp;
   }
 
@@ -305,7 +306,7 @@ export class Receiver {
   }
 
   /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
-  #specialQpn(qpn: number): number {
+  #specialQpn(qpn: Qpn): number {
     const base = this.#specialQps.specialQpBase;
     if (base === 0) return -1;
     return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;

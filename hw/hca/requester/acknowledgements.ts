@@ -9,6 +9,7 @@
  * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
  * repeated request is lost as well, the ACK timeout asks for it.
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
@@ -25,13 +26,14 @@ import {
 import { endsMessage, Opcode } from '../../../wire/opcodes.ts';
 import { WORD_AETH } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { ENDED_BY_ANSWER, endAttempts, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
-import { nakEvent, type ReceivedPackets, STALL_COMPLETION, WAIT } from '../packets/index.ts';
+import { nakEvent, type ReceivedPackets, STALL_COMPLETION } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 import { PARKED_CREDITS, PARKED_PAGE_FAULT, PARKED_RNR, type SendScheduler } from '../send-queue/index.ts';
 import type { RequestCompletion } from './request-completion.ts';
-import { ABSENT, PLACED, ResponsePlacement } from './response-placement.ts';
+import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 
 const { ACK } = AethKind;
@@ -229,7 +231,7 @@ export class Acknowledgements {
     return 0;
   }
 
-  #failOrWait(pair: QueuePair, syndrome: number, cycle: number): number {
+  #failOrWait(pair: QueuePair, syndrome: number, cycle: number): 0 | typeof WAIT {
     if (this.#completion.fail(pair, syndrome, cycle)) return 0;
     this.#account.stall(cycle, STALL_COMPLETION);
     return WAIT;
@@ -259,7 +261,7 @@ export class Acknowledgements {
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
     const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
-    if (placed !== PLACED) return this.#notPlaced(placed, pair, psn, cycle);
+    if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
     // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
     if (this.#completion.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
@@ -290,7 +292,12 @@ export class Acknowledgements {
     return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;
   }
 
-  #notPlaced(placed: number, pair: QueuePair, psn: number, cycle: number): number {
+  #notPlaced(
+    placed: Exclude<MemoryAnswer, typeof DONE>,
+    pair: QueuePair,
+    psn: number,
+    cycle: number,
+  ): number {
     if (placed === WAIT) return WAIT;
     if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
     // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
@@ -301,7 +308,7 @@ export class Acknowledgements {
     return 0;
   }
 
-  #endPlacing(result: number): number {
+  #endPlacing(result: 0 | typeof WAIT): 0 | typeof WAIT {
     if (result !== WAIT) this.#isPlacing = false;
     return result;
   }

@@ -6,7 +6,13 @@ import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import { noRecord, type QueuePair, type SendRecord, type SendRecords } from '../objects/index.ts';
+import {
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import {
   NOT_PARKED,
   PARKED_CREDITS,
@@ -23,7 +29,7 @@ export interface RequestCompletionPorts {
   readonly scheduler: SendScheduler;
   readonly errors: {
     /** The QP's oldest work request has completed in error: the QP goes to error and flushes the rest. */
-    sendFailed(qp: number, cycle: number): void;
+    sendFailed(qp: QpSlot, cycle: number): void;
   };
   readonly ends: {
     /** A record completed without a CQE. */

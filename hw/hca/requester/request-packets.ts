@@ -3,11 +3,13 @@
  * and read by DMA straight into the packet's slot, inline data is copied; sealed, the packet goes out in its order when its
  * reads are done. What is sent again is gathered again.
  */
+
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { type BlockAccount, stallReasons } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_ACK_REQUEST, FLAG_SOLICITED } from '../../../wire/packet.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {
   PAGE_FAULT,
@@ -18,7 +20,13 @@ import {
   TRANSLATED,
   type TranslationPort,
 } from '../memory/index.ts';
-import { type DataSegment, noRecord, type QueuePair, type SendRecord } from '../objects/index.ts';
+import {
+  type DataSegment,
+  noRecord,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+} from '../objects/index.ts';
 import type { PacketQueue, PacketSlot, Transmitter } from '../packets/index.ts';
 
 const { RDMA_READ } = WqeOpcode;
@@ -30,13 +38,6 @@ export const {
   transmitBuffer: STALL_TRANSMIT_BUFFER,
   records: STALL_RECORDS,
 } = requesterStalls;
-
-/** What became of a packet: sealed; a segment is refused; it waits in the requester, for the reason accounted. */
-export const SENT = 1;
-const REFUSED = 0;
-export const STALLED = -1;
-/** A page of the payload has been asked for: the QP waits for it, others go on. */
-export const ABSENT = -2;
 
 const NONE = -1;
 
@@ -90,7 +91,7 @@ export class RequestPackets {
   }
 
   /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
-  send(pair: QueuePair, request: SendRecord, cycle: number): number {
+  send(pair: QueuePair, request: SendRecord, cycle: number): MemoryAnswer {
     let packet = this.#open;
     if (packet === undefined) {
       if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
@@ -106,7 +107,7 @@ export class RequestPackets {
       request.isInline === 1
         ? this.#gatherInline(request, packet)
         : this.#gather(pair, request, packet, cycle);
-    if (gathered === SENT) this.#seal(pair, request, packet, cycle);
+    if (gathered === DONE) this.#seal(pair, request, packet, cycle);
     return gathered;
   }
 
@@ -132,17 +133,17 @@ export class RequestPackets {
   }
 
   /** Inline data is on chip already. */
-  #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): number {
+  #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): typeof DONE {
     const { sram } = this.#core;
     const from = this.#first;
     const to = packet.payloadOffset;
     for (let index = 0; index < this.#wanted; index++) sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
-    return SENT;
+    return DONE;
   }
 
-  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. SENT: all of them. */
-  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): number {
+  /** Begins the DMA reads of the packet's payload, segment by segment and page by page. DONE: all of them. */
+  #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: number): MemoryAnswer {
     const { translator, dmaRead } = this.#core;
     while (this.#filled < this.#wanted) {
       const position = this.#seek(request, this.#first + this.#filled);
@@ -162,7 +163,7 @@ export class RequestPackets {
       this.#translation.used();
       this.#filled += bytes;
     }
-    return SENT;
+    return DONE;
   }
 
   /** Turns to the segment that holds a byte of the message; returns the byte's place in it. */
@@ -183,19 +184,19 @@ export class RequestPackets {
     this.#transmitter.payloadArrived(this.#queue, packet, status, cycle);
   }
 
-  #stall(reason: number, cycle: number): number {
+  #stall(reason: number, cycle: number): typeof WAIT {
     this.#account.stall(cycle, reason);
-    return STALLED;
+    return WAIT;
   }
 
   #notTranslated(
     found: number,
-    qp: number,
+    qp: QpSlot,
     key: number,
     address: number,
     lengthBytes: number,
     cycle: number,
-  ): number {
+  ): MemoryAnswer {
     if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
     const { pageFaults: faults } = this.#core;
     const isAsked =

@@ -9,10 +9,12 @@
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
  * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.7 (ordering and fence), 9.7.7.2 (end-to-end credits).
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { BlockAccount, type BlockState, Fifo } from '../../../sim/index.ts';
+import { ABSENT, DONE, type REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { type ContextPort, PORT_REQUESTER } from '../memory/index.ts';
 import {
@@ -20,6 +22,7 @@ import {
   endAttempts,
   enlarged,
   noRecord,
+  type QpSlot,
   type QueuePair,
   type SendRecord,
   type SendRecords,
@@ -46,14 +49,11 @@ import {
 } from '../send-queue/index.ts';
 import { RecordMaker } from './record-maker.ts';
 import {
-  ABSENT,
   RequestPackets,
   requesterStalls,
-  SENT,
   STALL_CONTEXT,
   STALL_RECORDS,
   STALL_TRANSMIT_BUFFER,
-  STALLED,
 } from './request-packets.ts';
 import type { RetryTimers } from './retry-timers.ts';
 
@@ -203,7 +203,7 @@ export class Requester {
   }
 
   /** True while the requester has a packet of this QP half gathered. */
-  isServing(qp: number): boolean {
+  isServing(qp: QpSlot): boolean {
     return this.#active?.slot === qp;
   }
 
@@ -234,7 +234,7 @@ export class Requester {
       this.#burst = 0;
     }
     const busyCycles = this.#serve(this.#active, cycle);
-    if (busyCycles === STALLED) return;
+    if (busyCycles === WAIT) return;
     if (busyCycles === NOTHING) {
       this.#active = undefined;
       return this.#lookAgain(cycle + 1);
@@ -264,7 +264,7 @@ export class Requester {
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
   }
 
-  /** One step for `pair`: cycles it takes, NOTHING or STALLED. */
+  /** One step for `pair`: cycles it takes, NOTHING or WAIT. */
   #serve(pair: QueuePair, cycle: number): number {
     this.#packets.abandonStale(pair, cycle);
     const { state } = pair;
@@ -274,12 +274,12 @@ export class Requester {
     }
     if (!this.#contexts.access(pair.slot, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
-      return STALLED;
+      return WAIT;
     }
     let busyCycles = 0;
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
-      if (taken !== 1) return taken;
+      if (taken !== DONE) return taken;
       busyCycles = this.#decodeCycles;
       if (pair.recordCursor === noRecord) {
         this.#endTurn(pair, cycle);
@@ -288,14 +288,14 @@ export class Requester {
     }
     const request = pair.recordCursor;
     const sent = this.#packets.send(pair, request, cycle);
-    if (sent === STALLED) return STALLED;
-    if (sent !== SENT) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
+    if (sent === WAIT) return WAIT;
+    if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
     return busyCycles + this.#packetCycles;
   }
 
-  /** Makes a record of the next WQE. Returns 1, NOTHING (parked, or no WQE on chip) or STALLED. */
-  #takeUp(pair: QueuePair, cycle: number): number {
+  /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
+  #takeUp(pair: QueuePair, cycle: number): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
     this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
@@ -320,7 +320,7 @@ export class Requester {
       this.#fetch.ask(pair, cycle);
     pair.sqCounter = (pair.sqCounter + 1) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
-    return 1;
+    return DONE;
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -384,7 +384,12 @@ export class Requester {
   }
 
   /** The packet is taken up again when its page is there, or fails. Returns the cycles that takes. */
-  #leavePacket(left: number, pair: QueuePair, request: SendRecord, cycle: number): number {
+  #leavePacket(
+    left: typeof ABSENT | typeof REFUSED,
+    pair: QueuePair,
+    request: SendRecord,
+    cycle: number,
+  ): number {
     this.#packets.abandon(cycle);
     this.#active = undefined;
     if (left === ABSENT) this.#scheduler.park(pair, PARKED_PAGE_FAULT);

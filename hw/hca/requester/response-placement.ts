@@ -2,8 +2,10 @@
  * Places what READs and atomics bring back: scatters the payload of a response into the segments of the work request, page
  * by page, under their keys. A packet that has to wait goes on where it stopped.
  */
+
 import type { BlockAccount } from '../../../sim/index.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
+import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
@@ -14,14 +16,11 @@ import {
   SIDE_REQUESTER,
 } from '../memory/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
-import { type ReceivedPackets, STALL_DMA, STALL_TRANSLATION, WAIT } from '../packets/index.ts';
+import { type ReceivedPackets, STALL_DMA, STALL_TRANSLATION } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
 
-export const PLACED = 1;
 /** A segment may not be written, or the list is too short. */
-const REFUSED = 0;
 /** The page has been asked for. */
-export const ABSENT = 2;
 
 export class ResponsePlacement {
   readonly #core: HcaCore;
@@ -46,8 +45,8 @@ export class ResponsePlacement {
     this.#placed = 0;
   }
 
-  /** Writes `bytes` of response payload of the packet at `offset`. PLACED, REFUSED, ABSENT or WAIT. */
-  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: number): number {
+  /** Writes `bytes` of response payload of the packet at `offset`. */
+  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: number): MemoryAnswer {
     const { translator } = this.#core;
     const received = request.responsesReceived * pair.mtuBytes;
     while (this.#placed < bytes) {
@@ -87,6 +86,6 @@ export class ResponsePlacement {
       translator.port(PORT_RECEIVER).used();
       this.#placed += part;
     }
-    return PLACED;
+    return DONE;
   }
 }

@@ -11,12 +11,12 @@
 import { type BlockState, Fifo } from '../../../sim/index.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';
 import type { HcaCore } from '../core.ts';
-import { enlarged, noRecord, type QueuePair } from '../objects/index.ts';
+import { enlarged, noRecord, type QpSlot, type QueuePair } from '../objects/index.ts';
 
 export interface RetryTimerPorts {
   readonly errors: {
     /** No progress for a whole timeout while packets are outstanding. */
-    ackTimedOut(qp: number, cycle: number): void;
+    ackTimedOut(qp: QpSlot, cycle: number): void;
   };
   readonly requester: {
     rnrWaitOver(pair: QueuePair, cycle: number): void;
@@ -115,7 +115,7 @@ export class RetryTimers {
   }
 
   /** The QP begins or ends a life. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     this.#life[qp] = this.#life[qp]! + 1;
     this.#rnrWait[qp] = this.#rnrWait[qp]! + 1;
     const pair = this.#core.qps.rows[qp]!;
@@ -132,13 +132,13 @@ export class RetryTimers {
     for (const slot of this.#core.qps.liveSlots()) this.forget(slot);
   }
 
-  #ackDue(qp: number, life: number): void {
+  #ackDue(qp: QpSlot, life: number): void {
     if (life !== this.#life[qp]) return;
     this.#dueLife[qp] = life;
     this.#leave(qp);
   }
 
-  #rnrDue(qp: number, wait: number): void {
+  #rnrDue(qp: QpSlot, wait: number): void {
     if (wait !== this.#rnrWait[qp]) return;
     this.#dueRnrWait[qp] = wait;
     this.#leave(qp + DUE_RNR);
@@ -164,7 +164,7 @@ export class RetryTimers {
     if (!this.#due.isEmpty) this.#core.domain.wake(this.#stage, this.#due.headCycle);
   }
 
-  #lookAtAck(qp: number, cycle: number): void {
+  #lookAtAck(qp: QpSlot, cycle: number): void {
     if (this.#dueLife[qp] !== this.#life[qp]) return;
     const { qps, lp } = this.#core;
     const pair = qps.rows[qp]!;
@@ -180,7 +180,7 @@ export class RetryTimers {
     this.#ports.errors.ackTimedOut(qp, cycle);
   }
 
-  #lookAtRnr(qp: number, cycle: number): void {
+  #lookAtRnr(qp: QpSlot, cycle: number): void {
     const pair = this.#core.qps.rows[qp]!;
     if (this.#dueRnrWait[qp] !== this.#rnrWait[qp] || pair.isWaitingRnr === 0) return;
     pair.isWaitingRnr = 0;

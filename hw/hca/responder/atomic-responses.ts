@@ -2,26 +2,25 @@
  * Answers of atomics: each is executed by the atomic unit, step by step, its result is kept and sent; a repeated one is
  * answered from the result kept, and not executed again (IBTA vol 1, 9.4.5, 9.7.5.1.4).
  */
+
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
+import { ABSENT, ANSWERED, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_ATOMIC } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import { AtomicResults } from './atomic-results.ts';
 import { ATOMIC_BYTES, AtomicUnit } from './atomic-unit.ts';
 import { type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
-  ABSENT,
-  REFUSED,
   type ResponsePackets,
   STALL_ATOMIC,
   STALL_RESPONSE_BUFFER,
   STALL_TRANSLATION,
-  STALLED,
 } from './response-packets.ts';
 
 const NONE = -1;
 /** The answer is sealed. */
-export const ANSWERED = 0;
 
 export class AtomicResponses {
   readonly #core: HcaCore;
@@ -56,8 +55,8 @@ export class AtomicResponses {
     return this.#unit.executedCount;
   }
 
-  /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, STALLED, ABSENT or REFUSED. */
-  step(qp: number, entry: number, cycle: number): number {
+  /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, WAIT, ABSENT or REFUSED. */
+  step(qp: QpSlot, entry: number, cycle: number): number {
     const resources = this.#resources;
     const unit = this.#unit;
     if (unit.isIdle) return this.#begin(qp, entry, cycle);
@@ -76,17 +75,17 @@ export class AtomicResponses {
       return this.#answer(qp, entry, unit.resultLow, unit.resultHigh, cycle);
     }
     this.#account.stall(cycle, STALL_ATOMIC);
-    return STALLED;
+    return WAIT;
   }
 
-  /** Answers the repeated atomic `entry`: ANSWERED or STALLED. */
-  replay(qp: number, entry: number, cycle: number): number {
+  /** Answers the repeated atomic `entry`. */
+  replay(qp: QpSlot, entry: number, cycle: number): typeof ANSWERED | typeof WAIT {
     const { operands } = this.#resources;
     return this.#answer(qp, entry, operands[entry * 4]!, operands[entry * 4 + 1]!, cycle);
   }
 
   /** Whether a repeated atomic can be answered: it is not still queued, its result is kept, and there is room. */
-  canReplay(qp: number, psn: number): boolean {
+  canReplay(qp: QpSlot, psn: number): boolean {
     const resources = this.#resources;
     if (resources.find(qp, psn) !== NONE) return false;
     const { count, pair } = resources.rows[qp]!;
@@ -111,7 +110,7 @@ export class AtomicResponses {
   }
 
   /** A new life of the QP: no result is kept. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     this.#results.forget(qp);
   }
 
@@ -121,12 +120,12 @@ export class AtomicResponses {
   }
 
   /** Only with room for the answer: a result is never without one. */
-  #begin(qp: number, entry: number, cycle: number): number {
+  #begin(qp: QpSlot, entry: number, cycle: number): number {
     const { translator, qps, pageFaults } = this.#core;
     const resources = this.#resources;
     if (this.#packets.queue.isFull) {
       this.#account.stall(cycle, STALL_RESPONSE_BUFFER);
-      return STALLED;
+      return WAIT;
     }
     const found = translator.translate(
       PORT_RESPONSE,
@@ -138,7 +137,7 @@ export class AtomicResponses {
     );
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
-      return STALLED;
+      return WAIT;
     }
     if (found >= BAD_KEY) {
       const isAsked = found === PAGE_FAULT && resources.askForPage(pageFaults, qp, entry, 0, 1, cycle);
@@ -149,10 +148,16 @@ export class AtomicResponses {
     return 1;
   }
 
-  #answer(qp: number, entry: number, low: number, high: number, cycle: number): number {
+  #answer(
+    qp: QpSlot,
+    entry: number,
+    low: number,
+    high: number,
+    cycle: number,
+  ): typeof ANSWERED | typeof WAIT {
     const packets = this.#packets;
     const pair = this.#core.qps.rows[qp]!;
-    if (!packets.open(pair, cycle)) return STALLED;
+    if (!packets.open(pair, cycle)) return WAIT;
     const { operands } = packets.packet;
     operands[0] = low;
     operands[1] = high;

@@ -3,6 +3,8 @@
  * (IBTA vol 1, 9.4.5, 9.7.5.1.4). As many are kept as the QP can have outstanding (`responderAtomicResults`, or the QP's
  * responder resources if those are more). A QP that has executed none takes no memory.
  */
+import type { QpSlot } from '../objects/index.ts';
+
 const NO_PSN = -1;
 
 /** Of one QP: a ring of results. */
@@ -30,7 +32,7 @@ export class AtomicResults {
   }
 
   /** A new life of the QP: no result is kept. */
-  forget(qp: number): void {
+  forget(qp: QpSlot): void {
     this.#byQp.delete(qp);
   }
 
@@ -40,7 +42,7 @@ export class AtomicResults {
   }
 
   /** Keeps a result of a QP that can have `outstandingMax` outstanding, in the place of the oldest. */
-  keep(qp: number, outstandingMax: number, psn: number, low: number, high: number): void {
+  keep(qp: QpSlot, outstandingMax: number, psn: number, low: number, high: number): void {
     let results = this.#byQp.get(qp);
     if (results === undefined) {
       results = new KeptResults(Math.max(this.#keptPerQp, outstandingMax));
@@ -54,7 +56,7 @@ export class AtomicResults {
   }
 
   /** Looks for the result of the atomic with this PSN. False when it is no longer kept. */
-  find(qp: number, psn: number): boolean {
+  find(qp: QpSlot, psn: number): boolean {
     const results = this.#byQp.get(qp);
     if (results === undefined) return false;
     const at = results.psn.indexOf(psn);

@@ -6,6 +6,7 @@
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. Who uses the unit is woken when memory has answered.
  */
+import type { BusAddress } from '../../../base/units.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
@@ -84,7 +85,7 @@ export class AtomicUnit {
   }
 
   /** Begins to read the 8 bytes at a physical address. */
-  begin(address: number): void {
+  begin(address: BusAddress): void {
     this.#address = address;
     this.#core.dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sram, 0);
     this.#state = READING;

@@ -1,4 +1,5 @@
 /** The request that the responder works on: whose it is, and how far it is. There is one at a time. */
+import type { VirtualAddress } from '../../../base/units.ts';
 import { QueuePair } from '../objects/index.ts';
 import { MESSAGE_NONE, messageKind, type ReceivedPackets } from '../packets/index.ts';
 
@@ -49,7 +50,7 @@ export class InboundRequest {
   }
 
   /** Of the RETH or AtomicETH. */
-  get remoteAddress(): number {
+  get remoteAddress(): VirtualAddress {
     return this.packet.virtualAddress;
   }
 

@@ -2,24 +2,16 @@
  * Packets of READ responses: the payload is read from host memory page by page, under the region's key and rights as they are
  * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
  */
+
 import type { BlockAccount } from '../../../sim/index.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { TrafficClass } from '../../dma/index.ts';
+import { ABSENT, DONE, DONE_LAST, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PAGE_FAULT, PENDING, PORT_RESPONSE, RIGHT_REMOTE_READ } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
-import {
-  ABSENT,
-  REFUSED,
-  type ResponsePackets,
-  STALL_DMA,
-  STALL_TRANSLATION,
-  STALLED,
-} from './response-packets.ts';
-
-/** The packet is sealed; or it is sealed and the answer's last. */
-export const SENT = 1;
-export const SENT_LAST = 2;
+import { type ResponsePackets, STALL_DMA, STALL_TRANSLATION } from './response-packets.ts';
 
 export class ReadResponses {
   readonly #core: HcaCore;
@@ -55,8 +47,8 @@ export class ReadResponses {
     core.dmaRead.onSpace(this.#readRequester, onSpace);
   }
 
-  /** Makes the next packet of the READ `entry`: SENT, SENT_LAST, STALLED, ABSENT or REFUSED. */
-  send(qp: number, entry: number, cycle: number): number {
+  /** Makes the next packet of the READ `entry`. DONE: it is sealed. */
+  send(qp: QpSlot, entry: number, cycle: number): MemoryAnswer | typeof DONE_LAST {
     const resources = this.#resources;
     const packets = this.#packets;
     const pair = this.#core.qps.rows[qp]!;
@@ -64,22 +56,22 @@ export class ReadResponses {
     const packetCount = Math.max(1, Math.ceil(resources.bytes[entry]! / mtu));
     const index = resources.sent[entry]!;
     if (!packets.isOpen) {
-      if (!packets.open(pair, cycle)) return STALLED;
+      if (!packets.open(pair, cycle)) return WAIT;
       this.#filled = 0;
       this.#wanted = Math.min(mtu, resources.bytes[entry]! - index * mtu);
     }
     const gathered = this.#gather(qp, entry, index * mtu, cycle);
-    if (gathered !== SENT) return gathered;
+    if (gathered !== DONE) return gathered;
     packets.packet.payloadBytes = this.#wanted;
     const isLast = index === packetCount - 1;
     const psn = (resources.psn[entry]! + index) & 0xffffff;
     packets.seal(readResponseOpcode(index === 0, isLast), psn, packets.creditSyndrome(pair), cycle);
     resources.sent[entry] = index + 1;
-    return isLast ? SENT_LAST : SENT;
+    return isLast ? DONE_LAST : DONE;
   }
 
-  /** Begins the DMA reads of the open packet's payload. SENT: all of them. */
-  #gather(qp: number, entry: number, skippedBytes: number, cycle: number): number {
+  /** Begins the DMA reads of the open packet's payload. DONE: all of them. */
+  #gather(qp: QpSlot, entry: number, skippedBytes: number, cycle: number): MemoryAnswer {
     const { qps, translator, dmaRead, pageFaults } = this.#core;
     const resources = this.#resources;
     const { packet } = this.#packets;
@@ -92,7 +84,7 @@ export class ReadResponses {
       const found = translator.translate(PORT_RESPONSE, key, pd, address, wanted, RIGHT_REMOTE_READ);
       if (found === PENDING) {
         this.#account.stall(cycle, STALL_TRANSLATION);
-        return STALLED;
+        return WAIT;
       }
       if (found >= BAD_KEY) {
         const isAsked =
@@ -101,7 +93,7 @@ export class ReadResponses {
       }
       if (!dmaRead.canRequest(this.#readRequester)) {
         this.#account.stall(cycle, STALL_DMA);
-        return STALLED;
+        return WAIT;
       }
       const bytes = Math.min(translator.contiguousBytes, wanted);
       const target = packet.payloadOffset + this.#filled;
@@ -110,7 +102,7 @@ export class ReadResponses {
       translator.port(PORT_RESPONSE).used();
       this.#filled += bytes;
     }
-    return SENT;
+    return DONE;
   }
 }
 

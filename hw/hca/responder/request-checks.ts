@@ -3,15 +3,14 @@
  * opcode sequence and length, resources. An unreliable connection has no duplicates and no NAKs: behind a gap only a packet
  * that begins a message is taken (9.8.2).
  */
+
 import { EventType } from '../../../abi/eqe.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { psnDistance } from '../../../wire/psn.ts';
+import { type CheckAnswer, DROPPED, DUPLICATE, EXECUTE } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {
-  DROPPED,
-  DUPLICATE,
   ENDS_MESSAGE,
-  EXECUTE,
   MESSAGE_NONE,
   MESSAGE_UNKNOWN,
   MESSAGE_WRITE,
@@ -38,8 +37,8 @@ export class RequestChecks {
     this.#responses = responses;
   }
 
-  /** EXECUTE, DUPLICATE or DROPPED. */
-  check(cycle: number): number {
+  /** What becomes of the request. */
+  check(cycle: number): CheckAnswer {
     const { pair, psn, kind } = this.#request;
     const distance = psnDistance(psn, pair.expectedPsn);
     if (pair.opcodeBase !== 0) return this.#checkUnreliable(distance);
@@ -57,7 +56,7 @@ export class RequestChecks {
   }
 
   /** A gap ends the open message. */
-  #checkUnreliable(distance: number): number {
+  #checkUnreliable(distance: number): CheckAnswer {
     const { pair, psn, kind } = this.#request;
     if (distance !== 0) {
       this.#core.transport.count('requestOutOfSequence');

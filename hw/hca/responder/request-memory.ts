@@ -2,12 +2,14 @@
  * The memory that a request names: whether it may be accessed, by the rights of the QP first, then of the region; and the
  * payload of WRITEs and SENDs on its way there, piece by piece. A packet that has to wait goes on where it stopped.
  */
+
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import type { BlockAccount } from '../../../sim/index.ts';
 import { NakCode } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
+import { ABSENT, DONE, FULL, REFUSED, type StepAnswer, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import {
   BAD_KEY,
@@ -21,16 +23,8 @@ import {
   type TranslationPort,
 } from '../memory/index.ts';
 import { QP_RIGHT_ATOMIC, QP_RIGHT_READ, QP_RIGHT_WRITE, type QueuePair } from '../objects/index.ts';
-import {
-  ALLOWED,
-  MESSAGE_SEND,
-  MESSAGE_WRITE,
-  REFUSED,
-  STALL_TRANSLATION,
-  STARTS_MESSAGE,
-  WAIT,
-} from '../packets/index.ts';
-import { LIST_ABSENT, LIST_FULL, LIST_REFUSED, type ReceiveScatter } from '../receive-queue/index.ts';
+import { MESSAGE_SEND, MESSAGE_WRITE, STALL_TRANSLATION, STARTS_MESSAGE } from '../packets/index.ts';
+import type { ReceiveScatter } from '../receive-queue/index.ts';
 import type { InboundRequest } from './inbound-request.ts';
 import type { RequestRefusals } from './request-refusals.ts';
 
@@ -58,20 +52,20 @@ export class RequestMemory {
   }
 
   /** Rights of WRITE, READ and atomics. ALLOWED, REFUSED or WAIT. */
-  checkRights(cycle: number): number {
+  checkRights(cycle: number): StepAnswer {
     const request = this.#request;
     const { kind, pair } = request;
-    if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return ALLOWED;
+    if (kind === MESSAGE_SEND || (request.traits & STARTS_MESSAGE) === 0) return DONE;
     if (kind === MESSAGE_WRITE) {
       const bytes = request.dmaBytes;
       const allowed = this.#mayAccess(QP_RIGHT_WRITE, RIGHT_REMOTE_WRITE, bytes, cycle);
-      if (allowed !== ALLOWED) return allowed;
+      if (allowed !== DONE) return allowed;
       pair.writeAddress = request.remoteAddress;
       pair.writeKey = request.remoteKey;
       pair.writeRemaining = bytes;
       pair.writeBytes = bytes;
       this.#checkedCycle = cycle;
-      return ALLOWED;
+      return DONE;
     }
     if (request.opcode === Opcode.RC_RDMA_READ_REQUEST)
       return this.#mayAccess(QP_RIGHT_READ, RIGHT_REMOTE_READ, request.dmaBytes, cycle);
@@ -82,8 +76,8 @@ export class RequestMemory {
     return this.#mayAccess(QP_RIGHT_ATOMIC, RIGHT_REMOTE_ATOMIC, ATOMIC_BYTES, cycle);
   }
 
-  /** Writes the packet's payload to memory, piece by piece. ALLOWED: all of it, or the receive has failed; REFUSED or WAIT. */
-  place(cycle: number): number {
+  /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
+  place(cycle: number): StepAnswer {
     const request = this.#request;
     const bytes = request.payloadBytes;
     const source = request.packet.offset + PACKET_PAYLOAD_OFFSET;
@@ -94,13 +88,13 @@ export class RequestMemory {
         request.kind === MESSAGE_WRITE
           ? this.#placeWrite(left, from, cycle)
           : this.#placeSend(left, from, cycle);
-      if (placed !== ALLOWED) return placed;
+      if (placed !== DONE) return placed;
     }
-    return ALLOWED;
+    return DONE;
   }
 
   /** Whether QP and region give this right to so many bytes at the address that the header names. */
-  #mayAccess(qpRight: number, right: number, bytes: number, cycle: number): number {
+  #mayAccess(qpRight: number, right: number, bytes: number, cycle: number): StepAnswer {
     const request = this.#request;
     const { pair } = request;
     if ((pair.remoteRights & qpRight) === 0) {
@@ -108,7 +102,7 @@ export class RequestMemory {
       this.#refusals.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
       return REFUSED;
     }
-    if (bytes === 0) return ALLOWED;
+    if (bytes === 0) return DONE;
     const found = this.#translation.translate(
       request.remoteKey,
       pair.pd,
@@ -123,7 +117,7 @@ export class RequestMemory {
     if (found < BAD_KEY) {
       // What is written is counted where it is written.
       if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
-      return ALLOWED;
+      return DONE;
     }
     const isWrite = right === RIGHT_REMOTE_READ ? 0 : 1;
     const { remoteKey: key, remoteAddress: address } = request;
@@ -133,7 +127,7 @@ export class RequestMemory {
     return REFUSED;
   }
 
-  #placeWrite(left: number, from: number, cycle: number): number {
+  #placeWrite(left: number, from: number, cycle: number): StepAnswer {
     const request = this.#request;
     const { pair } = request;
     const { writeAddress } = pair;
@@ -147,7 +141,7 @@ export class RequestMemory {
     request.placed += moved;
     pair.writeAddress = writeAddress + moved;
     pair.writeRemaining -= moved;
-    return ALLOWED;
+    return DONE;
   }
 
   /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
@@ -171,20 +165,20 @@ export class RequestMemory {
   }
 
   /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
-  #placeSend(left: number, from: number, cycle: number): number {
+  #placeSend(left: number, from: number, cycle: number): StepAnswer {
     const request = this.#request;
     const { qp } = request;
     const moved = this.#scatter.place(qp, left, request.packet.rxBytes, from, cycle);
     if (moved === WAIT) return WAIT;
-    if (moved === LIST_ABSENT) {
+    if (moved === ABSENT) {
       this.#scatter.retreat(qp, request.placed);
       this.#refusals.refuseForNow(cycle);
       return REFUSED;
     }
-    if (moved === LIST_FULL) request.receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
-    else if (moved === LIST_REFUSED) request.receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
+    if (moved === FULL) request.receiveSyndrome = CqeSyndrome.LOCAL_LENGTH_ERR;
+    else if (moved === REFUSED) request.receiveSyndrome = CqeSyndrome.LOCAL_PROT_ERR;
     else request.placed += moved;
-    return ALLOWED;
+    return DONE;
   }
 
   /** A new epoch: see EdgeKeeper. */

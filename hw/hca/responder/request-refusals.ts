@@ -2,6 +2,7 @@
  * Refusals of requests (IBTA vol 1, 9.7.5.2): a NAK for the expected PSN, an RNR NAK for what will be possible later, and
  * silence on an unreliable connection, whose message is given up. What follows is dropped until the packet comes again.
  */
+
 import { EventType } from '../../../abi/eqe.ts';
 import { nakSyndrome, rnrNakSyndrome } from '../../../wire/aeth.ts';
 import { PSN_MASK } from '../../../wire/psn.ts';

@@ -8,7 +8,7 @@
 import type { Wide } from '../../../base/wide.ts';
 import { psnDistance } from '../../../wire/psn.ts';
 import { type PageFaults, SIDE_RESPONSE } from '../memory/index.ts';
-import { enlarged, type QpTable, type QueuePair } from '../objects/index.ts';
+import { enlarged, type QpSlot, type QpTable, type QueuePair } from '../objects/index.ts';
 
 /** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
 const PLACES_MIN = 16;
@@ -107,7 +107,7 @@ export class ResponderResources {
   }
 
   /** Appends a request, new (1) or repeated (0), and returns its entry. The caller has checked the count. */
-  append(qp: number, kind: number, psn: number, isNew: number, writesBefore: number): number {
+  append(qp: QpSlot, kind: number, psn: number, isNew: number, writesBefore: number): number {
     const pending = this.rows[qp]!;
     if (this.#firstFree === NONE) this.#enlarge(2 * this.kind.length);
     const entry = this.#firstFree;
@@ -130,7 +130,7 @@ export class ResponderResources {
    * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
    * before theirs; but not before the oldest one while that is being worked on.
    */
-  insert(qp: number, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
+  insert(qp: QpSlot, kind: number, psn: number, isOldestKept: boolean, writesBefore: number): number {
     const pending = this.rows[qp]!;
     const { head, tail, count } = pending;
     let before = NONE;
@@ -151,7 +151,7 @@ export class ResponderResources {
   }
 
   /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
-  find(qp: number, psn: number): number {
+  find(qp: QpSlot, psn: number): number {
     const { head, count, pair } = this.rows[qp]!;
     let entry = head;
     for (let left = count; left > 0; left--, entry = this.#next[entry]!) {
@@ -163,12 +163,12 @@ export class ResponderResources {
   }
 
   /** Entry of the QP's oldest request. */
-  oldest(qp: number): number {
+  oldest(qp: QpSlot): number {
     return this.rows[qp]!.head;
   }
 
   /** Removes the QP's oldest request. */
-  pop(qp: number): void {
+  pop(qp: QpSlot): void {
     const pending = this.rows[qp]!;
     const entry = pending.head;
     pending.newCount -= this.#isNew[entry]!;
@@ -181,7 +181,7 @@ export class ResponderResources {
   /** Asks for the page that `entry` needs, so many bytes into its memory. False: the driver has refused it. */
   askForPage(
     faults: PageFaults,
-    qp: number,
+    qp: QpSlot,
     entry: number,
     skippedBytes: number,
     isWrite: number,
@@ -193,7 +193,7 @@ export class ResponderResources {
   }
 
   /** Drops the QP's READs and atomics; an acknowledgement or NAK stays. */
-  dropRequests(qp: number): void {
+  dropRequests(qp: QpSlot): void {
     const pending = this.rows[qp]!;
     while (pending.count > 0) this.pop(qp);
     pending.isPaused = 0;

@@ -11,6 +11,7 @@
  * An unreliable connection takes SENDs and WRITEs only and is never answered: a message of which a packet is missing or
  * breaks a rule is given up in silence, and the next one to begin takes its receive WQE (9.8.2).
  */
+
 import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { EventType } from '../../../abi/eqe.ts';
 import type { BlockAccount, BlockState } from '../../../sim/index.ts';
@@ -23,24 +24,29 @@ import {
   WORD_IMMEDIATE,
 } from '../../../wire/packet.ts';
 import { PSN_MASK, psnDistance } from '../../../wire/psn.ts';
+import {
+  DONE,
+  DUPLICATE,
+  EXECUTE,
+  NONE_POSTED,
+  REFUSED,
+  type StepAnswer,
+  UNREADABLE,
+  WAIT,
+} from '../answers.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { HcaCore } from '../core.ts';
-import type { QueuePair } from '../objects/index.ts';
+import type { QpSlot, QueuePair } from '../objects/index.ts';
 import {
-  ALLOWED,
   COMPLETES_RECEIVE_WQE,
-  DUPLICATE,
   ENDS_MESSAGE,
-  EXECUTE,
   HAS_IMMEDIATE,
   MESSAGE_NONE,
   MESSAGE_WRITE,
-  REFUSED,
   STALL_COMPLETION,
   TAKES_RECEIVE_WQE,
-  WAIT,
 } from '../packets/index.ts';
-import { NONE_POSTED, QUEUE_UNREADABLE, type ReceiveScatter } from '../receive-queue/index.ts';
+import type { ReceiveScatter } from '../receive-queue/index.ts';
 import { InboundRequest } from './inbound-request.ts';
 import { RequestChecks } from './request-checks.ts';
 import { RequestMemory } from './request-memory.ts';
@@ -59,7 +65,7 @@ export interface ResponderPorts {
   readonly completions: CompletionWriter;
   readonly errors: RefusedQps & {
     /** First packet on a QP in RTR. */
-    communicationEstablished(qp: number, cycle: number): void;
+    communicationEstablished(qp: QpSlot, cycle: number): void;
   };
 }
 
@@ -108,17 +114,17 @@ export class Responder {
     }
     if (step === STEP_RECEIVE_WQE) {
       const taken = this.#takeReceiveWqe(cycle);
-      if (taken !== ALLOWED) return this.#stop(taken, STEP_RECEIVE_WQE);
+      if (taken !== DONE) return this.#stop(taken, STEP_RECEIVE_WQE);
       step = STEP_RIGHTS;
     }
     if (step === STEP_RIGHTS) {
       const allowed = this.#memory.checkRights(cycle);
-      if (allowed !== ALLOWED) return this.#stop(allowed, STEP_RIGHTS);
+      if (allowed !== DONE) return this.#stop(allowed, STEP_RIGHTS);
       step = STEP_PAYLOAD;
     }
     if (step === STEP_PAYLOAD) {
       const placed = this.#memory.place(cycle);
-      if (placed !== ALLOWED) return this.#stop(placed, STEP_PAYLOAD);
+      if (placed !== DONE) return this.#stop(placed, STEP_PAYLOAD);
     }
     if (!this.#finish(cycle)) return this.#stop(WAIT, STEP_FINISH);
     this.#step = STEP_CHECK;
@@ -134,7 +140,7 @@ export class Responder {
   }
 
   /** The packet is done with, refused, or waits at `step` and goes on there. */
-  #stop(answer: number, step: number): number {
+  #stop(answer: typeof WAIT | typeof REFUSED, step: number): 0 | typeof WAIT {
     this.#step = answer === WAIT ? step : STEP_CHECK;
     return answer === WAIT ? WAIT : 0;
   }
@@ -168,13 +174,13 @@ export class Responder {
     }
   }
 
-  /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. ALLOWED, REFUSED or WAIT. */
-  #takeReceiveWqe(cycle: number): number {
+  /** The receive WQE of a SEND's first packet, or of a WRITE with immediate's last one. */
+  #takeReceiveWqe(cycle: number): StepAnswer {
     const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
       // Left by a message of an unreliable connection that was given up.
       this.#scatter.rewind(qp);
-      return ALLOWED;
+      return DONE;
     }
     const taken = this.#scatter.take(qp, packet.arrivedCycle, cycle);
     if (taken === NONE_POSTED) {
@@ -182,11 +188,11 @@ export class Responder {
       this.#refusals.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
       return REFUSED;
     }
-    if (taken === QUEUE_UNREADABLE) {
+    if (taken === UNREADABLE) {
       this.#refusals.refuseForGood(NakCode.REMOTE_OPERATIONAL_ERROR, EventType.WQ_CATAS_ERROR, cycle);
       return REFUSED;
     }
-    return taken === WAIT ? WAIT : ALLOWED;
+    return taken;
   }
 
   /** Completion, sequence and acknowledgement. False: there is no room for the CQE yet. */

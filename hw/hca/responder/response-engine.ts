@@ -13,13 +13,15 @@ import { BlockAccount, type BlockState } from '../../../sim/index.ts';
 import { NakCode, nakSyndrome } from '../../../wire/aeth.ts';
 import { Opcode } from '../../../wire/opcodes.ts';
 import { psnDistance } from '../../../wire/psn.ts';
+import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../answers.ts';
 import type { HcaCore } from '../core.ts';
 import { PORT_RESPONSE } from '../memory/index.ts';
+import type { QpSlot } from '../objects/index.ts';
 import { nakEvent } from '../packets/index.ts';
 import type { PayloadWriter } from '../receive-queue/index.ts';
-import { ANSWERED, AtomicResponses } from './atomic-responses.ts';
+import { AtomicResponses } from './atomic-responses.ts';
 import { ATOMIC_BYTES } from './atomic-unit.ts';
-import { ReadResponses, SENT, SENT_LAST } from './read-responses.ts';
+import { ReadResponses } from './read-responses.ts';
 import type { RefusedQps } from './request-refusals.ts';
 import {
   KIND_ATOMIC,
@@ -29,13 +31,11 @@ import {
   ResponderResources,
 } from './responder-resources.ts';
 import {
-  ABSENT,
   type ResponsePacketPorts,
   ResponsePackets,
   responseStalls,
   STALL_ORDERING,
   STALL_RESPONSE_BUFFER,
-  STALLED,
 } from './response-packets.ts';
 
 const { RC_ACKNOWLEDGE } = Opcode;
@@ -111,12 +111,12 @@ export class ResponseEngine {
   }
 
   /** READs and atomics the QP still has to answer. */
-  queuedCount(qp: number): number {
+  queuedCount(qp: QpSlot): number {
     return this.#resources.rows[qp]!.count;
   }
 
   /** The same without those that were repeated, whose first answer may have been lost. */
-  newCount(qp: number): number {
+  newCount(qp: QpSlot): number {
     return this.#resources.rows[qp]!.newCount;
   }
 
@@ -131,13 +131,13 @@ export class ResponseEngine {
   }
 
   /** True while anything of the QP is queued or being answered. */
-  isBusy(qp: number): boolean {
+  isBusy(qp: QpSlot): boolean {
     const pending = this.#resources.rows[qp]!;
     return pending.count > 0 || pending.hasAck === 1 || this.#active === pending;
   }
 
   /** Accepts a new READ request. The caller has checked {@link queuedCount}. */
-  addRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  addRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
     const resources = this.#resources;
     const entry = resources.append(qp, KIND_READ, psn, 1, this.#writer.requestedCount);
     this.#setRead(resources.rows[qp]!, entry, address, key, bytes, cycle);
@@ -145,7 +145,7 @@ export class ResponseEngine {
 
   /** Accepts an atomic; operands are four words at `word` of `words`: swap or add, compare. */
   addAtomic(
-    qp: number,
+    qp: QpSlot,
     psn: number,
     opcode: number,
     address: number,
@@ -169,7 +169,7 @@ export class ResponseEngine {
    * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
    * It is dropped when there is no room, as if lost.
    */
-  repeatRead(qp: number, psn: number, address: number, key: number, bytes: number, cycle: number): void {
+  repeatRead(qp: QpSlot, psn: number, address: number, key: number, bytes: number, cycle: number): void {
     const resources = this.#resources;
     const pending = resources.rows[qp]!;
     const entry = resources.find(qp, psn);
@@ -186,7 +186,7 @@ export class ResponseEngine {
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
-  replayAtomic(qp: number, psn: number, cycle: number): boolean {
+  replayAtomic(qp: QpSlot, psn: number, cycle: number): boolean {
     const pending = this.#resources.rows[qp]!;
     if (!this.#atomics.canReplay(qp, psn)) return false;
     this.#atomics.setReplay(this.#insert(pending, KIND_REPLAY, psn, cycle));
@@ -198,14 +198,14 @@ export class ResponseEngine {
    * Acknowledges a duplicate. An ACK that says more and is about to leave stands, and so does a refusal of what follows: it
    * acknowledges as much, and is sent once.
    */
-  acknowledgeAgain(qp: number, psn: number, cycle: number): void {
+  acknowledgeAgain(qp: QpSlot, psn: number, cycle: number): void {
     const { hasAck, ackPsn } = this.#resources.rows[qp]!;
     if (hasAck === 1 && psnDistance(psn, ackPsn) < 0) this.coalescedCount++;
     else this.acknowledge(qp, psn, cycle);
   }
 
   /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
-  acknowledge(qp: number, psn: number, cycle: number): void {
+  acknowledge(qp: QpSlot, psn: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.hasAck === 1) this.coalescedCount++;
     else pending.ackDueCycle = cycle + this.#ackDelayCycles;
@@ -216,7 +216,7 @@ export class ResponseEngine {
   }
 
   /** Refuses the request at `psn`: NAK or RNR NAK. */
-  refuse(qp: number, psn: number, syndrome: number, cycle: number): void {
+  refuse(qp: QpSlot, psn: number, syndrome: number, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     pending.hasAck = 1;
     pending.ackPsn = psn;
@@ -226,18 +226,18 @@ export class ResponseEngine {
   }
 
   /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
-  dropRequests(qp: number): void {
+  dropRequests(qp: QpSlot): void {
     this.#resources.dropRequests(qp);
   }
 
   /** Drops everything queued for the QP. */
-  drop(qp: number): void {
+  drop(qp: QpSlot): void {
     this.dropRequests(qp);
     this.#resources.rows[qp]!.hasAck = 0;
   }
 
   /** The page that the QP's oldest answer waited for is there, or is refused. */
-  pagesAnswered(qp: number, cycle: number): void {
+  pagesAnswered(qp: QpSlot, cycle: number): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
     pending.isPaused = 0;
@@ -245,7 +245,7 @@ export class ResponseEngine {
   }
 
   /** A new life of the QP: no result is kept. */
-  open(qp: number): void {
+  open(qp: QpSlot): void {
     this.#atomics.forget(qp);
     this.drop(qp);
   }
@@ -301,7 +301,7 @@ export class ResponseEngine {
     const pending = this.#active ?? this.#choose(cycle);
     if (pending === undefined) return;
     const busyCycles = pending.count === 0 ? this.#serveAck(pending, cycle) : this.#serve(pending, cycle);
-    if (busyCycles === STALLED) return;
+    if (busyCycles === WAIT) return;
     if (busyCycles > 0) this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined || this.#resources.waitingCount > 0)
       this.wake(busyCycles > 1 ? cycle + busyCycles : cycle + 1);
@@ -334,9 +334,9 @@ export class ResponseEngine {
     const packets = this.#packets;
     const { pair } = pending;
     if (packets.isOpen) packets.abandon(cycle);
-    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return STALLED;
+    if (this.#atomics.isBusy && !this.#atomics.abandon(cycle)) return WAIT;
     if (pending.hasAck === 0 || pending.ackDueCycle > cycle) return this.#endTurn(pending, cycle, FINISHED);
-    if (!packets.open(pair, cycle)) return STALLED;
+    if (!packets.open(pair, cycle)) return WAIT;
     pending.hasAck = 0;
     this.acknowledgementCount++;
     const syndrome = pending.ackSyndrome === -1 ? packets.creditSyndrome(pair) : pending.ackSyndrome;
@@ -352,7 +352,7 @@ export class ResponseEngine {
     const entry = resources.oldest(qp);
     if (this.#writer.doneCount < resources.writesBefore[entry]!) {
       this.account.stall(cycle, STALL_ORDERING);
-      return STALLED;
+      return WAIT;
     }
     const kind = resources.kind[entry]!;
     if (kind === KIND_READ) return this.#sendRead(pending, entry, cycle);
@@ -368,16 +368,16 @@ export class ResponseEngine {
   #sendRead(pending: PendingResponses, entry: number, cycle: number): number {
     const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
-    if (sent !== SENT && sent !== SENT_LAST) return this.#leave(sent, pending, entry, cycle);
+    if (sent !== DONE && sent !== DONE_LAST) return this.#leave(sent, pending, entry, cycle);
     this.#burst++;
-    if (sent === SENT_LAST) this.#resources.pop(qp);
-    const isTurnOver = sent === SENT_LAST || this.#burst >= this.#core.config.burstPackets;
+    if (sent === DONE_LAST) this.#resources.pop(qp);
+    const isTurnOver = sent === DONE_LAST || this.#burst >= this.#core.config.burstPackets;
     return isTurnOver ? this.#endTurn(pending, cycle, this.#responseCycles) : this.#responseCycles;
   }
 
   /** The answer waits in the engine, is taken up again when its page is there, or fails. */
   #leave(left: number, pending: PendingResponses, entry: number, cycle: number): number {
-    if (left === STALLED) return STALLED;
+    if (left === WAIT) return WAIT;
     return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
   }
 

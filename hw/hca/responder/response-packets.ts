@@ -18,11 +18,6 @@ export const {
   atomic: STALL_ATOMIC,
 } = responseStalls;
 
-/** What became of an answer: it waits in the engine, its page has been asked for, or its memory is refused. */
-export const STALLED = -1;
-export const ABSENT = -2;
-export const REFUSED = -3;
-
 const NONE = -1;
 
 export interface ResponsePacketPorts {

@@ -13,7 +13,14 @@ import { BlockAccount, type BlockState, Fifo, stallReasons } from '../../../sim/
 import { TrafficClass } from '../../dma/index.ts';
 import type { HcaCore } from '../core.ts';
 import { BAD_KEY, PENDING, PORT_WQE_FETCH } from '../memory/index.ts';
-import { enlarged, noLine, type QueuePair, WQE_LINE_BYTES, type WqeLine } from '../objects/index.ts';
+import {
+  enlarged,
+  noLine,
+  type QpSlot,
+  type QueuePair,
+  WQE_LINE_BYTES,
+  type WqeLine,
+} from '../objects/index.ts';
 import type { WqeLines } from './wqe-lines.ts';
 
 const { RST } = QpState;
@@ -28,7 +35,7 @@ export interface WqeFetchPorts {
   };
   readonly errors: {
     /** The WQEs could not be read: the queue is unusable. */
-    queueFailed(qp: number, cycle: number): void;
+    queueFailed(qp: QpSlot, cycle: number): void;
   };
 }
 
@@ -214,7 +221,7 @@ export class WqeFetch {
   }
 
   /** A QP that loses its line looks again into memory when it is next served. */
-  readonly #evict = (qp: number): void => {
+  readonly #evict = (qp: QpSlot): void => {
     const pair = this.#core.qps.rows[qp]!;
     const line = pair.wqeLine;
     if (line.validCount > 0 || line.mayHaveMore === 1) pair.hasDoorbell = 1;

@@ -4,7 +4,7 @@
  * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
  * outnumber the lines would take them from each other for ever.
  */
-import { noLine, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
+import { noLine, type QpSlot, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
 
 export class WqeLines {
   /** WQEs taken from the lines, and reads that filled them. */
@@ -31,7 +31,7 @@ export class WqeLines {
    * Line to fill for `qp`: its own, a free one, or the least recently used. {@link noLine} when all are being filled or
    * locked.
    */
-  claim(qp: number, own: WqeLine, onEvict: (qp: number) => void): WqeLine {
+  claim(qp: QpSlot, own: WqeLine, onEvict: (qp: QpSlot) => void): WqeLine {
     const victim = own === noLine ? this.#victim() : own;
     if (victim === noLine) return noLine;
     const loser = victim.qp;

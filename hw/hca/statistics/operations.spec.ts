@@ -10,8 +10,8 @@ import { OperationLedger, type OperationTap, operationNames, operationStages } f
 const QPN = 0x40;
 
 /** A table whose first slot has this object number. */
-function tableWith(objectNumber: number): ContextTable {
-  const table = new ContextTable(64, 1);
+function tableWith(objectNumber: number): ContextTable<'QP'> {
+  const table = new ContextTable<'QP'>(64, 1);
   table.allocate(objectNumber);
   return table;
 }

@@ -9,7 +9,7 @@
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Wide } from '../../../base/wide.ts';
 import { type Clock, farPs } from '../../../sim/index.ts';
-import { type ContextTable, NO_ATTEMPT, type SendRecord } from '../objects/index.ts';
+import { type ContextTable, NO_ATTEMPT, type Qpn, type SendRecord } from '../objects/index.ts';
 
 /**
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
@@ -33,11 +33,11 @@ export type OperationStage = (typeof operationStages)[number];
 /** Where posting times come from and completion times go to; both sides of the PCIe link share it. */
 export interface OperationTap {
   /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
-  postedPs(qpn: number, wqeCounter: number): number;
+  postedPs(qpn: Qpn, wqeCounter: number): number;
   /** The same exactly, where it is known and lies so far back that a number is not. */
-  exactPostedPs(qpn: number, wqeCounter: number): bigint;
+  exactPostedPs(qpn: Qpn, wqeCounter: number): bigint;
   /** The request's CQE was handed to the link at this picosecond of the epoch. */
-  cqeIssued(qpn: number, wqeCounter: number, atPs: number): void;
+  cqeIssued(qpn: Qpn, wqeCounter: number, atPs: number): void;
 }
 
 export const operationNames: Readonly<Record<number, string>> = {
@@ -95,13 +95,13 @@ export class OperationLedger {
   disorderCount = 0;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
-  readonly #qps: ContextTable;
+  readonly #qps: ContextTable<'QP'>;
   /** Of the request being booked: the last milestone, its picosecond, and the end of the last stage that took time. */
   #cycle = 0;
   #reachedPs = 0;
   #atPs = 0;
 
-  constructor(clock: Clock, qps: ContextTable, tap: OperationTap | undefined) {
+  constructor(clock: Clock, qps: ContextTable<'QP'>, tap: OperationTap | undefined) {
     this.#clock = clock;
     this.#qps = qps;
     this.#tap = tap;
@@ -191,7 +191,7 @@ export class OperationLedger {
    * {@link #addStages} for a request that took more than an hour: its instants lie further apart than numbers tell. The
    * milestones in the same order.
    */
-  #addFar(request: SendRecord, row: OperationRow, qpn: number, isUntapped: boolean, endCycle: number): void {
+  #addFar(request: SendRecord, row: OperationRow, qpn: Qpn, isUntapped: boolean, endCycle: number): void {
     const clock = this.#clock;
     const { earlier } = request;
     const begunPs = clock.exactEdgePs(request.fetchBegunCycle);

@@ -175,9 +175,9 @@ export class ControlBench {
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly tables = {
-    qps: new ContextTable(256, 2 ** 16),
-    cqs: new ContextTable(64, 2 ** 16),
-    srqs: new ContextTable(64, 2 ** 16),
+    qps: new ContextTable<'QP'>(256, 2 ** 16),
+    cqs: new ContextTable<'CQ'>(64, 2 ** 16),
+    srqs: new ContextTable<'SRQ'>(64, 2 ** 16),
   };
   readonly dma: MemoryDma;
   readonly control: ControlSide;

@@ -1,0 +1,24 @@
+/** What a translation answers: the outcome of the translator's checks, in their order. */
+
+export const TRANSLATED = 0;
+/** Not on chip: the port will be woken. */
+export const PENDING = 1;
+/** No such region, or not valid, or another key variant. This and all that follows ends the access. */
+export const BAD_KEY = 2;
+export const BAD_PD = 3;
+export const OUT_OF_BOUNDS = 4;
+export const MISSING_RIGHT = 5;
+/** The page is not present in the MTT, or ICM or memory could not be read. */
+export const BAD_PAGE = 6;
+/** The page of an on-demand region is not present: software is to be asked for it. */
+export const PAGE_FAULT = 7;
+
+/** Of a piece of a queue's buffer, for which the MTT alone is asked. */
+export type BufferTranslation = typeof TRANSLATED | typeof PENDING | typeof BAD_PAGE;
+export type Translation =
+  | BufferTranslation
+  | typeof BAD_KEY
+  | typeof BAD_PD
+  | typeof OUT_OF_BOUNDS
+  | typeof MISSING_RIGHT
+  | typeof PAGE_FAULT;
