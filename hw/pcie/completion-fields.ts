@@ -5,7 +5,7 @@
  *     completion.status = STATUS_ABORT;
  *     port.sendCompletion();
  */
-import { FLOAT_ZERO } from '../../base/float-zero.ts';
+import type { Wide } from '../../base/wide.ts';
 import { STATUS_SUCCESS } from './tlp.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -23,7 +23,7 @@ export class CompletionFields {
   /** Bytes of the request still to come, these included. */
   byteCount = NO_DATA_BYTE_COUNT;
   /** Of the first byte: the completion carries its low 7 bits. */
-  address = FLOAT_ZERO;
+  address: Wide = 0;
   flags = 0;
 
   /** Begins a completion of the request of this descriptor: without data, successful, until something else is filled in. */
@@ -34,7 +34,7 @@ export class CompletionFields {
     this.sourceOffset = 0;
     this.lengthBytes = 0;
     this.byteCount = NO_DATA_BYTE_COUNT;
-    this.address = FLOAT_ZERO;
+    this.address = 0;
     this.flags = 0;
     return this;
   }
