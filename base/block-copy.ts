@@ -2,10 +2,13 @@
  * Copies a few hundred bytes between memories, as a payload crosses a dozen times: by 64-bit elements where both ends
  * are aligned to them, else by words, else by bytes. A call into the engine takes 30 ns, most of them to find out what
  * it was given; it pays for long blocks only. Measured on Node 24, ns a copy of 64 / 256 / 512 / 4096 bytes, warm: by
- * 64-bit elements 7 / 17 / 31 / 225, by words 12 / 44 / 90 / 740, Buffer's copy 31 / 32 / 34 / 58.
+ * 64-bit elements 7 / 17 / 31 / 225, by words 12 / 44 / 90 / 740, Buffer's copy 31 / 32 / 34 / 58. (A copy by `set` makes a view of
+ * the source first.)
  *
  * The elements are BigInts, since a float may lose a NaN's bits: optimised code moves them without making one.
  */
+
+import { runtime } from './runtime.ts';
 
 /** From this size on the engine's copy is cheaper: by 64-bit elements, by words, by bytes. */
 const ENGINE_BYTES_BY_LONGS = 520;
@@ -15,6 +18,8 @@ const ENGINE_BYTES = 32;
 const INDEX_MASK = 0x3fff_ffff;
 /** Ways that a copier knows again. */
 const KNOWN_COUNT = 8;
+/** The runtime's, of when this module is loaded: to ask each time takes as long as a short copy. */
+const engineCopy = runtime().copyBytes;
 
 /** A memory and the elements that lie over its bytes. */
 class Block {
@@ -176,7 +181,7 @@ function copyUnaligned(
 ): void {
   const isAlike = ((toOffset ^ fromOffset) & 3) === 0 && (to.skew | from.skew) === 0;
   if (lengthBytes >= (isAlike ? ENGINE_BYTES_BY_WORDS : ENGINE_BYTES)) {
-    to.bytes.set(from.bytes.subarray(fromOffset, fromOffset + lengthBytes), toOffset);
+    engineCopy(to.bytes, toOffset, from.bytes, fromOffset, lengthBytes);
     return;
   }
   const head = isAlike ? Math.min(-toOffset & 3, lengthBytes) : lengthBytes;

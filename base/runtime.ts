@@ -27,6 +27,14 @@ export interface Runtime {
   readonly version: string;
   /** Calls `action` after everything that is already waiting to run in this thread. */
   defer(action: () => void): void;
+  /** Copies `lengthBytes` between memories that do not overlap, a long block at once. */
+  readonly copyBytes: (
+    to: Uint8Array,
+    toOffset: number,
+    from: Uint8Array,
+    fromOffset: number,
+    lengthBytes: number,
+  ) => void;
   /** Text of a file that a person wrote. @throws Error in words, or with the code of the operating system */
   readText(file: string): string;
   /**
@@ -53,6 +61,8 @@ const plain: Runtime = {
     port1.start();
     port2.postMessage(null);
   },
+  copyBytes: (to, toOffset, from, fromOffset, lengthBytes) =>
+    to.set(from.subarray(fromOffset, fromOffset + lengthBytes), toOffset),
   readText: () => {
     throw new Error('this runtime has no files');
   },

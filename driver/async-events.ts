@@ -18,7 +18,7 @@ import {
   qpEqe,
   srqEqe,
 } from '../abi/eqe.ts';
-import { viewOf } from '../base/bytes.ts';
+import type { KernelMemory } from './platform.ts';
 import { AsyncEventType } from './uapi.ts';
 
 /** The owner of a queue, as events see it. */
@@ -55,27 +55,27 @@ export class EventRouter {
   droppedEvents = 0;
   /** Takes page requests, by the physical address of the EQE. */
   pageRequested: ((address: number) => void) | undefined;
-  private readonly view: DataView;
+  private readonly memory: KernelMemory;
   private readonly commandDone: CommandListener;
 
-  constructor(memory: Uint8Array, commandDone: CommandListener) {
-    this.view = viewOf(memory);
+  constructor(memory: KernelMemory, commandDone: CommandListener) {
+    this.memory = memory;
     this.commandDone = commandDone;
   }
 
   /** Delivers the EQE at a physical address. */
   dispatch(address: number): void {
-    const type = eqe.fields.type.get(this.view, address);
+    const type = eqe.fields.type.get(this.memory.view, address);
     switch (type) {
       case EventType.COMP:
-        this.completion(completionEqe.fields.cqn.get(this.view, address));
+        this.completion(completionEqe.fields.cqn.get(this.memory.view, address));
         break;
       case EventType.CMD:
         this.command(address);
         break;
       case EventType.CQ_ERROR:
         this.tell(
-          this.cqs.get(cqErrorEqe.fields.cqn.get(this.view, address)),
+          this.cqs.get(cqErrorEqe.fields.cqn.get(this.memory.view, address)),
           AsyncEventType.IBV_EVENT_CQ_ERR,
         );
         break;
@@ -99,9 +99,9 @@ export class EventRouter {
     const qpEvent = qpEvents[type];
     const srqEvent = srqEvents[type];
     if (qpEvent !== undefined) {
-      this.tell(this.qps.get(qpEqe.fields.qpn.get(this.view, address)), qpEvent);
+      this.tell(this.qps.get(qpEqe.fields.qpn.get(this.memory.view, address)), qpEvent);
     } else if (srqEvent !== undefined) {
-      this.tell(this.srqs.get(srqEqe.fields.srqn.get(this.view, address)), srqEvent);
+      this.tell(this.srqs.get(srqEqe.fields.srqn.get(this.memory.view, address)), srqEvent);
     } else {
       this.droppedEvents++;
     }
@@ -116,9 +116,9 @@ export class EventRouter {
   private command(address: number): void {
     const { token, status, outParam } = commandEqe.fields;
     this.commandDone(
-      token.get(this.view, address),
-      status.get(this.view, address),
-      outParam.getNumber(this.view, address),
+      token.get(this.memory.view, address),
+      status.get(this.memory.view, address),
+      outParam.getNumber(this.memory.view, address),
     );
   }
 
@@ -128,21 +128,21 @@ export class EventRouter {
   }
 
   private portChange(address: number): void {
-    const isActive = eqe.fields.subtype.get(this.view, address) === PortChange.ACTIVE;
+    const isActive = eqe.fields.subtype.get(this.memory.view, address) === PortChange.ACTIVE;
     this.tellPort(
-      portChangeEqe.fields.port.get(this.view, address),
+      portChangeEqe.fields.port.get(this.memory.view, address),
       isActive ? AsyncEventType.IBV_EVENT_PORT_ACTIVE : AsyncEventType.IBV_EVENT_PORT_ERR,
     );
   }
 
   private portManagement(address: number): void {
-    const port = portInfoChangeEqe.fields.port.get(this.view, address);
-    const subtype = eqe.fields.subtype.get(this.view, address);
+    const port = portInfoChangeEqe.fields.port.get(this.memory.view, address);
+    const subtype = eqe.fields.subtype.get(this.memory.view, address);
     if (subtype === PortManagementChange.GUID_INFO) this.tellPort(port, AsyncEventType.IBV_EVENT_GID_CHANGE);
     if (subtype === PortManagementChange.PKEY_TABLE)
       this.tellPort(port, AsyncEventType.IBV_EVENT_PKEY_CHANGE);
     if (subtype !== PortManagementChange.PORT_INFO) return;
-    const changed = portInfoChangeEqe.fields.changed.get(this.view, address);
+    const changed = portInfoChangeEqe.fields.changed.get(this.memory.view, address);
     const has = (bit: number): boolean => (changed & bit) !== 0;
     if (has(PortInfoChange.SM_LID | PortInfoChange.SM_SL)) {
       this.tellPort(port, AsyncEventType.IBV_EVENT_SM_CHANGE);

@@ -43,7 +43,6 @@ export class EventQueue {
   private readonly logEntries: number;
   private readonly runs: readonly Run[];
   private readonly frames: Float64Array;
-  private readonly view: DataView;
   private readonly doorbell = viewOf(new Uint8Array(eqDoorbell.sizeBytes));
   private consumerCounter = 0;
   private translation: Translation | undefined;
@@ -56,7 +55,6 @@ export class EventQueue {
     const { memory } = environment.platform;
     this.runs = takePages(memory, Math.max(1, entries / entriesPerPage));
     this.frames = framesOf(this.runs);
-    this.view = viewOf(memory.bytes);
   }
 
   /** Makes the ring, translates it and hands it to the device, armed. */
@@ -153,7 +151,8 @@ export class EventQueue {
     const index = ringIndex(this.consumerCounter, this.logEntries);
     const address = this.frames[Math.floor(index / entriesPerPage)]! + (index % entriesPerPage) * eqeBytes;
     const isOurs =
-      eqe.fields.owner.get(this.view, address) === passBit(this.consumerCounter, this.logEntries);
+      eqe.fields.owner.get(this.environment.platform.memory.view, address) ===
+      passBit(this.consumerCounter, this.logEntries);
     return isOurs ? address : -1;
   }
 }

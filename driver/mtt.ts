@@ -3,7 +3,6 @@
  * for it in Linux). An object's MTT address is the byte offset of its first entry. Source: interface sheet 3.15, 4.4.
  */
 import { mttEntry, mttEntryBytes } from '../abi/mtt.ts';
-import { viewOf } from '../base/bytes.ts';
 import { BuddyAllocator } from './buddy.ts';
 import type { IcmTable } from './icm.ts';
 import { KernelError } from './kernel-error.ts';
@@ -22,13 +21,11 @@ export class MttTable {
   private readonly memory: KernelMemory;
   private readonly table: IcmTable;
   private readonly runs: BuddyAllocator;
-  private readonly view: DataView;
 
   constructor(memory: KernelMemory, table: IcmTable, reserved: number) {
     this.memory = memory;
     this.table = table;
     this.runs = new BuddyAllocator(table.region.entryCount, reserved);
-    this.view = viewOf(this.memory.bytes);
   }
 
   /** Entries taken, rounded up to powers of two. */
@@ -72,14 +69,14 @@ export class MttTable {
 
   setEntry(translation: Translation, at: number, physicalAddress: number): void {
     const address = this.table.physicalAddressOf(translation.mttAddress / mttEntryBytes + at);
-    mttEntry.fields.pageAddress.setNumber(this.view, address, physicalAddress);
-    mttEntry.fields.present.set(this.view, address, 1);
+    mttEntry.fields.pageAddress.setNumber(this.memory.view, address, physicalAddress);
+    mttEntry.fields.present.set(this.memory.view, address, 1);
   }
 
   clearEntry(translation: Translation, at: number): void {
     const address = this.table.physicalAddressOf(translation.mttAddress / mttEntryBytes + at);
-    this.view.setUint32(address, 0);
-    this.view.setUint32(address + 4, 0);
+    this.memory.view.setUint32(address, 0);
+    this.memory.view.setUint32(address + 4, 0);
   }
 
   async release(cpu: Cpu, translation: Translation): Promise<void> {
@@ -92,8 +89,8 @@ export class MttTable {
     const { pageAddress, present } = mttEntry.fields;
     for (let at = 0; at < blocks.length; at++) {
       const address = this.table.physicalAddressOf(first + at);
-      pageAddress.setNumber(this.view, address, blocks[at]!);
-      present.set(this.view, address, 1);
+      pageAddress.setNumber(this.memory.view, address, blocks[at]!);
+      present.set(this.memory.view, address, 1);
     }
   }
 }

@@ -61,7 +61,8 @@ export interface PciFunction {
 
 /** Physical memory as the kernel sees it: directly mapped. */
 export interface KernelMemory {
-  /** All of it, indexed by physical address. */
+  readonly sizeBytes: number;
+  /** What there is of it so far, indexed by physical address. Not to be kept: taken anew after frames have been taken. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
   /**

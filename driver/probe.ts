@@ -70,10 +70,10 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
   const firmware = await startFirmware(probe);
   const limits = await queryLimits(cpu, commands, platform);
   const portLimits = await queryPorts(probe, limits);
-  const profile = icmProfileOf(limits, config, platform.memory.bytes.length / icmPageBytes);
+  const profile = icmProfileOf(limits, config, platform.memory.sizeBytes / icmPageBytes);
   const icm = await mapIcm(probe, profile);
   await initialise(probe, limits, profile);
-  const router = new EventRouter(platform.memory.bytes, (token, status, immediate) =>
+  const router = new EventRouter(platform.memory, (token, status, immediate) =>
     commands.completeByEvent(token, status, immediate),
   );
   const mtts = new MttTable(platform.memory, icm.mtt, profile.reserved.mtt);

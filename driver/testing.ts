@@ -191,6 +191,7 @@ export class TestMachine {
         writeConfig32: async (_cpu, offset, value) => void this.config.set(offset, value),
       },
       memory: {
+        sizeBytes: this.memory.length,
         bytes: this.memory,
         view: this.view,
         allocateFrames: (count) => this.allocate(count),

@@ -36,6 +36,9 @@ import { type ExitHook, Process, ProcessMemory, SystemCallCounts, type SystemCal
 import { instantOf, Signal } from './signal.ts';
 import { WriteCombiningBuffers } from './write-combining.ts';
 
+/** Physical memory that is there before anybody asks for it: a machine that moves little needs no more. */
+const presentAtFirst = 16 * bytesPerMib;
+
 export interface HostOptions {
   readonly logicalProcess: LogicalProcess;
   readonly config: HostConfig;
@@ -103,7 +106,7 @@ export class Host {
     this.logicalProcess = logicalProcess;
     logicalProcess.stuckError = () => this.#stuckError();
     this.config = config;
-    this.memory = new PhysicalMemory(config.memory.sizeMib * bytesPerMib);
+    this.memory = new PhysicalMemory(config.memory.sizeMib * bytesPerMib, presentAtFirst);
     const random = config.memory.framePlacement === 'scattered' ? options.random : undefined;
     this.frames = new PageFrames(this.memory, config.memory.reservedKib * bytesPerKib, random);
     this.frames.withhold(messageWindowAddress, messageWindowBytes);

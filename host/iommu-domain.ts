@@ -105,7 +105,7 @@ export class IommuDomain {
   }
 
   #enter(page: number, rights: number, isChanged: boolean): void {
-    const { view } = this.#mm.memory;
+    const view = this.#mm.memory.followingView;
     let table = this.#rootAddress;
     for (let level = levelCount; level > 1; level--) {
       const at = table + entryOffsetOf(page, level);

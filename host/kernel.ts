@@ -44,8 +44,13 @@ function pciFunctionOf(functionId: number, bars: readonly BarWindow[]) {
 function kernelMemoryOf(host: Host) {
   const { memory, frames, mm, iommu } = host;
   return {
-    bytes: memory.bytes,
-    view: memory.view,
+    sizeBytes: memory.sizeBytes,
+    get bytes(): Uint8Array {
+      return memory.bytes;
+    },
+    get view(): DataView {
+      return memory.view;
+    },
     /** Contiguous zeroed frames; -1 when there are none. */
     allocateFrames(count: number): number {
       const first = mm.allocateRun(count);

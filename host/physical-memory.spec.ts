@@ -44,6 +44,25 @@ describe('physical memory', () => {
     expect(memory.bytes[2 ** 31 + 5]).toBe(5);
   });
 
+  it('is there as far as it is reached, and zero beyond; views that follow may be kept, others not', () => {
+    const memory = new PhysicalMemory(sizeBytes, mib(1));
+    const { bytes, followingBytes, followingView } = memory;
+    expect([memory.buffer.byteLength, memory.bytes.length, memory.view.byteLength]).toEqual(
+      Array.from({ length: 3 }, () => mib(1)),
+    );
+    const back = Uint8Array.of(9, 9);
+    expect(memory.readInto(mib(3), 2, back, 0)).toBe(true);
+    expect(back).toEqual(Uint8Array.of(0, 0));
+    expect(memory.buffer.byteLength).toBe(mib(3) + 2);
+    expect(memory.write(mib(5), 2, Uint8Array.of(1, 2), 0)).toBe(true);
+    expect([followingBytes[mib(5)], followingView.getUint8(mib(5) + 1)]).toEqual([1, 2]);
+    expect([memory.bytes[mib(5)], memory.view.getUint8(mib(5) + 1)]).toEqual([1, 2]);
+    expect(bytes.length).toBe(mib(1));
+    memory.reach(sizeBytes);
+    expect(memory.buffer.byteLength).toBe(sizeBytes);
+    expect(memory.write(sizeBytes - 1, 2, back, 0)).toBe(false);
+  });
+
   it('does nothing, and says so, when an access leaves memory', () => {
     const memory = new PhysicalMemory(sizeBytes);
     const bytes = new Uint8Array(8).fill(9);

@@ -1,5 +1,6 @@
 /**
- * A host's physical memory: one SharedArrayBuffer, from physical address 0.
+ * A host's physical memory: one SharedArrayBuffer, from physical address 0, that grows as far as frames are handed out and devices
+ * reach: what lies beyond has never been written and is zero.
  *
  *   root complex ── readInto / write ──┐
  *   store buffers ──────────── write ──┤── bytes ── views of the kernel and of programs
@@ -23,8 +24,12 @@ const pageShift = 12;
 export class PhysicalMemory {
   readonly buffer: SharedArrayBuffer;
   readonly sizeBytes: number;
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
+  /** Views that may be kept: they follow as memory grows. Each access costs more than through {@link bytes} and {@link view}. */
+  readonly followingBytes: Uint8Array;
+  readonly followingView: DataView;
+
+  #bytes: Uint8Array;
+  #view: DataView;
 
   readonly #reads = new BlockCopier();
   readonly #writes = new BlockCopier();
@@ -33,14 +38,41 @@ export class PhysicalMemory {
   readonly #watchers: PageWatcher[] = [];
   readonly #watchedPages: number[] = [];
 
-  /** @param sizeBytes 64 MiB to 4 GiB, in whole MiB */
-  constructor(sizeBytes: number) {
+  /**
+   * @param sizeBytes 64 MiB to 4 GiB, in whole MiB
+   * @param presentBytes how much of it is there at first; default all
+   */
+  constructor(sizeBytes: number, presentBytes = sizeBytes) {
     assertRange('memory.sizeMib', sizeBytes / bytesPerMib, 64, (4 * bytesPerGib) / bytesPerMib);
     this.sizeBytes = sizeBytes;
-    this.buffer = new SharedArrayBuffer(sizeBytes);
-    this.bytes = new Uint8Array(this.buffer);
-    this.view = new DataView(this.buffer);
+    this.buffer = new SharedArrayBuffer(presentBytes, { maxByteLength: sizeBytes });
+    this.followingBytes = new Uint8Array(this.buffer);
+    this.followingView = new DataView(this.buffer);
+    this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
+    this.#view = new DataView(this.buffer, 0, presentBytes);
     this.#watchCounts = new Uint8Array(sizeBytes / 2 ** pageShift);
+  }
+
+  /** What is there of memory now: to be taken anew after frames have been handed out. */
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  /** As {@link bytes}. */
+  get view(): DataView {
+    return this.#view;
+  }
+
+  /** Makes sure that memory is there up to the address `end`. */
+  reach(end: number): void {
+    if (end > this.#bytes.length) this.#grow(end);
+  }
+
+  #grow(end: number): void {
+    const presentBytes = Math.min(this.sizeBytes, Math.max(end, 2 * this.#bytes.length));
+    this.buffer.grow(presentBytes);
+    this.#bytes = new Uint8Array(this.buffer, 0, presentBytes);
+    this.#view = new DataView(this.buffer, 0, presentBytes);
   }
 
   /** Whether [address, address + lengthBytes) lies in memory. */
@@ -51,14 +83,16 @@ export class PhysicalMemory {
   /** Copies from memory into `target`. False, and nothing copied, when the range is not all memory. */
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
     if (!this.contains(address, lengthBytes)) return false;
-    this.#reads.copy(target, targetOffset, this.bytes, address, lengthBytes);
+    this.reach(address + lengthBytes);
+    this.#reads.copy(target, targetOffset, this.#bytes, address, lengthBytes);
     return true;
   }
 
   /** Copies into memory. False, and nothing copied, when the range is not all memory. */
   write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
     if (!this.contains(address, lengthBytes)) return false;
-    this.#writes.copy(this.bytes, address, source, sourceOffset, lengthBytes);
+    this.reach(address + lengthBytes);
+    this.#writes.copy(this.#bytes, address, source, sourceOffset, lengthBytes);
     if (this.#watchers.length > 0) this.#tellWatchers(address, lengthBytes);
     return true;
   }

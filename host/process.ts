@@ -57,6 +57,7 @@ export class ProcessMemory {
   /** Physical memory, indexed by what {@link physicalAddress} returns. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
+  readonly #memory: PhysicalMemory;
   readonly #cost: CostConfig;
   readonly #iommu: IommuDomain | undefined;
   readonly #runningThread: () => CoreThread | undefined;
@@ -72,11 +73,22 @@ export class ProcessMemory {
   ) {
     this.processId = processId;
     this.space = space;
-    this.bytes = memory.bytes;
-    this.view = memory.view;
+    this.#memory = memory;
+    this.bytes = memory.followingBytes;
+    this.view = memory.followingView;
     this.#cost = cost;
     this.#iommu = iommu;
     this.#runningThread = runningThread;
+  }
+
+  /** {@link bytes} of now: faster, and not to be kept, since memory grows. */
+  get bytesNow(): Uint8Array {
+    return this.#memory.bytes;
+  }
+
+  /** {@link view} of now: see {@link bytesNow}. */
+  get viewNow(): DataView {
+    return this.#memory.view;
   }
 
   /** Maps anonymous memory, given on first touch. @returns the user address, or -1 (ENOMEM) */

@@ -15,11 +15,15 @@ const partWorkerUrl = new URL(
   import.meta.url,
 );
 
+const engineCopy = Buffer.prototype.copy;
+
 allowMoreInlining();
 
 useRuntime({
   version: process.version,
   defer: (action) => void setImmediate(action),
+  copyBytes: (to, toOffset, from, fromOffset, lengthBytes) =>
+    void engineCopy.call(from, to, toOffset, fromOffset, fromOffset + lengthBytes),
   readText: readSmallFile,
   openLog: (file, sizeBytes) => new TraceFile(file, sizeBytes),
   startPart(order) {

@@ -94,18 +94,20 @@ export class ClockDomain {
     return this.#upstream !== NONE_RUNS && (this.#upstream & (FIRST_STAGE >>> stage)) !== 0;
   }
 
-  /** While `stage` runs: whether it waits for no other edge, and no other stage is due at this one. */
-  isAlone(stage: number): boolean {
-    return (this.#waiting & (FIRST_STAGE >>> stage)) === 0 && (this.#dueStages & this.#upstream) === 0;
-  }
-
-  /** The first edge that a stage waits for; NO_CYCLE when it is a later one, or none waits. */
-  get firstWaiting(): number {
+  /**
+   * While `stage` runs: the first edge that another stage waits for, NO_CYCLE when it is a later one or none waits; 0 when the
+   * stage itself waits for an edge, or another is due at this one.
+   */
+  aloneUntil(stage: number): number {
+    const waiting = this.#waiting;
+    const isBusy = (waiting & (FIRST_STAGE >>> stage)) !== 0 || (this.#dueStages & this.#upstream) !== 0;
+    if (isBusy) return 0;
     let first = NO_CYCLE;
-    for (let left = this.#waiting; left !== 0; ) {
-      const stage = Math.clz32(left);
-      if (this.#wakeCycle[stage]! < first) first = this.#wakeCycle[stage]!;
-      left &= ~(FIRST_STAGE >>> stage);
+    for (let left = waiting; left !== 0; ) {
+      const other = Math.clz32(left);
+      const cycle = this.#wakeCycle[other]!;
+      if (cycle < first) first = cycle;
+      left &= ~(FIRST_STAGE >>> other);
     }
     return first;
   }

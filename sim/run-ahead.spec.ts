@@ -49,9 +49,7 @@ function logOf(happenings: Happenings, way: Way, isDownstream: boolean, firstCyc
     }
   });
   const isQuietUntil = (instantPs: number): boolean =>
-    instantPs < runAhead.quietPs(reader) &&
-    domain.isAlone(long) &&
-    domain.clock.cycleAtOrAfter(instantPs) < domain.firstWaiting;
+    instantPs < runAhead.quietPs(reader) && domain.clock.cycleAtOrAfter(instantPs) < domain.aloneUntil(long);
   const take = (edgePs: number): void => {
     while (reader.nextPs <= edgePs && isQuietUntil(reader.nextPs)) {
       const offset = runAhead.takeRecord(reader);

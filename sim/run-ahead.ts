@@ -44,8 +44,7 @@ export class RunAhead {
    */
   passTo(domain: ClockDomain, stage: number, cycle: number): boolean {
     const process = this.#process;
-    if (!this.isOn || process.runningProgramCount > 0) return false;
-    if (!domain.isAlone(stage) || domain.firstWaiting <= cycle) return false;
+    if (!this.isOn || process.runningProgramCount > 0 || domain.aloneUntil(stage) <= cycle) return false;
     const edgePs = domain.clock.edgePs(cycle);
     if (edgePs >= process.untilPs || edgePs > process.queue.nextPs) return false;
     process.nowPs = edgePs;
@@ -56,8 +55,8 @@ export class RunAhead {
   /** The last edge to which {@link passTo} would pass on now, or an earlier one than now runs. */
   lastPassable(domain: ClockDomain, stage: number): number {
     const process = this.#process;
-    if (!this.isOn || process.runningProgramCount > 0 || !domain.isAlone(stage)) return NONE;
-    const last = domain.firstWaiting - 1;
+    if (!this.isOn || process.runningProgramCount > 0) return NONE;
+    const last = domain.aloneUntil(stage) - 1;
     const { untilPs } = process;
     const eventPs = process.queue.nextPs;
     // At one instant edges come before events, and after records.

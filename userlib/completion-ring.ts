@@ -25,14 +25,14 @@ export class CompletionRing {
   readonly isReady: () => boolean;
   /** What a program that polls waits in. */
   readonly pollText = (): string => `ibv_poll_cq for ${this.name}`;
-  private readonly bytes: Uint8Array;
+  private readonly memory: UserMemory;
 
   constructor(cqn: number, memory: UserMemory, buffer: QueueMemory, entries: number, record: DoorbellRecord) {
     this.cqn = cqn;
     this.record = record;
     this.buffer = buffer;
     this.entries = asInteger(entries);
-    this.bytes = memory.bytes;
+    this.memory = memory;
     this.slots = slotsOf(buffer, entries);
     this.isReady = () => this.nextEntry() >= 0;
   }
@@ -64,7 +64,7 @@ export class CompletionRing {
     const { entries } = this;
     const address = this.slots[counter & (entries - 1)]!;
     // The owner bit of software's entries is set in odd passes.
-    const passBit = (this.bytes[address + cqeOwnerOffset]! & ownerMask) !== 0 ? entries : 0;
+    const passBit = (this.memory.bytesNow[address + cqeOwnerOffset]! & ownerMask) !== 0 ? entries : 0;
     return (counter & entries) === passBit ? address : -1;
   }
 }

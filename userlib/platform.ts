@@ -63,6 +63,9 @@ export interface UserMemory {
   /** Physical memory, indexed by what {@link physicalAddress} returns: the effect of the processor's MMU. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
+  /** The same of now: faster, and not to be kept, since memory grows. */
+  readonly bytesNow: Uint8Array;
+  readonly viewNow: DataView;
   /** Anonymous pages. @returns the user address, or -1 (ENOMEM). */
   map(lengthBytes: number): number;
   /** Memory for queues: there at once, and in the same place until it is unmapped. @returns as {@link map} */

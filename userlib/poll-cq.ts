@@ -108,7 +108,7 @@ const fields24 = cqRecord.fields.consumerCounter.mask;
 
 /** Decodes one entry. @returns false for one that is no completion (the mark of a resize, a QP that is gone) */
 function takeEntry(cq: IbvCq, address: number, wc: IbvWc): boolean {
-  const { view } = cq.context.platform.memory;
+  const view = cq.context.platform.memory.viewNow;
   const opcode = fields.opcode.get(view, address);
   if (opcode === CqeOpcode.RESIZE) return false;
   const qp = cq.context.qpTable.get(fields.qpn.get(view, address));

@@ -62,6 +62,8 @@ export class TestProcess {
       processId: 1,
       bytes: this.bytes,
       view: this.view,
+      bytesNow: this.bytes,
+      viewNow: this.view,
       map: (lengthBytes: number) => this.map(lengthBytes),
       mapQueue: (lengthBytes: number) => this.map(lengthBytes),
       unmap: (_address: number, lengthBytes: number) => {

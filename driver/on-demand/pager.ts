@@ -13,7 +13,6 @@
 import { uarOffset } from '../../abi/bar-map.ts';
 import { EventType, pageRequestEqe } from '../../abi/eqe.ts';
 import { Bar } from '../../abi/pci-identity.ts';
-import { viewOf } from '../../base/bytes.ts';
 import type { EventRouter } from '../async-events.ts';
 import type { CommandInterface } from '../command.ts';
 import type { DeviceLife } from '../device-life.ts';
@@ -79,7 +78,6 @@ export class Pager {
   /** Pages that the device may reach now. */
   presentPages = 0;
   private readonly setup: PagerSetup;
-  private readonly view: DataView;
   private readonly presentMax: number;
   private readonly regions = new Map<number, { region: OnDemandRegion; unwatch: () => void }>();
   private readonly requests: PageRequest[] = [];
@@ -93,8 +91,7 @@ export class Pager {
   constructor(setup: PagerSetup) {
     const { platform, config, router } = setup;
     this.setup = setup;
-    this.view = viewOf(platform.memory.bytes);
-    const quarter = platform.memory.bytes.length / onDemandPageBytes / 4;
+    const quarter = platform.memory.sizeBytes / onDemandPageBytes / 4;
     const max = config.onDemandPagesMax === 0 ? quarter : config.onDemandPagesMax;
     this.presentMax = Math.max(2 * config.pageRequestPagesMax, max);
     this.fenceLock = new Mutex(() => platform.newSignal());
@@ -133,10 +130,10 @@ export class Pager {
     const { key, address: wanted, lengthBytes, token } = pageRequestEqe.fields;
     this.counts.pageRequests++;
     this.requests.push({
-      key: key.get(this.view, address),
-      address: wanted.getNumber(this.view, address),
-      lengthBytes: lengthBytes.get(this.view, address),
-      token: token.get(this.view, address),
+      key: key.get(this.setup.platform.memory.view, address),
+      address: wanted.getNumber(this.setup.platform.memory.view, address),
+      lengthBytes: lengthBytes.get(this.setup.platform.memory.view, address),
+      token: token.get(this.setup.platform.memory.view, address),
     });
     this.startWork();
   }

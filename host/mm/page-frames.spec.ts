@@ -12,6 +12,15 @@ const newFrames = (random?: () => number) => {
 const frameCount = 63 * 256;
 
 describe('page frames', () => {
+  it('are there when they are handed out, whatever there was of memory before', () => {
+    const memory = new PhysicalMemory(mib(64), mib(1));
+    const frames = new PageFrames(memory, mib(2));
+    expect(memory.bytes.length).toBe(mib(2));
+    const last = frames.allocateRun(mib(32) / 4096) + mib(32) / 4096 - 1;
+    expect(memory.bytes.length).toBeGreaterThanOrEqual((last + 1) * 4096);
+    expect(memory.bytes.length).toBeLessThan(mib(64));
+  });
+
   it('are handed out side by side, and never from low memory', () => {
     const { frames } = newFrames();
     expect([frames.allocate(), frames.allocate(), frames.allocateRun(3), frames.allocate()]).toEqual([

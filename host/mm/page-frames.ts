@@ -38,6 +38,7 @@ export class PageFrames {
     this.freeCount = this.frameCount - this.reservedCount;
     this.#references = new Int32Array(this.frameCount);
     this.#references.fill(1, 0, this.reservedCount);
+    memory.reach(this.reservedCount * pageBytes);
     this.#pins = new Int32Array(this.frameCount);
     this.#isUsed = new Uint8Array(this.frameCount);
     this.#random = random;
@@ -168,6 +169,7 @@ export class PageFrames {
   }
 
   #take(first: number, count: number): number {
+    this.#memory.reach((first + count) * pageBytes);
     for (let frame = first; frame < first + count; frame++) {
       this.#references[frame] = 1;
       if (this.#isUsed[frame] === 1) {

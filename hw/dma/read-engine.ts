@@ -25,6 +25,7 @@ import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import { Fifo } from '../../sim/fifo.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { RunAhead } from '../../sim/run-ahead.ts';
 import {
   COMPLETION_DATA,
   type CompletionTaker,
@@ -84,6 +85,7 @@ export class DmaReadEngine implements CompletionTaker {
   readonly earlyPlaces: EarlyPlaces | undefined;
 
   readonly #lp: LogicalProcess;
+  readonly #runAhead: RunAhead;
   readonly #domain: ClockDomain;
   readonly #link: DmaReadLink;
   readonly #pcieFunction: DmaReadFunction;
@@ -116,6 +118,7 @@ export class DmaReadEngine implements CompletionTaker {
   constructor(options: DmaReadEngineOptions) {
     const { lp, domain, link, config } = options;
     this.#lp = lp;
+    this.#runAhead = lp.runAhead;
     this.#domain = domain;
     this.#link = link;
     this.#pcieFunction = options.pcieFunction;
@@ -257,7 +260,7 @@ export class DmaReadEngine implements CompletionTaker {
   #issue(cycle: number): void {
     for (let edge = cycle; this.#issueAt(edge); ) {
       edge += this.#issueCycles;
-      if (!this.#lp.runAhead.passTo(this.#domain, this.#issueStage, edge))
+      if (!this.#runAhead.passTo(this.#domain, this.#issueStage, edge))
         return this.#domain.wake(this.#issueStage, edge);
     }
   }

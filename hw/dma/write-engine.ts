@@ -21,6 +21,7 @@ import type { BusAddress } from '../../base/units.ts';
 import { BlockAccount } from '../../sim/block-account.ts';
 import type { ClockDomain } from '../../sim/clock-domain.ts';
 import type { LogicalProcess } from '../../sim/logical-process.ts';
+import type { RunAhead } from '../../sim/run-ahead.ts';
 import { POSTED } from '../pcie/index.ts';
 import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';
@@ -51,6 +52,7 @@ export class DmaWriteEngine {
   droppedBytes = 0;
 
   readonly #lp: LogicalProcess;
+  readonly #runAhead: RunAhead;
   readonly #domain: ClockDomain;
   readonly #link: DmaWriteLink;
   readonly #function: DmaWriteFunction;
@@ -62,6 +64,7 @@ export class DmaWriteEngine {
 
   constructor(options: DmaWriteEngineOptions) {
     this.#lp = options.lp;
+    this.#runAhead = options.lp.runAhead;
     this.#domain = options.domain;
     this.#link = options.link;
     this.#function = options.pcieFunction;
@@ -156,7 +159,7 @@ export class DmaWriteEngine {
       if (!this.#function.isBusMaster()) return this.#drop(request, next);
       if (!this.#link.canSend(POSTED)) return this.#block(next);
       next = this.#sendTlp(request, next);
-      if (this.#queue.count > 0 && !this.#lp.runAhead.passTo(this.#domain, this.#stage, next))
+      if (this.#queue.count > 0 && !this.#runAhead.passTo(this.#domain, this.#stage, next))
         return this.#domain.wake(this.#stage, next);
     }
   }

@@ -122,12 +122,7 @@ export class Hca implements BarTarget {
     this.dmaWrite = new DmaWriteEngine({ ...engine, link: writer });
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, loans };
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.completeTo(this.dmaRead);
-    pcieFunction.connect({
-      target: this,
-      messageSender,
-      hasTransactionsPending: () => this.dmaRead.pendingTagCount > 0,
-    });
+    pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
     const icm = new IcmMap();
     this.control = new ControlSide({
       domain,

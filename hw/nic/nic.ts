@@ -117,12 +117,7 @@ export class Nic implements BarTarget {
     this.dmaRead = new DmaReadEngine({ ...engine, sram });
     this.dmaWrite = new DmaWriteEngine(engine);
     const messageSender = new DmaMessageSender(this.dmaWrite, MESSAGE_FIFO_DEPTH);
-    pcieFunction.completeTo(this.dmaRead);
-    pcieFunction.connect({
-      target: this,
-      messageSender,
-      hasTransactionsPending: () => this.dmaRead.pendingTagCount > 0,
-    });
+    pcieFunction.connect({ target: this, messageSender, reads: this.dmaRead });
     this.interrupts = new NicInterrupts({ domain, port: pcieFunction, writes: this.dmaWrite, counters });
     const { interrupts } = this;
     this.#linkStage = domain.addStage(this.#linkChanged, this);

@@ -11,9 +11,6 @@ import {
   COMPLETION_FLOW,
   FLOAT_ADDRESS,
   MEMORY_READ,
-  requesterIdOf,
-  tagOf,
-  trafficClassOf,
   WORD_DESCRIPTOR,
   WORD_KIND,
   WORD_LENGTH,
@@ -115,31 +112,20 @@ export class Completer {
     const offset = this.#request[slot]!;
     const { words, floats } = this.#port.reader;
     const word = offset >> 2;
-    const descriptor = words[word + WORD_DESCRIPTOR]!;
-    const tag = tagOf(descriptor);
-    const requesterId = requesterIdOf(descriptor);
-    const trafficClass = trafficClassOf(descriptor);
-    const status = this.#status[slot]!;
+    const completion = this.#port.completion.begin(words[word + WORD_DESCRIPTOR]!);
     const lengthBytes = this.#lengthBytes[slot]!;
-    if (lengthBytes > 0) {
-      const address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
-      const from = slot * this.#slotBytes;
-      this.#port.sendCompletionData(
-        tag,
-        requesterId,
-        trafficClass,
-        this.#data,
-        from,
-        lengthBytes,
-        lengthBytes,
-        address,
-      );
-      return;
-    }
     // Byte count and lower address of a completion without data: 4 and 0, or the request's (2.2.9, 2.3.2).
     const isRead = words[word + WORD_KIND] === MEMORY_READ;
-    const byteCount = isRead ? words[word + WORD_LENGTH]! : 4;
-    const address = isRead ? floats[(offset >> 3) + FLOAT_ADDRESS]! : 0;
-    this.#port.sendCompletion(tag, requesterId, trafficClass, status, byteCount, address);
+    completion.status = this.#status[slot]!;
+    if (lengthBytes > 0) {
+      completion.source = this.#data;
+      completion.sourceOffset = slot * this.#slotBytes;
+      completion.lengthBytes = lengthBytes;
+      completion.byteCount = lengthBytes;
+    } else if (isRead) {
+      completion.byteCount = words[word + WORD_LENGTH]!;
+    }
+    if (lengthBytes > 0 || isRead) completion.address = floats[(offset >> 3) + FLOAT_ADDRESS]!;
+    this.#port.sendCompletion();
   }
 }

@@ -109,7 +109,6 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
   const domain = pair.deviceLp.addClockDomain(427);
   const target = new RecordingTarget();
   const sender = new RecordingSender();
-  const device = { hasTransactionsPending: false };
   const fn = new PcieFunction({
     process: pair.deviceLp,
     domain,
@@ -118,7 +117,14 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     link: pair.link,
     messageTrafficClass: MESSAGE_CLASS,
   });
-  fn.connect({ target, messageSender: sender, hasTransactionsPending: () => device.hasTransactionsPending });
+  const reads = {
+    pendingTagCount: 0,
+    receiveCompletion: (offset: number): void => {
+      fn.reportUnexpectedCompletion(offset);
+      pair.device.consume(offset);
+    },
+  };
+  fn.connect({ target, messageSender: sender, reads });
   /** The edge at which the device core acts when a test makes it do something now. */
   const cycleNow = (): number => domain.clock.cycleAtOrAfter(pair.deviceLp.nowPs);
   return {
@@ -129,7 +135,7 @@ export function functionBench(changes: Partial<FunctionConfig> = {}, linkOptions
     domain,
     target,
     sender,
-    device,
+    reads,
     fn,
     ...hostSide(pair),
   };

@@ -2,6 +2,7 @@
  * What the function needs of its end of the link, and what the device core behind the BARs offers it.
  */
 import type { ChannelReader } from '../../sim/channel.ts';
+import type { CompletionFields } from './completion-fields.ts';
 import type { TlpReceiver } from './link-port.ts';
 import type { Flow } from './tlp.ts';
 
@@ -16,24 +17,9 @@ export interface FunctionPort {
   consume(offset: number): void;
   canSend(flow: Flow): boolean;
   onSendSpace(flow: Flow, listener: () => void): void;
-  sendCompletionData(
-    tag: number,
-    requesterId: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    byteCount: number,
-    address: number,
-  ): void;
-  sendCompletion(
-    tag: number,
-    requesterId: number,
-    trafficClass: number,
-    status: number,
-    byteCount: number,
-    address: number,
-  ): void;
+  /** The completion that {@link sendCompletion} sends. */
+  readonly completion: CompletionFields;
+  sendCompletion(): void;
   sendMessage(messageCode: number, trafficClass: number, requesterId: number): void;
 }
 

@@ -33,7 +33,6 @@ function machine() {
         device.sendMemoryWrite(address, 11, new Uint8Array(data.buffer), 0, 4);
       },
     },
-    hasTransactionsPending: () => false,
   });
   const settle = (): void => {
     const untilPs = Math.max(deviceLp.nowPs, hostLp.nowPs) + 10_000_000;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
+import { answer } from './link-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from './tlp.ts';
 
 describe('requests to the function', () => {
@@ -95,7 +96,6 @@ describe('requests to the function', () => {
     for (let at = 0; at < 200; at++) bench.write(BAR0 + 4 * at, [1, 2, 3, 4]);
     for (let at = 0; at < 50; at++) bench.read(BAR0 + 4 * at, 4);
     bench.read(0x1234, 4);
-    expect(bench.device.hasTransactionsPending).toBe(false);
     expect(bench.fn.completer.count).toBe(0);
     expect(bench.host.transmitter.waitingCount).toBe(0);
   });
@@ -117,16 +117,19 @@ describe('completions of the device', () => {
   it('go to the listener at the instant of their arrival', () => {
     const bench = enabledBench();
     const arrived: number[] = [];
-    bench.fn.completeTo({
-      receiveCompletion: (offset) => {
-        arrived.push(bench.deviceLp.nowPs);
-        bench.fn.reportUnexpectedCompletion(offset);
-        bench.devicePort.consume(offset);
-      },
-    });
+    const { receiveCompletion } = bench.reads;
+    bench.reads.receiveCompletion = (offset) => {
+      arrived.push(bench.deviceLp.nowPs);
+      receiveCompletion(offset);
+    };
     bench.software.setConfig(0x168, 4, 0);
     const startPs = bench.hostLp.nowPs;
-    bench.host.sendCompletionData(3, FUNCTION_ID, 4, Uint8Array.of(1, 2, 3, 4), 0, 4, 4, 0);
+    answer(bench.host, {
+      tag: 3,
+      requesterId: FUNCTION_ID,
+      trafficClass: 4,
+      data: Uint8Array.of(1, 2, 3, 4),
+    });
     bench.settle();
     expect(arrived.length).toBe(1);
     expect(arrived[0]! - startPs).toBeGreaterThan(125_000);
@@ -140,13 +143,24 @@ describe('completions of the device', () => {
   it('PCIe 7.5.1: set the abort bits and the parity bits of Status', () => {
     const bench = enabledBench();
     bench.software.setConfig(0x04, 2, 0x0046);
-    bench.host.sendCompletion(1, FUNCTION_ID, 4, STATUS_UNSUPPORTED_REQUEST);
+    answer(bench.host, {
+      tag: 1,
+      requesterId: FUNCTION_ID,
+      trafficClass: 4,
+      status: STATUS_UNSUPPORTED_REQUEST,
+    });
     bench.settle();
     expect(bench.software.config(0x06, 2)).toBe(0x2010);
-    bench.host.sendCompletion(1, FUNCTION_ID, 4, STATUS_ABORT);
+    answer(bench.host, { tag: 1, requesterId: FUNCTION_ID, trafficClass: 4, status: STATUS_ABORT });
     bench.settle();
     expect(bench.software.config(0x06, 2)).toBe(0x3010);
-    bench.host.sendCompletionData(1, FUNCTION_ID, 4, new Uint8Array(4), 0, 4, 4, 0, FLAG_POISONED);
+    answer(bench.host, {
+      tag: 1,
+      requesterId: FUNCTION_ID,
+      trafficClass: 4,
+      data: new Uint8Array(4),
+      flags: FLAG_POISONED,
+    });
     bench.settle();
     expect(bench.software.config(0x06, 2)).toBe(0xb110);
     expect(bench.software.config(0x158)).toBe(1 << 12);
@@ -156,7 +170,7 @@ describe('completions of the device', () => {
 
   it('PCIe 2.3.2: that nobody waits for are given back and logged', () => {
     const bench = enabledBench();
-    bench.host.sendCompletionData(3, FUNCTION_ID, 4, new Uint8Array(64), 0, 64, 64, 0);
+    answer(bench.host, { tag: 3, requesterId: FUNCTION_ID, trafficClass: 4, data: new Uint8Array(64) });
     bench.settle();
     expect(bench.fn.errors.uncorrectableCounts[16]).toBe(1);
     expect(bench.devicePort.receiver.heldCount).toBe(0);
@@ -178,9 +192,9 @@ describe('completions of the device', () => {
 
   it('PCIe 7.8: are pending in Device Status while the device says so', () => {
     const bench = functionBench();
-    bench.device.hasTransactionsPending = true;
+    bench.reads.pendingTagCount = 1;
     expect(bench.software.config(0x6a, 2)).toBe(0x0020);
-    bench.device.hasTransactionsPending = false;
+    bench.reads.pendingTagCount = 0;
     expect(bench.software.config(0x6a, 2)).toBe(0);
   });
 });
@@ -211,7 +225,12 @@ describe('events of one instant', () => {
       for (let at = 0; at < 20; at++) {
         bench.host.sendMemoryWrite(BAR0 + 8 * at, 12, new Uint8Array(8), 0, 8);
         bench.host.sendMemoryRead(BAR0 + 8 * at, 12, 8, at, 8);
-        bench.host.sendCompletion(at, FUNCTION_ID, 4, STATUS_UNSUPPORTED_REQUEST);
+        answer(bench.host, {
+          tag: at,
+          requesterId: FUNCTION_ID,
+          trafficClass: 4,
+          status: STATUS_UNSUPPORTED_REQUEST,
+        });
       }
       bench.settle();
       return JSON.stringify([bench.target.writes, bench.target.reads, [...bench.answers]]);

@@ -67,19 +67,25 @@ export interface FunctionOptions {
 }
 
 /** Whoever asked for what completions bring. */
-export interface CompletionReceiver {
+interface CompletionReceiver {
   /** A completion has arrived, now; the receiver has the port consume it. */
   receiveCompletion(offset: number): void;
   /** Whether the completion answers a read that a reset has not taken back. Asked of those with an error alone. */
   isAwaited?(offset: number): boolean;
 }
 
+/** The device's own reads. */
+export interface DeviceReads extends CompletionReceiver {
+  /** Non-posted requests that await completions. */
+  readonly pendingTagCount: number;
+}
+
 /** What the function is connected to inside the device. */
-export interface FunctionNeighbours {
+export interface FunctionPorts {
   readonly target: BarTarget;
   readonly messageSender: MessageSender;
-  /** Whether the device's own non-posted requests await completions. */
-  hasTransactionsPending(): boolean;
+  /** Left out: the device reads nothing, and every completion is unexpected. */
+  readonly reads?: DeviceReads;
 }
 
 export class PcieFunction {
@@ -103,8 +109,7 @@ export class PcieFunction {
   readonly #ingressStage: number;
   readonly #decoder: RequestDecoder;
   #target: BarTarget | undefined;
-  #hasTransactionsPending: () => boolean = () => false;
-  #completions: CompletionReceiver;
+  #reads: DeviceReads;
   /** First cycle at which the next request may be taken up. */
   #freeCycle = 0;
   #isHeldInReset = false;
@@ -147,7 +152,8 @@ export class PcieFunction {
     });
     this.#egressStage = domain.addStage(this.#egress, this);
     this.#ingressStage = domain.addStage(this.#ingress, this);
-    this.#completions = {
+    this.#reads = {
+      pendingTagCount: 0,
       receiveCompletion: (offset) => {
         this.reportUnexpectedCompletion(offset);
         port.consume(offset);
@@ -170,16 +176,11 @@ export class PcieFunction {
   }
 
   /** Connects the device core; to be called once, before time starts. */
-  connect(neighbours: FunctionNeighbours): void {
-    this.#target = neighbours.target;
-    this.#decoder.connect(neighbours.target);
-    this.msix.connect(neighbours.messageSender);
-    this.#hasTransactionsPending = () => neighbours.hasTransactionsPending();
-  }
-
-  /** Says where completions go. */
-  completeTo(receiver: CompletionReceiver): void {
-    this.#completions = receiver;
+  connect({ target, messageSender, reads = this.#reads }: FunctionPorts): void {
+    this.#target = target;
+    this.#decoder.connect(target);
+    this.msix.connect(messageSender);
+    this.#reads = reads;
   }
 
   /** The function may issue memory requests; DMA is refused while it is false. */
@@ -295,7 +296,7 @@ export class PcieFunction {
     if (kind === COMPLETION_DATA || kind === COMPLETION) {
       const flags = this.#port.reader.words[(offset >> 2) + WORD_FLAGS]!;
       if ((flags & (FLAG_POISONED | FLAG_STATUS_MASK)) !== 0) this.#noteBadCompletion(offset, flags);
-      this.#completions.receiveCompletion(offset);
+      this.#reads.receiveCompletion(offset);
       return;
     }
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
@@ -305,7 +306,7 @@ export class PcieFunction {
 
   /** What answers a read of before a reset is discarded silently, and sets nothing in the new life: PCIe Base 3.0, 6.6.2. */
   #noteBadCompletion(offset: number, flags: number): void {
-    if (this.#completions.isAwaited?.(offset) === false) return;
+    if (this.#reads.isAwaited?.(offset) === false) return;
     const cycle = this.#domain.clock.cycleAfter(this.#process.nowPs);
     const status = statusOf(flags);
     if (status === STATUS_UNSUPPORTED_REQUEST) this.#latch.addAbort('receivedMasterAbort', cycle);
@@ -368,7 +369,7 @@ export class PcieFunction {
     } else if (kind === MEMORY_READ) {
       this.#decoder.memoryRead(offset, cycle);
     } else if (kind === CONFIG_READ || kind === CONFIG_WRITE) {
-      const isPending = this.#hasTransactionsPending() ? 1 : 0;
+      const isPending = this.#reads.pendingTagCount > 0 ? 1 : 0;
       this.space.express.set('deviceStatus', 'transactionsPending', isPending);
       this.#decoder.configRequest(offset, kind, cycle);
     } else {

@@ -12,7 +12,7 @@ import {
   rootPortParameters,
 } from './link-parameters.ts';
 import { PcieLinkPort } from './link-port.ts';
-import { FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts';
+import { descriptorOf, FLOAT_TIME, PAYLOAD_OFFSET, WORD_LENGTH } from './tlp.ts';
 
 export interface Received {
   readonly kind: number;
@@ -97,4 +97,30 @@ export function linkBench(options: LinkBenchOptions = {}) {
   pair.device.onReceive(record(pair.device, atDevice));
   const run = (untilPs: number): void => runPair(pair.deviceLp, pair.hostLp, pair.link.latencyPs, untilPs);
   return { ...pair, atHost, atDevice, run };
+}
+
+/** A completion that a spec sends by hand. */
+interface Answer {
+  readonly tag: number;
+  readonly trafficClass: number;
+  /** Left out: 0. */
+  readonly requesterId?: number;
+  readonly status?: number;
+  /** Left out: a completion without data. */
+  readonly data?: Uint8Array;
+  /** Left out: as many bytes as there are data. */
+  readonly byteCount?: number;
+  readonly address?: number;
+  readonly flags?: number;
+}
+
+export function answer(
+  port: PcieLinkPort,
+  { tag, trafficClass, requesterId = 0, data, ...more }: Answer,
+): void {
+  const completion = port.completion.begin(descriptorOf(requesterId, tag, trafficClass));
+  if (data !== undefined)
+    Object.assign(completion, { source: data, lengthBytes: data.length, byteCount: data.length });
+  Object.assign(completion, more);
+  port.sendCompletion();
 }

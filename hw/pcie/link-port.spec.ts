@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../base/assert.ts';
 import { creditsOf } from './credits.ts';
-import { type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
+import { answer, type LinkBenchOptions, linkBench, linkPair, runPair } from './link-bench.ts';
 import { mayPass } from './link-ordering.ts';
 import {
   COMPLETION,
@@ -113,7 +113,7 @@ describe('a link port', () => {
     expect(seen).toEqual([MEMORY_READ, MEMORY_WRITE]);
     // A second write lacks credits; a completion behind it must wait for it, a relaxed one need not.
     device.sendMemoryWrite(0, 5, zeros, 0, 64);
-    device.sendCompletion(3, 0, 12, 0);
+    answer(device, { tag: 3, trafficClass: 12 });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 2_000_000);
     expect(seen).toHaveLength(2);
     device.transmitter.closeAccount(2_000_000);
@@ -134,7 +134,7 @@ describe('a link port', () => {
     bench.host.onReceive((_, kind) => seen.push(kind));
     bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
     bench.device.sendMemoryWrite(0, 5, zeros, 0, 64);
-    bench.device.sendCompletion(3, 0, 12, 0, 4, 0, FLAG_RELAXED_ORDERING);
+    answer(bench.device, { tag: 3, trafficClass: 12, flags: FLAG_RELAXED_ORDERING });
     runPair(bench.deviceLp, bench.hostLp, 125_000, 1_000_000);
     expect(seen).toEqual([MEMORY_WRITE, COMPLETION]);
   });
@@ -244,8 +244,15 @@ describe('random traffic over tiny fifos and credits', () => {
       const flags = isRelaxed ? FLAG_RELAXED_ORDERING : 0;
       if (kind === MEMORY_WRITE) device.sendMemoryWrite(next % 4, next % 16, zeros, 0, length, flags);
       else if (kind === MEMORY_READ) device.sendMemoryRead(0, next % 16, length, next, 0, flags);
-      else if (kind === COMPLETION) device.sendCompletion(next, 0, next % 16, 1, 4, 0, flags);
-      else device.sendCompletionData(next, 0, next % 16, zeros, 0, length, length, next % 4, flags);
+      else if (kind === COMPLETION) answer(device, { tag: next, trafficClass: next % 16, status: 1, flags });
+      else
+        answer(device, {
+          tag: next,
+          trafficClass: next % 16,
+          data: zeros.subarray(0, length),
+          address: next % 4,
+          flags,
+        });
       next++;
       domain.wake(stage, cycle + 1 + gapCycles);
     });

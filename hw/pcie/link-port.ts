@@ -22,6 +22,7 @@ import { InvariantError } from '../../base/assert.ts';
 import type { ChannelReader, ChannelWriter } from '../../sim/channel.ts';
 import type { RecordReceiver } from '../../sim/inbound-port.ts';
 import type { LateSender, LogicalProcess } from '../../sim/logical-process.ts';
+import { CompletionFields } from './completion-fields.ts';
 import type { PayloadCopier } from './link-copy.ts';
 import type { TransmitFlow } from './link-flow.ts';
 import { checkLinkConfig, type LinkConfig, type LinkEndConfig } from './link-parameters.ts';
@@ -90,6 +91,8 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   readonly returnsCompletionCredits: boolean;
   /** Bus, device and function that completions from here carry as completer. */
   completerId = 0;
+  /** The completion that {@link sendCompletion} sends. */
+  readonly completion = new CompletionFields();
   /** Place of the payload of the completion just placed. */
   payloadOffset = 0;
 
@@ -210,30 +213,26 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
     this.commit();
   }
 
-  /**
-   * Answers a request with data.
-   * @param byteCount bytes of the request still to come, these included
-   * @param address of the first byte; the completion carries its low 7 bits
-   */
-  sendCompletionData(
-    tag: number,
-    requesterId: number,
-    trafficClass: number,
-    source: Uint8Array,
-    sourceOffset: number,
-    lengthBytes: number,
-    byteCount: number,
-    address: number,
-    flags = 0,
-  ): void {
-    const descriptor = descriptorOf(requesterId, tag, trafficClass);
-    this.placeCompletionData(descriptor, lengthBytes, byteCount, address, flags);
-    this.payloadTarget.copy(source, sourceOffset, this.payloadOffset, lengthBytes);
+  /** Answers a request as {@link completion} says, which is to be begun anew for the next one. */
+  sendCompletion(): void {
+    const { descriptor, status, source, sourceOffset, lengthBytes, byteCount, address, flags } =
+      this.completion;
+    if (lengthBytes > 0) {
+      this.placeCompletionData(descriptor, lengthBytes, byteCount, address, flags);
+      this.payloadTarget.copy(source, sourceOffset, this.payloadOffset, lengthBytes);
+    } else {
+      const { transmitter, completerId } = this;
+      const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
+      const lower = address & LOWER_ADDRESS_MASK;
+      const offset = this.#place(transmitter.completion, COMPLETION, lower, 0, sentFlags, descriptor);
+      transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
+      transmitter.target.set(offset, WORD_AUX, completerId);
+    }
     this.commit();
   }
 
   /**
-   * Like {@link sendCompletionData} for a sender that fetches the data itself: the caller at once puts them at
+   * Likewise with data, for a sender that fetches them itself: the caller at once puts them at
    * `payloadTarget.target[payloadOffset …]`, or with FLAG_LANDED where the read lands, and calls {@link commit}.
    */
   placeCompletionData(
@@ -262,32 +261,6 @@ export class PcieLinkPort implements RecordReceiver, LateSender {
   /** Where the payload of the completion just placed goes. */
   get payloadTarget(): PayloadCopier {
     return this.transmitter.target.copier;
-  }
-
-  /** Answers a request without data: a configuration write, or any request with a status other than success. */
-  sendCompletion(
-    tag: number,
-    requesterId: number,
-    trafficClass: number,
-    status: number,
-    byteCount = 4,
-    address = 0,
-    flags = 0,
-  ): void {
-    const { transmitter } = this;
-    const sentFlags = flags | (status << FLAG_STATUS_SHIFT);
-    const lower = address & LOWER_ADDRESS_MASK;
-    const offset = this.#place(
-      transmitter.completion,
-      COMPLETION,
-      lower,
-      0,
-      sentFlags,
-      descriptorOf(requesterId, tag, trafficClass),
-    );
-    transmitter.target.set(offset, WORD_BYTE_COUNT, byteCount);
-    transmitter.target.set(offset, WORD_AUX, this.completerId);
-    this.commit();
   }
 
   /** Reads 1 to 4 bytes of the target function's configuration space, within one dword. */

@@ -34,7 +34,6 @@ import {
   FLAG_POISONED,
   FLOAT_ADDRESS,
   MEMORY_READ,
-  requesterIdOf,
   STATUS_SUCCESS,
   STATUS_UNSUPPORTED_REQUEST,
   tagOf,
@@ -216,14 +215,11 @@ export class RootComplexReads implements AnsweredReads {
   #sendError(read: DeviceRead): void {
     const { descriptor, status, address, remainingBytes } = read;
     if (this.tap !== undefined) this.#show(read, NO_BYTES, 0, 0);
-    this.#port.sendCompletion(
-      tagOf(descriptor),
-      requesterIdOf(descriptor),
-      trafficClassOf(descriptor),
-      status,
-      remainingBytes,
-      address,
-    );
+    const completion = this.#port.completion.begin(descriptor);
+    completion.status = status;
+    completion.byteCount = remainingBytes;
+    completion.address = address;
+    this.#port.sendCompletion();
     this.completionCount++;
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linkPair } from './link-bench.ts';
+import { answer, linkPair } from './link-bench.ts';
 import { linkChannelBytes } from './link-parameters.ts';
 import { type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import type { LinkTap } from './root-complex-tap.ts';
@@ -53,7 +53,7 @@ function play(script: readonly Step[], options: RootComplexBenchOptions): string
   }
   bench.run(3_000_000);
   for (const { kind, tag } of bench.atDevice) {
-    if (kind === 2) device.sendCompletionData(tag, 0, 12, Uint8Array.of(tag, 0, 0, 1), 0, 4, 4, 0);
+    if (kind === 2) answer(device, { tag, trafficClass: 12, data: Uint8Array.of(tag, 0, 0, 1) });
   }
   bench.run(20_000_000);
   for (const { timePs, kind, tag, byteCount, bytes } of bench.atDevice) {

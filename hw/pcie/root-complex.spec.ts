@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { defaultsOf } from '../../base/parameter.ts';
+import { answer } from './link-bench.ts';
 import { linkParameters, rootPortParameters } from './link-parameters.ts';
 import { type AtDevice, type RootComplexBenchOptions, rootComplexBench } from './root-complex-bench.ts';
 import { READ_LOST, READ_POISONED, type ReadFaults } from './root-complex-interfaces.ts';
@@ -413,16 +414,8 @@ describe('the root complex, to a core', () => {
     );
     bench.run(300_000);
     const request = bench.atDevice[0]!;
-    bench.device.sendCompletionData(
-      request.tag,
-      0,
-      12,
-      Uint8Array.of(0x78, 0x56, 0x34, 0xf2),
-      0,
-      4,
-      4,
-      0x8000_0000,
-    );
+    const data = Uint8Array.of(0x78, 0x56, 0x34, 0xf2);
+    answer(bench.device, { tag: request.tag, trafficClass: 12, data, address: 0x8000_0000 });
     const sentPs = bench.deviceLp.nowPs;
     bench.run(1_000_000);
     // 12 + 4 + 8 = 24 B = 3,055.1 -> 3,056 ps.
@@ -438,7 +431,12 @@ describe('the root complex, to a core', () => {
     );
     bench.run(300_000);
     bench.device.sendMemoryWrite(0x2000, 5, pattern(64), 0, 64);
-    bench.device.sendCompletionData(bench.atDevice[0]!.tag, 0, 12, pattern(4), 0, 4, 4, 0x8000_0000);
+    answer(bench.device, {
+      tag: bench.atDevice[0]!.tag,
+      trafficClass: 12,
+      data: pattern(4),
+      address: 0x8000_0000,
+    });
     bench.run(8_000_000);
     expect(seen).toEqual([[...pattern(64)]]);
   });
@@ -450,11 +448,11 @@ describe('the root complex, to a core', () => {
     for (let load = 0; load < 3; load++) bench.rootComplex.cpuLoad(0, 0x8000_0000, 4, note);
     bench.run(400_000);
     const [refused, poisoned, ignored] = bench.atDevice.map(({ tag }) => tag);
-    bench.device.sendCompletion(refused!, 0, 12, STATUS_UNSUPPORTED_REQUEST);
-    bench.device.sendCompletionData(poisoned!, 0, 12, pattern(4), 0, 4, 4, 0, 1);
+    answer(bench.device, { tag: refused!, trafficClass: 12, status: STATUS_UNSUPPORTED_REQUEST });
+    answer(bench.device, { tag: poisoned!, trafficClass: 12, data: pattern(4), flags: FLAG_POISONED });
     bench.run(80_000_000);
     expect(seen).toEqual(['1 ffffffff', '9 ffffffff', '8 ffffffff']);
-    bench.device.sendCompletionData(ignored!, 0, 12, pattern(4), 0, 4, 4, 0);
+    answer(bench.device, { tag: ignored!, trafficClass: 12, data: pattern(4) });
     bench.run(90_000_000);
     expect(seen).toHaveLength(3);
     expect(bench.rootComplex.log.counts.unexpectedCompletion).toBe(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { ackNak, DLLP_UPDATE_FC_NP, updateFc, updateFcTypeOf } from './dllp.ts';
-import { linkPair, runPair } from './link-bench.ts';
+import { answer, linkPair, runPair } from './link-bench.ts';
 import type { PcieLinkPort } from './link-port.ts';
 import { NON_POSTED, STATUS_UNSUPPORTED_REQUEST, TLP_KIND_NAMES } from './tlp.ts';
 import { tlpHeaderOf } from './tlp-header.ts';
@@ -38,12 +38,21 @@ const cases: [name: string, send: (port: PcieLinkPort) => void, hex: string][] =
   ],
   [
     'a completion with 256 bytes of 300 still to come: CplD, 64 DW',
-    (port) => port.sendCompletionData(0x2a, 0x0008, 4, zeros, 0, 256, 300, 0x40),
+    (port) =>
+      answer(port, {
+        tag: 0x2a,
+        requesterId: 0x0008,
+        trafficClass: 4,
+        data: zeros.subarray(0, 256),
+        byteCount: 300,
+        address: 0x40,
+      }),
     '4a000040' + '0100012c' + '00082a40',
   ],
   [
     'a refused request: Cpl, status 1, byte count 4',
-    (port) => port.sendCompletion(7, 0x0008, 12, STATUS_UNSUPPORTED_REQUEST),
+    (port) =>
+      answer(port, { tag: 7, requesterId: 0x0008, trafficClass: 12, status: STATUS_UNSUPPORTED_REQUEST }),
     '0a000000' + '01002004' + '00080700',
   ],
   [

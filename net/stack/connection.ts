@@ -134,7 +134,7 @@ export class Connection implements Ends {
       minPs: usToPs(config.retransmitMinUs),
       maxPs: usToPs(config.retransmitMaxUs),
     });
-    this.received = new ReceiveQueue(device.buffers, platform.memory.bytes, config.outOfOrderMax);
+    this.received = new ReceiveQueue(device.buffers, platform.memory, config.outOfOrderMax);
     this.readable = new WaitQueue(platform, counts, costs.wakeUp);
     this.writable = new WaitQueue(platform, counts, costs.wakeUp);
   }

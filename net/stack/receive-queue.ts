@@ -8,6 +8,7 @@
  * segments behind a gap are bounded in number, and small ones in order are copied together, so that two neighbours
  * always hold more than one buffer's worth. Source: RFC 9293, 3.10.7.4; Linux tcp_collapse for the copying.
  */
+import type { KernelMemory } from '../platform.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 import { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 
@@ -22,14 +23,14 @@ export class ReceiveQueue {
   /** Bytes copied within the kernel by the last {@link arrive}. */
   copiedBytes = 0;
   readonly #buffers: PacketBuffers;
-  readonly #bytes: Uint8Array;
+  readonly #memory: Pick<KernelMemory, 'bytes'>;
   readonly #outOfOrderMax: number;
   readonly #inOrder: PacketBuffer[] = [];
   readonly #behindGap: PacketBuffer[] = [];
 
-  constructor(buffers: PacketBuffers, bytes: Uint8Array, outOfOrderMax: number) {
+  constructor(buffers: PacketBuffers, memory: Pick<KernelMemory, 'bytes'>, outOfOrderMax: number) {
     this.#buffers = buffers;
-    this.#bytes = bytes;
+    this.#memory = memory;
     this.#outOfOrderMax = outOfOrderMax;
   }
 
@@ -93,7 +94,8 @@ export class ReceiveQueue {
       this.#inOrder.push(buffer);
       return;
     }
-    this.#bytes.copyWithin(tail.physical + tail.length, buffer.physical, buffer.physical + length);
+    const from = buffer.physical;
+    this.#memory.bytes.copyWithin(tail.physical + tail.length, from, from + length);
     tail.length += length;
     this.copiedBytes += length;
     this.#buffers.give(buffer);

@@ -61,6 +61,7 @@ describe('the receive queue', () => {
     const bytes = new Uint8Array(256 * 4096);
     let next = 1;
     const memory = {
+      sizeBytes: bytes.length,
       bytes,
       view: new DataView(bytes.buffer),
       allocateFrames: (count: number) => {
@@ -70,7 +71,7 @@ describe('the receive queue', () => {
       freeFrames: () => {},
     } satisfies KernelMemory;
     const buffers = new PacketBuffers(memory, 2048, 100);
-    const queue = new ReceiveQueue(buffers, bytes, outOfOrderMax);
+    const queue = new ReceiveQueue(buffers, memory, outOfOrderMax);
     const arrive = (sequence: number, lengthBytes: number) => {
       const buffer = buffers.take()!;
       buffer.start = 54;

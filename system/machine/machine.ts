@@ -298,7 +298,8 @@ export class Machine implements AsyncDisposable {
     this.#checkNode(node);
     let memory = this.#memories.get(node);
     if (memory === undefined) {
-      memory = new Uint8Array(await this.#portOf(hostName(node)).memoryOf(node));
+      const buffer = await this.#portOf(hostName(node)).memoryOf(node);
+      memory = new Uint8Array(buffer, 0, buffer.byteLength);
       this.#memories.set(node, memory);
     }
     return memory;

@@ -23,19 +23,20 @@ describe('the first difference of two runs', () => {
 describe('the state of the blocks', () => {
   it('is the same at every instant, in whatever partition', async () => {
     const story = storyOfSeed(8);
-    const states: string[][] = [];
+    const states: unknown[][] = [];
     for (const partition of ['single', 'per-node', 'per-device'] as const) {
       await using machine: Machine = await machineOf(story, { partition, shuffleSeed: undefined });
       for (const program of programsOf(story)) await machine.load(program);
-      const seen: string[] = [];
+      const seen: unknown[] = [];
       for (let step = 1n; step <= 6n; step++) {
         await machine.runTo(step * 1_777_777_777n);
-        seen.push(JSON.stringify(await machine.inspect()));
+        seen.push(await machine.inspect());
       }
       states.push(seen);
     }
     expect(states[1]).toEqual(states[0]);
     expect(states[2]).toEqual(states[0]);
-    expect(new Set(states[0]).size).toBeGreaterThan(2);
+    // Of several instants, the states of the blocks differ: it is not rest that is compared.
+    expect(new Set(states[0]!.map((state) => JSON.stringify(state))).size).toBeGreaterThan(2);
   });
 });

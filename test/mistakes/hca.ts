@@ -213,9 +213,9 @@ export const hcaMistakes: readonly Mistake[] = [
     what: 'A send queue that was stopped with work left does not go on when it is started again.',
     kind: 'lost event',
     file: 'hw/hca/lifecycle/data-path-objects.ts',
-    find: '    if (pair.parkedFor === PARKED_DRAINING) this.#parts.scheduler.unpark(pair, cycle + 1);\n',
+    find: '    if (pair.parkedFor === PARKED_DRAINING) this.#ports.scheduler.unpark(pair, cycle + 1);\n',
     replace:
-      '    if (pair.parkedFor === PARKED_DRAINING && pair.hasDoorbell === 1) this.#parts.scheduler.unpark(pair, cycle + 1);\n',
+      '    if (pair.parkedFor === PARKED_DRAINING && pair.hasDoorbell === 1) this.#ports.scheduler.unpark(pair, cycle + 1);\n',
   },
   {
     name: 'drained-before-answers',

@@ -61,7 +61,7 @@ export const onceFoundMistakes: readonly Mistake[] = [
 
   /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
   close(qpn: number): void {
-    const word = this.#directory[qpn]!;
+    const word = this.#wordOf(qpn);
     if (word === 0) return;
     this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
     this.#directory[qpn] = 0;
@@ -69,14 +69,22 @@ export const onceFoundMistakes: readonly Mistake[] = [
 
   /** The entry of a request; -1 when its QP has none. */
   entryOf(qpn: number, wqeCounter: number): number {
-    const word = this.#directory[qpn]!;
-`,
+    const word = this.#wordOf(qpn);
+    if (word === 0) return NO_ENTRY;
+    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
+    if (entry >= this.#room) this.#look();
+    return entry;
+  }
+
+  /** A QP's word of the directory: 0 where there is none. */
+  #wordOf(qpn: number): number {
+    if (qpn < this.#directory.length) return this.#directory[qpn]!;`,
     replace: `    this.#directory[qpn & 1023] = (first << LOG_BITS) | (log + 1);
   }
 
   /** Takes the entries of a QP back, if it has any. To be called by the host alone. */
   close(qpn: number): void {
-    const word = this.#directory[qpn & 1023]!;
+    const word = this.#wordOf(qpn);
     if (word === 0) return;
     this.#free[(word & LOG_MASK) - 1]!.push(word >>> LOG_BITS);
     this.#directory[qpn & 1023] = 0;
@@ -84,8 +92,16 @@ export const onceFoundMistakes: readonly Mistake[] = [
 
   /** The entry of a request; -1 when its QP has none. */
   entryOf(qpn: number, wqeCounter: number): number {
-    const word = this.#directory[qpn & 1023]!;
-`,
+    const word = this.#wordOf(qpn);
+    if (word === 0) return NO_ENTRY;
+    const entry = (word >>> LOG_BITS) + (wqeCounter & ((1 << ((word & LOG_MASK) - 1)) - 1));
+    if (entry >= this.#room) this.#look();
+    return entry;
+  }
+
+  /** A QP's word of the directory: 0 where there is none. */
+  #wordOf(qpn: number): number {
+    if (qpn < this.#directory.length) return this.#directory[qpn & 1023]!;`,
   },
   {
     name: 'time-out-booked-as-payload',

@@ -94,23 +94,30 @@ class PacketReader extends ChannelReader {
       this.isWhole = false;
       return offset;
     }
+    // What a packet of its kind does not have is 0: the record's words hold what was in the ring before.
+    const name = kindNames[kind] as LinkPacket['kind'];
     const isUpdateFc = kind === UPDATE_FC;
+    const isCompletion = name === 'CplD' || name === 'Cpl';
+    const isConfiguration = name === 'CfgRd0' || name === 'CfgWr0';
     const flags = isUpdateFc ? 0 : words[word + WORD_FLAGS]!;
     const descriptor = isUpdateFc ? 0 : words[word + WORD_DESCRIPTOR]!;
     packets.push({
       atPs: Number(exactPs(this.#clock().epochUs, floats[float + FLOAT_TIME]!)),
-      kind: kindNames[kind] as LinkPacket['kind'],
+      kind: name,
       address: isUpdateFc ? 0 : floats[float + FLOAT_ADDRESS]!,
       lengthBytes: isUpdateFc ? 0 : words[word + WORD_LENGTH]!,
       requesterId: requesterIdOf(descriptor),
       tag: tagOf(descriptor),
       trafficClass: trafficClassOf(descriptor),
-      status: statusOf(flags),
+      status: isCompletion ? statusOf(flags) : 0,
       isPoisoned: (flags & FLAG_POISONED) !== 0,
       isRelaxed: (flags & FLAG_RELAXED_ORDERING) !== 0,
-      byteCount: words[word + WORD_BYTE_COUNT]!,
-      data: words[word + (isUpdateFc ? WORD_FC_LIMIT : WORD_DATA)]!,
-      aux: words[word + (isUpdateFc ? WORD_FC_FLOW : WORD_AUX)]!,
+      byteCount: isCompletion ? words[word + WORD_BYTE_COUNT]! : 0,
+      data: isUpdateFc || name === 'CfgWr0' ? words[word + (isUpdateFc ? WORD_FC_LIMIT : WORD_DATA)]! : 0,
+      aux:
+        isUpdateFc || isConfiguration || name === 'Msg'
+          ? words[word + (isUpdateFc ? WORD_FC_FLOW : WORD_AUX)]!
+          : 0,
     });
     return offset;
   }

@@ -191,9 +191,11 @@ export class MachinePart {
     };
   }
 
-  /** Physical memory of a host in this thread: shared memory, seen by every thread it is handed to. */
+  /** Physical memory of a host in this thread, all of it from now on: shared memory, seen by every thread it is handed to. */
   memoryOf(node: number): SharedArrayBuffer {
-    return this.hosts[this.#indexOf(node)]!.host.memory.buffer;
+    const { memory } = this.hosts[this.#indexOf(node)]!.host;
+    memory.reach(memory.sizeBytes);
+    return memory.buffer;
   }
 
   /** Physical address of a user address of a named process, or -1. */

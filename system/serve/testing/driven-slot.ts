@@ -102,6 +102,7 @@ export class DrivenSlot {
         writeConfig32: async (_cpu, offset, value) => bench.write(CONFIG, offset, value, 4, node),
       },
       memory: {
+        sizeBytes: memory.bytes.length,
         bytes: memory.bytes,
         view: new DataView(memory.bytes.buffer),
         allocateFrames: (count) => this.#allocate(count),
